@@ -10,6 +10,8 @@
 
 mod cluster_scan;
 mod counting;
+mod dump;
+mod evictions;
 mod fetches;
 mod held;
 mod holding;
@@ -26,7 +28,6 @@ mod parts;
 mod prefetch;
 mod purging;
 mod read_plan;
-mod read_turns;
 mod recovering;
 mod removal;
 mod sizing;
@@ -40,20 +41,25 @@ mod virtual_cluster;
 mod waiters;
 mod waiting;
 
-pub(crate) use cluster_scan::ClusterScan;
+pub(crate) use cluster_scan::{ClusterScan, NextClusters};
+pub(crate) use counting::Counted;
+pub(crate) use evictions::{LeftMemory, SubscriptionId};
 pub(crate) use fetches::Overtaken;
 pub use held::HeldStats;
 pub(crate) use held::{HoldsRevoked, ReaderId};
-pub(crate) use holding::{HELD_STEP, HeldPiece};
+pub(crate) use holding::{HELD_STEP, HeldPiece, ReaderProgress};
 pub(crate) use neighbour_records::{
     Neighbour, NeighbourScan, ahead_verified, neighbours, verified,
 };
 pub(crate) use new_object::{Fetched, NewObject, TryInsert};
-pub(crate) use read_plan::{Expected, Finding, MetaPlan, ReadPlan, WaitPolicy};
+pub(crate) use read_plan::{
+    Expected, Finding, LookupRequest, MetaPlan, Purpose, ReadFailure, ReadPlan, WaitPolicy,
+};
 pub(crate) use recovering::Recovering;
 pub(crate) use sizing::{cluster_policy, objects_of};
 pub(crate) use slot_scan::SlotFinds;
-pub(crate) use state::{Core, Parts};
+pub(crate) use state::{Constants, Core, Parts, Status};
 pub use stats::Stats;
-pub(crate) use task::{EvictPlan, LabelsPlan, SUMMARY_READ, Task};
+pub(crate) use task::{Completed, EvictPlan, LabelsPlan, SUMMARY_READ, Task};
 pub(crate) use waiters::{WaiterId, Wanted};
+pub(crate) use waiting::Goal;

@@ -51,6 +51,7 @@ pub use base::limits::{CACHE_SIZE_MIN, CLUSTER_SIZES, PIECE_MAX};
 pub use base::refusal::Refusal;
 pub use base::source::Source;
 pub use config::layout_name::LayoutName;
+pub use config::lookup_options::{LookupOptions, Retention, Tiers};
 pub use config::options::{
     FormatOptions, LocalityOptions, MEAN_OBJECT, Options, Prefer, ReadUnit, TierAdmission,
     TierShares, WritePolicy,
@@ -60,10 +61,12 @@ pub use core::{HeldStats, Stats};
 pub use format::superblock::{Condition, FORMAT_VERSION, MAGIC};
 pub use index::{IndexKind, IndexOptions};
 pub use interface::entry::{Body, Entry, ReadError, ReadHold};
+pub use interface::evictions::{Evicted, Evictions};
 pub use interface::fetch_token::FetchToken;
 pub use interface::neighbours::Neighbour;
 pub use interface::store::{Lookup, ReopenError, Store, StoreShare};
 pub use interface::writer::{Hint, Kind, Partial, PartialRead, Writer};
+pub use memory::eviction_queue::EvictionLimits;
 pub use read::device_cost::ReadCost;
 pub use read::reads::ReadCounters;
 pub use shell::create::{Entropy, FormatError, format};

@@ -1,6 +1,7 @@
 //! What is in memory: objects, the tier that keeps them, those on their way.
 
 pub(crate) mod doorkeeper;
+pub(crate) mod eviction_queue;
 pub(crate) mod grouping;
 pub(crate) mod in_transit;
 pub(crate) mod locality_staging;

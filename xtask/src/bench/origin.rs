@@ -110,7 +110,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// Reads the head of a request; `None` when it is for nothing of ours.
+    /// Reads the head of a request; returns `None` when it is for no object of this origin.
     fn read(head: &[u8]) -> Option<Asked> {
         let line = head.split(|b| *b == b'\r').next()?;
         let path = std::str::from_utf8(line).ok()?.split(' ').nth(1)?;

@@ -173,9 +173,9 @@ impl CacheFile {
         Ok(self.geometry().len)
     }
 
-    /// Gives a regular file of root's to another owner, who can then open it after us. Returns
-    /// whether it was given. One that is reached through a symbolic link, or by several names, may
-    /// be another's: it stays as it is, and so does a block device.
+    /// Gives a regular file of root's to another user, who can then open it later. Returns whether
+    /// it was given. A file that is reached through a symbolic link, or has several names, may
+    /// belong to something else: it stays as it is, and so does a block device.
     ///
     /// # Errors
     ///

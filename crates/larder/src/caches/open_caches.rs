@@ -91,7 +91,7 @@ fn index_bytes(config: &Config, file: &Arc<CacheFile>) -> u64 {
     });
     match mean_object {
         Ok(Ok(mean_object)) => config.store.index.bytes(file.geometry().len, mean_object),
-        // The store meets the same trouble and tells of it.
+        // The store meets the same error and reports it.
         _ => 0,
     }
 }
@@ -135,7 +135,7 @@ fn check_layout(file: &Arc<CacheFile>, config: &Config) -> Result<(), String> {
         let inspector = Inspector::open(&device).await;
         inspector.map(|inspector| inspector.superblock().layout)
     });
-    // The store meets the same trouble and tells of it.
+    // The store meets the same error and reports it.
     let Ok(Ok(found)) = found else { return Ok(()) };
     let (at, wanted) = (file.path().display(), config.format.layout);
     if found == wanted {

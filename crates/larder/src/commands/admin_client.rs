@@ -129,7 +129,7 @@ fn address(matches: &ArgMatches, config: &Config) -> Result<SocketAddr, Failure>
     let mut address = address.ok_or_else(|| {
         Failure::usage("the configuration has no admin interface (admin = \"off\"): give --admin")
     })?;
-    // Who listens everywhere is reached here.
+    // An interface on all addresses is reached on loopback.
     if address.ip().is_unspecified() {
         address.set_ip(match address.ip() {
             IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),

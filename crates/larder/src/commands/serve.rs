@@ -279,8 +279,8 @@ impl Start {
     }
 }
 
-/// The sockets that clients and operators come in through. Those who serve have clones of them:
-/// they stay open for a further round, until the process is told to stop.
+/// The listening sockets of clients and operators. The threads that serve have clones of them:
+/// these stay open for a further round, until the process is told to stop.
 #[derive(Default)]
 struct ListenSockets {
     listeners: Vec<Listener>,
@@ -416,7 +416,7 @@ fn cannot(what: &str, error: &io::Error) -> Failure {
     Failure::runtime(format!("cannot {what}: {error}"))
 }
 
-/// Becomes who is to serve, and says what that user will not be able to do later.
+/// Becomes the user that serves, and warns of what that user will not be able to do later.
 fn change_identity(identity: &Identity, config: &Config, caches: &[Cache]) -> Result<(), Failure> {
     let Identity::Become(user) = identity else { return drop_privileges(identity) };
     hand_to(user, caches).map_err(Failure::runtime)?;

@@ -174,7 +174,7 @@ fn upstream(config: &Config) -> Result<UpstreamLimits, String> {
     Ok(UpstreamLimits { lookup, tls, http2, ..config.upstream.clone() })
 }
 
-/// Says who is let in to the admin interface. Reads the file of its token.
+/// Returns the guard of the admin interface. Reads the file of its token.
 pub fn guard(config: &Config) -> Result<Guard, String> {
     let token = match (&config.admin_token, &config.admin_token_file) {
         (Some(token), _) => Some(token.clone()),

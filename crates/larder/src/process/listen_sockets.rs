@@ -105,7 +105,7 @@ fn shares_port(address: SocketAddr, addresses: &[SocketAddr], others: &[SocketAd
 fn bind(address: SocketAddr, only_v6: bool) -> Result<Bound, String> {
     let asked = ListenAddr::Ip(address);
     let bound = match bind_to(address, only_v6) {
-        // Who wants all addresses gets all that there are.
+        // A listener on all addresses gets all that there are.
         Err(error) if is_all_v6(address) && !only_v6 && knows_no_v6(&error) => {
             log::warn!("{asked}: this machine has no IPv6: listening on its IPv4 addresses");
             bind_to((Ipv4Addr::UNSPECIFIED, address.port()).into(), false)

@@ -48,7 +48,7 @@ pub fn obstacles(config: &Config) -> Vec<String> {
     };
     let user = config.user.as_deref().map(limits::user).transpose();
     keep("user", user.as_ref().err().cloned());
-    // Who opens what is opened late. Only root becomes another user.
+    // The user that opens what is opened late. Only root becomes another user.
     let late = user.ok().flatten().filter(|_| Uid::effective().is_root());
     for path in &config.cache {
         let missing = open_caches::is_device_name(path)

@@ -25,7 +25,7 @@ pub struct Upgrader {
 }
 
 impl Upgrader {
-    /// `sockets` are all that this process listens on.
+    /// Returns an upgrader; `sockets` are all sockets that this process listens on.
     pub fn new(sockets: Vec<PassedSocket>, control: Control) -> Upgrader {
         Upgrader {
             program: env::current_exe(),

@@ -169,18 +169,19 @@ impl Successor {
         self.child.id()
     }
 
-    /// Tells it that nothing is accepted here any more.
+    /// Reports that this process accepts nothing any more.
     pub fn stopped(&mut self) -> io::Result<()> {
         self.link.write_all(&[STOPPED])
     }
 
-    /// Tells it that the caches are released.
+    /// Reports that the caches are released.
     pub fn released(&mut self) -> io::Result<()> {
         self.told = true;
         self.link.write_all(&[RELEASED])
     }
 
-    /// Tells it that the caches are released, unless it knows, and waits until it serves.
+    /// Reports that the caches are released, unless that was done, and waits until the new process
+    /// serves.
     pub fn take_over(mut self) -> Result<(), String> {
         let failed = |error: io::Error| format!("the new process does not answer: {error}");
         let mut word = [0];

@@ -76,7 +76,7 @@ impl CacheStatus<'_> {
         self.named(cache).to_string()
     }
 
-    /// The entry as a field value; `None` never happens, as it is visible ASCII whatever the name.
+    /// Returns the entry as a field value; never `None`, as it is visible ASCII whatever the name.
     pub fn to_value(&self, cache: &str) -> Option<HeaderValue> {
         value::of(self.named(cache))
     }

@@ -219,8 +219,8 @@ pub fn remove_claims(request: &mut HeaderMap) {
     });
 }
 
-/// Takes out of a GET or HEAD what says that it is meant as another method: its answer is kept, and
-/// given to those who did mean it.
+/// Removes the fields of a GET or HEAD that ask for another method: its answer is stored, and given
+/// to requests that did mean GET.
 pub fn remove_other_methods(request: &mut HeaderMap) {
     field_names::remove_where(request, |name| is_one_of(&METHODS, name));
 }

@@ -133,7 +133,7 @@ pub struct Described<'a> {
     pub is_variant: bool,
 }
 
-/// Reads a key back; `None` when it is none of ours.
+/// Reads a key back; returns `None` when it is not one of these.
 pub fn describe(key: &[u8]) -> Option<Described<'_>> {
     let key = match key.split_first()? {
         (&PART, rest) => {

@@ -46,7 +46,7 @@ pub enum Fault {
         after: u64,
         /// The number of slow operations.
         times: u64,
-        /// Nanoseconds that each takes beside what the drive needs.
+        /// Nanoseconds that each takes beside the drive's own time.
         by: u64,
     },
     /// The device is away: every operation fails.

@@ -47,7 +47,7 @@ struct Buffer {
     since: Nanos,
     /// Requests that carry it to the disk.
     writing: u32,
-    /// Tells it from a later one under the same key.
+    /// Distinguishes it from a later one under the same key.
     birth: u64,
 }
 
@@ -168,12 +168,12 @@ impl Buffers {
         self.pool(key).buffers.get(&key)
     }
 
-    /// Fragments that wait to be written.
+    /// Returns the number of fragments that wait to be written.
     pub(super) fn dirty(&self) -> u64 {
         self.dirty_fragments
     }
 
-    /// Fragments in memory.
+    /// Returns the number of fragments in memory.
     #[cfg(test)]
     pub(super) fn used(&self) -> u64 {
         self.common.used + self.metadata.as_ref().map_or(0, |pool| pool.used)
@@ -204,7 +204,7 @@ impl Buffers {
         self.enter(key, place, State::Loading)
     }
 
-    /// A block has been read.
+    /// Notes that a block has been read.
     pub(super) fn end_load(&mut self, moving: &Moving, succeeded: bool) {
         let Some(buffer) = self.same(moving) else { return };
         buffer.state = State::Valid;
@@ -213,7 +213,7 @@ impl Buffers {
         }
     }
 
-    /// A block was changed in memory, or made there, at `now`; `place` is where it lies now.
+    /// Notes that a block was changed in memory, or made there, at `now`; `place` is its place now.
     pub(super) fn change(&mut self, key: Key, place: Place, now: Nanos) {
         let pool = self.pool_mut(key);
         if let Some(buffer) = pool.buffers.to_back(&key) {
@@ -262,7 +262,7 @@ impl Buffers {
         row
     }
 
-    /// A block has reached the disk.
+    /// Notes that a block has reached the disk.
     pub(super) fn end_write(&mut self, moving: &Moving) {
         if let Some(buffer) = self.same(moving) {
             buffer.writing -= 1;
@@ -295,7 +295,7 @@ impl Buffers {
         self.dirty.iter().map(|(at, key)| (*at, *key))
     }
 
-    /// Forgets a block whatever its state: what it belonged to is gone.
+    /// Removes a block whatever its state: its file or directory is gone.
     pub(super) fn discard(&mut self, key: Key) {
         let pool = self.pool_mut(key);
         let Some(buffer) = pool.buffers.remove(&key) else { return };

@@ -4,7 +4,7 @@
 
 use super::Ffs;
 
-/// A place in the line of those who write to a file; it ends when it is dropped.
+/// A place in the queue of writes to one file; it ends when it is dropped.
 pub(super) struct Turn {
     ffs: Ffs,
     inode: u32,

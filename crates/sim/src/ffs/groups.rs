@@ -134,12 +134,12 @@ impl Groups {
         }
     }
 
-    /// Fragments that can still be taken.
+    /// Returns the number of fragments that can still be taken.
     pub(super) fn free(&self) -> u64 {
         self.free.saturating_sub(self.reserve)
     }
 
-    /// Fragments in use.
+    /// Returns the number of fragments in use.
     pub(super) fn used(&self) -> u64 {
         let all = self.layout.blocks() as u64 * self.layout.per_block;
         all * u64::from(self.layout.groups) - self.free

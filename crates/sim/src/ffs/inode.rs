@@ -32,7 +32,7 @@ pub(super) struct Inode {
     pub(super) row: Range<u64>,
     /// Bytes on their way to the disk.
     pub(super) leaving: u64,
-    /// Those who write to it, the first one now, the others one after another.
+    /// Tickets of the writes to it: the first one runs, the others wait in order.
     pub(super) writers: VecDeque<u64>,
     /// By block, whether nothing was ever written to it; blocks beyond the end of this were.
     pub(super) unwritten: Vec<bool>,
@@ -100,7 +100,7 @@ impl Units {
         self.fragment * self.per_block
     }
 
-    /// Fragments that a file of `size` bytes has.
+    /// Returns the number of fragments of a file of `size` bytes.
     pub(super) fn fragments(&self, size: u64) -> u64 {
         let fragments = size.div_ceil(self.fragment);
         if fragments > DIRECT_BLOCKS * self.per_block {
@@ -150,7 +150,7 @@ impl Inode {
         &self.pieces
     }
 
-    /// Fragments of the file.
+    /// Returns the number of fragments of the file.
     fn fragments(&self) -> u64 {
         self.pieces.last().map_or(0, |piece| piece.first + piece.count)
     }

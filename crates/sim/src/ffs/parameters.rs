@@ -182,8 +182,8 @@ impl Parameters {
         }
     }
 
-    /// UFS of FreeBSD 4 with `memory` bytes of buffers (U8), on a Pentium III of 600 MHz: blocks of
-    /// 8 KB, rows of 64 KB that leave at once, the rest after 30 s, synchronous metadata.
+    /// Returns UFS of FreeBSD 4 with `memory` bytes of buffers (U8), on a Pentium III of 600 MHz:
+    /// blocks of 8 KB, rows of 64 KB that leave at once, the rest after 30 s, synchronous metadata.
     pub fn freebsd_ufs(memory: u64) -> Parameters {
         Parameters {
             block: 8_192,

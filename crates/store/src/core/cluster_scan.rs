@@ -20,6 +20,16 @@ pub(crate) struct ClusterScan {
     metas: BTreeMap<Digest, FoundMeta>,
 }
 
+/// What a scan of clusters does next.
+pub(crate) enum NextClusters {
+    /// Read these, with their incarnations. They are pinned: they stay what they are meanwhile.
+    Read(Vec<(ClusterId, u64)>),
+    /// Nothing: all are read, and the index has so many records.
+    Complete { records: usize },
+    /// Nothing: the device is offline.
+    Offline,
+}
+
 /// A metadata record on its way to its object.
 struct FoundMeta {
     slot: Slot,
@@ -119,60 +129,63 @@ impl ClusterScan {
     }
 }
 
-impl Core {
+impl ClusterScan {
     /// Whether no cluster is left to be read.
-    pub(crate) fn all_clusters_read(&self) -> bool {
-        self.recovering.as_ref().is_none_or(|recovering| recovering.left.is_empty())
+    pub(crate) fn is_complete(core: &Core) -> bool {
+        core.recovering.as_ref().is_none_or(|recovering| recovering.left.is_empty())
     }
 
-    /// The next clusters to read, at most so many, with their incarnations, pinned: they stay what
-    /// they are meanwhile. `None` when the device is offline.
-    pub(crate) fn next_clusters(
-        &mut self,
-        scan: &mut ClusterScan,
-        most: usize,
-    ) -> Option<Vec<(ClusterId, u64)>> {
-        if !self.online() {
-            return None;
+    /// Says which clusters to read next, at most so many; ends recovery after the last.
+    pub(crate) fn next(&mut self, core: &mut Core, most: usize) -> NextClusters {
+        if ClusterScan::is_complete(core) {
+            return NextClusters::Complete { records: core.recovered() };
         }
-        let left = &mut self.recovering.as_mut()?.left;
+        if !core.online() {
+            return NextClusters::Offline;
+        }
+        let Some(recovering) = &mut core.recovering else { return NextClusters::Offline };
+        let left = &mut recovering.left;
         let mut batch: Vec<(ClusterId, u64)> = left.drain(..left.len().min(most)).collect();
-        scan.done += batch.len() as u32;
+        self.done += batch.len() as u32;
         // Some may have been given up since the scan was planned.
-        batch.retain(|(cluster, incarnation)| self.is_current(*cluster, *incarnation));
-        batch.iter().for_each(|(cluster, _)| self.space.table_mut().pin(*cluster));
-        self.recovering.as_mut()?.under_way.clone_from(&batch);
-        Some(batch)
+        batch.retain(|(cluster, incarnation)| core.is_current(*cluster, *incarnation));
+        batch.iter().for_each(|(cluster, _)| core.space.table_mut().pin(*cluster));
+        if let Some(recovering) = &mut core.recovering {
+            recovering.under_way.clone_from(&batch);
+        }
+        NextClusters::Read(batch)
     }
 
-    /// The cluster was read: it holds these records, which bear these labels, if that is known;
-    /// `None` when what it holds cannot be known.
-    pub(crate) fn cluster_read(
+    /// Takes in a cluster that was read: it holds these records, which bear these labels, if that
+    /// is known; `None` when what it holds cannot be known.
+    pub(crate) fn take_in(
         &mut self,
-        scan: &mut ClusterScan,
+        core: &mut Core,
         (cluster, incarnation): (ClusterId, u64),
         contents: Option<(&[Entry], Option<&[u64]>)>,
     ) {
         match contents {
             Some((entries, labels)) => {
-                scan.apply(self, cluster, incarnation, entries);
+                self.apply(core, cluster, incarnation, entries);
                 if let Some(labels) = labels {
-                    self.learn_labels(cluster, incarnation, labels);
+                    core.learn_labels(cluster, incarnation, labels);
                 }
             }
-            None => scan.abandon(self, cluster, incarnation),
+            None => self.abandon(core, cluster, incarnation),
         }
-        if self.space.table_mut().unpin(cluster) {
-            self.wake_waiters();
+        if core.space.table_mut().unpin(cluster) {
+            core.wake_waiters();
         }
-        if let Some(recovering) = &mut self.recovering {
+        if let Some(recovering) = &mut core.recovering {
             recovering.under_way.retain(|(other, _)| *other != cluster);
-            self.scanned = (scan.done, recovering.of);
+            core.scanned = (self.done, recovering.of);
         }
     }
+}
 
+impl Core {
     /// Recovery has ended; returns how many records there are.
-    pub(crate) fn recovered(&mut self) -> usize {
+    pub(super) fn recovered(&mut self) -> usize {
         self.recovering = None;
         self.recovered_labels();
         self.index.len()

@@ -4,9 +4,29 @@ use crate::base::digest::Digest;
 use crate::base::source::Source;
 use crate::core::state::Core;
 
+/// Something to be counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Counted {
+    /// A lookup of this digest for a request has ended, with an answer from there or without any.
+    Lookup(Digest, Option<Source>),
+    /// An object was refused.
+    Refusal,
+    /// A read, a write or a flush has failed.
+    DeviceError,
+}
+
 impl Core {
-    /// A lookup for a request has ended, with an answer from there or without any.
-    pub(crate) fn count_lookup(&mut self, digest: &Digest, answer: Option<Source>) {
+    /// Counts what happened.
+    pub(crate) fn count(&mut self, what: Counted) {
+        match what {
+            Counted::Lookup(digest, answer) => self.count_lookup(&digest, answer),
+            Counted::Refusal => self.counters.refusals += 1,
+            Counted::DeviceError => self.counters.device_errors += 1,
+        }
+    }
+
+    /// Counts how a lookup for a request has ended.
+    pub(super) fn count_lookup(&mut self, digest: &Digest, answer: Option<Source>) {
         match answer {
             Some(source) => {
                 match source {
@@ -17,25 +37,5 @@ impl Core {
             }
             None => self.counters.misses += 1,
         }
-    }
-
-    /// A lookup read the record of another key.
-    pub(crate) fn count_collision(&mut self) {
-        self.counters.tag_collisions += 1;
-    }
-
-    /// An object was refused.
-    pub(crate) fn count_refusal(&mut self) {
-        self.counters.refusals += 1;
-    }
-
-    /// A read, a write or a flush has failed.
-    pub(crate) fn count_device_error(&mut self) {
-        self.counters.device_errors += 1;
-    }
-
-    /// Checkpoints written so far.
-    pub(crate) fn checkpoints(&self) -> u64 {
-        self.counters.checkpoints
     }
 }

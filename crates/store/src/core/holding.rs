@@ -25,27 +25,50 @@ pub(crate) enum HeldPiece {
     Object(Arc<Object>),
 }
 
+/// How far a reader of a large object has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReaderProgress {
+    /// It reads the body, and does not only have it at hand.
+    ReadsBody,
+    /// It has read what lies before this piece.
+    ReadUpTo(u32),
+    /// It has ended.
+    Ended,
+}
+
 impl Core {
-    /// Somebody begins to read the version at piece `at`.
-    pub(crate) fn begin_reading(&mut self, object_id: u64, at: u32, now: Now) -> ReaderId {
+    /// Begins to read `object` at its first piece; `None` when a piece is missing.
+    pub(crate) fn open_reader(&mut self, object: &Object, now: Now) -> Option<ReaderId> {
+        let complete = self.has_pieces(object);
+        complete.then(|| self.begin_reading(object.header.object_id, 0, None, now))
+    }
+
+    /// Begins to read the version at piece `at`, with the progress that is known at once.
+    pub(crate) fn begin_reading(
+        &mut self,
+        object_id: u64,
+        at: u32,
+        progress: Option<ReaderProgress>,
+        now: Now,
+    ) -> ReaderId {
         self.end_overdue(now.monotonic);
-        self.held.begin(object_id, at, now.monotonic)
+        let id = self.held.begin(object_id, at, now.monotonic);
+        if let Some(progress) = progress {
+            self.reader_progressed(id, progress);
+        }
+        id
     }
 
-    /// The reader has read what lies before piece `at`.
-    pub(crate) fn read_on(&mut self, id: ReaderId, at: u32) {
-        let done = self.held.read_on(id, at);
-        self.release_held(done);
-    }
-
-    /// The reader reads the body, and does not only have it at hand.
-    pub(crate) fn reads_body(&mut self, id: ReaderId) {
-        self.held.reads_body(id);
-    }
-
-    /// The reader has ended.
-    pub(crate) fn end_reading(&mut self, id: ReaderId) {
-        let done = self.held.end(id);
+    /// Notes how far a reader has come.
+    pub(crate) fn reader_progressed(&mut self, id: ReaderId, progress: ReaderProgress) {
+        let done = match progress {
+            ReaderProgress::ReadsBody => {
+                self.held.reads_body(id);
+                return;
+            }
+            ReaderProgress::ReadUpTo(at) => self.held.read_on(id, at),
+            ReaderProgress::Ended => self.held.end(id),
+        };
         self.release_held(done);
     }
 
@@ -160,7 +183,7 @@ impl Core {
             return Some(HeldPiece::Object(Arc::new(object)));
         }
         self.space.pin(&self.areas, place.position);
-        self.reads.counters.exact += 1;
+        self.reads.count_exact();
         Some(HeldPiece::Read(ReadPlan::of_held(digest, place, location)))
     }
 }

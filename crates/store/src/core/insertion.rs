@@ -296,6 +296,7 @@ impl Core {
         {
             return Ok(false);
         }
+        self.evictions.withdraw(&digest);
         let object = Arc::new(of.with_meta(meta, self.sequence));
         if in_memory || self.worth_keeping(&object) {
             let cluster = slot.and_then(|slot| self.space.cluster_of(&self.areas, slot.position));
@@ -357,6 +358,7 @@ impl Core {
                 Some(Eviction::Dropped(digest, resident)) => {
                     let asked_for = resident.prefetched.is_none();
                     self.index.leave_memory(&digest);
+                    self.evictions.offer(&digest, &resident);
                     if asked_for {
                         self.expect(&digest);
                     }
@@ -413,7 +415,7 @@ impl Core {
         if full || !matches!(self.make_room(len, now), Room::Refused(_)) {
             return false;
         }
-        if self.remove_resident(&victim).is_some() {
+        if self.evict_resident(&victim) {
             self.counters.dropped_unwritten += 1;
         }
         true
@@ -478,7 +480,10 @@ impl Core {
         let Some(resident) = self.remove_resident(digest) else { return true };
         let object = resident.object;
         let header = Header { references: resident.accesses, ..object.header.clone() };
-        self.place(object.to_record(&self.secret, header), now);
+        let placed = self.place(object.to_record(&self.secret, header), now);
+        if self.evictions.wanted() {
+            self.evictions.offer_object(digest, &Arc::new(object.placed_as(&placed)));
+        }
         true
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use device::Extent;
 
 use crate::base::digest::Digest;
@@ -9,15 +10,17 @@ use crate::base::now::Now;
 use crate::base::record::RecordKind;
 use crate::base::source::Source;
 use crate::config::options::ReadUnit;
+use crate::core::neighbour_records::{Neighbour, NeighbourScan};
 use crate::core::read_plan::{
-    Expected, Finding, MetaPlan, ReadPlan, Scope, Surroundings, WaitPolicy,
+    Expected, Finding, LookupRequest, MetaPlan, Purpose, ReadFailure, ReadPlan, Scope,
+    Surroundings, WaitPolicy,
 };
 use crate::core::state::{Core, Health};
 use crate::index::Slot;
 use crate::memory::doorkeeper;
 use crate::memory::memory_tier::Resident;
 use crate::memory::object::Object;
-use crate::read::reads::{ReadTiming, WindowId};
+use crate::read::reads::WindowId;
 use crate::read::window::{DistanceBand, Memory};
 use crate::space::Location;
 use crate::space::slots::SlotSpace;
@@ -33,25 +36,51 @@ fn within(bounds: Extent, record: Extent, most: u64, granule: u64) -> Extent {
 }
 
 impl Core {
-    /// Looks `digest` up. `now` is in unix seconds.
+    /// Looks for what `request` asks for; `now` is in unix seconds. For a request counts at once
+    /// what that settles, which is nothing or an object in memory that is not in pieces. True when
+    /// no more is to be counted; the others are when they have been read ([`Counted::Lookup`]).
+    ///
+    /// [`Counted::Lookup`]: crate::core::Counted::Lookup
     pub(crate) fn find(
         &mut self,
-        digest: Digest,
-        expected: Expected<'_>,
+        request: &LookupRequest<'_>,
+        wait_policy: WaitPolicy,
+        now: u32,
+    ) -> (Finding, bool) {
+        if request.purpose == Purpose::Neighbour && wait_policy == WaitPolicy::Join {
+            self.expect(&request.digest);
+        }
+        let finding = self.find_uncounted(request, wait_policy, now);
+        if request.purpose != Purpose::Request {
+            return (finding, false);
+        }
+        let settled = match &finding {
+            // Its caller goes on to another tier.
+            Finding::Nothing if request.options.memory_only() => return (finding, true),
+            Finding::Nothing => Some(None),
+            Finding::Object(object, source) => {
+                (wait_policy == WaitPolicy::Join && !object.in_pieces()).then_some(Some(*source))
+            }
+            Finding::Ahead(..) | Finding::Read(_) | Finding::InFlight(_) => None,
+        };
+        if let Some(answer) = settled {
+            self.count_lookup(&request.digest, answer);
+        }
+        (finding, settled.is_some())
+    }
+
+    fn find_uncounted(
+        &mut self,
+        request: &LookupRequest<'_>,
         wait_policy: WaitPolicy,
         now: u32,
     ) -> Finding {
+        let LookupRequest { digest, expected, options, .. } = *request;
         if self.health == Health::Offline {
             return Finding::Nothing;
         }
-        if let Some(resident) = self.memory.tier.get(&digest) {
-            let object = Arc::clone(&resident.object);
-            self.space.touch_resident(&self.areas, object.place, object.record_len(), now);
-            return if expected.is(&object) && self.is_alive(&digest, &object) {
-                Finding::Object(object, Source::Ram)
-            } else {
-                Finding::Nothing
-            };
+        if let Some(finding) = self.find_resident(request, now) {
+            return finding;
         }
         // What recovery has found so far may have been superseded by what it has not.
         if self.space.slots().is_some_and(SlotSpace::assembling) {
@@ -76,42 +105,40 @@ impl Core {
                     self.space.touch(&self.areas, slot, now);
                     return Finding::Ahead(ahead, bytes);
                 }
-                let under_way = match wait_policy {
+                if options.memory_only() {
+                    return Finding::Nothing;
+                }
+                let in_flight = match wait_policy {
                     WaitPolicy::Join => self.covering_window(slot),
                     WaitPolicy::ReadAlone => None,
                 };
-                if let Some(window) = under_way {
-                    self.reads.counters.joined += 1;
+                if let Some(window) = in_flight {
+                    self.reads.count_joined();
                     return Finding::InFlight(window);
                 }
-                let plan = self.plan_read(digest, slot, expected, now);
+                let plan = self.plan_read(request, slot, now);
                 plan.map_or(Finding::Nothing, Finding::Read)
             }
         }
     }
 
-    /// As [`Core::find`], for a request: counts at once what that settles, which is nothing or an
-    /// object in memory that is not in pieces. True when it was counted; the others are when they
-    /// have been read ([`Core::count_lookup`]).
-    pub(crate) fn find_for_request(
-        &mut self,
-        digest: Digest,
-        expected: Expected<'_>,
-        wait_policy: WaitPolicy,
-        now: u32,
-    ) -> (Finding, bool) {
-        let finding = self.find(digest, expected, wait_policy, now);
-        let settled = match &finding {
-            Finding::Nothing => Some(None),
-            Finding::Object(object, source) => {
-                (wait_policy == WaitPolicy::Join && !object.in_pieces()).then_some(Some(*source))
-            }
-            Finding::Ahead(..) | Finding::Read(_) | Finding::InFlight(_) => None,
-        };
-        if let Some(answer) = settled {
-            self.count_lookup(&digest, answer);
+    /// What the memory tier has under the digest; `None` when that is nothing.
+    fn find_resident(&mut self, request: &LookupRequest<'_>, now: u32) -> Option<Finding> {
+        let LookupRequest { digest, expected, options, .. } = *request;
+        let exclusive = options.is_exclusive();
+        let tier = &mut self.memory.tier;
+        let resident = if exclusive { tier.peek(&digest) } else { tier.get(&digest) }?;
+        let object = Arc::clone(&resident.object);
+        self.space.touch_resident(&self.areas, object.place, object.record_len(), now);
+        if !expected.is(&object) || !self.is_alive(&digest, &object) {
+            return Some(Finding::Nothing);
         }
-        (finding, settled.is_some())
+        if exclusive
+            && self.memory.tier.peek(&digest).is_some_and(|r| !self.lives_in_memory(&digest, r))
+        {
+            self.remove_resident(&digest);
+        }
+        Some(Finding::Object(object, Source::Ram))
     }
 
     /// The piece that is looked for, when it is on its way to somebody else.
@@ -138,13 +165,8 @@ impl Core {
             .then(|| Arc::new(object.with_meta(meta.meta.clone(), meta.header.sequence)))
     }
 
-    fn plan_read(
-        &mut self,
-        digest: Digest,
-        slot: Slot,
-        expected: Expected<'_>,
-        now: u32,
-    ) -> Option<ReadPlan> {
+    fn plan_read(&mut self, request: &LookupRequest<'_>, slot: Slot, now: u32) -> Option<ReadPlan> {
+        let LookupRequest { digest, expected, options, .. } = *request;
         let place = self.place_at(slot.position)?;
         let meta = if slot.refreshed { Some(self.plan_meta(&digest)?) } else { None };
         if let Some(MetaPlan::Read { position, .. }) = &meta {
@@ -154,9 +176,14 @@ impl Core {
         self.space.pin(&self.areas, slot.position);
         let Location { extent: record, split } = self.space.locate(&self.areas, slot);
         let (extent, surroundings) = match split {
+            // What comes along would enter memory.
+            None if options.is_exclusive() => {
+                self.reads.count_exact();
+                (record, None)
+            }
             None => self.choose_extent(slot, record, expected),
             Some(_) => {
-                self.reads.counters.exact += 1;
+                self.reads.count_exact();
                 (record, None)
             }
         };
@@ -167,7 +194,7 @@ impl Core {
             (None, _) => None,
         };
         let position = slot.position;
-        let keep = self.enters_memory(&digest, record.len as usize);
+        let keep = !options.is_exclusive() && self.enters_memory(&digest, record.len as usize);
         let plan = ReadPlan {
             digest,
             position,
@@ -188,7 +215,7 @@ impl Core {
     pub(super) fn enters_memory(&mut self, digest: &Digest, len: usize) -> bool {
         let Some(doorkeeper) = &mut self.memory.doorkeeper else { return true };
         let seen = doorkeeper.seen(digest);
-        let slow = self.reads.cost.cost().per_operation > doorkeeper::SLOW_READ;
+        let slow = self.reads.cost().0.per_operation > doorkeeper::SLOW_READ;
         let keep = seen || slow || self.memory.tier.has_room(len);
         self.counters.not_kept += u64::from(!keep);
         keep
@@ -196,7 +223,7 @@ impl Core {
 
     /// `digest` is to enter memory when it is read next: it leaves memory, where it was asked for,
     /// or is read for its own sake.
-    pub(crate) fn expect(&mut self, digest: &Digest) {
+    pub(super) fn expect(&mut self, digest: &Digest) {
         if let Some(doorkeeper) = &mut self.memory.doorkeeper {
             doorkeeper.seen(digest);
         }
@@ -204,7 +231,7 @@ impl Core {
 
     /// What is to be read to have in memory what surrounds the record of `digest` on the device: at
     /// most `most` bytes. `None` when it is not there, or lies in several runs.
-    pub(crate) fn plan_beside(&mut self, digest: Digest, most: u64) -> Option<ReadPlan> {
+    pub(crate) fn plan_around(&mut self, digest: Digest, most: u64) -> Option<ReadPlan> {
         if !self.online() || self.space.slots().is_some_and(SlotSpace::assembling) {
             return None;
         }
@@ -221,7 +248,7 @@ impl Core {
         let extent = within(bounds, record, most, u64::from(self.areas.granule));
         let scope = self.scope_of(position, extent);
         self.space.pin(&self.areas, position);
-        self.reads.counters.windows += 1;
+        self.reads.count_window();
         let window = Some(self.reads.begin_window(record, extent));
         let surroundings = Some(Surroundings::new(&self.areas, extent.offset, scope));
         let (timing, split, meta, keep) = (None, None, None, true);
@@ -268,7 +295,7 @@ impl Core {
             (ReadUnit::Cluster, _) => self.space.whole_cluster(&self.areas, slot.position),
         };
         let Some(bounds) = bounds else {
-            self.reads.counters.exact += 1;
+            self.reads.count_exact();
             return (record, None);
         };
         let extent = match self.options.read_unit {
@@ -280,13 +307,14 @@ impl Core {
         };
         // An exact index does not know how long a record is: the first one's extent is its cluster.
         if extent == record && extent != bounds {
-            self.reads.counters.exact += 1;
+            self.reads.count_exact();
             return (record, None);
         }
         let scope = self.scope_of(slot.position, extent);
-        let whole = matches!(scope, Scope::Cluster(_));
-        let counters = &mut self.reads.counters;
-        *(if whole { &mut counters.clusters } else { &mut counters.windows }) += 1;
+        match scope {
+            Scope::Cluster(_) => self.reads.count_cluster(),
+            Scope::Part | Scope::Slots => self.reads.count_window(),
+        }
         (extent, Some(Surroundings::new(&self.areas, extent.offset, scope)))
     }
 
@@ -302,7 +330,7 @@ impl Core {
     /// What is known of earlier reads that took something along, and of the price of its room.
     fn space_price(&self) -> Memory {
         let memory = self.memory.tier.space_price();
-        let ahead = &self.reads.ahead;
+        let ahead = self.reads.ahead();
         if ahead.capacity() == 0 {
             return memory;
         }
@@ -327,9 +355,40 @@ impl Core {
         Some(MetaPlan::Read { position: slot.position, place, location })
     }
 
-    /// The plan's record was read and is what was wanted: it enters memory, if it is to, unless it
-    /// was removed or superseded meanwhile. False when a purge has made it dead.
-    pub(crate) fn loaded(&mut self, plan: &ReadPlan, object: &Arc<Object>, now: Now) -> bool {
+    /// Takes in the plan's record, which was read and is what was wanted, and what `scan` says lies
+    /// beside it in the `bytes` that were read. The object enters memory, if it is to, unless it
+    /// was removed or superseded meanwhile. False when a purge has made it dead. The neighbours are
+    /// those that are to be verified and taken in ([`Core::prefetch`]): none when they are kept as
+    /// they were read.
+    pub(crate) fn loaded(
+        &mut self,
+        plan: &ReadPlan,
+        object: &Arc<Object>,
+        scan: NeighbourScan,
+        bytes: &Bytes,
+        now: Now,
+    ) -> (bool, Vec<Neighbour>) {
+        let lives = self.record_loaded(plan, object, now);
+        let neighbours = match self.put_ahead(plan, &scan, bytes) {
+            true => Vec::new(),
+            false => self.want(scan, bytes.len()),
+        };
+        (lives, neighbours)
+    }
+
+    /// Takes in what was read around a record for its neighbours' sake: the record itself is not
+    /// looked at. Returns those, as [`Core::loaded`].
+    pub(crate) fn neighbours_read(
+        &mut self,
+        plan: &ReadPlan,
+        scan: NeighbourScan,
+        len: usize,
+    ) -> Vec<Neighbour> {
+        self.unpin(plan);
+        self.want(scan, len)
+    }
+
+    fn record_loaded(&mut self, plan: &ReadPlan, object: &Arc<Object>, now: Now) -> bool {
         self.unpin(plan);
         if !self.is_alive(&plan.digest, object) {
             return false;
@@ -413,19 +472,23 @@ impl Core {
         }
     }
 
-    /// The plan's reads ended without the wanted record.
-    pub(crate) fn unread(&mut self, plan: &ReadPlan) {
+    /// Notes that the plan's reads ended without the wanted record, and why.
+    pub(crate) fn read_failed(&mut self, plan: &ReadPlan, why: ReadFailure) {
         if let Some(window) = plan.window {
             self.reads.end_window(window);
         }
         self.unpin(plan);
+        match why {
+            ReadFailure::NotRead => {}
+            ReadFailure::OtherKey => self.counters.tag_collisions += 1,
+            ReadFailure::Damaged => _ = self.damaged(&plan.digest, plan.position),
+        }
     }
 
     /// The plan's reads have ended.
-    pub(crate) fn unpin(&mut self, plan: &ReadPlan) {
-        if let Some(ReadTiming { begin, end, bytes }) = plan.timing {
-            self.reads.counters.bytes += bytes;
-            self.reads.cost.read(bytes, begin, end);
+    fn unpin(&mut self, plan: &ReadPlan) {
+        if let Some(timing) = plan.timing {
+            self.reads.measured(timing);
         }
         let mut freed = self.space.unpin(&self.areas, plan.position);
         if let Some(MetaPlan::Read { position, .. }) = &plan.meta {

@@ -9,14 +9,13 @@ use crate::base::summary::Entry;
 use crate::config::options::WritePolicy;
 use crate::core::maintenance_state::Sweep;
 use crate::core::state::Core;
-use crate::core::task::{EvictPlan, Task};
+use crate::core::task::{Completed, EvictPlan, Task};
 use crate::format::checkpoint::Checkpoint;
 use crate::format::journal::{Fact, FlushMark, JournalWrite};
-use crate::index::IndexKind;
 use crate::memory::locality_staging::LocalityStaging;
+use crate::space::Space;
 use crate::space::appender::{Appender, Lost, Requests, WriteJob};
 use crate::space::cluster_table::State as ClusterState;
-use crate::space::{Space, slot_dump};
 
 /// Bytes of free clusters to keep ready, so that writers never wait for eviction.
 const RESERVE_BYTES: u32 = 8 << 20;
@@ -38,7 +37,7 @@ const ONE_TIMER_INTERVAL: Nanos = 3_600_000_000_000;
 impl Core {
     /// Decides the next step.
     pub(crate) fn next_task(&mut self, now: Now) -> Task {
-        self.background.kicked = false;
+        self.background.begin_task();
         if !self.online() {
             return Task::Stop;
         }
@@ -93,6 +92,23 @@ impl Core {
         match self.next_sync(now.monotonic) {
             Task::Idle(deadline) => self.next_labels().unwrap_or(Task::Idle(deadline)),
             task => task,
+        }
+    }
+
+    /// Takes in how a step of the background has ended.
+    pub(crate) fn complete(&mut self, completed: Completed) {
+        match completed {
+            Completed::Write(job, Some(requests)) => self.written(&job, requests),
+            Completed::Write(job, None) => self.write_failed(&job),
+            Completed::WritePages(job, done) => self.pages_written(job, done),
+            Completed::Flush(mark, now) => self.flushed(mark, now),
+            Completed::Evict(plan, entries) => self.evict(&plan, entries.as_deref()),
+            Completed::Learn { cluster, incarnation, entries } => {
+                self.learnt(cluster, incarnation, &entries);
+            }
+            Completed::ReadLabels(plan, labels) => self.labels_read(&plan, labels.as_deref()),
+            Completed::Checkpoint(checkpoint) => self.checkpoint_done(&checkpoint),
+            Completed::NameRun(run) => self.run_named(run),
         }
     }
 
@@ -292,7 +308,7 @@ impl Core {
     }
 
     /// The cluster's summary was read, if it has one.
-    pub(crate) fn learnt(&mut self, cluster: ClusterId, incarnation: u64, entries: &[Entry]) {
+    fn learnt(&mut self, cluster: ClusterId, incarnation: u64, entries: &[Entry]) {
         if self.space.table_mut().unpin(cluster) {
             self.wake_waiters();
         }
@@ -360,7 +376,7 @@ impl Core {
 
     /// Gives the plan's cluster up. `entries` is its summary; without one the whole index is
     /// searched for entries that lead into it.
-    pub(crate) fn evict(&mut self, plan: &EvictPlan, entries: Option<&[Entry]>) {
+    pub(super) fn evict(&mut self, plan: &EvictPlan, entries: Option<&[Entry]>) {
         let cluster = plan.cluster;
         if self.space.table_mut().unpin(cluster) {
             self.wake_waiters();
@@ -449,7 +465,7 @@ impl Core {
     }
 
     /// The job reached the device.
-    pub(crate) fn written(&mut self, job: &WriteJob, requests: Requests) {
+    fn written(&mut self, job: &WriteJob, requests: Requests) {
         for cluster in Appender::completes(job) {
             self.space.table_mut().written(cluster);
         }
@@ -460,7 +476,7 @@ impl Core {
     }
 
     /// The job failed: the records of its clusters are lost, the clusters not used again.
-    pub(crate) fn write_failed(&mut self, job: &WriteJob) {
+    fn write_failed(&mut self, job: &WriteJob) {
         for (cluster, lost) in self.space.appender_mut().fail_write(&self.areas, job) {
             for record in &lost {
                 self.lose(cluster, record);
@@ -478,29 +494,23 @@ impl Core {
         debug_assert_eq!(lost.position, self.areas.position(cluster, lost.entry.granule));
     }
 
-    /// The background runs, or has ended.
-    pub(crate) fn set_maintained(&mut self, runs: bool) {
-        self.background.runs = runs;
-        if !runs {
+    /// The background has ended: whoever waits for it goes on.
+    pub(crate) fn background_ended(&mut self) {
+        self.background.stop();
+        self.wake_waiters();
+    }
+
+    /// What of the journal is to be written next, after `written` was; `None`: nothing.
+    pub(crate) fn next_journal_write(
+        &mut self,
+        written: Option<&JournalWrite>,
+    ) -> Option<JournalWrite> {
+        if let Some(written) = written {
+            self.journal.end_write(written);
+            self.maintenance.unflushed = true;
             self.wake_waiters();
         }
-    }
-
-    /// Whether the background runs.
-    pub(crate) fn is_maintained(&self) -> bool {
-        self.background.runs
-    }
-
-    /// What of the journal is to be written next; `None`: nothing.
-    pub(crate) fn begin_journal_write(&mut self) -> Option<JournalWrite> {
         self.journal.begin_write(&self.secret)
-    }
-
-    /// It is written.
-    pub(crate) fn end_journal_write(&mut self, write: &JournalWrite) {
-        self.journal.end_write(write);
-        self.maintenance.unflushed = true;
-        self.wake_waiters();
     }
 
     /// A flush of the device begins: what was written before is durable when it ends.
@@ -512,7 +522,7 @@ impl Core {
 
     /// The flush has ended: the journal is durable up to the mark, quarantined clusters may become
     /// free.
-    pub(crate) fn flushed(&mut self, mark: FlushMark, now: Nanos) {
+    fn flushed(&mut self, mark: FlushMark, now: Nanos) {
         self.journal.end_flush(mark);
         match &mut self.space {
             Space::Clusters(space) => {
@@ -526,13 +536,13 @@ impl Core {
     }
 
     /// The superblocks name this run of the store.
-    pub(crate) fn run_named(&mut self, run: u64) {
+    fn run_named(&mut self, run: u64) {
         self.superblock.run = run;
         self.wake_waiters();
     }
 
     /// One step of an orderly stop: whether everything is written; `None`: not yet.
-    pub(crate) fn drain(&mut self, now: Now) -> Option<bool> {
+    pub(super) fn drain(&mut self, now: Now) -> Option<bool> {
         if !self.online() {
             return Some(false);
         }
@@ -545,21 +555,6 @@ impl Core {
         let written = self.journal.written() == self.journal.now();
         (placed && self.space.unwritten_bytes() == 0 && written && !self.space.busy())
             .then_some(true)
-    }
-
-    /// The kind of the index, and its buckets.
-    pub(crate) fn index_shape(&self) -> (IndexKind, usize) {
-        (self.index.kind(), self.index.bucket_count())
-    }
-
-    /// The index from the bucket `first` on, as bytes for its dump.
-    pub(crate) fn dump_index(&self, first: usize, bytes: &mut [u8]) {
-        self.index.dump(first, bytes);
-    }
-
-    /// The list of all records in slots, for its dump; see [`slot_dump::encode`].
-    pub(crate) fn dump_records(&mut self) -> Option<Vec<u8>> {
-        slot_dump::encode(self.space.slots_mut()?, &self.index)
     }
 
     /// The next checkpoint, as of now, and where it is to be written.
@@ -603,7 +598,7 @@ impl Core {
     }
 
     /// The checkpoint is durable.
-    pub(crate) fn checkpoint_done(&mut self, checkpoint: &Checkpoint) {
+    fn checkpoint_done(&mut self, checkpoint: &Checkpoint) {
         self.journal.forget_before(checkpoint.journal_block);
         self.counters.checkpoints += 1;
         self.wake_waiters();

@@ -17,6 +17,7 @@ impl Core {
         if named && self.lives_in_memory(&digest, &resident) {
             self.note_resident(&resident.object);
         }
+        self.evictions.withdraw(&digest);
         self.memory.tier.insert(digest, resident);
         let inserted = self.index.enter_memory(&digest, stamp);
         self.retire(inserted);
@@ -29,11 +30,19 @@ impl Core {
         Some(resident)
     }
 
+    /// Takes an object out of memory for room. True when it was there.
+    pub(super) fn evict_resident(&mut self, digest: &Digest) -> bool {
+        let Some(resident) = self.remove_resident(digest) else { return false };
+        self.evictions.offer(digest, &resident);
+        true
+    }
+
     /// The entry of an object in memory was pushed out of a full index: the object goes with it.
     pub(super) fn resident_displaced(&mut self, digest: &Digest) {
         if let Some(resident) = self.memory.tier.remove(digest) {
             let only_here = resident.dirty && resident.cluster.is_none();
             self.counters.dropped_unwritten += u64::from(only_here);
+            self.evictions.offer(digest, &resident);
         }
     }
 }

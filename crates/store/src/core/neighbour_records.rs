@@ -29,11 +29,18 @@ pub(crate) struct Neighbour {
     pub(super) range: Range<usize>,
     /// It is alive and not in memory.
     pub(super) wanted: bool,
+    /// It is, and its metadata are in another place: to have it in memory takes reads of its own.
+    pub(super) refreshed: bool,
 }
 
 impl Neighbour {
     pub(crate) fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// Whether it is alive and not in memory, and has metadata in another place.
+    pub(crate) fn is_refreshed(&self) -> bool {
+        self.refreshed
     }
 
     /// Site and key of its record in `bytes`, in which it was found.
@@ -112,7 +119,7 @@ fn walked(
         at = range.end.next_multiple_of(granule);
         if position != plan.position && range.end <= bytes.len() {
             let (digest, kind) = (record.header.digest, record.header.kind);
-            found.push(Neighbour { digest, kind, place, range, wanted: false });
+            found.push(Neighbour { digest, kind, place, range, wanted: false, refreshed: false });
         }
     }
     found
@@ -141,6 +148,7 @@ fn listed(
             place: Place { position: surroundings.first + entry.granule, incarnation },
             range: start..start + entry.len as usize,
             wanted: false,
+            refreshed: false,
         }
     };
     entries.iter().map(neighbour).collect()

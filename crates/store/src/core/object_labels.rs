@@ -93,7 +93,7 @@ impl Core {
     }
 
     /// The filters for a dump, and how their labels were read; `None`: there is nothing to save.
-    pub(crate) fn label_filters_to_save(&mut self) -> Option<(&LabelFilters, u64)> {
+    pub(super) fn label_filters_to_save(&mut self) -> Option<(&LabelFilters, u64)> {
         let version = self.options.labels.as_deref()?.version();
         self.recount_unknown();
         Some((&self.purging.label_filters, version))
@@ -176,7 +176,7 @@ impl Core {
     }
 
     /// The plan's cluster was read; `None`: it could not be, or not all of it.
-    pub(crate) fn labels_read(&mut self, plan: &LabelsPlan, labels: Option<&[u64]>) {
+    pub(super) fn labels_read(&mut self, plan: &LabelsPlan, labels: Option<&[u64]>) {
         let Some(labels) = labels else {
             self.evict(&plan.evict, None);
             return;

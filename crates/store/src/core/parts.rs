@@ -55,13 +55,52 @@ pub(super) struct PurgeTables {
     pub(super) relabelled: Vec<(Digest, u32)>,
 }
 
-/// The background task.
+/// The background task: whether it runs, and how it is woken.
 #[derive(Default)]
-pub(super) struct Background {
+pub(crate) struct Background {
     /// To wake it, when it idles.
-    pub(super) waker: Option<Waker>,
+    waker: Option<Waker>,
     /// Something changed since it was last given a task.
-    pub(super) kicked: bool,
-    /// It runs.
-    pub(super) runs: bool,
+    woken: bool,
+    runs: bool,
+}
+
+impl Background {
+    /// Notes that the background is asked for what it does next: it knows of all changes.
+    pub(super) fn begin_task(&mut self) {
+        self.woken = false;
+    }
+
+    /// Wakes it: it may have something to do.
+    pub(super) fn wake(&mut self) {
+        self.woken = true;
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// Lets `waker` wake it. False when something changed since it was last given a task: it is not
+    /// to idle.
+    pub(crate) fn idle(&mut self, waker: &Waker) -> bool {
+        if self.woken {
+            return false;
+        }
+        self.waker = Some(waker.clone());
+        true
+    }
+
+    /// Notes that it runs from now on.
+    pub(crate) fn start(&mut self) {
+        self.runs = true;
+    }
+
+    /// Notes that it has ended.
+    pub(super) fn stop(&mut self) {
+        self.runs = false;
+    }
+
+    /// Whether it runs.
+    pub(super) fn runs(&self) -> bool {
+        self.runs
+    }
 }

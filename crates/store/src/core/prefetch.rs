@@ -19,6 +19,7 @@ use crate::base::digest::Digest;
 use crate::base::limits::ClusterId;
 use crate::base::now::Now;
 use crate::base::record::{Place, RecordKind};
+use crate::config::lookup_options::LookupOptions;
 use crate::core::neighbour_records::{Neighbour, NeighbourScan};
 use crate::core::read_plan::{ReadPlan, Scope};
 use crate::core::state::Core;
@@ -32,12 +33,12 @@ impl Core {
     fn keeps_ahead(&self, plan: &ReadPlan) -> bool {
         let clusters =
             plan.surroundings.is_some_and(|around| !matches!(around.scope, Scope::Slots));
-        clusters && self.reads.ahead.capacity() > 0
+        clusters && self.reads.ahead().capacity() > 0
     }
 
     /// Keeps the records `beside` that of `plan` in `bytes` until they are asked for. False when
     /// they are to be taken into the memory tier.
-    pub(crate) fn put_ahead(
+    pub(super) fn put_ahead(
         &mut self,
         plan: &ReadPlan,
         beside: &NeighbourScan,
@@ -61,34 +62,38 @@ impl Core {
         let records = records.collect();
         // Blocks at either end, and what the pool gives more than was asked for.
         let buffer = BufPool::room_for(plan.extent.len as usize + 2 * device::WRITE_ALIGN as usize);
-        self.reads.ahead.put(bytes.clone(), buffer, records);
+        self.reads.ahead_mut().put(bytes.clone(), buffer, records);
         true
     }
 
     /// What an earlier read brought along for `slot`, the present version of `digest`.
     pub(super) fn ahead(&self, digest: &Digest, slot: Slot) -> Option<(Ahead, Bytes)> {
-        let (ahead, bytes) = self.reads.ahead.get(digest).filter(|_| !slot.refreshed)?;
+        let (ahead, bytes) = self.reads.ahead().get(digest).filter(|_| !slot.refreshed)?;
         let current = self.is_at(slot.position, Some(ahead.place));
         (current && slot.position == ahead.place.position).then(|| (ahead.clone(), bytes.clone()))
     }
 
     /// What was brought along was verified: `object`, or damaged. It enters memory unless it was
     /// removed or superseded meanwhile. False when a purge has made it dead.
-    pub(crate) fn found_ahead(
+    pub(crate) fn loaded_ahead(
         &mut self,
         ahead: &Ahead,
         object: Option<&Arc<Object>>,
+        options: LookupOptions,
         now: Now,
     ) -> bool {
         let Some(object) = object else {
-            self.reads.ahead.forget(&ahead.digest);
+            self.reads.ahead_mut().forget(&ahead.digest);
             return false;
         };
-        self.reads.ahead.used(&ahead.digest);
+        self.reads.ahead_mut().used(&ahead.digest);
         if !self.is_alive(&ahead.digest, object) {
             return false;
         }
-        if self.enters_memory(&ahead.digest, ahead.range.len()) && self.memory_takes(now) {
+        if !options.is_exclusive()
+            && self.enters_memory(&ahead.digest, ahead.range.len())
+            && self.memory_takes(now)
+        {
             self.keep(ahead.digest, object, None, None);
             self.shrink_tier(now);
         }
@@ -97,17 +102,17 @@ impl Core {
 
     /// Marks those records `beside` one that was read that are alive and not in memory. Of slots,
     /// `len` bytes of which were read, those that are alive are all that is returned.
-    pub(crate) fn want(&self, beside: NeighbourScan, len: usize) -> Vec<Neighbour> {
+    pub(super) fn want(&self, beside: NeighbourScan, len: usize) -> Vec<Neighbour> {
         let mut neighbours = match beside {
             NeighbourScan::Records(records) => records,
             NeighbourScan::Claims(claims) => self.living(&claims, len),
         };
         for neighbour in &mut neighbours {
             let Some(slot) = self.index.get(&neighbour.digest) else { continue };
-            neighbour.wanted = slot.position == neighbour.place.position
-                && neighbour.kind != RecordKind::Meta
-                && !slot.refreshed
+            let absent = slot.position == neighbour.place.position
                 && self.memory.tier.peek(&neighbour.digest).is_none();
+            neighbour.wanted = absent && neighbour.kind != RecordKind::Meta && !slot.refreshed;
+            neighbour.refreshed = absent && neighbour.kind == RecordKind::Object && slot.refreshed;
         }
         neighbours
     }
@@ -126,6 +131,7 @@ impl Core {
                 place: *place,
                 range,
                 wanted: false,
+                refreshed: false,
             })
         };
         claims.iter().filter_map(neighbour).collect()
@@ -152,18 +158,6 @@ impl Core {
             self.join_memory(cluster, members);
         }
         self.shrink_tier(now);
-    }
-
-    /// Those of `neighbours` that live, are not in memory, and have metadata in another place: to
-    /// have them in memory takes reads of their own.
-    pub(crate) fn refreshed<'a>(&self, neighbours: &'a [Neighbour]) -> Vec<&'a Neighbour> {
-        let is_wanted = |neighbour: &&Neighbour| {
-            let slot = self.index.get(&neighbour.digest);
-            neighbour.kind == RecordKind::Object
-                && slot.is_some_and(|s| s.refreshed && s.position == neighbour.place.position)
-                && self.memory.tier.peek(&neighbour.digest).is_none()
-        };
-        neighbours.iter().filter(is_wanted).collect()
     }
 
     /// What lives of the records of a cluster, if all of it is in memory.

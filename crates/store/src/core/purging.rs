@@ -53,9 +53,9 @@ impl Core {
         targets: &[Target<'_>],
         mode: Mode,
         now: Now,
-    ) -> JournalPosition {
+    ) -> (JournalPosition, u64) {
         if !self.online() {
-            return JournalPosition::MAX;
+            return (JournalPosition::MAX, self.newest_purge());
         }
         if mode == Mode::Soft {
             // What is placed later passes for younger: it would be lost instead of outdated.
@@ -79,11 +79,11 @@ impl Core {
         self.limit_purges();
         self.wake_background();
         // Also when nothing was noted: what died before, and bore the label, must not come back.
-        self.journal.now()
+        (self.journal.now(), self.newest_purge())
     }
 
     /// The sequence number of the newest purge, whatever it concerned.
-    pub(crate) fn newest_purge(&self) -> u64 {
+    pub(super) fn newest_purge(&self) -> u64 {
         self.purging.in_force.newest().max(self.purging.for_fetches.newest())
     }
 

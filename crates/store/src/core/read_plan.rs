@@ -9,6 +9,7 @@ use crate::base::digest::Digest;
 use crate::base::limits::ClusterId;
 use crate::base::record::{Place, RecordKind};
 use crate::base::source::Source;
+use crate::config::lookup_options::LookupOptions;
 use crate::format::device_layout::Areas;
 use crate::memory::object::Object;
 use crate::read::ahead::Ahead;
@@ -34,6 +35,37 @@ impl Expected<'_> {
     }
 }
 
+/// What a lookup is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A request: it is counted as a hit or a miss.
+    Request,
+    /// A piece of an object that was found.
+    Piece,
+    /// A neighbour that is to be in memory: it enters whatever the tier's admission says.
+    Neighbour,
+}
+
+/// What a lookup looks for, and how.
+#[derive(Clone, Copy)]
+pub(crate) struct LookupRequest<'a> {
+    pub(crate) digest: Digest,
+    pub(crate) expected: Expected<'a>,
+    pub(crate) purpose: Purpose,
+    pub(crate) options: LookupOptions,
+}
+
+/// Why a plan's reads did not give what was wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadFailure {
+    /// Something was not read, or the lookup was dropped.
+    NotRead,
+    /// A whole record of another key: equal tags.
+    OtherKey,
+    /// The record at the plan's position is damaged.
+    Damaged,
+}
+
 /// Whether a lookup may wait for a read that is under way for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitPolicy {
@@ -47,9 +79,9 @@ pub(crate) enum WaitPolicy {
 pub(crate) enum Finding {
     /// The object, verified.
     Object(Arc<Object>, Source),
-    /// An earlier read brought it along: verify it, and say so with `Core::found_ahead`.
+    /// An earlier read brought it along: verify it, and say so with `Core::loaded_ahead`.
     Ahead(Ahead, Bytes),
-    /// It may be on the device: the cluster is pinned until `Core::loaded` or `Core::unread`.
+    /// It may be on the device: the cluster is pinned until `Core::loaded` or `Core::read_failed`.
     Read(ReadPlan),
     /// A read that is under way for another brings it along: look again when that has ended.
     InFlight(WindowId),

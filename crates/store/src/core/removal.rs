@@ -29,6 +29,7 @@ impl Core {
     /// Makes the present version under `digest` dead. True when there was one.
     pub(super) fn forget_version(&mut self, digest: &Digest) -> bool {
         self.note_touched(digest);
+        self.evictions.withdraw(digest);
         self.clear_version(digest)
     }
 
@@ -81,7 +82,7 @@ impl Core {
 
     /// True when as many of the first pieces of `object` as are checked are known. Those are all
     /// of them for an object of ordinary size; the pieces of a huge one would take too long.
-    pub(crate) fn has_pieces(&self, object: &Object) -> bool {
+    pub(super) fn has_pieces(&self, object: &Object) -> bool {
         (0..object.pieces().min(PIECES_CHECKED))
             .all(|number| self.knows(&self.digester.piece(object.header.object_id, number)))
     }
@@ -210,7 +211,7 @@ impl Core {
     }
 
     /// The record at `position` was found damaged: it is dead. True when the index led to it.
-    pub(crate) fn damaged(&mut self, digest: &Digest, position: u32) -> bool {
+    pub(super) fn damaged(&mut self, digest: &Digest, position: u32) -> bool {
         self.counters.damaged_records += 1;
         let slot = self.index.get(digest).filter(|slot| slot.position == position);
         let Some(slot) = slot.filter(|_| self.online()) else { return false };

@@ -110,35 +110,45 @@ fn list(core: &mut Core, record: &FoundRecord) {
     }
 }
 
-impl Core {
-    /// More was removed than can be remembered: what has not been found by now is lost.
-    pub(crate) fn recovery_abandoned(&self) -> bool {
-        self.recovering.as_ref().is_some_and(|recovering| recovering.abandoned)
+impl SlotFinds {
+    /// Whether more was removed than can be remembered: what has not been found by now is lost.
+    pub(crate) fn is_abandoned(core: &Core) -> bool {
+        core.recovering.as_ref().is_some_and(|recovering| recovering.abandoned)
     }
 
-    /// A window was read, in which these records were found; so many windows of all are read.
+    /// Takes in a window that was read, in which these records were found; so many windows of all
+    /// are read.
     pub(crate) fn window_read(
         &mut self,
-        finds: &mut SlotFinds,
+        core: &mut Core,
         found: Vec<FoundRecord>,
         progress: (u32, u32),
     ) {
-        finds.take_in(self, found);
-        self.scanned = progress;
+        self.take_in(core, found);
+        core.scanned = progress;
     }
 
-    /// Everything is found: the space is ready for use. Returns how many records there are.
-    pub(crate) fn assemble(&mut self, found: SlotFinds) -> usize {
-        found.finish(self);
-        self.assembled();
-        self.scanned_all();
-        self.index.len()
+    /// Makes the space ready for use: everything is found. A checkpoint is to say so.
+    pub(crate) fn assemble(self, core: &mut Core) -> Assembled {
+        self.finish(core);
+        core.assembled();
+        core.scanned_all();
+        Assembled { records: core.index.len() }
     }
+}
 
-    /// A checkpoint says what lives: recovery has ended.
-    pub(crate) fn recovered_slots(&mut self) {
-        self.recovered();
-        self.wake_waiters();
-        self.wake_background();
+/// A space of slots that is ready, and of which no checkpoint says so yet.
+#[must_use]
+pub(crate) struct Assembled {
+    records: usize,
+}
+
+impl Assembled {
+    /// Ends recovery: a checkpoint says what lives. Returns how many records there are.
+    pub(crate) fn recovered(self, core: &mut Core) -> usize {
+        core.recovered();
+        core.wake_waiters();
+        core.wake_background();
+        self.records
     }
 }

@@ -133,7 +133,7 @@ impl Core {
     }
 
     /// The job has ended.
-    pub(crate) fn pages_written(&mut self, job: PageJob, done: Vec<PageDone>) {
+    pub(super) fn pages_written(&mut self, job: PageJob, done: Vec<PageDone>) {
         let Some(space) = self.space.slots_mut() else { return };
         let written = job.writes.iter().zip(&done).filter(|(_, done)| done.whole);
         let bytes: u64 = written.map(|(write, _)| write.bytes()).sum();

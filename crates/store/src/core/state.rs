@@ -1,15 +1,15 @@
 //! The state of one device's store: a core, and what it is made of.
 
 use std::sync::Arc;
-use std::task::Waker;
 
 use crate::base::counters::Counters;
 use crate::base::digest::{Digest, Digester};
 use crate::base::keyed_checksum::Secret;
-use crate::base::limits::{ClusterId, PIECE_MAX};
+use crate::base::limits::PIECE_MAX;
 use crate::base::record::Place;
 use crate::base::size_class::SizeClass;
 use crate::config::options::{Options, ReadUnit, TierAdmission};
+use crate::core::evictions::Evictions;
 use crate::core::fetches::Fetches;
 use crate::core::held::Held;
 use crate::core::maintenance_state::MaintenanceState;
@@ -19,7 +19,7 @@ use crate::core::sizing::{FETCH_PURGES, MemoryPlan, objects_of, table_bytes};
 use crate::core::waiters::Waiters;
 use crate::format::device_layout::Areas;
 use crate::format::journal::Journal;
-use crate::format::superblock::{Condition, Superblock};
+use crate::format::superblock::Superblock;
 use crate::index::Index;
 use crate::memory::doorkeeper::Doorkeeper;
 use crate::policy::Admission;
@@ -28,7 +28,6 @@ use crate::purge::purges::Purges;
 use crate::read::reads::Reads;
 use crate::space::Space;
 use crate::space::appender::Appender;
-use crate::space::slots::SlotSpace;
 use crate::space::space_audit::Account;
 
 /// Whether the device is in use.
@@ -38,6 +37,37 @@ pub(crate) enum Health {
     Online,
     /// Given up after errors, or shut down: every lookup misses, every insertion is refused.
     Offline,
+}
+
+/// What never changes while a cache is open: known without the lock.
+#[derive(Clone)]
+pub(crate) struct Constants {
+    /// Identity of the cache.
+    pub(crate) uuid: [u8; 16],
+    /// How the device is divided.
+    pub(crate) areas: Areas,
+    pub(crate) options: Arc<Options>,
+    pub(crate) secret: Arc<Secret>,
+    pub(crate) digester: Digester,
+    /// Records lie in clusters, and not in slots.
+    pub(crate) in_clusters: bool,
+    /// Bytes of buffers that are kept for the next reads.
+    pub(crate) buffers_max: usize,
+    /// Bytes of body in a piece of a large object.
+    pub(crate) piece_size: u32,
+    /// Bytes of the largest record.
+    pub(crate) record_max: usize,
+}
+
+/// How one device does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Status {
+    /// It reads and writes.
+    pub(crate) online: bool,
+    /// Recovery goes on.
+    pub(crate) recovering: bool,
+    /// Clusters or windows that recovery has read, and how many there are.
+    pub(crate) recovered: (u32, u32),
 }
 
 /// The state of one device's store.
@@ -56,6 +86,7 @@ pub(crate) struct Core {
     /// What the readers of large objects hold.
     pub(super) held: Held,
     pub(super) purging: PurgeTables,
+    pub(super) evictions: Evictions,
     pub(super) counters: Counters,
     pub(super) recovering: Option<Recovering>,
     pub(super) health: Health,
@@ -128,6 +159,7 @@ impl Core {
             buffers_max: memory.buffers,
             removed_max: parts.superblock.areas.removed_max(),
             fetches: Fetches::default(),
+            evictions: Evictions::default(),
             admission,
             counters: Counters::default(),
             health: Health::Online,
@@ -167,52 +199,43 @@ impl Core {
         if account.balanced() { Ok(account) } else { Err(format!("{account:?} does not add up")) }
     }
 
+    /// What never changes while the cache is open.
+    pub(crate) fn constants(&self) -> Constants {
+        Constants {
+            uuid: self.superblock.uuid,
+            areas: self.areas.clone(),
+            options: Arc::clone(&self.options),
+            secret: Arc::clone(&self.secret),
+            digester: self.digester.clone(),
+            in_clusters: self.space.has_clusters(),
+            buffers_max: self.buffers_max,
+            piece_size: self.piece_size(),
+            record_max: self.record_max(),
+        }
+    }
+
+    /// Whether the device is in use, and how far recovery has come.
+    pub(crate) fn status(&self) -> Status {
+        Status {
+            online: self.online(),
+            recovering: self.recovering.is_some(),
+            recovered: self.scanned,
+        }
+    }
+
     /// The superblock as it was written last.
     pub(crate) fn superblock(&self) -> &Superblock {
         &self.superblock
     }
 
-    /// How the device is divided.
-    pub(crate) fn areas(&self) -> &Areas {
-        &self.areas
+    /// Where records lie, to be looked at.
+    pub(crate) fn space(&self) -> &Space {
+        &self.space
     }
 
-    pub(crate) fn options(&self) -> &Arc<Options> {
-        &self.options
-    }
-
-    pub(crate) fn secret(&self) -> &Arc<Secret> {
-        &self.secret
-    }
-
-    pub(crate) fn digester(&self) -> &Digester {
-        &self.digester
-    }
-
-    /// Bytes of buffers that are kept for the next reads.
-    pub(crate) fn buffers_max(&self) -> usize {
-        self.buffers_max
-    }
-
-    /// Whether records lie in clusters, and not in slots.
-    pub(crate) fn has_clusters(&self) -> bool {
-        self.space.has_clusters()
-    }
-
-    /// The slots, where records lie in those.
-    pub(crate) fn slots(&self) -> Option<&SlotSpace> {
-        self.space.slots()
-    }
-
-    /// The incarnation of a cluster that is in use.
-    pub(crate) fn cluster_in_use(&self, cluster: ClusterId) -> Option<u64> {
-        let table = self.space.table();
-        table.state(cluster).in_use().then(|| table.incarnation(cluster))
-    }
-
-    /// Whether the record at this granule of a cluster is dead.
-    pub(crate) fn is_dead(&self, cluster: ClusterId, granule: u32) -> bool {
-        self.space.table().is_dead(cluster, granule)
+    /// How the device is read: whose turn it is, and which reads others wait for.
+    pub(crate) fn reads(&mut self) -> &mut Reads {
+        &mut self.reads
     }
 
     /// The stamp of what is stored under `digest`; see [`crate::Store::stamp`].
@@ -220,41 +243,18 @@ impl Core {
         self.index.stamp(digest)
     }
 
-    /// Whether recovery goes on.
-    pub(crate) fn is_recovering(&self) -> bool {
-        self.recovering.is_some()
-    }
-
-    /// Clusters or windows that recovery has read, and how many there are.
-    pub(crate) fn recovery_progress(&self) -> (u32, u32) {
-        self.scanned
-    }
-
-    pub(crate) fn online(&self) -> bool {
+    pub(super) fn online(&self) -> bool {
         self.health == Health::Online
     }
 
     /// Wakes the background: it may have something to do.
     pub(super) fn wake_background(&mut self) {
-        self.background.kicked = true;
-        if let Some(background) = self.background.waker.take() {
-            background.wake();
-        }
+        self.background.wake();
     }
 
-    /// Whether the background was woken since it was last given a task.
-    pub(crate) fn kicked(&self) -> bool {
-        self.background.kicked
-    }
-
-    /// The superblock that says that nothing here may be believed any more.
-    pub(crate) fn condemned_superblock(&self) -> Superblock {
-        Superblock { condition: Condition::Condemned, ..self.superblock.clone() }
-    }
-
-    /// `waker` is the idle background's.
-    pub(crate) fn idle(&mut self, waker: &Waker) {
-        self.background.waker = Some(waker.clone());
+    /// The background task, as far as it is not what it is to do.
+    pub(crate) fn background(&mut self) -> &mut Background {
+        &mut self.background
     }
 
     /// Gives the device up, or ends: nothing is read or written from now on. True the first time.
@@ -267,7 +267,7 @@ impl Core {
     }
 
     /// Bytes of the largest record.
-    pub(crate) fn record_max(&self) -> usize {
+    pub(super) fn record_max(&self) -> usize {
         match &self.space {
             Space::Clusters(_) => Appender::record_max(&self.areas),
             Space::Slots(_) => SizeClass::MAX_LEN as usize,
@@ -276,7 +276,7 @@ impl Core {
 
     /// Bytes of body in a piece of a large object: small enough for a reader's buffer and for the
     /// clusters; large enough for one read to be worth it.
-    pub(crate) fn piece_size(&self) -> u32 {
+    fn piece_size(&self) -> u32 {
         match &self.space {
             Space::Clusters(_) => Appender::piece_size(&self.areas),
             Space::Slots(_) => PIECE_MAX,

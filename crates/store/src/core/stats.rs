@@ -96,12 +96,13 @@ impl Core {
         let empty = ClusterTable::new(0, 1, Policy::default());
         let clusters = if self.space.has_clusters() { self.space.table() } else { &empty };
         let mut counters = self.counters;
-        counters.prefetched = self.memory.tier.counters().prefetched + self.reads.ahead.brought;
-        counters.prefetch_hits = self.memory.tier.counters().prefetch_hits + self.reads.ahead.hits;
+        counters.prefetched = self.memory.tier.counters().prefetched + self.reads.ahead().brought;
+        counters.prefetch_hits =
+            self.memory.tier.counters().prefetch_hits + self.reads.ahead().hits;
         Stats {
             counters,
             reads: self.reads.counters(),
-            read_cost: (self.reads.cost.cost(), self.reads.cost.reads()),
+            read_cost: self.reads.cost(),
             held: self.held.stats(),
             transit_bytes: self.memory.in_transit.bytes(),
             online: self.online(),
@@ -114,7 +115,7 @@ impl Core {
             tier_bytes: [Level::Hot, Level::Medium, Level::Cold]
                 .map(|level| self.memory.tier.level_bytes(level)),
             tier_capacity: self.memory.tier.capacity(),
-            read_ahead_bytes: self.reads.ahead.bytes(),
+            read_ahead_bytes: self.reads.ahead().bytes(),
             tier_objects: self.memory.tier.len(),
             tier_overhead_bytes: self.memory.tier.overhead_bytes()
                 + self.memory.doorkeeper.as_ref().map_or(0, Doorkeeper::memory_bytes),

@@ -5,9 +5,12 @@ use std::collections::BTreeSet;
 use device::{Extent, Nanos};
 
 use crate::base::limits::ClusterId;
+use crate::base::summary::Entry;
 use crate::core::held::HoldsRevoked;
-use crate::space::appender::WriteJob;
-use crate::space::slots::page_write::PageJob;
+use crate::format::checkpoint::Checkpoint;
+use crate::format::journal::FlushMark;
+use crate::space::appender::{Requests, WriteJob};
+use crate::space::slots::page_write::{PageDone, PageJob};
 
 /// The next step of the background.
 pub(crate) enum Task {
@@ -35,6 +38,26 @@ pub(crate) enum Task {
     NameRun(u64),
     /// The store is offline: stop.
     Stop,
+}
+
+/// A step of the background that has ended.
+pub(crate) enum Completed {
+    /// Records were written by these requests; `None`: the device did not take all of them.
+    Write(WriteJob, Option<Requests>),
+    /// Pages of slots were written, or not.
+    WritePages(PageJob, Vec<PageDone>),
+    /// A flush ended then: what was written before the mark is durable.
+    Flush(FlushMark, Nanos),
+    /// The summary of a cluster to be given up was read; `None`: there is none that can be.
+    Evict(EvictPlan, Option<Vec<Entry>>),
+    /// The summary of a cluster was read, for what lies together in it; empty without one.
+    Learn { cluster: ClusterId, incarnation: u64, entries: Vec<Entry> },
+    /// A cluster was read for its labels; `None`: not, or not all of it.
+    ReadLabels(LabelsPlan, Option<Vec<u64>>),
+    /// The checkpoint is durable.
+    Checkpoint(Checkpoint),
+    /// The superblocks name this run of the store.
+    NameRun(u64),
 }
 
 /// A cluster to be given up; pinned meanwhile.

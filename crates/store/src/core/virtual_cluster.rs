@@ -104,7 +104,7 @@ impl Core {
             return false;
         }
         for member in self.space.virtual_clusters_mut().remove(&cluster).unwrap_or_default() {
-            self.remove_resident(&member);
+            self.evict_resident(&member);
         }
         self.space.table_mut().set_in_memory(cluster, false);
         self.counters.virtual_kept += 1;
@@ -119,7 +119,7 @@ impl Core {
         if !self.leave_memory(cluster) {
             // The others stay, as copies of what is on the device.
             self.dissolve_virtual(cluster);
-            self.remove_resident(&digest);
+            self.evict_resident(&digest);
             self.counters.virtual_parted += 1;
         }
         true

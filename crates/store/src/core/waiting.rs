@@ -2,6 +2,7 @@
 
 use std::task::Waker;
 
+use crate::base::now::Now;
 use crate::config::options::WritePolicy;
 use crate::core::state::Core;
 use crate::core::waiters::{Available, WaiterId, Wanted};
@@ -9,9 +10,35 @@ use crate::format::journal::JournalPosition;
 use crate::space::Space;
 use crate::space::cluster_table::State;
 
+/// A state of the core that somebody waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Goal {
+    /// The journal is written up to here.
+    Written(JournalPosition),
+    /// The journal is durable up to here.
+    Durable(JournalPosition),
+    /// The superblocks say that the store went on without so many of its devices.
+    RunsWithout(u64),
+    /// Everything is written, for an orderly stop.
+    Drained,
+    /// The background has ended.
+    BackgroundEnded,
+}
+
+impl Goal {
+    /// What change may have brought it about.
+    pub(crate) fn wanted(self) -> Wanted {
+        match self {
+            Goal::Written(up_to) => Wanted::Written(up_to),
+            Goal::Durable(up_to) => Wanted::Durable(up_to),
+            Goal::RunsWithout(_) | Goal::Drained | Goal::BackgroundEnded => Wanted::Change,
+        }
+    }
+}
+
 impl Core {
     /// Wakes those whose wait is over: something changed.
-    pub(crate) fn wake_waiters(&mut self) {
+    pub(super) fn wake_waiters(&mut self) {
         let available = Available {
             written: self.journal.written(),
             durable: self.journal.durable(),
@@ -36,25 +63,35 @@ impl Core {
         if placed { most.saturating_sub(self.space.unwritten_bytes()) } else { 0 }
     }
 
-    /// A number for somebody who is going to wait.
-    pub(crate) fn enter_waiting(&mut self) -> WaiterId {
-        self.waiters.enter()
-    }
-
-    /// `waker` is woken when there is what `id` wants.
-    pub(crate) fn wait(&mut self, id: WaiterId, wanted: Wanted, waker: &Waker) {
+    /// Lets `waker` be woken when there is what is `wanted`. Returns the number of who waits, which
+    /// is `id` if that had one before.
+    pub(crate) fn wait(&mut self, id: Option<WaiterId>, wanted: Wanted, waker: &Waker) -> WaiterId {
+        let id = id.unwrap_or_else(|| self.waiters.enter());
         self.waiters.wait(id, wanted, waker);
+        id
     }
 
-    /// `id` waits no more: what it was woken for, and leaves, is for the next.
-    pub(crate) fn leave_waiting(&mut self, id: WaiterId) {
+    /// Ends the waiting of `id`: what it was woken for, and leaves, is for the next.
+    pub(crate) fn stop_waiting(&mut self, id: WaiterId) {
         self.waiters.leave(id);
         self.wake_waiters();
     }
 
+    /// Whether `goal` is reached; sees to it that it will be when it is not. `Some(false)`: it
+    /// will not be, the device was given up; `None`: not yet.
+    pub(crate) fn reach(&mut self, goal: Goal, now: Now) -> Option<bool> {
+        match goal {
+            Goal::Written(up_to) => self.synced(up_to, false),
+            Goal::Durable(up_to) => self.synced(up_to, true),
+            Goal::RunsWithout(away) => self.runs_without(away),
+            Goal::Drained => self.drain(now),
+            Goal::BackgroundEnded => (!self.background.runs()).then_some(true),
+        }
+    }
+
     /// Whether the journal is written, or durable, up to `up_to`; asks for it when it is not.
     /// `Some(false)`: it will not be, the device was given up.
-    pub(crate) fn synced(&mut self, up_to: JournalPosition, durable: bool) -> Option<bool> {
+    fn synced(&mut self, up_to: JournalPosition, durable: bool) -> Option<bool> {
         let reached = if durable { self.journal.durable() } else { self.journal.written() };
         if reached >= up_to {
             return Some(true);
@@ -71,7 +108,7 @@ impl Core {
 
     /// Whether the superblocks say that the store went on without `away` of its devices; asks for
     /// it when they do not. `Some(false)`: they will not, this device was given up, too.
-    pub(crate) fn runs_without(&mut self, away: u64) -> Option<bool> {
+    fn runs_without(&mut self, away: u64) -> Option<bool> {
         let run = self.first_run + away;
         if self.superblock.run >= run {
             return Some(true);

@@ -14,7 +14,10 @@ use device::{Clock, Device};
 use crate::base::content::Content;
 use crate::base::digest::Digest;
 use crate::base::source::Source;
-use crate::core::{Expected, HELD_STEP, HeldPiece, ReaderId};
+use crate::config::lookup_options::LookupOptions;
+use crate::core::{
+    Expected, HELD_STEP, HeldPiece, LookupRequest, Purpose, ReaderId, ReaderProgress,
+};
 use crate::memory::object::Object;
 use crate::shell::volume::{Shared, Volume};
 
@@ -35,6 +38,8 @@ pub struct Entry<D: Device, C: Clock> {
     source: Source,
     /// As it was when the object was found.
     outdated: Option<u32>,
+    /// How it was looked up, and its pieces are.
+    options: LookupOptions,
 }
 
 /// What an entry has besides when its object is in pieces.
@@ -42,7 +47,7 @@ struct Large {
     /// The first piece, verified.
     first: Arc<Object>,
     /// Holds the others.
-    _reading: ReadHold,
+    _hold: ReadHold,
 }
 
 impl Large {
@@ -50,16 +55,13 @@ impl Large {
     async fn open<D: Device, C: Clock>(
         volume: &Volume<D, C>,
         object: &Object,
+        options: LookupOptions,
     ) -> Option<(Large, Source)> {
         let id = object.header.object_id;
-        let reader = {
-            let mut core = volume.shared.lock();
-            let complete = core.has_pieces(object);
-            complete.then(|| core.begin_reading(id, 0, volume.now()))?
-        };
-        let _reading = ReadHold::new(&volume.shared, reader);
-        let (first, source) = volume.piece(id, 0).await?;
-        Some((Large { first, _reading }, source))
+        let reader = volume.shared.lock().open_reader(object, volume.now())?;
+        let _hold = ReadHold::new(&volume.shared, reader);
+        let (first, source) = volume.piece(id, 0, options).await?;
+        Some((Large { first, _hold }, source))
     }
 }
 
@@ -71,18 +73,22 @@ impl<D: Device, C: Clock> Entry<D, C> {
         digest: Digest,
         object: Arc<Object>,
         source: Source,
+        options: LookupOptions,
     ) -> Option<Self> {
         let outdated = object.outdated_since();
         if !object.in_pieces() {
-            return Some(Entry { volume, digest, object, large: None, source, outdated });
+            return Some(Entry { volume, digest, object, large: None, source, outdated, options });
         }
-        let Some((large, from)) = Box::pin(Large::open(&volume, &object)).await else {
-            volume.forget_incomplete(&digest, &object);
+        let Some((large, from)) = Box::pin(Large::open(&volume, &object, options)).await else {
+            // Memory alone cannot say that a piece is missing.
+            if !options.memory_only() {
+                volume.forget_incomplete(&digest, &object);
+            }
             return None;
         };
         let source = if from == Source::Disk { from } else { source };
         let large = Some(Box::new(large));
-        Some(Entry { volume, digest, object, large, source, outdated })
+        Some(Entry { volume, digest, object, large, source, outdated, options })
     }
 
     /// The entry for an object in memory whose body is in its record.
@@ -92,7 +98,8 @@ impl<D: Device, C: Clock> Entry<D, C> {
         object: Arc<Object>,
     ) -> Self {
         let outdated = object.outdated_since();
-        Entry { volume, digest, object, large: None, source: Source::Ram, outdated }
+        let options = LookupOptions::default();
+        Entry { volume, digest, object, large: None, source: Source::Ram, outdated, options }
     }
 
     pub(crate) fn object(&self) -> &Arc<Object> {
@@ -162,10 +169,11 @@ impl<D: Device, C: Clock> Entry<D, C> {
     /// The bytes of `range`, in order, in chunks; `range` must lie within `0..len()`.
     pub fn body(&self, range: Range<u64>) -> Body<D, C> {
         let first = self.large.as_ref().map(|large| Arc::clone(&large.first));
-        let reading = self.hold(range.clone());
-        let pieces = reading.map(|reading| Box::new(Pieces { first, reading }));
+        let hold = self.hold(range.clone());
+        let pieces = hold.map(|hold| Box::new(Pieces { first, hold }));
         let (volume, object) = (Rc::clone(&self.volume), Arc::clone(&self.object));
-        Body { volume, digest: self.digest, object, pieces, range }
+        let options = self.options.for_pieces();
+        Body { volume, digest: self.digest, object, pieces, range, options }
     }
 }
 
@@ -178,6 +186,8 @@ pub struct Body<D: Device, C: Clock> {
     pieces: Option<Box<Pieces>>,
     /// What is still to come.
     range: Range<u64>,
+    /// How its pieces are looked up.
+    options: LookupOptions,
 }
 
 /// What a body has besides when its object is in pieces.
@@ -185,7 +195,7 @@ struct Pieces {
     /// The first piece, until it is sent.
     first: Option<Arc<Object>>,
     /// Holds them.
-    reading: ReadHold,
+    hold: ReadHold,
 }
 
 impl<D: Device, C: Clock> Body<D, C> {
@@ -224,10 +234,13 @@ impl<D: Device, C: Clock> Body<D, C> {
         let first = self.pieces.as_mut().and_then(|pieces| pieces.first.take());
         let piece = match first {
             Some(first) if number == 0 => Some(first),
-            _ => self.volume.piece(header.object_id, number as u32).await.map(|(piece, _)| piece),
+            _ => {
+                let piece = self.volume.piece(header.object_id, number as u32, self.options).await;
+                piece.map(|(piece, _)| piece)
+            }
         };
         if let Some(pieces) = &self.pieces {
-            pieces.reading.read_on(number as u32 + 1);
+            pieces.hold.read_up_to(number as u32 + 1);
         }
         let piece = piece.filter(|piece| piece.body.len() as u64 == len).ok_or(ReadError::Gone)?;
         let end = (start + len).min(self.range.end);
@@ -267,18 +280,18 @@ impl ReadHold {
 
     /// The body is read, and not only at hand.
     pub(crate) fn reads_body(&self) {
-        self.shared.lock().reads_body(self.id);
+        self.shared.lock().reader_progressed(self.id, ReaderProgress::ReadsBody);
     }
 
     /// What lies before piece `at` has been read.
-    fn read_on(&self, at: u32) {
-        self.shared.lock().read_on(self.id, at);
+    fn read_up_to(&self, at: u32) {
+        self.shared.lock().reader_progressed(self.id, ReaderProgress::ReadUpTo(at));
     }
 }
 
 impl Drop for ReadHold {
     fn drop(&mut self) {
-        self.shared.lock().end_reading(self.id);
+        self.shared.lock().reader_progressed(self.id, ReaderProgress::Ended);
     }
 }
 
@@ -286,12 +299,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// Somebody is going to read these pieces of `object`.
     fn begin_reading(&self, object: &Object, pieces: Range<u32>) -> ReadHold {
         let object_id = object.header.object_id;
-        let id = {
-            let mut core = self.shared.lock();
-            let id = core.begin_reading(object_id, pieces.start, self.now());
-            core.reads_body(id);
-            id
-        };
+        let (reads, now) = (Some(ReaderProgress::ReadsBody), self.now());
+        let id = self.shared.lock().begin_reading(object_id, pieces.start, reads, now);
         for first in pieces.clone().step_by(HELD_STEP as usize) {
             let last = first.saturating_add(HELD_STEP).min(pieces.end);
             self.shared.lock().hold(object_id, first..last);
@@ -302,28 +311,49 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// Somebody may read what there is of a version that is still being written, and all of it
     /// later.
     pub(crate) fn begin_following(&self, object_id: u64) -> ReadHold {
-        let id = self.shared.lock().begin_reading(object_id, 0, self.now());
+        let id = self.shared.lock().begin_reading(object_id, 0, None, self.now());
         ReadHold::new(&self.shared, id)
     }
 
     /// Piece `number` of a large object; `None` when it is gone.
-    pub(crate) async fn piece(&self, object_id: u64, number: u32) -> Option<(Arc<Object>, Source)> {
-        let digest = self.shared.digester.piece(object_id, number);
-        let found = self.lookup(digest, Expected::Piece).await;
-        match found.filter(|(piece, _)| piece.header.object_id == object_id) {
+    pub(crate) async fn piece(
+        &self,
+        object_id: u64,
+        number: u32,
+        options: LookupOptions,
+    ) -> Option<(Arc<Object>, Source)> {
+        match self.find_piece(object_id, number, options).await {
+            None if options.memory_only() => None,
             // Seldom: it would make the future of every lookup larger.
-            None => Box::pin(self.missing_piece(object_id, number)).await,
+            None => Box::pin(self.missing_piece(object_id, number, options)).await,
             found => found,
         }
     }
 
+    async fn find_piece(
+        &self,
+        object_id: u64,
+        number: u32,
+        options: LookupOptions,
+    ) -> Option<(Arc<Object>, Source)> {
+        let digest = self.shared.digester.piece(object_id, number);
+        let (expected, purpose) = (Expected::Piece, Purpose::Piece);
+        let request = LookupRequest { digest, expected, purpose, options };
+        let found = self.lookup(request).await.found;
+        found.filter(|(piece, _)| piece.header.object_id == object_id)
+    }
+
     /// A piece that was not found, or could not be read.
-    async fn missing_piece(&self, object_id: u64, number: u32) -> Option<(Arc<Object>, Source)> {
+    async fn missing_piece(
+        &self,
+        object_id: u64,
+        number: u32,
+        options: LookupOptions,
+    ) -> Option<(Arc<Object>, Source)> {
         let digest = self.shared.digester.piece(object_id, number);
         if !self.shared.stalls() && self.shared.lock().knows(&digest) {
             // The device failed: an error that passes does not cost the object.
-            let found = self.lookup(digest, Expected::Piece).await;
-            let found = found.filter(|(piece, _)| piece.header.object_id == object_id);
+            let found = self.find_piece(object_id, number, options).await;
             if found.is_some() {
                 return found;
             }

@@ -24,7 +24,16 @@ pub struct FetchToken {
 impl FetchToken {
     /// A fetch of what `digest` names on `shared` begins.
     pub(super) fn begin(shared: &Arc<Shared>, digest: Digest) -> FetchToken {
-        let (flag, begun) = shared.lock().begin_fetch(digest);
+        let fetch = shared.lock().begin_fetch(digest);
+        FetchToken::begun(shared, digest, fetch)
+    }
+
+    /// A fetch has begun, with this flag and sequence number.
+    pub(super) fn begun(
+        shared: &Arc<Shared>,
+        digest: Digest,
+        (flag, begun): (Overtaken, u64),
+    ) -> FetchToken {
         let shared = Arc::clone(shared);
         FetchToken { shared, digest, flag, begun, admitted: OnceLock::new() }
     }

@@ -13,13 +13,14 @@ use crate::base::event::Event;
 use crate::base::key::Key;
 use crate::base::labels::{Mode, Target};
 use crate::base::refusal::Refusal;
+use crate::config::lookup_options::LookupOptions;
 use crate::config::options::Options;
-use crate::core::{Expected, Stats, Wanted};
+use crate::core::{Counted, Expected, Goal, LookupRequest, Purpose, Stats, Wanted};
 use crate::format::journal::JournalPosition;
 use crate::interface::entry::Entry;
 use crate::interface::fetch_token::FetchToken;
 use crate::interface::writer::{Hint, Partial, PartialRead, Writer};
-use crate::shell::lookup::{LookupOutcome, Purpose};
+use crate::shell::lookup::LookupOutcome;
 use crate::shell::open::{Share, open_volume};
 use crate::shell::placements::Placements;
 use crate::shell::recovery::Scanning;
@@ -155,19 +156,31 @@ impl<D: Device, C: Clock> Store<D, C> {
         crate::base::join::all(tasks.collect()).await;
     }
 
-    /// Finds `key`. A miss touches no device; a hit reads at most the object's first piece.
+    /// Finds `key`, in memory or on the device. A miss touches no device; a hit reads at most the
+    /// object's first piece.
     pub async fn lookup(&self, key: &Key) -> Lookup<D, C> {
+        self.lookup_with(key, LookupOptions::default()).await
+    }
+
+    /// Finds `key` in the tiers that `options` name, and leaves memory as they say. An entry that
+    /// was found with [`Retention::Exclusive`] reads its further pieces so, too.
+    ///
+    /// [`Retention::Exclusive`]: crate::Retention::Exclusive
+    pub async fn lookup_with(&self, key: &Key, options: LookupOptions) -> Lookup<D, C> {
         let (volume, digest) = self.place(key);
-        let expected = Expected::Key(key.as_bytes());
-        let LookupOutcome { found, counted } =
-            volume.lookup_for(digest, expected, Purpose::Request).await;
+        let (expected, purpose) = (Expected::Key(key.as_bytes()), Purpose::Request);
+        let request = LookupRequest { digest, expected, purpose, options };
+        let LookupOutcome { found, counted } = volume.lookup(request).await;
         let found = match found {
-            Some((object, source)) => Entry::open(Rc::clone(volume), digest, object, source).await,
+            Some((object, source)) => {
+                Entry::open(Rc::clone(volume), digest, object, source, options).await
+            }
             None => None,
         };
-        if !counted {
+        let settled = counted || (found.is_none() && options.memory_only());
+        if !settled {
             let source = found.as_ref().map(Entry::source);
-            volume.shared.lock().count_lookup(&digest, source);
+            volume.shared.lock().count(Counted::Lookup(digest, source));
         }
         found.map_or(Lookup::Miss, Lookup::Hit)
     }
@@ -199,7 +212,7 @@ impl<D: Device, C: Clock> Store<D, C> {
             Err(Refusal::NotAdmitted)
         };
         if result.is_err() {
-            volume.shared.lock().count_refusal();
+            volume.shared.lock().count(Counted::Refusal);
         }
         result
     }
@@ -238,7 +251,7 @@ impl<D: Device, C: Clock> Store<D, C> {
     pub async fn remove(&self, key: &Key) -> bool {
         let (volume, digest) = self.place(key);
         let (removed, up_to) = volume.shared.lock().remove(&digest);
-        volume.synced(up_to, false).await;
+        volume.reach(Goal::Written(up_to), None).await;
         removed
     }
 
@@ -258,7 +271,7 @@ impl<D: Device, C: Clock> Store<D, C> {
     pub async fn purge(&self, key: &Key) -> Result<bool, Refusal> {
         let (volume, digest) = self.place(key);
         let (removed, up_to) = volume.shared.lock().remove(&digest);
-        let durable = volume.synced(up_to, true).await;
+        let durable = volume.reach(Goal::Durable(up_to), None).await;
         durable.then_some(removed).ok_or(Refusal::Offline)
     }
 
@@ -279,7 +292,7 @@ impl<D: Device, C: Clock> Store<D, C> {
         }
         let waits = self.volumes.iter().zip(moments).map(|(volume, up_to)| async move {
             match up_to {
-                Some(up_to) => volume.synced(up_to, true).await,
+                Some(up_to) => volume.reach(Goal::Durable(up_to), None).await,
                 None => true,
             }
         });
@@ -299,18 +312,17 @@ impl<D: Device, C: Clock> Store<D, C> {
     pub async fn purge_all(&self, targets: &[Target<'_>], mode: Mode) -> Result<(), Refusal> {
         let told: Vec<_> =
             self.volumes.iter().map(|volume| volume.begin_purge(targets, mode)).collect();
-        let waits = self
-            .volumes
-            .iter()
-            .zip(told)
-            .map(|(volume, up_to)| async move { volume.synced(up_to, true).await });
+        let waits =
+            self.volumes.iter().zip(told).map(|(volume, up_to)| async move {
+                volume.reach(Goal::Durable(up_to), None).await
+            });
         let done = crate::base::join::values(waits.collect()).await;
         let away = done.iter().filter(|done| !**done).count() as u64;
         if away == 0 {
             return Ok(());
         }
         let others = self.volumes.iter().zip(&done).filter(|(_, done)| **done);
-        let raised = others.map(|(volume, _)| volume.run_without(away));
+        let raised = others.map(|(volume, _)| volume.reach(Goal::RunsWithout(away), None));
         let raised = crate::base::join::values(raised.collect()).await;
         let durable = !raised.is_empty() && raised.into_iter().all(|raised| raised);
         durable.then_some(()).ok_or(Refusal::Offline)
@@ -345,7 +357,7 @@ impl<D: Device, C: Clock> Store<D, C> {
     pub fn hold_reads(&self, holds: bool) {
         for volume in self.volumes.iter() {
             let now = volume.clock.now();
-            volume.shared.lock().hold_reads(holds, now);
+            volume.shared.lock().reads().hold(holds, now);
         }
     }
 
@@ -384,6 +396,11 @@ impl<D: Device, C: Clock> Store<D, C> {
         all
     }
 
+    /// All volumes, in the order in which their devices were given.
+    pub(crate) fn volumes(&self) -> &[Rc<Volume<D, C>>] {
+        &self.volumes
+    }
+
     /// The volume that `key` belongs to (by rendezvous hashing of its group, weighted by size: the
     /// neighbours stay together, and losing a device costs its share only), and its digest there.
     pub(crate) fn place(&self, key: &Key) -> (&Rc<Volume<D, C>>, Digest) {
@@ -420,15 +437,15 @@ impl StoreShare {
 
     /// How many devices are not in use, and how many there are.
     pub fn offline(&self) -> (usize, usize) {
-        let offline = self.0.iter().filter(|shared| !shared.lock().online()).count();
+        let offline = self.0.iter().filter(|shared| !shared.lock().status().online).count();
         (offline, self.0.len())
     }
 
     /// Whether the index of every device in use is complete.
     pub fn recovered(&self) -> bool {
         self.0.iter().all(|shared| {
-            let core = shared.lock();
-            !core.online() || !core.is_recovering()
+            let status = shared.lock().status();
+            !status.online || !status.recovering
         })
     }
 }

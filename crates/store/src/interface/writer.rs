@@ -14,7 +14,8 @@ use crate::base::digest::Digest;
 use crate::base::key::Key;
 use crate::base::record::{Header, Record, RecordKind};
 use crate::base::refusal::Refusal;
-use crate::core::{Fetched, NewObject};
+use crate::config::lookup_options::LookupOptions;
+use crate::core::{Counted, Fetched, Goal, NewObject};
 use crate::interface::entry::ReadHold;
 use crate::interface::fetch_token::FetchToken;
 use crate::shell::volume::{Shared, Volume};
@@ -163,7 +164,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
     pub async fn commit(mut self) -> Result<(), Refusal> {
         let result = self.try_commit().await;
         if result.is_err() {
-            self.volume.shared.lock().count_refusal();
+            self.volume.shared.lock().count(Counted::Refusal);
         }
         result
     }
@@ -205,7 +206,9 @@ impl<D: Device, C: Clock> Writer<D, C> {
         // It is visible, and its pieces with it, even if nobody waits for the rest.
         self.progress.committed.store(true, Ordering::Release);
         match up_to {
-            Some(up_to) if !self.volume.synced(up_to, false).await => Err(Refusal::Offline),
+            Some(up_to) if !self.volume.reach(Goal::Written(up_to), None).await => {
+                Err(Refusal::Offline)
+            }
             _ => Ok(()),
         }
     }
@@ -307,7 +310,8 @@ impl Partial {
             reading.reads_body();
         }
         let size = u64::from(volume.shared.piece_size);
-        let piece = volume.piece(self.progress.object_id, (offset / size) as u32).await;
+        let (id, number) = (self.progress.object_id, (offset / size) as u32);
+        let piece = volume.piece(id, number, LookupOptions::default()).await;
         let within = (offset % size) as usize;
         match piece {
             Some((piece, _)) if piece.body.len() > within => {

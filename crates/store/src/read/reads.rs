@@ -8,7 +8,7 @@ use device::{Extent, Nanos};
 use crate::config::options::Options;
 use crate::read::ahead::ReadAhead;
 use crate::read::device_cost::{CostMeter, ReadCost};
-use crate::read::queue::{QueueCounters, QueueOptions, ReadQueue};
+use crate::read::queue::{QueueCounters, QueueOptions, ReadQueue, Ticket, Turn};
 use crate::read::window::{Memory, ReadWindow};
 
 /// How the reads for lookups went, since the store was opened.
@@ -53,12 +53,12 @@ struct InFlight {
 
 /// The state of reading. See the module.
 pub(crate) struct Reads {
-    pub(crate) queue: ReadQueue,
-    pub(crate) window: ReadWindow,
-    pub(crate) cost: CostMeter,
-    pub(crate) counters: ReadCounters,
+    queue: ReadQueue,
+    window: ReadWindow,
+    cost: CostMeter,
+    counters: ReadCounters,
     /// What came along beside what was asked for, in clusters read by runs.
-    pub(crate) ahead: ReadAhead,
+    ahead: ReadAhead,
     /// By the offset of their extents.
     under_way: BTreeMap<u64, InFlight>,
     next_id: WindowId,
@@ -84,6 +84,72 @@ impl Reads {
             under_way: BTreeMap::new(),
             next_id: 0,
         }
+    }
+
+    /// Puts a read at `offset` into the queue; without a ticket it need not wait for its turn.
+    pub(crate) fn join(&mut self, offset: u64, now: Nanos) -> Option<Ticket> {
+        self.queue.join(offset, now)
+    }
+
+    /// Says whether it is a read's turn; `waker` is woken when that may have changed.
+    pub(crate) fn turn(&mut self, ticket: Ticket, now: Nanos, waker: &Waker) -> Turn {
+        self.queue.poll(ticket, now, waker)
+    }
+
+    /// Notes that a read whose turn it was is in the device's hands.
+    pub(crate) fn begun(&mut self) {
+        self.queue.begun();
+    }
+
+    /// Notes that a read that had a ticket has ended, well or not.
+    pub(crate) fn ended(&mut self, ticket: Ticket, now: Nanos) {
+        self.queue.ended(ticket, now);
+    }
+
+    /// Sets whether reads wait for others from now on.
+    pub(crate) fn hold(&mut self, holds: bool, now: Nanos) {
+        self.queue.hold(holds, now);
+    }
+
+    /// Notes what a read for a lookup cost.
+    pub(crate) fn measured(&mut self, timing: ReadTiming) {
+        self.counters.bytes += timing.bytes;
+        self.cost.read(timing.bytes, timing.begin, timing.end);
+    }
+
+    /// What a read costs on the device, and how many reads that is known from.
+    pub(crate) fn cost(&self) -> (ReadCost, u64) {
+        (self.cost.cost(), self.cost.reads())
+    }
+
+    /// What came along beside what was asked for, and is kept as it was read.
+    pub(crate) fn ahead(&self) -> &ReadAhead {
+        &self.ahead
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn ahead_mut(&mut self) -> &mut ReadAhead {
+        &mut self.ahead
+    }
+
+    /// Counts a lookup that waits for another's read.
+    pub(crate) fn count_joined(&mut self) {
+        self.counters.joined += 1;
+    }
+
+    /// Counts a read of just a record.
+    pub(crate) fn count_exact(&mut self) {
+        self.counters.exact += 1;
+    }
+
+    /// Counts a read of a record with some of its neighbours.
+    pub(crate) fn count_window(&mut self) {
+        self.counters.windows += 1;
+    }
+
+    /// Counts a read of a whole cluster.
+    pub(crate) fn count_cluster(&mut self) {
+        self.counters.clusters += 1;
     }
 
     /// What has been counted.

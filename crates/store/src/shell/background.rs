@@ -14,8 +14,8 @@ use crate::base::limits::STEP;
 use crate::base::record::RecordKind;
 use crate::base::summary;
 use crate::base::summary::{Decoded, Entry};
-use crate::core::{EvictPlan, HoldsRevoked, LabelsPlan, Task};
-use crate::format::superblock::Superblock;
+use crate::core::{Completed, EvictPlan, HoldsRevoked, LabelsPlan, Task};
+use crate::format::superblock::{Condition, Superblock};
 use crate::shell::volume::{Shared, Volume};
 use crate::space::appender::WriteJob;
 use crate::space::slots::page_write::{PageDone, PageJob, PageWrite};
@@ -28,14 +28,14 @@ struct Maintained<'a>(&'a Shared);
 
 impl Drop for Maintained<'_> {
     fn drop(&mut self) {
-        self.0.lock().set_maintained(false);
+        self.0.lock().background_ended();
     }
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
     /// Runs until the volume goes offline.
     pub(crate) async fn maintain(&self) {
-        self.shared.lock().set_maintained(true);
+        self.shared.lock().background().start();
         let _maintained = Maintained(&self.shared);
         loop {
             let now = self.now();
@@ -44,24 +44,28 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 Task::Stop => return,
                 Task::Idle(deadline) => self.idle(deadline).await,
                 Task::Sync { durable } => self.sync(durable).await,
-                Task::Write(job) => self.write_records(&job).await,
+                Task::Write(job) => self.write_records(job).await,
                 Task::WritePages(job) => self.write_pages(job).await,
-                Task::Evict(plan) => self.evict(&plan).await,
+                Task::Evict(plan) => self.evict(plan).await,
                 Task::Learn { cluster, incarnation, extent } => {
                     let entries = self.read_summary(cluster, incarnation, extent).await;
                     let entries = entries.unwrap_or_default();
-                    self.shared.lock().learnt(cluster, incarnation, &entries);
+                    self.complete(Completed::Learn { cluster, incarnation, entries });
                 }
-                Task::ReadLabels(plan) => self.read_labels(&plan).await,
+                Task::ReadLabels(plan) => self.read_labels(plan).await,
                 Task::Again => yield_now().await,
                 Task::Report(HoldsRevoked { objects, transfers }) => {
                     let device = self.shared.number;
                     self.shared.emit(Event::HoldsRevoked { device, objects, transfers });
                 }
-                Task::Checkpoint => self.checkpoint().await,
+                Task::Checkpoint => _ = self.checkpoint().await,
                 Task::NameRun(run) => self.name_run(run).await,
             }
         }
+    }
+
+    fn complete(&self, completed: Completed) {
+        self.shared.lock().complete(completed);
     }
 
     /// Sleeps until the deadline or until the core wakes it.
@@ -77,12 +81,9 @@ impl<D: Device, C: Clock> Volume<D, C> {
             registered = true;
             // The task was chosen under another lock: what came in between is seen by the task
             // that is chosen after this one.
-            let mut core = self.shared.lock();
-            if core.kicked() {
+            if !self.shared.lock().background().idle(context.waker()) {
                 return Poll::Ready(());
             }
-            core.idle(context.waker());
-            drop(core);
             match sleep.as_mut().as_pin_mut() {
                 Some(sleep) => sleep.poll(context),
                 None => Poll::Pending,
@@ -93,8 +94,9 @@ impl<D: Device, C: Clock> Volume<D, C> {
 
     /// Writes what the journal has to say; then flushes, when `durable`.
     pub(crate) async fn sync(&self, durable: bool) {
+        let mut last = None;
         loop {
-            let write = self.shared.lock().begin_journal_write();
+            let write = self.shared.lock().next_journal_write(last.as_ref());
             let Some(write) = write else { break };
             let mut written = None;
             for _ in 0..WRITE_ATTEMPTS {
@@ -107,7 +109,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 self.condemn("the journal cannot be written").await;
                 return;
             }
-            self.shared.lock().end_journal_write(&write);
+            last = Some(write);
         }
         if durable {
             self.flush_all().await;
@@ -121,24 +123,17 @@ impl<D: Device, C: Clock> Volume<D, C> {
             self.condemn("the device cannot be flushed").await;
             return;
         }
-        let now = self.clock.now();
-        self.shared.lock().flushed(mark, now);
+        self.complete(Completed::Flush(mark, self.clock.now()));
     }
 
-    async fn write_records(&self, job: &WriteJob) {
-        let areas = self.areas();
-        let requests = job.build(&areas, &self.shared.secret);
+    async fn write_records(&self, job: WriteJob) {
+        let requests = job.build(self.areas(), &self.shared.secret);
         let mut whole = true;
         for (offset, buf) in &requests.writes {
             let result = self.device.write(*offset, buf.clone()).await;
             whole &= self.shared.record_result("write", *offset, result).is_some();
         }
-        let mut core = self.shared.lock();
-        if whole {
-            core.written(job, requests);
-        } else {
-            core.write_failed(job);
-        }
+        self.complete(Completed::Write(job, whole.then_some(requests)));
     }
 
     /// Writes pages side by side; none of them is in two requests.
@@ -146,7 +141,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let base = self.areas().clusters_at;
         let writes = job.writes.iter().map(|write| self.write_page_run(base, write));
         let done = crate::base::join::values(writes.collect()).await;
-        self.shared.lock().pages_written(job, done);
+        self.complete(Completed::WritePages(job, done));
     }
 
     async fn write_page_run(&self, base: u64, write: &PageWrite) -> PageDone {
@@ -169,28 +164,28 @@ impl<D: Device, C: Clock> Volume<D, C> {
         done
     }
 
-    async fn evict(&self, plan: &EvictPlan) {
+    async fn evict(&self, plan: EvictPlan) {
         let entries = match plan.all_dead {
             true => Some(Vec::new()),
             false => self.read_summary(plan.cluster, plan.incarnation, plan.extent).await,
         };
-        self.shared.lock().evict(plan, entries.as_deref());
+        self.complete(Completed::Evict(plan, entries));
     }
 
     /// Reads the labels of what lives in a cluster: its summary has them, or all of it is read. One
     /// that cannot be read, or holds something that is damaged, is given up: nobody can say what it
     /// may show tomorrow.
-    async fn read_labels(&self, plan: &LabelsPlan) {
+    async fn read_labels(&self, plan: LabelsPlan) {
         let EvictPlan { cluster, incarnation, extent, .. } = plan.evict;
         let told = self.read_contents(cluster, incarnation, extent).await;
         let labels = match told.and_then(|contents| contents.labels) {
             Some(labels) => Some(labels),
             None => match self.read_with_retries(extent).await {
-                Some(bytes) => self.labels_of_living(plan, &bytes),
+                Some(bytes) => self.labels_of_living(&plan, &bytes),
                 None => None,
             },
         };
-        self.shared.lock().labels_read(plan, labels.as_deref());
+        self.complete(Completed::ReadLabels(plan, labels));
         yield_now().await;
     }
 
@@ -207,9 +202,9 @@ impl<D: Device, C: Clock> Volume<D, C> {
         self.labels_in(incarnation, entries.iter().filter(lives).map(place), bytes)
     }
 
-    /// Writes a checkpoint and forgets the journal before it.
-    pub(crate) async fn checkpoint(&self) {
-        if !self.shared.lock().has_clusters() {
+    /// Writes a checkpoint and forgets the journal before it. False when it could not be written.
+    pub(crate) async fn checkpoint(&self) -> bool {
+        if !self.shared.in_clusters {
             // What has been flushed need not be listed in full.
             self.flush_all().await;
         }
@@ -217,7 +212,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let bytes = checkpoint.encode(&self.shared.secret);
         if bytes.len() as u64 > slot.len {
             self.condemn("the cluster table has outgrown its checkpoint").await;
-            return;
+            return false;
         }
         let mut written = None;
         for _ in 0..WRITE_ATTEMPTS {
@@ -228,9 +223,10 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
         if written.is_none() || self.flush().await.is_none() {
             self.condemn("a checkpoint cannot be written").await;
-            return;
+            return false;
         }
-        self.shared.lock().checkpoint_done(&checkpoint);
+        self.complete(Completed::Checkpoint(checkpoint));
+        true
     }
 
     /// Writes the superblocks with a higher run: devices that are away have missed it.
@@ -240,7 +236,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             self.condemn("the superblocks cannot be written").await;
             return;
         }
-        self.shared.lock().run_named(run);
+        self.complete(Completed::NameRun(run));
     }
 
     /// Writes a large structure in steps.
@@ -254,7 +250,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// Gives the device up in a way that the next start sees: what is dead cannot be written down
     /// any more, so nothing on it may be believed again.
     async fn condemn(&self, reason: &str) {
-        let superblock = self.shared.lock().condemned_superblock();
+        let mut superblock = self.shared.lock().superblock().clone();
+        superblock.condition = Condition::Condemned;
         let bytes = superblock.encode();
         for offset in superblock.places() {
             self.write(offset, &bytes).await;

@@ -2,7 +2,7 @@
 
 use device::{Clock, Device};
 
-use crate::core::Wanted;
+use crate::core::{Goal, Status};
 use crate::format::device_layout::BLOCK;
 use crate::format::index_dump;
 use crate::format::label_filters_dump::Head;
@@ -16,19 +16,17 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// says so. False when that was not possible; the next start recovers then as after a kill.
     /// The background must be running.
     pub(crate) async fn close(&self) -> bool {
-        let drained = self.drain().await;
+        let drained = self.reach(Goal::Drained, Some(self.stall_deadline())).await;
         // From here on nothing changes: the background stops, lookups miss.
         let complete = {
             let mut core = self.shared.lock();
-            let complete = core.online() && !core.is_recovering();
+            let Status { online, recovering, .. } = core.status();
             core.go_offline();
-            complete
+            online && !recovering
         };
         // What the background had begun changes index and table when it ends: wait for that.
-        let stopped = || (!self.shared.lock().is_maintained()).then_some(());
-        let stopped =
-            self.until(Some(self.stall_deadline()), Wanted::Change, stopped).await.is_some();
-        if !stopped || !drained || !self.final_checkpoint().await {
+        let stopped = self.reach(Goal::BackgroundEnded, Some(self.stall_deadline())).await;
+        if !stopped || !drained || !self.checkpoint().await {
             return false;
         }
         let dumped = complete && self.dump().await.is_some();
@@ -39,21 +37,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         self.write_superblocks(&superblock, superblock.places()).await.is_some() && dumped
     }
 
-    async fn final_checkpoint(&self) -> bool {
-        let before = self.shared.lock().checkpoints();
-        self.checkpoint().await;
-        self.shared.lock().checkpoints() > before
-    }
-
-    /// Waits until the background has written everything. False when it cannot.
-    async fn drain(&self) -> bool {
-        let deadline = self.stall_deadline();
-        let step = || self.shared.lock().drain(self.now());
-        self.until(Some(deadline), Wanted::Change, step).await.unwrap_or(false)
-    }
-
     async fn dump(&self) -> Option<()> {
-        let end = if self.shared.lock().has_clusters() {
+        let end = if self.shared.in_clusters {
             self.dump_index().await?
         } else {
             self.dump_records().await?
@@ -68,15 +53,15 @@ impl<D: Device, C: Clock> Volume<D, C> {
     async fn dump_label_filters(&self, at: u64) -> Option<()> {
         let (mut head, area, generation) = {
             let mut core = self.shared.lock();
-            let (area, generation) = (core.areas().index_dump, core.superblock().generation);
-            let (label_filters, version) = core.label_filters_to_save()?;
-            (Head::new(label_filters, version), area, generation)
+            let generation = core.superblock().generation;
+            let (label_filters, version) = core.dump().label_filters()?;
+            (Head::new(label_filters, version), self.areas().index_dump, generation)
         };
         if at + head.dump_len() > area.end() {
             return None;
         }
         for (step, checksum) in head.steps.iter().zip(&mut head.checksums) {
-            let bytes = step.encode(self.shared.lock().label_filters_to_save()?.0);
+            let bytes = step.encode(self.shared.lock().dump().label_filters()?.0);
             *checksum = self.shared.secret.checksum(&bytes);
             self.write_steps(at + step.at, &bytes).await?;
         }
@@ -86,10 +71,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// Writes the list of records as the dump: in steps with a checksum each. Returns where it
     /// ends.
     async fn dump_records(&self) -> Option<u64> {
-        let (area, bytes) = {
-            let mut core = self.shared.lock();
-            (core.areas().index_dump, core.dump_records()?)
-        };
+        let area = self.areas().index_dump;
+        let bytes = self.shared.lock().dump().records()?;
         let mut header =
             index_dump::Header::new(IndexKind::Compact, bytes.len() / slot_dump::UNIT)?;
         if BLOCK + bytes.len() as u64 > area.len {
@@ -107,11 +90,9 @@ impl<D: Device, C: Clock> Volume<D, C> {
 
     /// Writes the index as the dump. Returns where it ends.
     async fn dump_index(&self) -> Option<u64> {
-        let (area, mut header) = {
-            let core = self.shared.lock();
-            let (kind, buckets) = core.index_shape();
-            (core.areas().index_dump, index_dump::Header::new(kind, buckets)?)
-        };
+        let area = self.areas().index_dump;
+        let (kind, buckets) = self.shared.lock().dump().index_shape();
+        let mut header = index_dump::Header::new(kind, buckets)?;
         // The cache was made for another index: the next start reads the summaries.
         if header.dump_len() > area.len {
             return None;
@@ -119,7 +100,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         for number in 0..header.checksums.len() {
             let step = header.step(number);
             let mut bytes = vec![0; step.len as usize];
-            self.shared.lock().dump_index(header.first_bucket(number), &mut bytes);
+            self.shared.lock().dump().index(header.first_bucket(number), &mut bytes);
             header.checksums[number] = self.shared.secret.checksum_at(number as u64, &bytes);
             self.write_steps(area.offset + BLOCK + step.start, &bytes).await?;
         }

@@ -9,15 +9,14 @@ use std::task::Poll;
 use bytes::Bytes;
 use device::{BufPool, Clock, Device, Extent, Nanos};
 
-use crate::base::digest::Digest;
 use crate::base::join::yield_now;
 use crate::base::keyed_checksum::Secret;
 use crate::base::now::Now;
 use crate::base::record::{Found, RecordKind};
 use crate::base::source::Source;
 use crate::core::{
-    Expected, Finding, MetaPlan, Neighbour, NeighbourScan, ReadPlan, WaitPolicy, ahead_verified,
-    neighbours, verified,
+    Expected, Finding, LookupRequest, MetaPlan, Neighbour, NeighbourScan, ReadFailure, ReadPlan,
+    WaitPolicy, ahead_verified, neighbours, verified,
 };
 use crate::memory::object::{Buffer, Object};
 use crate::read::ahead::Ahead;
@@ -31,15 +30,6 @@ mod neighbour_read;
 /// if that has no more to spare than the object has itself and so many bytes.
 const PASSING_SPARE: usize = 8192;
 
-/// What a lookup is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// A request: it is counted as a hit or a miss.
-    Request,
-    /// A piece of an object that was found, or a neighbour.
-    Inner,
-}
-
 /// How a lookup ended.
 pub(crate) struct LookupOutcome {
     /// What was found, and where.
@@ -49,38 +39,17 @@ pub(crate) struct LookupOutcome {
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    /// Finds an object or piece, in memory or by a read.
-    pub(crate) async fn lookup(
-        &self,
-        digest: Digest,
-        expected: Expected<'_>,
-    ) -> Option<(Arc<Object>, Source)> {
-        self.lookup_for(digest, expected, Purpose::Inner).await.found
-    }
-
-    /// Finds an object or piece for this purpose. What memory has takes the lock once.
-    pub(crate) async fn lookup_for(
-        &self,
-        digest: Digest,
-        expected: Expected<'_>,
-        purpose: Purpose,
-    ) -> LookupOutcome {
+    /// Finds an object or piece, in memory or by a read. What memory has takes the lock once.
+    pub(crate) async fn lookup(&self, request: LookupRequest<'_>) -> LookupOutcome {
         let mut wait_policy = WaitPolicy::Join;
         loop {
             let now = self.clock.unix_seconds() as u32;
-            let (finding, counted) = match purpose {
-                Purpose::Request => {
-                    self.shared.lock().find_for_request(digest, expected, wait_policy, now)
-                }
-                Purpose::Inner => {
-                    (self.shared.lock().find(digest, expected, wait_policy, now), false)
-                }
-            };
+            let (finding, counted) = self.shared.lock().find(&request, wait_policy, now);
             let source = if wait_policy == WaitPolicy::Join { Source::Ram } else { Source::Disk };
             let found = match finding {
                 // It came from the device, be it with another's read, if that was waited for.
                 Finding::Object(object, _) => Some((object, source)),
-                Finding::Ahead(ahead, bytes) => match self.take_ahead(&ahead, &bytes, expected) {
+                Finding::Ahead(ahead, bytes) => match self.take_ahead(&ahead, &bytes, &request) {
                     Some(found) => found.map(|object| (object, source)),
                     // Damaged, it is forgotten: the next look reads it itself.
                     None => continue,
@@ -91,11 +60,11 @@ impl<D: Device, C: Clock> Volume<D, C> {
                     continue;
                 }
                 Finding::Read(plan) if !self.shared.may_read(self.clock.now()) => {
-                    self.shared.lock().unread(&plan);
+                    self.shared.lock().read_failed(&plan, ReadFailure::NotRead);
                     None
                 }
                 Finding::Read(plan) => {
-                    self.load(plan, expected).await.map(|object| (object, Source::Disk))
+                    self.load(plan, request.expected).await.map(|object| (object, Source::Disk))
                 }
                 Finding::Nothing => None,
             };
@@ -109,11 +78,12 @@ impl<D: Device, C: Clock> Volume<D, C> {
         &self,
         ahead: &Ahead,
         bytes: &Bytes,
-        expected: Expected<'_>,
+        request: &LookupRequest<'_>,
     ) -> Option<Option<Arc<Object>>> {
         let object = ahead_verified(&self.shared.secret, ahead, bytes);
-        let object = object.filter(|object| expected.is(object));
-        let lives = self.shared.lock().found_ahead(ahead, object.as_ref(), self.now());
+        let object = object.filter(|object| request.expected.is(object));
+        let (options, now) = (request.options, self.now());
+        let lives = self.shared.lock().loaded_ahead(ahead, object.as_ref(), options, now);
         let object = object?;
         Some(lives.then_some(object))
     }
@@ -122,7 +92,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     async fn ended(&self, window: WindowId) {
         // A read ends within the stall bound, and is over when it is dropped.
         poll_fn(|context| {
-            let under_way = self.shared.lock().await_window(window, context.waker());
+            let under_way = self.shared.lock().reads().await_window(window, context.waker());
             if under_way { Poll::Pending } else { Poll::Ready(()) }
         })
         .await;
@@ -147,13 +117,13 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let buffer = BufPool::room_for(buffer);
         let object = match examine(&self.shared.secret, plan, &bytes, buffer, meta.as_ref()) {
             Ok(object) => Arc::new(object),
-            Err(problem) => {
-                pinned.failed(problem);
+            Err(why) => {
+                pinned.failed(why);
                 return None;
             }
         };
         if !expected.is(&object) {
-            pinned.failed(Problem::OtherKey);
+            pinned.failed(ReadFailure::OtherKey);
             return None;
         }
         let beside = neighbours(&self.shared.secret, plan, &bytes);
@@ -174,7 +144,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
 
     /// Reads when it is this read's turn (M8); says how long the device was at it.
     async fn read_in_turn(&self, extent: Extent) -> Option<(Bytes, ReadTiming)> {
-        let ticket = self.shared.lock().join_reads(extent.offset, self.clock.now());
+        let ticket = self.shared.lock().reads().join(extent.offset, self.clock.now());
         let queued = match ticket {
             Some(ticket) => Some(self.turn(ticket).await),
             None => None,
@@ -182,7 +152,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let begin = self.clock.now();
         let begun = || {
             if let Some(queued) = &queued {
-                queued.volume.shared.lock().read_begun();
+                queued.volume.shared.lock().reads().begun();
             }
         };
         let bytes = self.read_reporting(extent, begun).await?;
@@ -197,7 +167,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         poll_fn(|context| {
             loop {
                 let now = self.clock.now();
-                let turn = self.shared.lock().read_turn(ticket, now, context.waker());
+                let turn = self.shared.lock().reads().turn(ticket, now, context.waker());
                 let Turn::Wait(until) = turn else { return Poll::Ready(()) };
                 let timer = match &mut sleep {
                     Some((armed, timer)) if *armed == until => timer,
@@ -225,7 +195,7 @@ struct Queued<'a, D: Device, C: Clock> {
 impl<D: Device, C: Clock> Drop for Queued<'_, D, C> {
     fn drop(&mut self) {
         let now = self.volume.clock.now();
-        self.volume.shared.lock().read_ended(self.ticket, now);
+        self.volume.shared.lock().reads().ended(self.ticket, now);
     }
 }
 
@@ -237,16 +207,8 @@ struct Window<'a> {
 
 impl Drop for Window<'_> {
     fn drop(&mut self) {
-        self.shared.lock().end_window(self.id);
+        self.shared.lock().reads().end_window(self.id);
     }
-}
-
-/// Why a read did not give the wanted record.
-enum Problem {
-    /// A whole record of another key: equal tags.
-    OtherKey,
-    /// The record at the plan's position is damaged.
-    Damaged,
 }
 
 /// The object that the bytes of a plan hold, which are a part of a buffer of `buffer` bytes.
@@ -256,15 +218,15 @@ fn examine(
     bytes: &Bytes,
     buffer: usize,
     meta: Option<&Bytes>,
-) -> Result<Object, Problem> {
+) -> Result<Object, ReadFailure> {
     let start = plan.start_in_extent();
     let record = bytes.slice(start.min(bytes.len())..);
-    let found = Found::decode(secret, plan.place, &record).ok_or(Problem::Damaged)?;
+    let found = Found::decode(secret, plan.place, &record).ok_or(ReadFailure::Damaged)?;
     if found.header.digest != plan.digest {
-        return Err(Problem::OtherKey);
+        return Err(ReadFailure::OtherKey);
     }
     if !found.verify_body(secret, &record) {
-        return Err(Problem::Damaged);
+        return Err(ReadFailure::Damaged);
     }
     let spare = if plan.keep { found.len() / 4 } else { found.len() + PASSING_SPARE };
     let object = Object::from_found(&found, plan.place, &record, Buffer { len: buffer, spare });
@@ -275,16 +237,16 @@ fn examine(
         {
             Ok(object.with_meta(meta.clone(), *sequence))
         }
-        Some(MetaPlan::Ready { .. }) => Err(Problem::Damaged),
+        Some(MetaPlan::Ready { .. }) => Err(ReadFailure::Damaged),
         Some(MetaPlan::Read { place, .. }) => {
-            let bytes = meta.ok_or(Problem::Damaged)?;
-            let found = Found::decode(secret, *place, bytes).ok_or(Problem::Damaged)?;
+            let bytes = meta.ok_or(ReadFailure::Damaged)?;
+            let found = Found::decode(secret, *place, bytes).ok_or(ReadFailure::Damaged)?;
             let header = &found.header;
             let ours = header.kind == RecordKind::Meta
                 && header.digest == plan.digest
                 && header.object_id == object.header.sequence;
             if !ours {
-                return Err(Problem::Damaged);
+                return Err(ReadFailure::Damaged);
             }
             let sequence = header.sequence;
             Ok(object.with_meta(Bytes::copy_from_slice(&bytes[found.meta]), sequence))
@@ -311,55 +273,36 @@ impl<'a> Pinned<'a> {
         self.plan.as_mut().expect("resolved only once").timing = Some(timing);
     }
 
-    /// The record was what was wanted. Returns what lies `beside` it in the `bytes` that were read
-    /// and is to be taken along; what of that is wanted, too, is marked. `false`: a purge has made
-    /// it dead.
+    /// The record was what was wanted: see [`Core::loaded`](crate::core::Core::loaded). Returns
+    /// the plan, too.
     fn loaded(
         mut self,
         object: &Arc<Object>,
-        beside: NeighbourScan,
+        scan: NeighbourScan,
         bytes: &Bytes,
         now: Now,
     ) -> (ReadPlan, Vec<Neighbour>, bool) {
         let plan = self.plan.take().expect("resolved only once");
-        let mut core = self.shared.lock();
-        let lives = core.loaded(&plan, object, now);
-        let neighbours = match core.put_ahead(&plan, &beside, bytes) {
-            true => Vec::new(),
-            false => core.want(beside, bytes.len()),
-        };
-        drop(core);
+        let (lives, neighbours) = self.shared.lock().loaded(&plan, object, scan, bytes, now);
         (plan, neighbours, lives)
     }
 
-    /// The record itself is not looked at. Returns what lies `beside` it, as [`Pinned::loaded`].
-    fn read(mut self, beside: NeighbourScan, len: usize) -> (ReadPlan, Vec<Neighbour>) {
+    /// The record itself is not looked at. Returns the plan and what lies beside it.
+    fn read(mut self, scan: NeighbourScan, len: usize) -> (ReadPlan, Vec<Neighbour>) {
         let plan = self.plan.take().expect("resolved only once");
-        let mut core = self.shared.lock();
-        core.unpin(&plan);
-        let neighbours = core.want(beside, len);
-        drop(core);
+        let neighbours = self.shared.lock().neighbours_read(&plan, scan, len);
         (plan, neighbours)
     }
 
-    fn failed(&mut self, problem: Problem) {
+    fn failed(&mut self, why: ReadFailure) {
         if let Some(plan) = self.plan.take() {
-            let mut core = self.shared.lock();
-            core.unread(&plan);
-            match problem {
-                Problem::OtherKey => core.count_collision(),
-                Problem::Damaged => {
-                    core.damaged(&plan.digest, plan.position);
-                }
-            }
+            self.shared.lock().read_failed(&plan, why);
         }
     }
 }
 
 impl Drop for Pinned<'_> {
     fn drop(&mut self) {
-        if let Some(plan) = self.plan.take() {
-            self.shared.lock().unread(&plan);
-        }
+        self.failed(ReadFailure::NotRead);
     }
 }

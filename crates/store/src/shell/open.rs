@@ -102,7 +102,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let [first, second] = superblock.places();
         let order = if second_first { [second, first] } else { [first, second] };
         let written = self.write_superblocks(&superblock, order).await;
-        let online = self.shared.lock().online();
+        let online = self.shared.lock().status().online;
         (online && written.is_some()).then_some(()).ok_or(OpenError::Unwritable)
     }
 

@@ -60,14 +60,12 @@ impl<D: Device, C: Clock> Volume<D, C> {
     pub(crate) async fn placements(&self, keys: &[Key]) -> Placements {
         let digests = keys.iter().map(|key| self.shared.digester.key(key.as_bytes()));
         let names: BTreeMap<Digest, usize> = digests.zip(0..).collect();
-        let (areas, in_slots) = {
-            let core = self.shared.lock();
-            (core.areas().clone(), slots(core.slots(), core.areas(), &names))
-        };
+        let areas = self.areas();
+        let in_slots = slots(self.shared.lock().space().slots(), areas, &names);
         let clustered = in_slots.is_none();
         let mut records = match in_slots {
             Some(records) => records,
-            None => self.in_clusters(&areas, &names).await,
+            None => self.in_clusters(areas, &names).await,
         };
         records.sort_by_key(|record| record.runs.first().map(|run| run.offset));
         let len = u64::from(areas.clusters) * u64::from(areas.cluster_size);
@@ -82,7 +80,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     async fn in_clusters(&self, areas: &Areas, names: &BTreeMap<Digest, usize>) -> Vec<Placement> {
         let mut placed = Vec::new();
         for cluster in 0..areas.clusters {
-            let in_use = self.shared.lock().cluster_in_use(cluster);
+            let in_use = self.shared.lock().space().table().incarnation_in_use(cluster);
             let Some(incarnation) = in_use else { continue };
             let Some(bytes) = self.read(areas.cluster(cluster)).await else { continue };
             let core = self.shared.lock();
@@ -91,7 +89,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 placed.push(Placement {
                     key: named(names, entry.kind, &entry.digest),
                     kind: kind(entry.kind),
-                    live: !core.is_dead(cluster, entry.granule),
+                    live: !core.space().table().is_dead(cluster, entry.granule),
                     runs: vec![Extent {
                         offset: areas.offset(position),
                         len: u64::from(entry.len),

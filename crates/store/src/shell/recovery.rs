@@ -15,7 +15,7 @@ use crate::base::event::Event;
 use crate::base::limits::ClusterId;
 use crate::base::summary;
 use crate::base::summary::{Entry, SummaryLabels};
-use crate::core::ClusterScan;
+use crate::core::{ClusterScan, NextClusters};
 use crate::format::device_layout::BLOCK;
 use crate::shell::cluster_contents::{Contents, walk};
 use crate::shell::slot_recovery::SlotScan;
@@ -64,8 +64,16 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// As [`Volume::recover`]; returns what is left when the deadline passed.
     async fn recover_clusters(&self, mut scan: Scan, deadline: Option<Nanos>) -> Option<Scan> {
         let areas = self.areas();
-        while !self.shared.lock().all_clusters_read() {
-            let batch = self.shared.lock().next_clusters(&mut scan.clusters, BATCH)?;
+        loop {
+            let next = scan.clusters.next(&mut self.shared.lock(), BATCH);
+            let batch = match next {
+                NextClusters::Read(batch) => batch,
+                NextClusters::Complete { records } => {
+                    self.shared.emit(Event::Recovered { device: self.shared.number, records });
+                    return None;
+                }
+                NextClusters::Offline => return None,
+            };
             // Read side by side, taken in one after the other: the newest first.
             let reads = batch.iter().map(|(cluster, incarnation)| {
                 let extent = areas.cluster(*cluster);
@@ -75,12 +83,10 @@ impl<D: Device, C: Clock> Volume<D, C> {
             self.take_in(&mut scan.clusters, &batch, &found);
             self.report_progress(&mut scan.reported_at);
             let late = deadline.is_some_and(|deadline| self.clock.now() >= deadline);
-            if late && !self.shared.lock().all_clusters_read() {
+            if late && !ClusterScan::is_complete(&self.shared.lock()) {
                 return Some(scan);
             }
         }
-        self.recovered();
-        None
     }
 
     fn take_in(
@@ -92,13 +98,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         for (cluster, contents) in batch.iter().zip(found) {
             let contents = contents.as_ref();
             let contents = contents.map(|found| (&found.entries[..], found.labels.as_deref()));
-            self.shared.lock().cluster_read(scan, *cluster, contents);
+            scan.take_in(&mut self.shared.lock(), *cluster, contents);
         }
-    }
-
-    fn recovered(&self) {
-        let records = self.shared.lock().recovered();
-        self.shared.emit(Event::Recovered { device: self.shared.number, records });
     }
 
     /// Tells how far recovery has come, once in a while.
@@ -106,7 +107,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let now = self.clock.now();
         if now.saturating_sub(*reported_at) >= REPORT_INTERVAL {
             *reported_at = now;
-            let (done, of) = self.shared.lock().recovery_progress();
+            let (done, of) = self.shared.lock().status().recovered;
             self.shared.emit(Event::Recovering { device: self.shared.number, done, of });
         }
     }
@@ -125,7 +126,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let bytes = self.read_with_retries(extent).await?;
         let areas = self.areas();
         let secret = &self.shared.secret;
-        let entries = walk(secret, &areas, cluster, incarnation, &bytes);
+        let entries = walk(secret, areas, cluster, incarnation, &bytes);
         let place = |entry: &Entry| (areas.position(cluster, entry.granule), entry.granule);
         let labels = self.labels_in(incarnation, entries.iter().map(place), &bytes);
         let version = self.shared.options.labels.as_deref().map(|labels| labels.version());

@@ -64,9 +64,9 @@ impl<D: Device, C: Clock> Volume<D, C> {
         deadline: Option<Nanos>,
     ) -> Option<SlotScan> {
         let areas = self.areas();
-        let all = scan.windows(&areas);
-        while scan.window < all && !self.shared.lock().recovery_abandoned() {
-            if !self.shared.lock().online() {
+        let all = scan.windows(areas);
+        while scan.window < all && !SlotFinds::is_abandoned(&self.shared.lock()) {
+            if !self.shared.lock().status().online {
                 return None;
             }
             let ahead = all.min(scan.window + READ_AHEAD as u32);
@@ -77,11 +77,12 @@ impl<D: Device, C: Clock> Volume<D, C> {
             });
             for bytes in crate::base::join::values(reads.collect()).await {
                 let found = match bytes {
-                    Some(bytes) => self.scan_window(&areas, &mut scan, &bytes).await,
+                    Some(bytes) => self.scan_window(areas, &mut scan, &bytes).await,
                     None => Vec::new(),
                 };
                 scan.window += 1;
-                self.shared.lock().window_read(&mut scan.found, found, (scan.window, all));
+                let progress = (scan.window, all);
+                scan.found.window_read(&mut self.shared.lock(), found, progress);
             }
             self.report_progress(&mut scan.reported_at);
             let late = deadline.is_some_and(|deadline| self.clock.now() >= deadline);
@@ -183,9 +184,9 @@ impl<D: Device, C: Clock> Volume<D, C> {
 
     /// Everything is found: the space is ready for use, and a checkpoint says what lives.
     async fn assemble(&self, found: SlotFinds) {
-        let records = self.shared.lock().assemble(found);
+        let assembled = found.assemble(&mut self.shared.lock());
         self.checkpoint().await;
-        self.shared.lock().recovered_slots();
+        let records = assembled.recovered(&mut self.shared.lock());
         self.shared.emit(Event::Recovered { device: self.shared.number, records });
     }
 }

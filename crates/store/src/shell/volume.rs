@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::Poll;
+use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 use device::{BufPool, Clock, Device, Extent, IoBuf, Nanos};
@@ -19,7 +19,7 @@ use crate::base::now::Now;
 use crate::base::record::Place;
 use crate::base::refusal::Refusal;
 use crate::config::options::Options;
-use crate::core::{Core, NewObject, TryInsert, WaiterId, Wanted};
+use crate::core::{Constants, Core, Counted, Goal, NewObject, TryInsert, WaiterId, Wanted};
 use crate::format::device_layout::Areas;
 use crate::format::journal::JournalPosition;
 use crate::shell::reader::read_aligned;
@@ -45,6 +45,10 @@ pub(crate) struct Shared {
     pub(crate) number: usize,
     /// Identity of the cache on it.
     pub(crate) uuid: [u8; 16],
+    /// How the device is divided.
+    pub(crate) areas: Areas,
+    /// Records lie in clusters, and not in slots.
+    pub(crate) in_clusters: bool,
     pub(crate) options: Arc<Options>,
     pub(crate) secret: Arc<Secret>,
     pub(crate) digester: Digester,
@@ -69,21 +73,25 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(core: Core, number: usize) -> Shared {
-        let areas = core.areas();
+        let constants = core.constants();
+        let Constants { areas, options, .. } = constants;
         let weight = u64::from(areas.clusters) * u64::from(areas.cluster_size);
         Shared {
             number,
-            uuid: core.superblock().uuid,
-            options: Arc::clone(core.options()),
-            secret: Arc::clone(core.secret()),
-            digester: core.digester().clone(),
-            buffers: BufPool::new(core.buffers_max()),
-            piece_size: core.piece_size(),
-            record_max: core.record_max(),
-            object_max: core.options().object_max.unwrap_or(weight / 4),
+            uuid: constants.uuid,
+            areas,
+            in_clusters: constants.in_clusters,
+            object_max: options.object_max.unwrap_or(weight / 4),
+            options,
+            secret: constants.secret,
+            digester: constants.digester,
+            buffers: BufPool::new(constants.buffers_max),
+            piece_size: constants.piece_size,
+            record_max: constants.record_max,
             weight,
             errors_in_a_row: AtomicU32::new(0),
-            newest_purge: AtomicU64::new(core.newest_purge()),
+            // Fetches begin behind all purges of earlier runs.
+            newest_purge: AtomicU64::new(0),
             stalled: AtomicBool::new(false),
             probed_at: AtomicU64::new(0),
             #[cfg(test)]
@@ -131,7 +139,7 @@ impl Shared {
         } else {
             self.errors_in_a_row.fetch_add(1, Ordering::Relaxed) + 1
         };
-        self.lock().count_device_error();
+        self.lock().count(Counted::DeviceError);
         self.emit(Event::DeviceError {
             device: self.number,
             operation: format!("{operation} at byte {offset}"),
@@ -247,15 +255,15 @@ impl<D: Device, C: Clock> Volume<D, C> {
             if let Some(bytes) = self.read(extent).await {
                 return Some(bytes);
             }
-            if !self.shared.lock().online() {
+            if !self.shared.lock().status().online {
                 return None;
             }
         }
         None
     }
 
-    pub(crate) fn areas(&self) -> Areas {
-        self.shared.lock().areas().clone()
+    pub(crate) fn areas(&self) -> &Areas {
+        &self.shared.areas
     }
 
     /// Writes `bytes` (padded to whole blocks) at `offset`.
@@ -300,16 +308,9 @@ impl<D: Device, C: Clock> Volume<D, C> {
     pub(crate) fn begin_purge(&self, targets: &[Target<'_>], mode: Mode) -> JournalPosition {
         let now = self.now();
         let mut core = self.shared.lock();
-        let up_to = core.purge(targets, mode, now);
-        self.shared.newest_purge.store(core.newest_purge(), Ordering::Release);
+        let (up_to, newest) = core.purge(targets, mode, now);
+        self.shared.newest_purge.store(newest, Ordering::Release);
         up_to
-    }
-
-    /// Makes durable that the store went on without `away` of its devices: they are not believed
-    /// any more. False when this device was given up, too.
-    pub(crate) async fn run_without(&self, away: u64) -> bool {
-        let done = || self.shared.lock().runs_without(away);
-        self.until(None, Wanted::Change, done).await.unwrap_or(false)
     }
 
     pub(crate) fn stall_deadline(&self) -> Nanos {
@@ -325,10 +326,10 @@ impl<D: Device, C: Clock> Volume<D, C> {
         mut ready: impl FnMut() -> Option<T>,
     ) -> Option<T> {
         let mut sleep = pin!(deadline.map(|deadline| self.clock.sleep_until(deadline)));
-        let waiting = Waiting::new(&self.shared);
+        let mut waiting = Waiting { shared: &self.shared, id: None };
         poll_fn(|context| {
             // Registered before asking: a change in between wakes us.
-            self.shared.lock().wait(waiting.id, wanted, context.waker());
+            waiting.wait(wanted, context.waker());
             if let Some(value) = ready() {
                 return Poll::Ready(Some(value));
             }
@@ -340,29 +341,31 @@ impl<D: Device, C: Clock> Volume<D, C> {
         .await
     }
 
-    /// Waits until the background has written the journal up to `up_to`, and flushed it when
-    /// `durable`. False when the device was given up first.
-    pub(crate) async fn synced(&self, up_to: JournalPosition, durable: bool) -> bool {
-        let check = || self.shared.lock().synced(up_to, durable);
-        let wanted = if durable { Wanted::Durable(up_to) } else { Wanted::Written(up_to) };
-        self.until(None, wanted, check).await.unwrap_or(false)
+    /// Waits until the background has brought `goal` about. False when the deadline passed first,
+    /// or the device was given up.
+    pub(crate) async fn reach(&self, goal: Goal, deadline: Option<Nanos>) -> bool {
+        let check = || self.shared.lock().reach(goal, self.now());
+        self.until(deadline, goal.wanted(), check).await.unwrap_or(false)
     }
 }
 
 /// Somebody waits, until this is dropped.
 struct Waiting<'a> {
     shared: &'a Shared,
-    id: WaiterId,
+    /// `None` until it waits.
+    id: Option<WaiterId>,
 }
 
 impl Waiting<'_> {
-    fn new(shared: &Shared) -> Waiting<'_> {
-        Waiting { shared, id: shared.lock().enter_waiting() }
+    fn wait(&mut self, wanted: Wanted, waker: &Waker) {
+        self.id = Some(self.shared.lock().wait(self.id, wanted, waker));
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.shared.lock().leave_waiting(self.id);
+        if let Some(id) = self.id {
+            self.shared.lock().stop_waiting(id);
+        }
     }
 }

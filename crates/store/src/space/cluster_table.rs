@@ -231,6 +231,11 @@ impl ClusterTable {
         self.incarnations[cluster as usize]
     }
 
+    /// The incarnation of a cluster that is in use.
+    pub(crate) fn incarnation_in_use(&self, cluster: ClusterId) -> Option<u64> {
+        self.state(cluster).in_use().then(|| self.incarnation(cluster))
+    }
+
     /// The number that the next cluster to be opened gets.
     pub(crate) fn next_incarnation(&self) -> u64 {
         self.next_incarnation

@@ -139,7 +139,7 @@ manner! {
     "tls-name", Kind::Host, ["none"], word("none") => |m, v| m.tls.name = unless(v, NONE);
 
     /// Whether an origin server must prove by its certificate that it is who it should be. Without,
-    /// anybody on the way can answer in its place, and the answer is stored.
+    /// any machine on the way can answer in its place, and the answer is stored.
     "tls-verify", Kind::Bool, ["true"] => |m, v| m.tls.unverified = !bool::take(v);
 
     /// How requests are spread over several origin servers: one after another, to the one with the

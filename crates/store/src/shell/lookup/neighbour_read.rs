@@ -6,7 +6,8 @@ use device::{Clock, Device};
 
 use super::{Pinned, Window};
 use crate::base::digest::Digest;
-use crate::core::{Expected, neighbours};
+use crate::config::lookup_options::LookupOptions;
+use crate::core::{Expected, LookupRequest, Purpose, neighbours};
 use crate::shell::volume::Volume;
 
 /// The most that is read around a record, in bytes. A cluster may be larger; what is farther away
@@ -23,14 +24,15 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
         let Some(further) = self.read_beside(digest, site).await else { return };
         for (digest, key) in further.into_iter().take(refreshed) {
-            self.shared.lock().expect(&digest);
-            self.lookup(digest, Expected::Key(&key)).await;
+            let (expected, options) = (Expected::Key(&key), LookupOptions::default());
+            let purpose = Purpose::Neighbour;
+            self.lookup(LookupRequest { digest, expected, purpose, options }).await;
         }
     }
 
     /// Does the one read. What came along but lacks its metadata is returned.
     async fn read_beside(&self, digest: Digest, site: u64) -> Option<Vec<(Digest, Bytes)>> {
-        let plan = self.shared.lock().plan_beside(digest, AROUND_MAX)?;
+        let plan = self.shared.lock().plan_around(digest, AROUND_MAX)?;
         let _window = plan.window.map(|id| Window { shared: &self.shared, id });
         let mut pinned = Pinned::new(&self.shared, plan);
         let (bytes, timing) = self.read_in_turn(pinned.plan().extent).await?;
@@ -38,11 +40,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let secret = &self.shared.secret;
         let beside = neighbours(secret, pinned.plan(), &bytes);
         let (plan, beside) = pinned.read(beside, bytes.len());
-        let further: Vec<_> = {
-            let core = self.shared.lock();
-            let further = core.refreshed(&beside);
-            further.into_iter().map(|one| (one.digest(), one.name(secret, &bytes))).collect()
-        };
+        let further = beside.iter().filter(|one| one.is_refreshed());
+        let further: Vec<_> = further.map(|one| (one.digest(), one.name(secret, &bytes))).collect();
         self.admit_prefetched(&plan, beside, &bytes).await;
         let ours = |(digest, name): (Digest, Option<(u64, Bytes)>)| {
             name.filter(|(of, _)| *of == site).map(|(_, key)| (digest, key))

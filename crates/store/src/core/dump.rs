@@ -1,0 +1,38 @@
+//! What an orderly stop saves, read off a core that changes no more.
+
+use crate::core::state::Core;
+use crate::index::IndexKind;
+use crate::purge::label_filters::LabelFilters;
+use crate::space::slot_dump;
+
+/// A view of the tables that are saved.
+pub(crate) struct Dump<'a>(&'a mut Core);
+
+impl Core {
+    /// The tables that an orderly stop saves.
+    pub(crate) fn dump(&mut self) -> Dump<'_> {
+        Dump(self)
+    }
+}
+
+impl<'a> Dump<'a> {
+    /// The kind of the index, and its buckets.
+    pub(crate) fn index_shape(&self) -> (IndexKind, usize) {
+        (self.0.index.kind(), self.0.index.bucket_count())
+    }
+
+    /// Writes the index from the bucket `first` on into `bytes`.
+    pub(crate) fn index(&self, first: usize, bytes: &mut [u8]) {
+        self.0.index.dump(first, bytes);
+    }
+
+    /// Encodes the list of all records in slots; see [`slot_dump::encode`].
+    pub(crate) fn records(&mut self) -> Option<Vec<u8>> {
+        slot_dump::encode(self.0.space.slots_mut()?, &self.0.index)
+    }
+
+    /// The filters of borne labels, and how the labels were read; `None`: there is nothing to save.
+    pub(crate) fn label_filters(self) -> Option<(&'a LabelFilters, u64)> {
+        self.0.label_filters_to_save()
+    }
+}
