@@ -7,6 +7,7 @@
 
 pub mod advise;
 pub mod cleanup;
+pub mod commands;
 pub mod disks;
 pub mod experiment;
 pub mod experiments;

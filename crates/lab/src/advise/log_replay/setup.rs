@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use store::policy::{AdmissionName, PolicyName};
-use store::{LayoutName, PRESETS};
+use store::policy::{Admission, AdmissionName, PolicyName};
+use store::{LayoutName, Options, PRESETS};
 
 use crate::run::whole_cache::{Broken, EngineOptions};
 
@@ -126,7 +126,8 @@ impl Setup {
     /// How the engine is opened.
     ///
     /// # Errors
-    /// The index would take more than half of the memory: `larder serve` refuses it.
+    /// The index would take more than half of the memory, or the admission more than a quarter:
+    /// `larder serve` refuses it.
     pub(super) fn engine(&self) -> Result<EngineOptions, Broken> {
         let mut engine = self.system.options()?;
         engine.options.memory = self.memory;
@@ -141,6 +142,14 @@ impl Setup {
                 "the index of a cache of {} bytes takes {index} bytes, more than half of the \
                  memory: more --memory, a smaller --disk, or a larger --mean-object",
                 self.disk
+            )));
+        }
+        let Options { admission, admission_keys, .. } = engine.options;
+        let admission = Admission::bytes(admission, admission_keys);
+        if admission > self.memory / 4 {
+            return Err(Broken(format!(
+                "what its admission remembers takes {admission} bytes, more than a quarter of \
+                 the memory: more --memory"
             )));
         }
         Ok(engine)

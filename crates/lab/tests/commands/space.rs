@@ -7,9 +7,9 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 fn space(directory: &Path, arguments: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_larder"))
+    Command::new(env!("CARGO_BIN_EXE_larder-lab"))
         .current_dir(directory)
-        .args(["lab", "space"])
+        .arg("space")
         .args(arguments.split(' '))
         .output()
         .expect("the binary runs")

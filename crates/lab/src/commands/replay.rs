@@ -5,15 +5,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use lab::advise::access_log::AccessLog;
-use lab::advise::log_replay::{self, ReplayOptions, Row, System, combinations};
+use cli::outcome::{Failure, answer};
+use cli::units;
+use cli::units::SIZE_EXAMPLE;
 use serde_json::json;
 use store::policy::{AdmissionName, PolicyName};
 
 use super::{log_source, missratio, replay_table, watch};
-use crate::config::units;
-use crate::config::units::SIZE_EXAMPLE;
-use crate::process::logging::{Failure, answer};
+use crate::advise::access_log::AccessLog;
+use crate::advise::log_replay;
+use crate::advise::log_replay::{ReplayOptions, Row, System, combinations};
 
 const AFTER_HELP: &str = "\
 Each combination is the engine of `larder serve` on an empty cache of its own on a simulated drive \

@@ -1,12 +1,14 @@
 //! How far work is, on standard error, when it takes its time: a bar with the time left, or a count
 //! where nobody knows how much there is.
 
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
+use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
-use lab::experiment::Meter;
+
+use crate::experiment::Meter;
 
 /// Progress is shown of what takes longer than this.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -5,18 +5,16 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use lab::advise::access_log::AccessLog;
-use lab::advise::advice::{
-    self, Curves, Evidence, Goal, Limits, Part, PolicyOutcome, Sizes, Verdict,
-};
-use lab::advise::log_replay::{self, ReplayOptions, Row};
-use lab::experiment::Failed;
+use cli::outcome::{Failure, answer, warn};
+use cli::units;
 
-use super::advised_settings::{check, command_line, file};
 use super::replay::{size, write};
 use super::{log_source, replay_table, watch};
-use crate::config::units;
-use crate::process::logging::{Failure, answer, warn};
+use crate::advise::access_log::AccessLog;
+use crate::advise::advice::{Curves, Evidence, Goal, Limits, Part, PolicyOutcome, Sizes, Verdict};
+use crate::advise::log_replay::{ReplayOptions, Row};
+use crate::advise::{advice, log_replay};
+use crate::experiment::Failed;
 
 const AFTER_HELP: &str = "\
 In this order: statistics of the log; hit ratios of LRU caches of every size in one pass; disk and \
@@ -82,9 +80,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let fallback = PathBuf::from("larder-advice");
     let folder = matches.get_one::<PathBuf>("out").unwrap_or(&fallback);
     let goal = matches.get_one::<Goal>("goal").copied().unwrap_or_default();
-    let config = file(&findings.verdict.setup);
-    // What the server would refuse is a mistake here, and never shown as advice.
-    check(&config).map_err(|why| Failure::runtime(format!("lab advise: {why}")))?;
+    let config = advice::config_file(&findings.verdict.setup);
     let text = findings.text(folder, goal);
     findings.write(folder, &config, &text, goal)?;
     answer(text.trim_end())
@@ -137,9 +133,9 @@ fn find(matches: &ArgMatches) -> Result<Findings, Failure> {
 impl Findings {
     fn text(&self, folder: &Path, goal: Goal) -> String {
         let mut text = format!("{}\n{}\n", log_source::describe(&self.log), self.statistics());
-        let command = command_line(&self.verdict.setup, &folder.join("larder.toml"));
+        let command = advice::command_line(&self.verdict.setup, &folder.join("larder.toml"));
         let _ = write!(text, "\nAdvice:\n\n    {command}\n\n");
-        for line in file(&self.verdict.setup).lines() {
+        for line in advice::config_file(&self.verdict.setup).lines() {
             let _ = writeln!(text, "{}", format!("    {line}").trim_end());
         }
         text.push_str("\nWhy:\n");
@@ -226,7 +222,7 @@ impl Findings {
         ];
         write(folder, &files)?;
         for plot in advice::plots(&self.curves, &self.sizes, &self.policies, &self.rows, goal) {
-            lab::report::write_plot(&plot, &folder.join(&plot.id)).map_err(Failure::runtime)?;
+            crate::report::write_plot(&plot, &folder.join(&plot.id)).map_err(Failure::runtime)?;
         }
         Ok(())
     }

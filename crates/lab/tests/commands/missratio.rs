@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 fn missratio(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_larder"))
+    Command::new(env!("CARGO_BIN_EXE_larder-lab"))
         .current_dir(directory)
-        .args(["lab", "missratio"])
+        .arg("missratio")
         .args(arguments)
         .output()
         .expect("the binary runs")
@@ -58,8 +58,7 @@ fn policies_and_sizes_are_printed_as_given() {
 
 #[test]
 fn a_compressed_trace_is_known_by_its_name() {
-    let path =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/tests/data/nasa_jul95_10k.oracleGeneral.zst");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/nasa_jul95_10k.oracleGeneral.zst");
     let output = missratio(Path::new("."), &[path, "--policy", "lru,gdsf", "--size", "3827358"]);
     let answer = text(&output.stdout);
     let rows: Vec<&str> = answer.lines().skip(1).collect();

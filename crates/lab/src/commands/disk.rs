@@ -1,18 +1,18 @@
 //! `larder lab disk`: how long a simulated drive takes for a stream of requests.
 
-use std::fs::{self, File};
+use std::fs;
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use lab::disks::replay::{Distribution, PERCENTILES, Served, read_stream, replay};
+use cli::outcome::{Failure, answer, warn};
 use serde_json::{Map, Value, json};
-use sim::drives::Operation;
-use sim::drives::drive_file::{self, DriveFile};
+use sim::drives::drive_file::DriveFile;
 use sim::drives::mechanical::{Config, MechanicalDrive};
-use sim::drives::shipped;
+use sim::drives::{Operation, drive_file, shipped};
 
-use crate::process::logging::{Failure, answer, warn};
+use crate::disks::replay::{Distribution, PERCENTILES, Served, read_stream, replay};
 
 /// The arguments of `larder lab disk`.
 pub fn command() -> Command {

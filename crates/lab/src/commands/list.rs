@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use lab::experiment::{Experiment, Paper};
-use lab::experiments;
+use cli::outcome::{Failure, answer};
 
-use crate::process::logging::{Failure, answer};
+use crate::experiment::{Experiment, Paper};
+use crate::experiments;
 
 /// The arguments of `larder lab list`.
 pub fn command() -> Command {

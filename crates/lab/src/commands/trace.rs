@@ -4,16 +4,16 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use lab::workload::generator::Workload;
-use lab::workload::generator::calibration::{Achieved, Figure};
-use lab::workload::trace::statistics::{PERCENTS, Statistics, Summary};
-use lab::workload::trace::write::{Writer, Written};
-use lab::workload::trace::{Columns, Filter, Format, ReadOptions, Requests, Skipped, Unfit};
+use cli::outcome::{Failure, answer, warn};
+use cli::units;
 use serde_json::{Value, json};
 
 use super::watch::counted;
-use crate::config::units;
-use crate::process::logging::{Failure, answer, warn};
+use crate::workload::generator::Workload;
+use crate::workload::generator::calibration::{Achieved, Figure};
+use crate::workload::trace::statistics::{PERCENTS, Statistics, Summary};
+use crate::workload::trace::write::{Writer, Written};
+use crate::workload::trace::{Columns, Filter, Format, ReadOptions, Requests, Skipped, Unfit};
 
 /// The arguments of `larder lab trace`.
 pub fn command() -> Command {

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use lab::advise::log_replay::{Measured, Row};
+use cli::units;
 use serde_json::{Value, json};
 
-use crate::config::units;
+use crate::advise::log_replay::{Measured, Row};
 
 /// The columns of the CSV file; sizes are bytes, ratios 0 to 1, empty where there is nothing.
 pub const CSV_HEADER: &str = "layout,policy,admission,memory,disk,requests,memory_hits,disk_hits,\

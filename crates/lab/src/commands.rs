@@ -1,10 +1,9 @@
-//! `larder lab`: what the lab can be asked from the command line.
+//! `larder-lab`: what the lab can be asked from the command line.
 //!
 //! Every command is a module of its own with its arguments and its run; [`COMMANDS`] lists them,
 //! so that adding one is a line here.
 
 mod advise;
-mod advised_settings;
 mod disk;
 mod disk_compare;
 mod layout;
@@ -19,17 +18,16 @@ mod space;
 mod trace;
 mod watch;
 
-use std::process;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::{process, thread};
 
 use clap::{ArgMatches, Command};
+use cli::outcome::{Failure, report};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
-
-use crate::process::logging::Failure;
 
 /// A command of the lab: its arguments, and what it does with them.
 struct LabCommand {
@@ -52,17 +50,27 @@ const COMMANDS: &[LabCommand] = &[
     LabCommand { arguments: trace::command, run: trace::run },
 ];
 
-/// The arguments of `larder lab`.
-pub fn command() -> Command {
-    Command::new("lab")
+/// The whole command line. It speaks of itself as `larder lab`, which runs it.
+fn command() -> Command {
+    Command::new("larder-lab")
+        .bin_name("larder lab")
+        .version(env!("CARGO_PKG_VERSION"))
+        .max_term_width(100)
         .about("Simulated disks, workloads and the experiments of the papers")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands(COMMANDS.iter().map(|command| (command.arguments)()))
 }
 
-/// Runs the command that was asked for.
-pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+/// Reads the command line and does what it asks for.
+pub fn main() -> ExitCode {
+    match run(&command().get_matches()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => report(&failure),
+    }
+}
+
+fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let interrupted = clear_up_when_interrupted()?;
     let asked = matches.subcommand();
     let command = asked.and_then(|(name, matches)| {
@@ -115,6 +123,14 @@ fn clear_up_when_interrupted() -> Result<Interrupted, Failure> {
 
 /// Removes what is half done and ends the process as `signal` does.
 fn end(signal: i32) -> ! {
-    lab::cleanup::remove_all();
+    crate::cleanup::remove_all();
     process::exit(128 + signal)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::command().debug_assert();
+    }
 }

@@ -4,18 +4,19 @@
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, value_parser};
-use lab::advise::access_log::{AccessLog, LogOptions};
-use lab::advise::missratio::Sampling;
-use lab::disks::choice::{self, DriveChoice};
-use lab::run::whole_cache::Pace;
-use lab::workload::trace::Unfit;
+use cli::outcome::{Failure, warn};
+use cli::units;
 use serde_json::{Value, json};
 
 use super::missratio::sample;
 use super::trace::{read_options, warn_of_damage, written};
 use super::watch::Count;
-use crate::config::units;
-use crate::process::logging::{Failure, warn};
+use crate::advise::access_log::{AccessLog, LogOptions};
+use crate::advise::missratio::Sampling;
+use crate::disks::choice;
+use crate::disks::choice::DriveChoice;
+use crate::run::whole_cache::Pace;
+use crate::workload::trace::Unfit;
 
 /// Requests that are kept unless `--sample` says otherwise: 384 MiB of them.
 const MOST: usize = 8 << 20;

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use lab::advise::missratio::{Arm as Cache, Outcome, Sampling, Sweep, Tally, reference};
-use lab::workload::trace::{Columns, Format, Trace, Unfit};
+use cli::outcome::{Failure, answer, warn};
+use cli::units;
+use cli::units::SIZE_EXAMPLE;
 use store::policy::{PolicyName, Unit, UnknownPolicy};
 
 use super::watch::Count;
-use crate::config::units;
-use crate::config::units::SIZE_EXAMPLE;
-use crate::process::logging::{Failure, answer, warn};
+use crate::advise::missratio::{Arm as Cache, Outcome, Sampling, Sweep, Tally, reference};
+use crate::workload::trace::{Columns, Format, Trace, Unfit};
 
 /// Requests between two looks at the clock.
 const COUNTED_EVERY: u64 = 1 << 16;

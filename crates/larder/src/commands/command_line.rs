@@ -7,17 +7,17 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use cli::units;
 use store::{FormatOptions, LayoutName};
 
 use crate::commands::explain;
 use crate::commands::inspect::Inspection;
+use crate::commands::lab;
 use crate::commands::purge;
 use crate::config::layers::{Layer, Problem};
 use crate::config::loaded::add_flag;
 use crate::config::settings::{SETTINGS, Setting};
-use crate::config::units;
 use crate::config::value::Kind;
-use crate::lab;
 
 /// The command that was called.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ pub enum Invocation {
     Explain(ArgMatches),
     /// Make a running proxy forget, see [`crate::commands::purge`].
     Purge(ArgMatches),
-    /// Work of the lab, see [`crate::lab`].
+    /// Work of the lab, see [`crate::commands::lab`].
     Lab(ArgMatches),
 }
 

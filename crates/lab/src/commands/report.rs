@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Command};
+use cli::outcome::{Failure, answer};
 
 use super::run::{OUT, out};
-use crate::process::logging::{Failure, answer};
 
 /// The arguments of `larder lab report`.
 pub fn command() -> Command {
@@ -21,7 +21,7 @@ pub fn command() -> Command {
 /// Does what the arguments ask for.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let folder = matches.get_one::<PathBuf>("out").map_or(Path::new(OUT), PathBuf::as_path);
-    let (path, records) = lab::report::build(folder).map_err(Failure::runtime)?;
+    let (path, records) = crate::report::build(folder).map_err(Failure::runtime)?;
     if records == 0 {
         return Err(Failure::usage(format!(
             "lab report: {} has no results; `larder lab run all --out {}` makes some",

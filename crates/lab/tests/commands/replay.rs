@@ -6,12 +6,12 @@ use std::process::{Command, Output};
 
 /// An extract of a real log; its source and terms stand beside it.
 const NASA: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/tests/data/nasa_jul95_10k.oracleGeneral.zst");
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/nasa_jul95_10k.oracleGeneral.zst");
 
 fn replay(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_larder"))
+    Command::new(env!("CARGO_BIN_EXE_larder-lab"))
         .current_dir(directory)
-        .args(["lab", "replay"])
+        .arg("replay")
         .args(arguments)
         .output()
         .expect("the binary runs")

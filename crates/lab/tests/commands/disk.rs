@@ -7,9 +7,9 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 fn disk(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_larder"))
+    Command::new(env!("CARGO_BIN_EXE_larder-lab"))
         .current_dir(directory)
-        .args(["lab", "disk"])
+        .arg("disk")
         .args(arguments)
         .output()
         .expect("the binary runs")

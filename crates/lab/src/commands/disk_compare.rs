@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-
-use crate::process::logging::{Failure, answer};
+use cli::outcome::{Failure, answer};
 
 /// The arguments of `larder lab disk-compare`.
 pub fn command() -> Command {
@@ -35,7 +34,7 @@ pub fn command() -> Command {
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let folder = matches.get_one::<PathBuf>("folder").cloned().unwrap_or_default();
     let seed = matches.get_one("seed").copied().unwrap_or(1);
-    let found = lab::disks::compare::compare(&folder, seed).map_err(Failure::runtime)?;
+    let found = crate::disks::compare::compare(&folder, seed).map_err(Failure::runtime)?;
     answer(found.text.trim_end())?;
     if found.beyond.is_empty() {
         return answer(&format!("\nAll {} figures are within their tolerance.", found.figures));

@@ -16,9 +16,9 @@ const LOG: &str = "\
 ";
 
 fn trace(directory: &Path, arguments: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_larder"))
+    let mut child = Command::new(env!("CARGO_BIN_EXE_larder-lab"))
         .current_dir(directory)
-        .args(["lab", "trace"])
+        .arg("trace")
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -92,9 +92,9 @@ fn what_fails_replaces_nothing() {
 #[test]
 fn a_signal_leaves_nothing_behind() {
     let dir = tempfile::tempdir().expect("a directory");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_larder"))
+    let mut child = Command::new(env!("CARGO_BIN_EXE_larder-lab"))
         .current_dir(dir.path())
-        .args(["lab", "trace", "convert", "-", "--format", "squid", "--out", "out.csv"])
+        .args(["trace", "convert", "-", "--format", "squid", "--out", "out.csv"])
         .stdin(Stdio::piped())
         .spawn()
         .expect("the binary runs");

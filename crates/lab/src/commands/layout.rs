@@ -4,11 +4,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use lab::layouts::example::{ARMS, OBJECTS, scene};
-use lab::layouts::svg::svg;
-use lab::layouts::text::{LEGEND, text};
+use cli::outcome::{Failure, answer};
 
-use crate::process::logging::{Failure, answer};
+use crate::layouts::example::{ARMS, OBJECTS, scene};
+use crate::layouts::svg::svg;
+use crate::layouts::text::{LEGEND, text};
 
 /// The arguments of `larder lab layout`.
 pub fn command() -> Command {

@@ -5,11 +5,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use lab::experiment::{Deviation, Experiment, Paper, Record, Row, Scale, Stated};
-use lab::experiments;
+use cli::outcome::{Failure, answer};
 
 use super::watch::watched;
-use crate::process::logging::{Failure, answer};
+use crate::experiment::{Deviation, Experiment, Paper, Record, Row, Scale, Stated};
+use crate::experiments;
 
 /// Where results go when nothing else is said.
 pub const OUT: &str = "larder-lab";
@@ -71,7 +71,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         let place = format!("{}/{count} {}", index + 1, experiment.name);
         let record = watched(&place, |meter| Record::of(experiment, scale, jobs, meter))
             .map_err(|why| Failure::runtime(format!("{}: {why}", experiment.name)))?;
-        lab::report::write(&record, out).map_err(Failure::runtime)?;
+        crate::report::write(&record, out).map_err(Failure::runtime)?;
         print(&record, begun.elapsed())?;
     }
     answer(&format!("Results are in {}; `larder lab report` makes a page of them.", out.display()))
@@ -150,9 +150,9 @@ fn line(row: &Row, width: usize, deviation: Option<Deviation>) -> String {
     let ratio = row.paper.ratio(row.ours).map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
     let paper = match row.paper {
         Stated::Nothing => String::new(),
-        paper => lab::report::stated(paper, &row.unit),
+        paper => crate::report::stated(paper, &row.unit),
     };
-    let ours = lab::report::with_unit(row.ours, &row.unit);
+    let ours = crate::report::with_unit(row.ours, &row.unit);
     format!("{:width$} {paper:>18} {ours:>12} {ratio:>8}{mark}", row.what)
 }
 

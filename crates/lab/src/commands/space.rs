@@ -2,18 +2,19 @@
 //! directory of this machine.
 
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write as _};
+use std::io;
+use std::io::{IsTerminal, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use lab::run::replay::{ReplayOptions, Report, Stage};
-use lab::run::space_benchmark::{Manager, SpacePlan, run as run_plan};
-use lab::space::baselines::SyncPolicy;
+use cli::outcome::{Failure, answer};
+use cli::units;
 use serde_json::{Map, Value, json};
 
-use crate::config::units;
-use crate::process::logging::{Failure, answer};
+use crate::run::replay::{ReplayOptions, Report, Stage};
+use crate::run::space_benchmark::{Manager, SpacePlan, run as run_plan};
+use crate::space::baselines::SyncPolicy;
 
 /// How often progress is shown.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
