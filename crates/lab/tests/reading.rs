@@ -1,10 +1,10 @@
 //! How the engine reads, on simulated drives in virtual time: the read units, and the read queue
 //! (LAZY-READS, systems M8).
 //!
-//! `cargo test --release -p lab --test reading -- --nocapture` prints the figures of
-//! docs/decisions/0005. Time here is the drives': the same for a seed on every machine. Bodies are
-//! elided (docs/research/lab.md): no decision looks at them, and copying whole clusters of bytes,
-//! checksums included, would be most of what these tests take.
+//! `cargo xtask reading` runs the loads of docs/decisions/0005 in full ([`FULL`]) and prints their
+//! figures; `cargo test` runs shorter ones. Time here is the drives': the same for a seed on every
+//! machine. Bodies are elided (docs/research/lab.md): no decision looks at them, and copying whole
+//! clusters of bytes, checksums included, would be most of what these tests take.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -23,11 +23,23 @@ use store::{
 type Engine = Store<SimDisk, Handle>;
 
 const CACHE: u64 = 256 << 20;
-const PAGES: usize = 900;
 const PARTS: usize = 10;
 /// Pages that arrive at a time when the cache is filled.
 const ARRIVING: usize = 4;
 const SECOND: u64 = 1_000_000_000;
+
+/// The variable that asks for the loads in full.
+const FULL: &str = "LAB_READING_FULL";
+
+/// The first where the loads are short, the second where they are full.
+fn of_scale<T>(short: T, full: T) -> T {
+    if std::env::var_os(FULL).is_some() { full } else { short }
+}
+
+/// Pages in the cache.
+fn pages() -> usize {
+    of_scale(900, 1_500)
+}
 
 #[derive(Clone, Copy)]
 enum DriveName {
@@ -90,9 +102,9 @@ async fn check(entry: &Entry<SimDisk, Handle>, page: usize, part: usize) {
 }
 
 async fn fill(store: &Engine) {
-    for pages in (0..PAGES).step_by(ARRIVING) {
+    for first in (0..pages()).step_by(ARRIVING) {
         for part in 0..PARTS {
-            for page in pages..(pages + ARRIVING).min(PAGES) {
+            for page in first..(first + ARRIVING).min(pages()) {
                 insert(store, page, part).await;
             }
         }
@@ -117,9 +129,9 @@ struct Load {
 
 async fn client(store: Engine, clock: Handle, load: Load, seed: u64, done: Rc<Cell<u64>>) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let until = clock.now() + load.time;
+    let (until, pages) = (clock.now() + load.time, pages());
     while clock.now() < until {
-        let page = random.usize(..PAGES);
+        let page = random.usize(..pages);
         let first = if load.pages { 0 } else { random.usize(..PARTS) };
         let parts = if load.pages { first..PARTS } else { first..first + 1 };
         for part in parts {
@@ -219,17 +231,25 @@ fn all_units(drive: DriveName, load: Load) -> [f64; 3] {
     [ReadUnit::Object, ReadUnit::Cluster, ReadUnit::Auto].map(|unit| with_unit(drive, load, unit))
 }
 
-const PAGES_OF_A_DISK: Load =
-    Load { clients: 8, pages: true, time: 20 * SECOND, layout: LayoutName::Cluster };
-const SINGLES_OF_A_DISK: Load = Load { pages: false, ..PAGES_OF_A_DISK };
-/// Some 6,000 hits to warm up and as many to measure.
-const SINGLES_OF_FLASH: Load =
-    Load { clients: 16, pages: false, time: SECOND / 32, layout: LayoutName::Cluster };
+fn pages_of_a_disk() -> Load {
+    let time = of_scale(20, 60) * SECOND;
+    Load { clients: 8, pages: true, time, layout: LayoutName::Cluster }
+}
+
+fn singles_of_a_disk() -> Load {
+    Load { pages: false, ..pages_of_a_disk() }
+}
+
+/// Some 6,000 hits to warm up and as many to measure; in full, twice as many.
+fn singles_of_flash() -> Load {
+    let time = SECOND / of_scale(32, 16);
+    Load { clients: 16, pages: false, time, layout: LayoutName::Cluster }
+}
 
 #[test]
 fn a_disk_reads_what_surrounds_an_object_where_pages_are_asked_for() {
     println!("Atlas 10K, pages:");
-    let [object, cluster, auto] = all_units(DriveName::Atlas, PAGES_OF_A_DISK);
+    let [object, cluster, auto] = all_units(DriveName::Atlas, pages_of_a_disk());
     assert!(auto > 2.0 * object, "{auto} hits a second, {object} with objects alone");
     assert!(auto > 0.9 * cluster, "{auto} hits a second, {cluster} with whole clusters");
 }
@@ -237,7 +257,7 @@ fn a_disk_reads_what_surrounds_an_object_where_pages_are_asked_for() {
 #[test]
 fn a_disk_reads_little_more_than_the_object_where_single_objects_are_asked_for() {
     println!("Atlas 10K, single objects:");
-    let [object, cluster, auto] = all_units(DriveName::Atlas, SINGLES_OF_A_DISK);
+    let [object, cluster, auto] = all_units(DriveName::Atlas, singles_of_a_disk());
     assert!(auto > 0.9 * object, "{auto} hits a second, {object} with objects alone");
     assert!(auto > cluster, "{auto} hits a second, {cluster} with whole clusters");
 }
@@ -245,18 +265,18 @@ fn a_disk_reads_little_more_than_the_object_where_single_objects_are_asked_for()
 #[test]
 fn flash_reads_exactly_where_single_objects_are_asked_for() {
     println!("flash, single objects:");
-    let [object, cluster, auto] = all_units(DriveName::Flash, SINGLES_OF_FLASH);
+    let [object, cluster, auto] = all_units(DriveName::Flash, singles_of_flash());
     assert!(auto > 0.9 * object, "{auto} hits a second, {object} with objects alone");
     assert!(auto > cluster, "{auto} hits a second, {cluster} with whole clusters");
     println!("flash, pages:");
-    let [object, _, auto] = all_units(DriveName::Flash, Load { pages: true, ..SINGLES_OF_FLASH });
+    let [object, _, auto] = all_units(DriveName::Flash, Load { pages: true, ..singles_of_flash() });
     assert!(auto > 0.9 * object, "{auto} hits a second, {object} with objects alone");
 }
 
 #[test]
 fn reads_that_go_out_together_by_position_cost_the_arm_less() {
     println!("Atlas 10K, single objects, 24 clients:");
-    let load = Load { clients: 24, ..SINGLES_OF_A_DISK };
+    let load = Load { clients: 24, ..singles_of_a_disk() };
     let rate = |read_batch: usize, read_batch_split: usize| {
         let options = Options {
             read_unit: ReadUnit::Object,
@@ -317,7 +337,7 @@ const SLOTTED: [LayoutName; 3] = [LayoutName::Stream, LayoutName::Unified, Layou
 /// A disk of some 200 operations a second.
 #[test]
 fn a_disk_reads_what_surrounds_an_object_in_slots_too() {
-    let pages = PAGES_OF_A_DISK;
+    let pages = Load { time: 20 * SECOND, ..pages_of_a_disk() };
     println!("Atlas 10K, auto, pages:");
     let cluster = shape(DriveName::Atlas, pages);
     let [stream, unified, buddy] =
@@ -340,7 +360,7 @@ fn a_disk_reads_what_surrounds_an_object_in_slots_too() {
 #[test]
 fn flash_reads_exactly_in_slots_too() {
     println!("flash, auto, single objects:");
-    let load = SINGLES_OF_FLASH;
+    let load = singles_of_flash();
     let layouts = [LayoutName::Cluster].into_iter().chain(SLOTTED);
     for shape in layouts.map(|layout| shape(DriveName::Flash, Load { layout, ..load })) {
         assert!(shape.exact > 0.9 && shape.each > 0.9, "{} reads each", shape.each);
