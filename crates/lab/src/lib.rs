@@ -8,6 +8,7 @@
 pub mod advise;
 pub mod cleanup;
 pub mod commands;
+mod csv_text;
 pub mod disks;
 pub mod experiment;
 pub mod experiments;

@@ -6,6 +6,7 @@ use cli::units;
 use serde_json::{Value, json};
 
 use crate::advise::log_replay::{Measured, Row};
+use crate::csv_text::csv_text;
 
 /// The columns of the CSV file; sizes are bytes, ratios 0 to 1, empty where there is nothing.
 pub const CSV_HEADER: &str = "layout,policy,admission,memory,disk,requests,memory_hits,disk_hits,\
@@ -93,30 +94,27 @@ fn percent(share: f64) -> String {
 
 /// CSV with [`CSV_HEADER`]; caches that could not be run have empty figures.
 pub fn csv(rows: &[Row]) -> String {
-    let mut text = format!("{CSV_HEADER}\n");
-    for row in rows {
+    let header: Vec<String> = CSV_HEADER.split(',').map(str::to_owned).collect();
+    let line = |row: &Row| {
         let setup = &row.setup;
         let admission = setup.admission.map_or_else(String::new, |name| name.to_string());
-        let _ = write!(
-            text,
-            "{},{},{admission},{},{}",
-            setup.system,
-            setup.policy_name(),
-            setup.memory,
-            setup.disk
-        );
-        let figures = CSV_HEADER.split(',').skip(5);
         let values = row.result.as_ref().ok().and_then(|m| serde_json::to_value(m).ok());
-        for name in figures {
-            let value = values.as_ref().and_then(|values| values.get(name));
-            let _ = match value {
-                Some(Value::Number(number)) => write!(text, ",{number}"),
-                _ => write!(text, ","),
-            };
-        }
-        text.push('\n');
-    }
-    text
+        let figure = |name: &String| match values.as_ref().and_then(|values| values.get(name)) {
+            Some(Value::Number(number)) => number.to_string(),
+            _ => String::new(),
+        };
+        let named = [
+            setup.system.to_string(),
+            setup.policy_name().to_owned(),
+            admission,
+            setup.memory.to_string(),
+            setup.disk.to_string(),
+        ];
+        let figures: Vec<String> = header.iter().skip(named.len()).map(figure).collect();
+        named.into_iter().chain(figures).collect()
+    };
+    let lines: Vec<Vec<String>> = rows.iter().map(line).collect();
+    csv_text([header].into_iter().chain(lines))
 }
 
 /// Each cache as an object; one that could not be run has `error` in place of figures.

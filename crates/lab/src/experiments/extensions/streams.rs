@@ -12,7 +12,7 @@ use store::policy::{AnyPolicy, Cost, Parameters, PolicyCache, PolicyName, Unit};
 use store::{Prefer, ReadUnit, TierAdmission};
 
 use super::drives::Model;
-use super::scenario::{BESIDE, Role, Run, Stage, broken};
+use super::scenario::{BESIDE, Role, Run, Stage};
 use crate::experiment::{
     Arm, Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
@@ -260,7 +260,7 @@ fn engine(arm: &Arm, stage: &Stage, change: fn(&mut EngineOptions)) -> Result<(K
     options.options.memory = stage.tier / u64::from(stage.scale);
     change(&mut options);
     let machine = Machine::new(stage.drive.drive()?);
-    let cache = EngineCache::create(&machine, stage.region(), &options).map_err(broken)?;
+    let cache = EngineCache::create(&machine, stage.region(), &options)?;
     let counted = Counted { cache: &cache, kept: RefCell::new(Kept::new(stage.requests)) };
     let requests = arm.watch(stage.len(), stage.requests()?);
     let run = stage.serve(&machine, &counted, &cache, requests)?;

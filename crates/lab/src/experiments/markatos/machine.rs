@@ -264,9 +264,9 @@ impl Machine {
         let run = async {
             let (ffs, time) = self.timed(&driver.clock)?;
             let run = driver.run(manager, ffs).await?;
-            Ok(Run { disk: time.get(), ..run })
+            Ok::<Run, SpaceError>(Run { disk: time.get(), ..run })
         };
-        executor.run(run).map_err(|why: SpaceError| Failed(why.to_string()))
+        Ok(executor.run(run)?)
     }
 }
 

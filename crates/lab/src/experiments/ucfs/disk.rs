@@ -4,14 +4,14 @@
 //! The paper gives one mean for 4 KB and one for 64 KB and does not say where on its 27 GB it
 //! measured them. So the region is what is varied here.
 
-use sim::drives::mechanical::{Config, MechanicalDrive};
-use sim::drives::shipped;
+use sim::drives::mechanical::Config;
 
 use crate::disks::compare::Workload;
 use crate::disks::replay::{Distribution, replay};
 use crate::experiment::{
     Arm, Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
+use crate::space::file_caches;
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -107,9 +107,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
 
 /// The mean of random reads, in milliseconds.
 fn mean(arm: &Arm, region: u64, workload: &str, reads: u64, seed: u64) -> Result<f64, Failed> {
-    let file = shipped::named("atlas10k_x3").ok_or("no drive atlas10k_x3 is shipped")?;
-    let file = file.map_err(|why| why.to_string())?;
-    let mut drive = MechanicalDrive::new(&file, Config::FastBus).map_err(|why| why.to_string())?;
+    let mut drive = file_caches::drive("atlas10k_x3", Config::FastBus)?;
     let workload = Workload::named(workload).ok_or("no such workload")?;
     let steps = arm.watch(reads, workload.steps(reads as usize, region, seed));
     let times = Distribution::of(replay(&mut drive, steps).map(|served| served.response_ms()));

@@ -6,7 +6,6 @@
 //! different views of the same runs: a run is made once and remembered for as long as the process
 //! lives.
 
-use sim::SimDisk;
 use sim::drives::mechanical::{Config, MechanicalDrive};
 use sim::ffs::Parameters;
 
@@ -15,7 +14,7 @@ use crate::experiment::{Arm, Context, Failed, Parameter, Scale};
 use crate::experiments::shared_runs::Runs;
 use crate::run::whole_cache;
 use crate::run::whole_cache::{
-    Broken, EngineCache, EngineOptions, Figures, FilesCache, Machine, Pace, Plan, Region,
+    EngineCache, EngineOptions, Figures, FilesCache, Machine, Pace, Plan, Region,
 };
 use crate::space::file_caches;
 use crate::workload::request::Request;
@@ -174,11 +173,10 @@ impl Case {
     }
 
     fn drive(&self) -> Result<MechanicalDrive, Failed> {
-        let drive = match self.write_cache {
-            true => file_caches::drive(DRIVE, Config::FastBus),
-            false => file_caches::write_through_drive(DRIVE, Config::FastBus),
-        };
-        drive.map_err(|why| Failed(why.to_string()))
+        Ok(match self.write_cache {
+            true => file_caches::drive(DRIVE, Config::FastBus)?,
+            false => file_caches::write_through_drive(DRIVE, Config::FastBus)?,
+        })
     }
 
     /// The file system of a baseline, with all of its memory.
@@ -222,35 +220,33 @@ impl Case {
         let requests =
             self.trace().requests(SEED, self.scale, self.likeness).take(self.requests() as usize);
         let requests = arm.watch(self.requests(), requests);
-        self.serve(&machine, requests).map_err(|why| Failed(why.to_string()))
+        self.serve(&machine, requests)
     }
 
     fn serve(
         &self,
         machine: &Machine,
         requests: impl Iterator<Item = Request>,
-    ) -> Result<Figures, Broken> {
+    ) -> Result<Figures, Failed> {
         let (plan, region) = (self.plan(), self.region());
-        let broken = |why: &dyn std::fmt::Display| Broken(why.to_string());
-        let disk = || -> Result<SimDisk, Broken> { machine.disk(region, 512) };
+        let disk = || machine.disk(region, 512);
         let capacity = region.len * SQUID_PERCENT / 100;
         let mapped = self.scaled(MAPPED).min(capacity / 2);
         let (clock, parameters) = (machine.clock(), self.file_system());
         match self.system {
             System::Squid | System::SquidAsync => {
                 let squid = file_caches::squid_on_ffs(&clock, disk()?, parameters, capacity);
-                let squid = machine.run(squid)?.map_err(|why| broken(&why))?.cache;
-                whole_cache::run(machine, &FilesCache::new(machine, squid), requests, &plan)
+                let squid = machine.run(squid)??.cache;
+                Ok(whole_cache::run(machine, &FilesCache::new(machine, squid), requests, &plan)?)
             }
             System::SquidMl => {
                 let squid = file_caches::squid_ml(&clock, disk()?, parameters, capacity, mapped);
-                let squid = machine.run(squid)?.map_err(|why| broken(&why))?.cache;
-                whole_cache::run(machine, &FilesCache::new(machine, squid), requests, &plan)
+                let squid = machine.run(squid)??.cache;
+                Ok(whole_cache::run(machine, &FilesCache::new(machine, squid), requests, &plan)?)
             }
             System::Ucfs | System::Larder => {
-                let options = self.engine().map_err(|why| broken(&why))?;
-                let cache = EngineCache::create(machine, region, &options)?;
-                whole_cache::run(machine, &cache, requests, &plan)
+                let cache = EngineCache::create(machine, region, &self.engine()?)?;
+                Ok(whole_cache::run(machine, &cache, requests, &plan)?)
             }
         }
     }

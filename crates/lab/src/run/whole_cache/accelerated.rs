@@ -27,7 +27,7 @@ impl<'a> Accelerated<'a> {
 
 impl WebCache for Accelerated<'_> {
     async fn answer(&self, request: &Request) -> Result<Outcome, Broken> {
-        let found = self.front.find(request).await;
+        let found = self.front.find(request).await?;
         match found {
             Some((true, Source::Ram)) => return Ok(Outcome::MemoryHit),
             Some((true, Source::Disk)) => return Ok(Outcome::DiskHit),
