@@ -7,11 +7,11 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use lab::fault_tests::{Arm, Report, arm, arms, names, run};
+use lab::fault_tests::{Report, Variant, names, run, variant, variants};
 
 /// What is asked for.
 struct Order {
-    arms: Vec<Arm>,
+    variants: Vec<Variant>,
     first: u64,
     count: u64,
     time: Option<Duration>,
@@ -28,14 +28,14 @@ fn main() -> ExitCode {
 }
 
 fn order(mut words: impl Iterator<Item = String>) -> Result<Order, String> {
-    let mut order = Order { arms: arms(), first: 0, count: 100, time: None };
+    let mut order = Order { variants: variants(), first: 0, count: 100, time: None };
     while let Some(word) = words.next() {
         let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
         let number = || value.parse::<u64>().map_err(|error| format!("{word} {value}: {error}"));
         match word.as_str() {
             "--layout" => {
                 let unknown = || format!("there is no layout {value}; there are {}", names());
-                order.arms = vec![arm(&value).ok_or_else(unknown)?];
+                order.variants = vec![variant(&value).ok_or_else(unknown)?];
             }
             "--seed" => (order.first, order.count) = (number()?, 1),
             "--first" => order.first = number()?,
@@ -47,7 +47,7 @@ fn order(mut words: impl Iterator<Item = String>) -> Result<Order, String> {
     Ok(order)
 }
 
-/// Runs every arm with each seed in turn, and says what was found.
+/// Runs every variant with each seed in turn, and says what was found.
 fn carry_out(order: &Order) -> Result<(), String> {
     let begin = Instant::now();
     let (mut total, mut seeds, mut findings, mut said) = (Report::default(), 0_u64, 0_u64, begin);
@@ -58,13 +58,13 @@ fn carry_out(order: &Order) -> Result<(), String> {
         None => seeds < order.count,
     };
     while more(seeds) {
-        for arm in &order.arms {
+        for variant in &order.variants {
             let seed = order.first + seeds;
-            match run(*arm, seed) {
+            match run(*variant, seed) {
                 Ok(report) => total.add(&report),
                 Err(finding) => {
                     findings += 1;
-                    println!("{}, seed {seed}: {finding}", arm.name);
+                    println!("{}, seed {seed}: {finding}", variant.name);
                 }
             }
         }
@@ -79,13 +79,13 @@ fn carry_out(order: &Order) -> Result<(), String> {
 }
 
 fn line(order: &Order, seeds: u64, findings: u64, total: &Report, begin: Instant) -> String {
-    let layouts: Vec<&str> = order.arms.iter().map(|arm| arm.name).collect();
+    let layouts: Vec<&str> = order.variants.iter().map(|variant| variant.name).collect();
     format!(
-        "{seeds} seeds ({}) in {:.0} s: {findings} findings; {} lives, {} operations of devices, \
-         {} of them failed, {} durable states found again; digest {:016x}",
+        "{seeds} seeds ({}) in {:.0} s: {findings} findings; {} sessions, {} operations of \
+         devices, {} of them failed, {} durable states found again; digest {:016x}",
         layouts.join(", "),
         begin.elapsed().as_secs_f64(),
-        total.lives,
+        total.sessions,
         total.operations,
         total.errors,
         total.kept,

@@ -19,7 +19,7 @@ mod timed;
 
 use crate::advise::access_log::AccessLog;
 use crate::disks::choice::DriveChoice;
-use crate::experiment::{Arm, Context, Failed, Meter, Scale};
+use crate::experiment::{Context, Failed, Meter, Scale, Variant};
 use crate::run::whole_cache;
 use crate::run::whole_cache::{Broken, EngineCache, Machine, Pace, Plan, Region};
 
@@ -56,7 +56,7 @@ pub struct Row {
 /// Replays the log on every setup. Rows come in the order of the setups.
 ///
 /// # Errors
-/// None of its own; the signature is that of all work in parallel arms.
+/// None of its own; the signature is that of all work in parallel variants.
 pub fn replay(
     log: &AccessLog,
     setups: &[Setup],
@@ -64,9 +64,9 @@ pub fn replay(
     meter: &Meter,
 ) -> Result<Vec<Row>, Failed> {
     let mut context = Context::new("replay", Scale::Full, options.jobs, meter);
-    let arms = setups.iter().map(|setup| (setup.to_string(), *setup));
-    context.arms(arms, |arm, setup| {
-        let result = run(log, &setup, options, arm).map_err(|why| why.to_string());
+    let variants = setups.iter().map(|setup| (setup.to_string(), *setup));
+    context.variants(variants, |variant, setup| {
+        let result = run(log, &setup, options, variant).map_err(|why| why.to_string());
         Ok(Row { setup, result })
     })
 }
@@ -75,7 +75,7 @@ fn run(
     log: &AccessLog,
     setup: &Setup,
     options: &ReplayOptions,
-    arm: &Arm,
+    variant: &Variant,
 ) -> Result<Measured, Broken> {
     let sampling = log.sampling();
     let drive = options.drive.drive().map_err(|why| Broken(why.to_string()))?;
@@ -96,7 +96,7 @@ fn run(
     let warm_up = requests.len() as u64 * u64::from(options.warm_up.min(99)) / 100;
     let plan = Plan { warm_up, pace: options.pace };
     let timed = Timed::new(cache, machine.clock(), warm_up);
-    let counted = arm.watch(requests.len() as u64, requests.iter().copied());
+    let counted = variant.watch(requests.len() as u64, requests.iter().copied());
     let figures = whole_cache::run(&machine, &timed, counted, &plan)?;
     Ok(Measured::of(&figures, timed.times(), setup, log))
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use cli::outcome::{Failure, answer};
 
-use crate::layouts::example::{ARMS, OBJECTS, scene};
+use crate::layouts::example::{OBJECTS, VARIANTS, example};
 use crate::layouts::svg::svg;
 use crate::layouts::text::{LEGEND, text};
 
@@ -39,12 +39,12 @@ pub fn command() -> Command {
 /// Does what the arguments ask for.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let objects = matches.get_one::<u64>("objects").copied().unwrap_or(20) as usize;
-    let mut scenes = Vec::new();
-    for arm in ARMS {
-        scenes.push(scene(arm, objects).map_err(Failure::runtime)?);
+    let mut examples = Vec::new();
+    for variant in VARIANTS {
+        examples.push(example(variant, objects).map_err(Failure::runtime)?);
     }
-    for scene in &scenes {
-        answer(&text(scene))?;
+    for example in &examples {
+        answer(&text(example))?;
     }
     answer(LEGEND)?;
     let Some(folder) = matches.get_one::<PathBuf>("out") else { return Ok(()) };
@@ -56,8 +56,8 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|error| {
         Failure::runtime(format!("cannot make the directory {}: {error}", folder.display()))
     })?;
-    for scene in &scenes {
-        write(format!("layout-{}.svg", scene.arm.name), svg(std::slice::from_ref(scene)))?;
+    for example in &examples {
+        write(format!("layout-{}.svg", example.variant.name), svg(std::slice::from_ref(example)))?;
     }
-    write("layouts.svg".to_owned(), svg(&scenes))
+    write("layouts.svg".to_owned(), svg(&examples))
 }

@@ -9,7 +9,7 @@ use cli::units::SIZE_EXAMPLE;
 use store::policy::{PolicyName, Unit, UnknownPolicy};
 
 use super::watch::Count;
-use crate::advise::missratio::{Arm as Cache, Outcome, Sampling, Sweep, Tally, reference};
+use crate::advise::missratio::{CacheConfig, Outcome, Sampling, Sweep, Tally, reference};
 use crate::workload::trace::{Columns, Format, Trace, Unfit};
 
 /// Requests between two looks at the clock.
@@ -34,12 +34,12 @@ pub fn command() -> Command {
         .about("How often caches of given policies and sizes would miss in a trace")
         .after_help(AFTER_HELP)
         .arg_required_else_help(true)
-        .args(arms())
+        .args(configs())
         .args(sources())
 }
 
 /// Which caches.
-fn arms() -> [Arg; 5] {
+fn configs() -> [Arg; 5] {
     let names = PolicyName::ALL.map(PolicyName::as_str).join(", ");
     [
         Arg::new("policy")
@@ -127,7 +127,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     for Named { policy, given } in matches.get_many::<Named>("policy").into_iter().flatten() {
         for text in matches.get_many::<String>("size").into_iter().flatten() {
             names.push((given, text));
-            caches.push(Cache { policy: *policy, unit, size: capacity(text, unit)? });
+            caches.push(CacheConfig { policy: *policy, unit, size: capacity(text, unit)? });
         }
     }
     let outcome = sweep(matches, trace, &caches, sampling)?;
@@ -186,7 +186,7 @@ fn capacity(text: &str, unit: Unit) -> Result<u64, Failure> {
 fn sweep(
     matches: &ArgMatches,
     path: &Path,
-    caches: &[Cache],
+    caches: &[CacheConfig],
     sampling: Sampling,
 ) -> Result<Outcome, Failure> {
     let failed = |error: &dyn std::fmt::Display| {
@@ -239,7 +239,7 @@ fn check(matches: &ArgMatches, traces: &[&PathBuf], file: &Path) -> Result<(), F
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let name = name.split('.').next().unwrap_or_default();
         let figures: Vec<_> = figures.iter().filter(|figure| figure.trace == name).collect();
-        let caches: Vec<Cache> = figures.iter().map(|figure| figure.arm()).collect();
+        let caches: Vec<CacheConfig> = figures.iter().map(|figure| figure.config()).collect();
         let outcome = sweep(matches, path, &caches, Sampling::ALL)?;
         for (figure, tally) in figures.iter().zip(outcome.tallies) {
             let unit = if figure.unit == Unit::Bytes { "bytes" } else { "objects" };

@@ -38,7 +38,7 @@ pub fn command() -> Command {
                 .long("jobs")
                 .value_name("N")
                 .value_parser(value_parser!(u16).range(1..))
-                .help("Arms that run at a time; by default as many as there are processors."),
+                .help("Variants that run at a time; by default as many as there are processors."),
         )
 }
 

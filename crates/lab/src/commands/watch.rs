@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How often progress is looked at.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// Does `work`, whose arms tell `Meter` how far they are; `name` stands before the bar.
+/// Does `work`, whose variants tell `Meter` how far they are; `name` stands before the bar.
 pub fn watched<T: Send>(name: &str, work: impl FnOnce(&Meter) -> T + Send) -> T {
     let meter = Meter::default();
     thread::scope(|scope| {

@@ -56,7 +56,7 @@ impl RecordError {
 }
 
 impl Record {
-    /// Runs the experiment with at most `jobs` arms at a time.
+    /// Runs the experiment with at most `jobs` variants at a time.
     pub fn of(
         experiment: &Experiment,
         scale: Scale,

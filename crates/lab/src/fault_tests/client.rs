@@ -16,11 +16,11 @@ use store::{Entry, FetchToken, Hint, Kind, Lookup, Mode, PartialRead, Refusal, S
 
 use super::content::{State, Sweep, any_len, key};
 use super::oracle::History;
-use super::recording_device::Watched;
+use super::recording_device::RecordingDevice;
 
 /// The store under trial.
-pub type Subject = Store<Watched, Handle>;
-type Found = Entry<Watched, Handle>;
+pub type TestedStore = Store<RecordingDevice, Handle>;
+type Found = Entry<RecordingDevice, Handle>;
 
 /// What a lookup found, verified byte by byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Seen {
 /// See the module.
 pub struct Client {
     /// The store.
-    pub store: Subject,
+    pub store: TestedStore,
     /// What was asked of it.
     pub history: Rc<RefCell<History>>,
     /// The time.
@@ -334,7 +334,7 @@ impl Client {
         let begun = self.history.borrow_mut().sweep(sweep, mode);
         let name = sweep.name();
         let result = self.store.purge_all(&[sweep.target(&name)], mode).await;
-        // One that failed is in force until the end of this life, and perhaps after it.
+        // One that failed is in force until the end of this session, and perhaps after it.
         if result.is_ok() {
             self.history.borrow_mut().all_returned(begun);
         }

@@ -71,7 +71,7 @@ pub enum Sweep {
     Body(u32),
     /// A label that metadata bear, one in three: other ones may take it away, or bring it.
     Meta(u32),
-    /// Of exactly this state; not a purge, but what is left of one when a life has ended.
+    /// Of exactly this state; not a purge, but what is left of one when a session has ended.
     Only(State),
 }
 

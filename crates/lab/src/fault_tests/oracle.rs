@@ -13,7 +13,7 @@ use super::content::{State, Sweep};
 /// A moment: later ones are larger.
 pub type Stamp = u64;
 
-/// How a life of a store ended.
+/// How a session of a store ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     /// Power was lost: what was not flushed may be lost, wholly or in part. Otherwise the process
@@ -85,7 +85,7 @@ pub struct History {
     flushes: Vec<(Stamp, Stamp)>,
     /// The first error of the device, and the last.
     trouble: Option<(Stamp, Stamp)>,
-    /// When its life began.
+    /// When its session began.
     start: Stamp,
     /// When a write went astray that the device acknowledged.
     astray: Option<Stamp>,
@@ -181,7 +181,8 @@ impl History {
     }
 
     /// Damage hit the journal. When it hit the last block before a crash, that block is taken for
-    /// one that was never written whole: what was said in this life may be forgotten, purges too.
+    /// one that was never written whole: what was said in this session may be forgotten, purges
+    /// too.
     pub fn journal_damaged(&mut self) {
         self.astray = Some(self.start);
     }
@@ -442,7 +443,7 @@ impl History {
         after
     }
 
-    /// What is known of whether `state` is outdated, for the next life.
+    /// What is known of whether `state` is outdated, for the next session.
     fn keep_mark(&self, after: &mut History, state: State) {
         let (must, may) = self.outdated(state, Stamp::MAX);
         if may {

@@ -12,16 +12,16 @@ use super::oracle::History;
 
 /// See the module.
 #[derive(Clone)]
-pub struct Watched {
+pub struct RecordingDevice {
     /// The disk.
     pub disk: SimDisk,
     history: Rc<RefCell<History>>,
 }
 
-impl Watched {
+impl RecordingDevice {
     /// `disk`, which writes into `history`.
-    pub fn new(disk: SimDisk, history: Rc<RefCell<History>>) -> Watched {
-        Watched { disk, history }
+    pub fn new(disk: SimDisk, history: Rc<RefCell<History>>) -> RecordingDevice {
+        RecordingDevice { disk, history }
     }
 
     fn note<T>(&self, result: io::Result<T>) -> io::Result<T> {
@@ -32,7 +32,7 @@ impl Watched {
     }
 }
 
-impl Device for Watched {
+impl Device for RecordingDevice {
     fn geometry(&self) -> Geometry {
         self.disk.geometry()
     }

@@ -1,4 +1,4 @@
-//! One life of a cache: opening, clients at work, an end; and what the next life inherits.
+//! One session of a cache: opening, clients at work, an end; and what the next session inherits.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -11,23 +11,23 @@ use sim::{Contents, Executor, FaultPlan, Promise, SimDisk, Stop, Uniform};
 use store::{Event, FormatOptions, Inspector, OpenError, Options, Store};
 
 use super::Report;
-use super::client::{Client, Seen, Subject};
+use super::client::{Client, Seen, TestedStore};
 use super::content::TrialLabels;
 use super::oracle::{End, History};
-use super::recording_device::Watched;
-use super::variant::Arm;
+use super::recording_device::RecordingDevice;
+use super::variant::Variant;
 
 const MIB: u64 = 1 << 20;
 const SECOND: Nanos = 1_000_000_000;
 /// What takes longer than this hangs.
 const PATIENCE: Nanos = 3_600 * SECOND;
-/// When the first life begins, in unix seconds.
+/// When the first session begins, in unix seconds.
 const START: u64 = 1_700_000_000;
 
-/// What all lives of a trial have in common.
-pub struct Ground {
+/// What all sessions of a trial have in common.
+pub struct TestSetup {
     /// What is under trial.
-    pub arm: Arm,
+    pub variant: Variant,
     /// Bytes of the device at first.
     pub len: u64,
     /// Bytes that it may grow to.
@@ -38,41 +38,41 @@ pub struct Ground {
     pub format: FormatOptions,
     /// Keys in use.
     pub keys: u32,
-    /// What was known when the last life ended, for findings.
+    /// What was known when the last session ended, for findings.
     before: RefCell<Option<History>>,
-    /// Something went wrong on the device, or a life did not end in order: a record may be damaged
-    /// since, for which the store is not to blame.
-    marred: Cell<bool>,
+    /// Something went wrong on the device, or a session did not end in order: a record may be
+    /// damaged since, for which the store is not to blame.
+    tainted: Cell<bool>,
 }
 
-impl Ground {
+impl TestSetup {
     /// A ground by chance: sometimes too small for what is stored, sometimes roomy.
-    pub fn draw(arm: Arm, random: &mut Rng) -> Ground {
+    pub fn draw(variant: Variant, random: &mut Rng) -> TestSetup {
         let len = [8, 12, 24, 64][random.usize(..4)] * MIB;
-        Ground {
-            arm,
+        TestSetup {
+            variant,
             len,
             room: len + 32 * MIB,
             block: [512, 4096][random.usize(..2)],
-            format: arm.format_by(random),
+            format: variant.format_by(random),
             keys: random.u32(4..80),
             before: RefCell::default(),
-            marred: Cell::new(false),
+            tainted: Cell::new(false),
         }
     }
 
     /// A ground of `len` bytes without chance.
-    pub fn plain(arm: Arm, len: u64) -> Ground {
-        let format = FormatOptions { cluster_size: Some(32 << 10), ..arm.format() };
-        Ground {
-            arm,
+    pub fn plain(variant: Variant, len: u64) -> TestSetup {
+        let format = FormatOptions { cluster_size: Some(32 << 10), ..variant.format() };
+        TestSetup {
+            variant,
             len,
             room: len + 32 * MIB,
             block: 512,
             format,
             keys: 16,
             before: RefCell::default(),
-            marred: Cell::new(false),
+            tainted: Cell::new(false),
         }
     }
 
@@ -118,9 +118,9 @@ impl Ground {
     }
 }
 
-/// How a life comes to its end.
+/// How a session comes to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Close {
+pub enum SessionEnd {
     /// In good order.
     Stop,
     /// The process is killed: between two steps, or after so many nanoseconds of the last phase.
@@ -129,10 +129,10 @@ pub enum Close {
     Power(Option<Nanos>),
 }
 
-/// One life. Made by chance, or by hand for a test of one case.
-pub struct Life<'a> {
+/// One session. Made by chance, or by hand for a test of one case.
+pub struct Session<'a> {
     /// What it has in common with the others.
-    pub ground: &'a Ground,
+    pub setup: &'a TestSetup,
     /// Bytes of the device.
     pub len: u64,
     /// Of all choices within.
@@ -154,64 +154,64 @@ pub struct Life<'a> {
     /// Most steps of one client in one phase.
     pub steps: u32,
     /// The end.
-    pub close: Close,
+    pub close: SessionEnd,
 }
 
-impl<'a> Life<'a> {
-    /// A life by chance.
-    pub fn draw(ground: &'a Ground, random: &mut Rng, len: u64, seed: u64) -> Life<'a> {
+impl<'a> Session<'a> {
+    /// A session by chance.
+    pub fn draw(setup: &'a TestSetup, random: &mut Rng, len: u64, seed: u64) -> Session<'a> {
         let plan_at_opening = random.u8(..4) == 0;
         let moment = random.bool().then(|| 1 << random.u64(16..33));
-        Life {
-            ground,
+        Session {
+            setup,
             len,
             seed,
-            options: ground.arm.options_by(random),
+            options: setup.variant.options_by(random),
             drive: Uniform {
-                sectors: ground.room / sim::drives::SECTOR,
+                sectors: setup.room / sim::drives::SECTOR,
                 depth: random.usize(1..32),
                 request: random.u64(10_000..8_000_000),
                 sector: random.u64(0..2_000),
                 flush: random.u64(10_000..20_000_000),
             },
-            plan: ground.arm.survivable(FaultPlan::draw(random, len, ground.block, 80)),
+            plan: setup.variant.survivable(FaultPlan::draw(random, len, setup.block, 80)),
             plan_at_opening,
             check_first: !plan_at_opening && random.u8(..4) > 0,
             clients: random.u32(1..5),
             phases: random.u32(1..4),
             steps: random.u32(1..30),
             close: match random.u8(..8) {
-                0 | 1 => Close::Stop,
-                2..5 => Close::Kill(moment),
-                _ => Close::Power(moment),
+                0 | 1 => SessionEnd::Stop,
+                2..5 => SessionEnd::Kill(moment),
+                _ => SessionEnd::Power(moment),
             },
         }
     }
 
-    /// A life in which nothing happens but the check.
-    pub fn quiet(ground: &'a Ground, len: u64, seed: u64) -> Life<'a> {
-        Life {
-            ground,
+    /// A session in which nothing happens but the check.
+    pub fn quiet(setup: &'a TestSetup, len: u64, seed: u64) -> Session<'a> {
+        Session {
+            setup,
             len,
             seed,
             options: Options {
                 memory: 2 << 20,
                 labels: Some(Arc::new(TrialLabels)),
-                ..(ground.arm.options)()
+                ..(setup.variant.options)()
             },
-            drive: Uniform::fast(ground.room),
+            drive: Uniform::fast(setup.room),
             plan: FaultPlan::none(),
             plan_at_opening: false,
             check_first: true,
             clients: 1,
             phases: 0,
             steps: 1,
-            close: Close::Stop,
+            close: SessionEnd::Stop,
         }
     }
 
-    /// Lives it on `contents`, of which `history` is known. Returns what the next life finds; says
-    /// what life it was in `lives`.
+    /// Sessions it on `contents`, of which `history` is known. Returns what the next session finds;
+    /// says what session it was in `sessions`.
     ///
     /// # Errors
     /// What the store did wrong.
@@ -220,28 +220,28 @@ impl<'a> Life<'a> {
         contents: Contents,
         history: History,
         report: &mut Report,
-        lives: &mut Vec<String>,
+        sessions: &mut Vec<String>,
     ) -> Result<(Contents, History), String> {
         if self.plan != FaultPlan::none() {
-            self.ground.marred.set(true);
+            self.setup.tainted.set(true);
         }
         let mut random = Rng::with_seed(self.seed);
         let order = (random.u8(..8) > 0).then(|| random.u64(..));
         let executor = Executor::new(order, START + random.u64(..1_000_000));
-        let disk = self.ground.disk(&executor, self.drive, self.len, contents);
+        let disk = self.setup.disk(&executor, self.drive, self.len, contents);
         let mut running =
             Running::new(self, executor, disk, Rc::new(RefCell::new(history)), random);
         let result = running.run(self, report).and_then(|end| {
             let damaged = running.damaged;
-            if damaged > 0 && !self.ground.marred.get() {
+            if damaged > 0 && !self.setup.tainted.get() {
                 return Err(format!("{damaged} records are damaged on a device that is sound"));
             }
             Ok(end)
         });
         if !running.stopped {
-            self.ground.marred.set(true);
+            self.setup.tainted.set(true);
         }
-        report.lives += 1;
+        report.sessions += 1;
         let counts = running.disk.disk.counts();
         report.operations += counts.reads + counts.writes + counts.flushes;
         report.errors += counts.errors;
@@ -249,10 +249,10 @@ impl<'a> Life<'a> {
         let events = running.events.lock().unwrap_or_else(PoisonError::into_inner).join("; ");
         let (unit, policy) = (self.options.read_unit, self.options.write_policy);
         let told = if events.is_empty() { "nothing" } else { &events };
-        lives.push(format!(
+        sessions.push(format!(
             "life {}: {policy:?}, {unit:?}, {} MiB, {} clients, faults {:?}, end {:?}; \
              told: {told}",
-            lives.len() + 1,
+            sessions.len() + 1,
             self.len >> 20,
             self.clients,
             self.plan.faults,
@@ -266,25 +266,25 @@ impl<'a> Life<'a> {
         };
         let mut before = running.history.take();
         let damage = running.disk.disk.damage();
-        if self.ground.journal_damaged(self.len, &contents, &damage) {
+        if self.setup.journal_damaged(self.len, &contents, &damage) {
             before.journal_damaged();
         }
-        let leaves = !Arm::bounded(&self.options) && !running.stopped;
+        let leaves = !Variant::bounded(&self.options) && !running.stopped;
         if leaves || running.given_up() {
             // Written on eviction, an object that is read leaves its cluster, which may be used
             // again at once. A device that was given up starts empty.
             before.forget_requirements();
         }
         let history = before.after(end);
-        self.ground.before.replace(Some(before));
+        self.setup.before.replace(Some(before));
         Ok((contents, history))
     }
 }
 
-/// A life under way.
+/// A session under way.
 struct Running {
     executor: Executor,
-    disk: Watched,
+    disk: RecordingDevice,
     history: Rc<RefCell<History>>,
     random: Rng,
     options: Options,
@@ -302,7 +302,7 @@ struct Running {
 
 impl Running {
     fn new(
-        life: &Life<'_>,
+        session: &Session<'_>,
         executor: Executor,
         disk: SimDisk,
         history: Rc<RefCell<History>>,
@@ -317,8 +317,8 @@ impl Running {
             }
             told.lock().unwrap_or_else(PoisonError::into_inner).push(event.to_string());
         };
-        let options = Options { on_event: Arc::new(on_event), ..life.options.clone() };
-        let disk = Watched::new(disk, Rc::clone(&history));
+        let options = Options { on_event: Arc::new(on_event), ..session.options.clone() };
+        let disk = RecordingDevice::new(disk, Rc::clone(&history));
         Running {
             executor,
             disk,
@@ -337,9 +337,9 @@ impl Running {
         *self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set_plan(&mut self, life: &Life<'_>) {
-        self.disk.disk.set_plan(life.plan.clone());
-        self.history.borrow_mut().weaken(life.plan.promise());
+    fn set_plan(&mut self, session: &Session<'_>) {
+        self.disk.disk.set_plan(session.plan.clone());
+        self.history.borrow_mut().weaken(session.plan.promise());
     }
 
     fn promise(&self) -> Promise {
@@ -347,43 +347,43 @@ impl Running {
     }
 
     /// The end that this is, by now.
-    fn end(&self, close: Close) -> End {
-        End { power: matches!(close, Close::Power(_)), given_up: self.given_up() }
+    fn end(&self, close: SessionEnd) -> End {
+        End { power: matches!(close, SessionEnd::Power(_)), given_up: self.given_up() }
     }
 
-    fn run(&mut self, life: &Life<'_>, report: &mut Report) -> Result<End, String> {
-        if life.plan_at_opening {
-            self.set_plan(life);
+    fn run(&mut self, session: &Session<'_>, report: &mut Report) -> Result<End, String> {
+        if session.plan_at_opening {
+            self.set_plan(session);
         }
-        let Some(store) = self.open()? else { return Ok(self.end(life.close)) };
+        let Some(store) = self.open()? else { return Ok(self.end(session.close)) };
         let background = store.clone();
         self.executor.handle().spawn(async move { background.run_background().await });
-        if life.check_first {
-            self.check_all(life, &store, report)?;
+        if session.check_first {
+            self.check_all(session, &store, report)?;
         }
-        if !life.plan_at_opening {
-            self.set_plan(life);
+        if !session.plan_at_opening {
+            self.set_plan(session);
         }
-        for phase in 0..life.phases {
-            let last = phase + 1 == life.phases;
-            let moment = match life.close {
-                Close::Kill(moment) | Close::Power(moment) if last => moment,
+        for phase in 0..session.phases {
+            let last = phase + 1 == session.phases;
+            let moment = match session.close {
+                SessionEnd::Kill(moment) | SessionEnd::Power(moment) if last => moment,
                 _ => None,
             };
-            let whole = self.phase(life, &store, moment)?;
+            let whole = self.phase(session, &store, moment)?;
             self.note_losses(&store);
             if !whole {
-                return Ok(self.end(life.close));
+                return Ok(self.end(session.close));
             }
         }
-        if life.close == Close::Stop {
-            self.stop(life, &store)?;
+        if session.close == SessionEnd::Stop {
+            self.stop(session, &store)?;
             self.note_losses(&store);
         }
         if self.given_up() && self.promise() == Promise::Durable {
             return Err("the device was given up, though nothing failed".to_owned());
         }
-        Ok(self.end(life.close))
+        Ok(self.end(session.close))
     }
 
     /// Runs `future`; `None` when the plan halts everything.
@@ -395,7 +395,7 @@ impl Running {
         }
     }
 
-    fn open(&mut self) -> Result<Option<Subject>, String> {
+    fn open(&mut self) -> Result<Option<TestedStore>, String> {
         let device = vec![Rc::new(self.disk.clone())];
         let opening = Store::open(device, self.executor.handle(), self.options.clone());
         let failing = self.promise() != Promise::Durable;
@@ -413,7 +413,7 @@ impl Running {
         }
     }
 
-    fn client(&mut self, store: &Subject, own: Vec<u32>, all: u32) -> Client {
+    fn client(&mut self, store: &TestedStore, own: Vec<u32>, all: u32) -> Client {
         Client {
             store: store.clone(),
             history: Rc::clone(&self.history),
@@ -424,9 +424,9 @@ impl Running {
         }
     }
 
-    /// What the life before knew of a key.
-    fn explain(&self, life: &Life<'_>, key: u32) -> String {
-        let before = life.ground.before.borrow();
+    /// What the session before knew of a key.
+    fn explain(&self, session: &Session<'_>, key: u32) -> String {
+        let before = session.setup.before.borrow();
         before.as_ref().map(|before| before.explain(key)).unwrap_or_default()
     }
 
@@ -434,8 +434,8 @@ impl Running {
     /// is found; from then on exactly this is known.
     fn check_all(
         &mut self,
-        life: &Life<'_>,
-        store: &Subject,
+        session: &Session<'_>,
+        store: &TestedStore,
         report: &mut Report,
     ) -> Result<(), String> {
         let (share, clock) = (store.share(), self.executor.handle());
@@ -452,15 +452,15 @@ impl Running {
         for number in keys {
             let seen = self.drive("a lookup", client.look(number))?;
             let seen = seen.ok_or("halted without reason")?;
-            let seen = seen.map_err(|what| what + &self.explain(life, number))?;
+            let seen = seen.map_err(|what| what + &self.explain(session, number))?;
             self.note_losses(store);
-            // What is known by now was written down when the last life ended.
+            // What is known by now was written down when the last session ended.
             let required = self.history.borrow().required(number, END_OF_NOTHING);
             if let Some(required) = required {
                 if seen == Seen::Whole(required) {
                     report.kept += 1;
                 } else if self.promise() < Promise::Truthful && !self.given_up() {
-                    let before = self.explain(life, number);
+                    let before = self.explain(session, number);
                     return Err(format!("{required:?} was durable, {seen:?} is found{before}"));
                 }
             }
@@ -481,19 +481,20 @@ impl Running {
         self.rest(store)
     }
 
-    /// Lets clients work at once; false when the life ended meanwhile.
+    /// Lets clients work at once; false when the session ended meanwhile.
     fn phase(
         &mut self,
-        life: &Life<'_>,
-        store: &Subject,
+        session: &Session<'_>,
+        store: &TestedStore,
         moment: Option<Nanos>,
     ) -> Result<bool, String> {
-        let all = life.ground.keys;
-        let tasks: Vec<_> = (0..life.clients)
+        let all = session.setup.keys;
+        let tasks: Vec<_> = (0..session.clients)
             .map(|number| {
-                let own: BTreeSet<u32> = (0..all).filter(|k| k % life.clients == number).collect();
+                let own: BTreeSet<u32> =
+                    (0..all).filter(|k| k % session.clients == number).collect();
                 let own = own.into_iter().collect::<Vec<u32>>();
-                let steps = self.random.u32(..=life.steps);
+                let steps = self.random.u32(..=session.steps);
                 let client = self.client(store, own, all);
                 self.executor.handle().spawn(client.work(steps))
             })
@@ -528,7 +529,7 @@ impl Running {
     }
 
     /// Lets everything that was done reach the device; says so in the history if it did.
-    fn rest(&mut self, store: &Subject) -> Result<(), String> {
+    fn rest(&mut self, store: &TestedStore) -> Result<(), String> {
         let bound = self.options.durability_bound.as_nanos() as Nanos;
         let mut quiet = 0;
         for _ in 0..40 {
@@ -542,17 +543,17 @@ impl Running {
         }
         self.account(store)?;
         self.note_losses(store);
-        if quiet == 2 && Arm::bounded(&self.options) && !self.given_up() {
+        if quiet == 2 && Variant::bounded(&self.options) && !self.given_up() {
             self.history.borrow_mut().settle();
         }
         Ok(())
     }
 
-    fn stop(&mut self, life: &Life<'_>, store: &Subject) -> Result<(), String> {
+    fn stop(&mut self, session: &Session<'_>, store: &TestedStore) -> Result<(), String> {
         self.note_losses(store);
         let recovered = store.share().recovered();
         let Some(whole) = self.drive("the stop", store.shutdown())? else { return Ok(()) };
-        if !whole && recovered && life.plan == FaultPlan::none() {
+        if !whole && recovered && session.plan == FaultPlan::none() {
             return Err("it could not be stopped in order, though nothing failed".to_owned());
         }
         self.stopped = whole;
@@ -565,12 +566,12 @@ impl Running {
         Ok(())
     }
 
-    fn account(&self, store: &Subject) -> Result<(), String> {
+    fn account(&self, store: &TestedStore) -> Result<(), String> {
         store.account().into_iter().try_for_each(|account| account.map(|_| ()))
     }
 
     /// Notes whether anything went for want of room or after an error.
-    fn note_losses(&mut self, store: &Subject) {
+    fn note_losses(&mut self, store: &TestedStore) {
         let mut losses = 0;
         self.damaged = 0;
         for stats in store.stats() {
@@ -593,6 +594,6 @@ impl Running {
     }
 }
 
-/// What was required at the end of the last life is in the history of this one as if it had been
+/// What was required at the end of the last session is in the history of this one as if it had been
 /// stored and flushed at its beginning: no further end is assumed.
 const END_OF_NOTHING: End = End { power: false, given_up: false };

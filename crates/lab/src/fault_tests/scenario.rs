@@ -13,61 +13,61 @@ use fastrand::Rng;
 use sim::{Contents, Executor, Fault, FaultPlan, Stop, Uniform};
 use store::{Labels, Options, Store, WritePolicy};
 
-use super::client::{Client, Seen, Subject};
+use super::client::{Client, Seen, TestedStore};
 use super::content::TrialLabels;
 use super::oracle::{End, History};
-use super::recording_device::Watched;
-use super::run::Ground;
-use super::variant::Arm;
+use super::recording_device::RecordingDevice;
+use super::run::TestSetup;
+use super::variant::Variant;
 
-/// Wall time of a scene's beginning, in unix seconds.
+/// Wall time of a scenario's beginning, in unix seconds.
 const START: u64 = 1_700_000_000;
 /// Numbers of keys that fill the device, above those that tests choose.
 const FILLERS: u32 = 1 << 20;
 
 /// See the module.
-pub struct Scene {
-    ground: Rc<Ground>,
+pub struct Scenario {
+    setup: Rc<TestSetup>,
     options: Options,
     executor: Executor,
     /// The disk.
-    pub disk: Watched,
+    pub disk: RecordingDevice,
     /// The store.
-    pub store: Subject,
+    pub store: TestedStore,
     /// What was asked of it.
     pub history: Rc<RefCell<History>>,
     fillers: u32,
 }
 
-impl Scene {
+impl Scenario {
     /// A new cache of `len` bytes.
     ///
     /// # Errors
     /// Why there is none.
-    pub fn new(arm: Arm, len: u64) -> Result<Scene, String> {
-        let ground = Rc::new(Ground::plain(arm, len));
+    pub fn new(variant: Variant, len: u64) -> Result<Scenario, String> {
+        let setup = Rc::new(TestSetup::plain(variant, len));
         let labels = Some(Arc::new(TrialLabels) as Arc<dyn Labels>);
-        let options = Options { memory: 2 << 20, labels, ..(arm.options)() };
-        let contents = ground.formatted()?;
-        Scene::open(ground, options, contents, History::default())
+        let options = Options { memory: 2 << 20, labels, ..(variant.options)() };
+        let contents = setup.formatted()?;
+        Scenario::open(setup, options, contents, History::default())
     }
 
     fn open(
-        ground: Rc<Ground>,
+        setup: Rc<TestSetup>,
         options: Options,
         contents: Contents,
         history: History,
-    ) -> Result<Scene, String> {
+    ) -> Result<Scenario, String> {
         let executor = Executor::new(None, START);
-        let disk = ground.disk(&executor, Uniform::fast(ground.room), ground.len, contents);
+        let disk = setup.disk(&executor, Uniform::fast(setup.room), setup.len, contents);
         let history = Rc::new(RefCell::new(history));
-        let disk = Watched::new(disk, Rc::clone(&history));
+        let disk = RecordingDevice::new(disk, Rc::clone(&history));
         let devices = vec![Rc::new(disk.clone())];
         let store = executor.run(Store::open(devices, executor.handle(), options.clone()));
         let store = store.map_err(|(_, error)| error.to_string())?;
         let background = store.clone();
         executor.handle().spawn(async move { background.run_background().await });
-        Ok(Scene { ground, options, executor, disk, store, history, fillers: FILLERS })
+        Ok(Scenario { setup, options, executor, disk, store, history, fillers: FILLERS })
     }
 
     /// Options of the next openings.
@@ -130,7 +130,7 @@ impl Scene {
     /// Lets everything that was done reach the device.
     pub fn settle(&self) {
         self.executor.pass(3 * self.options.durability_bound.as_nanos() as Nanos);
-        if Arm::bounded(&self.options) {
+        if Variant::bounded(&self.options) {
             self.history.borrow_mut().settle();
         }
     }
@@ -167,7 +167,7 @@ impl Scene {
     ///
     /// # Errors
     /// It does not, or something is wrong after it.
-    pub fn stop(self) -> Result<Scene, String> {
+    pub fn stop(self) -> Result<Scenario, String> {
         if !self.executor.run(self.store.shutdown()) {
             return Err("it did not stop in order".to_owned());
         }
@@ -184,17 +184,17 @@ impl Scene {
     ///
     /// # Errors
     /// It does not start, or something is wrong then.
-    pub fn crash(self, power: bool, seed: u64) -> Result<Scene, String> {
+    pub fn crash(self, power: bool, seed: u64) -> Result<Scenario, String> {
         let contents = match power {
             true => self.disk.disk.crash_power(seed),
             false => self.disk.disk.crash_process(seed),
         };
         let end = End { power, given_up: false };
         let history = self.history.borrow().after(end);
-        let Scene { ground, options, fillers, .. } = self;
-        let mut scene = Scene::open(ground, options, contents, history)?;
-        scene.fillers = fillers;
-        Ok(scene)
+        let Scenario { setup, options, fillers, .. } = self;
+        let mut scenario = Scenario::open(setup, options, contents, history)?;
+        scenario.fillers = fillers;
+        Ok(scenario)
     }
 
     /// Checks every key; with `all`, what is known for sure must be found.

@@ -14,7 +14,7 @@ use super::content::TrialLabels;
 
 /// A way to run the store that must keep all promises.
 #[derive(Clone, Copy)]
-pub struct Arm {
+pub struct Variant {
     /// Its name on command lines and in reports.
     pub name: &'static str,
     /// How its cache lays objects out.
@@ -23,29 +23,29 @@ pub struct Arm {
     pub options: fn() -> Options,
 }
 
-/// All arms, in the order in which they are tried: every layout, and the preset that writes on
+/// All variants, in the order in which they are tried: every layout, and the preset that writes on
 /// eviction and knows virtual clusters.
-pub fn arms() -> Vec<Arm> {
+pub fn variants() -> Vec<Variant> {
     let layouts = LayoutName::ALL.into_iter();
-    let ucfs = Arm { name: "ucfs", layout: LayoutName::Cluster, options: Options::ucfs };
+    let ucfs = Variant { name: "ucfs", layout: LayoutName::Cluster, options: Options::ucfs };
     layouts
-        .map(|layout| Arm { name: layout.as_str(), layout, options: Options::default })
+        .map(|layout| Variant { name: layout.as_str(), layout, options: Options::default })
         .chain([ucfs])
         .collect()
 }
 
-/// The arm of this name.
-pub fn arm(name: &str) -> Option<Arm> {
-    arms().into_iter().find(|arm| arm.name == name)
+/// The variant of this name.
+pub fn variant(name: &str) -> Option<Variant> {
+    variants().into_iter().find(|variant| variant.name == name)
 }
 
-/// The arms' names, for messages.
+/// The variants' names, for messages.
 pub fn names() -> String {
-    let names: Vec<&str> = arms().iter().map(|arm| arm.name).collect();
+    let names: Vec<&str> = variants().iter().map(|variant| variant.name).collect();
     names.join(", ")
 }
 
-impl Arm {
+impl Variant {
     /// What a cache is created with.
     pub(super) fn format(&self) -> FormatOptions {
         let index = (self.options)().index;
@@ -58,7 +58,7 @@ impl Arm {
         FormatOptions { cluster_size, ..self.format() }
     }
 
-    /// Options of one life, varied by chance. What makes the arm stays.
+    /// Options of one session, varied by chance. What makes the variant stays.
     pub(super) fn options_by(&self, random: &mut Rng) -> Options {
         let mut options = (self.options)();
         options.memory = random.u64(1..5) << 20;
@@ -71,7 +71,7 @@ impl Arm {
             options.read_batch = random.usize(1..8);
             options.read_batch_split = random.usize(..4);
         }
-        // Of a copy, so that lives stay the same but for this.
+        // Of a copy, so that sessions stay the same but for this.
         if random.clone().u8(..4) == 0 {
             options.write_page = 512;
         }
@@ -101,9 +101,9 @@ impl Arm {
         options
     }
 
-    /// Of a plan, what this arm claims to survive. A write that goes astray leaves what was there
-    /// before; in slots that may be a record that had died, and a checkpoint knows only that one
-    /// lives there, not which.
+    /// Of a plan, what this variant claims to survive. A write that goes astray leaves what was
+    /// there before; in slots that may be a record that had died, and a checkpoint knows only that
+    /// one sessions there, not which.
     pub(super) fn survivable(&self, mut plan: FaultPlan) -> FaultPlan {
         if self.layout != LayoutName::Cluster {
             plan.faults.retain(|fault| !matches!(fault, Fault::Misdirected { .. }));

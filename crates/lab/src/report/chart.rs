@@ -14,7 +14,7 @@ use plotters::style::Color;
 use super::canvas::{Area, Drawn, Place};
 use super::legend::Legend;
 use super::marks;
-use super::marks::Pen;
+use super::marks::SeriesStyle;
 use super::palette::{AXIS, GRID, GROUND, INK};
 use super::text_width::{LETTER, LINE, TITLE, centred, style, text, width, wrapped};
 use super::ticks::{Ruler, RulerOf};
@@ -151,11 +151,11 @@ impl Frame {
                     .collect();
                 points.sort_by(|one, other| one.0.total_cmp(&other.0));
                 let places: Vec<Place> = points.iter().map(|(x, y)| place(*x, *y)).collect();
-                let pen = Pen::of(plot, series);
-                marks::line(root, &places, pen)?;
+                let series_style = SeriesStyle::of(plot, series);
+                marks::line(root, &places, series_style)?;
                 // Very many points are a line of their own.
                 for at in places.iter().filter(|_| places.len() <= 60) {
-                    marks::mark(root, *at, pen)?;
+                    marks::mark(root, *at, series_style)?;
                 }
             }
         }
@@ -172,14 +172,14 @@ impl Frame {
         };
         let each = share / order.len().max(1) as f64;
         for (slot, series) in order.iter().enumerate() {
-            let pen = Pen::of(plot, series);
+            let series_style = SeriesStyle::of(plot, series);
             for (group, height) in &series.points {
                 let Some(top) = self.y.position(*height) else { continue };
                 let from = group - share / 2.0 + slot as f64 * each;
                 // A little apart.
                 let [left, right] = [from + 0.04 * each, from + 0.96 * each];
                 let corners = [place(left, top.clamp(low, high)), place(right, ground)];
-                marks::bar(root, corners, pen)?;
+                marks::bar(root, corners, series_style)?;
             }
         }
         Ok(())

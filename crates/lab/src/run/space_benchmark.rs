@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use store::{FormatOptions, Options, PRESETS};
 use tokio::task::LocalSet;
 
-use crate::cleanup::Leftover;
+use crate::cleanup::TemporaryPath;
 use crate::run::replay::{ReplayOptions, Report, Stage, replay};
 use crate::space::baselines::{
     BuddyFiles, FilePerObject, MultipleDirs, Simple, Squid, SyncPolicy, THRESHOLD_BLOCKS,
@@ -209,7 +209,7 @@ pub fn run(
     let directory = directory.map_err(unusable)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(unusable)?;
-    let _leftover = Leftover::new(directory.path());
+    let _leftover = TemporaryPath::new(directory.path());
     let files = RealDirectory::new(directory.path()).map_err(unusable)?;
     let local = LocalSet::new();
     let report =

@@ -12,7 +12,7 @@ mod origin;
 use std::collections::HashMap;
 
 pub use cache_model::Beside;
-use cache_model::{Held, Holdings, Planned, Sizes};
+use cache_model::{CacheModel, Held, Planned, Sizes};
 pub use origin::{DAY, Lifetimes, MILLI, Micros, Origins, SECOND};
 
 use crate::workload::generator::calibration::Caches;
@@ -76,15 +76,20 @@ impl Figures {
 pub fn run(model: &Model, origins: &Origins, requests: impl Iterator<Item = Request>) -> Figures {
     let Model { caches, cluster, .. } = *model;
     let sizes = Sizes { memory: caches.memory, disk: caches.disk, cluster };
-    let holdings = Holdings::new(sizes);
-    let mut cache =
-        Cache { model, origins, holdings, attended: HashMap::new(), figures: Figures::default() };
+    let cache_model = CacheModel::new(sizes);
+    let mut cache = Cache {
+        model,
+        origins,
+        cache_model,
+        attended: HashMap::new(),
+        figures: Figures::default(),
+    };
     let mut now = 0;
     for request in requests {
         now = now.max(request.time_ms * MILLI);
         cache.request(&request, now);
     }
-    let planned: Vec<Planned> = cache.holdings.iter().filter_map(|held| held.planned).collect();
+    let planned: Vec<Planned> = cache.cache_model.iter().filter_map(|held| held.planned).collect();
     cache.figures.behind[0] += planned.iter().filter(|planned| planned.start <= now).count() as u64;
     cache.figures
 }
@@ -92,7 +97,7 @@ pub fn run(model: &Model, origins: &Origins, requests: impl Iterator<Item = Requ
 struct Cache<'a> {
     model: &'a Model,
     origins: &'a Origins,
-    holdings: Holdings,
+    cache_model: CacheModel,
     /// Until when a site's neighbours are being validated.
     attended: HashMap<u32, Micros>,
     figures: Figures,
@@ -100,37 +105,37 @@ struct Cache<'a> {
 
 impl Cache<'_> {
     fn request(&mut self, request: &Request, now: Micros) {
-        if !self.holdings.takes(request) {
+        if !self.cache_model.takes(request) {
             return;
         }
         self.figures.requests += 1;
         let object = request.object;
         self.settle(object, now);
         let current = self.origins.at(object, now).number;
-        let Some(held) = self.holdings.get_mut(object) else {
+        let Some(held) = self.cache_model.get_mut(object) else {
             self.figures.misses += 1;
-            let gone = self.holdings.insert(request, current);
+            let gone = self.cache_model.insert(request, current);
             self.give_up(&gone, now);
             self.received(object, now);
-            self.holdings.touch(object);
+            self.cache_model.touch(object);
             return;
         };
         let unasked = std::mem::take(&mut held.unasked);
         if held.is_fresh(now) {
             self.figures.used += u64::from(unasked);
             self.figures.outdated += u64::from(held.version != current);
-            self.holdings.touch(object);
+            self.cache_model.touch(object);
             return;
         }
-        let in_memory = self.holdings.touch(object);
+        let in_memory = self.cache_model.touch(object);
         self.figures.waiting += self.model.round_trip;
         if self.model.beside == Beside::Around && self.model.most > 0 && !in_memory {
             self.figures.around += 1;
-            self.holdings.bring(object);
+            self.cache_model.bring(object);
         }
         let near = match self.model.most {
             0 => Vec::new(),
-            _ => self.holdings.beside(object, self.model.beside),
+            _ => self.cache_model.beside(object, self.model.beside),
         };
         let changed = self.validate(object, now);
         self.figures.waited[usize::from(changed)] += 1;
@@ -139,11 +144,11 @@ impl Cache<'_> {
 
     /// The origin is asked at `now` about what is held; true when it has something else.
     fn validate(&mut self, object: u32, now: Micros) -> bool {
-        let Some(held) = self.holdings.get(object) else { return false };
+        let Some(held) = self.cache_model.get(object) else { return false };
         let current = self.origins.at(object, now).number;
         let changed = held.version != current;
         if changed {
-            let gone = self.holdings.rewrite(object, current);
+            let gone = self.cache_model.rewrite(object, current);
             self.give_up(&gone, now);
         }
         self.received(object, now);
@@ -153,7 +158,7 @@ impl Cache<'_> {
     fn received(&mut self, object: u32, now: Micros) {
         let age = self.origins.at(object, now).age;
         let lifetime = self.origins.lifetime(self.model.lifetimes, age);
-        if let Some(held) = self.holdings.get_mut(object) {
+        if let Some(held) = self.cache_model.get_mut(object) {
             (held.received, held.lifetime) = (now, lifetime);
         }
     }
@@ -166,7 +171,7 @@ impl Cache<'_> {
         let (trip, mut left) = (self.model.round_trip, self.model.most);
         let mut start = now + trip;
         for object in near {
-            let Some(held) = self.holdings.get_mut(*object) else { continue };
+            let Some(held) = self.cache_model.get_mut(*object) else { continue };
             let wanted =
                 held.planned.is_none() && !held.unasked && !held.is_fresh(now) && held.lifetime > 0;
             if left == 0 {
@@ -183,7 +188,7 @@ impl Cache<'_> {
     /// A client asks for the object: what was planned for it has happened, is under way, or has not
     /// begun and is not needed any more.
     fn settle(&mut self, object: u32, now: Micros) {
-        let Some(held) = self.holdings.get_mut(object) else { return };
+        let Some(held) = self.cache_model.get_mut(object) else { return };
         let Some(Planned { start, done }) = held.planned.take() else { return };
         if start > now {
             return;
@@ -191,7 +196,7 @@ impl Cache<'_> {
         self.figures.read += u64::from(!held.is_in_memory());
         let changed = self.validate(object, start);
         self.figures.behind[usize::from(changed)] += 1;
-        if let Some(held) = self.holdings.get_mut(object) {
+        if let Some(held) = self.cache_model.get_mut(object) {
             held.unasked = true;
         }
         if done > now {

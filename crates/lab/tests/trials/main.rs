@@ -10,17 +10,17 @@ mod comes_back;
 mod rising;
 mod seeds;
 
-/// Makes the tests of every arm, each by its name.
+/// Makes the tests of every variant, each by its name.
 macro_rules! for_every_arm {
-    ($($arm:ident),*) => {
-        /// The arms that have tests.
-        const TESTED: &[&str] = &[$(stringify!($arm)),*];
+    ($($variant:ident),*) => {
+        /// The variants that have tests.
+        const TESTED: &[&str] = &[$(stringify!($variant)),*];
 
-        $(mod $arm {
-            use lab::fault_tests::{Arm, arm};
+        $(mod $variant {
+            use lab::fault_tests::{Variant, variant};
 
-            fn this() -> Arm {
-                arm(stringify!($arm)).unwrap()
+            fn this() -> Variant {
+                variant(stringify!($variant)).unwrap()
             }
 
             for_every_arm!(@tests seeds:
@@ -48,6 +48,7 @@ for_every_arm!(cluster, stream, unified, buddy, ucfs);
 
 #[test]
 fn every_arm_is_tested() {
-    let arms: Vec<&str> = lab::fault_tests::arms().iter().map(|arm| arm.name).collect();
-    assert_eq!(arms, TESTED);
+    let variants: Vec<&str> =
+        lab::fault_tests::variants().iter().map(|variant| variant.name).collect();
+    assert_eq!(variants, TESTED);
 }

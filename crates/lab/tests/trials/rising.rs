@@ -1,7 +1,7 @@
 //! The N-th operation fails, N rising until a run passes without reaching it.
 
 use device::Operation;
-use lab::fault_tests::{Arm, Client, Scene, Seen};
+use lab::fault_tests::{Client, Scenario, Seen, Variant};
 use sim::{Fault, FaultPlan};
 
 const MIB: u64 = 1 << 20;
@@ -23,37 +23,37 @@ async fn short_history(client: &mut Client) -> Result<(), String> {
 }
 
 /// Runs the history on a cache that holds objects, with what `fault` makes of a rising number.
-fn rising(arm: Arm, fault: impl Fn(u64) -> Fault) {
+fn rising(variant: Variant, fault: impl Fn(u64) -> Fault) {
     let mut reached = 0;
     for after in 0.. {
-        let scene = Scene::new(arm, 8 * MIB).unwrap();
+        let scenario = Scenario::new(variant, 8 * MIB).unwrap();
         for number in 4..8 {
-            scene.run(async |client| client.insert(number, 9_000).await).unwrap();
+            scenario.run(async |client| client.insert(number, 9_000).await).unwrap();
         }
-        let scene = scene.stop().unwrap();
-        scene.disk.disk.set_plan(FaultPlan::one(fault(after)));
-        let errors = scene.disk.disk.counts().errors;
-        scene.run(async |client| short_history(client).await).unwrap();
+        let scenario = scenario.stop().unwrap();
+        scenario.disk.disk.set_plan(FaultPlan::one(fault(after)));
+        let errors = scenario.disk.disk.counts().errors;
+        scenario.run(async |client| short_history(client).await).unwrap();
         for number in 0..8 {
-            scene.look(number).unwrap();
+            scenario.look(number).unwrap();
         }
-        scene.settle_durably();
-        let failed = scene.disk.disk.counts().errors > errors;
-        scene.disk.disk.set_plan(FaultPlan::none());
-        let given_up = !scene.store.stats()[0].online;
-        scene.check(false).unwrap();
-        let scene = match given_up {
+        scenario.settle_durably();
+        let failed = scenario.disk.disk.counts().errors > errors;
+        scenario.disk.disk.set_plan(FaultPlan::none());
+        let given_up = !scenario.store.stats()[0].online;
+        scenario.check(false).unwrap();
+        let scenario = match given_up {
             // What the device could not be told may come back: only bytes are checked.
             true => continue,
-            false => scene.crash(false, after).unwrap(),
+            false => scenario.crash(false, after).unwrap(),
         };
-        let lost = |number| matches!(scene.look(number), Ok(Seen::Nothing));
+        let lost = |number| matches!(scenario.look(number), Ok(Seen::Nothing));
         if !failed {
             assert!((4..8).all(|number| !lost(number)), "nothing failed");
             break;
         }
-        scene.check(false).unwrap();
-        scene.run(async |client| client.insert(9, 4_000).await).unwrap();
+        scenario.check(false).unwrap();
+        scenario.run(async |client| client.insert(9, 4_000).await).unwrap();
         reached += 1;
     }
     assert!(reached > 0, "no operation of the kind failed in a way that the store survives");
@@ -63,45 +63,45 @@ fn error(operation: Operation) -> impl Fn(u64) -> Fault {
     move |after| Fault::Error { operation, after, times: 1 }
 }
 
-pub fn each_read_fails_once(arm: Arm) {
-    rising(arm, error(Operation::Read));
+pub fn each_read_fails_once(variant: Variant) {
+    rising(variant, error(Operation::Read));
 }
 
-pub fn each_write_fails_once(arm: Arm) {
-    rising(arm, error(Operation::Write));
+pub fn each_write_fails_once(variant: Variant) {
+    rising(variant, error(Operation::Write));
 }
 
 /// A flush that fails condemns the device: the cache starts empty.
-pub fn each_flush_fails_once(arm: Arm) {
+pub fn each_flush_fails_once(variant: Variant) {
     for after in 0.. {
-        let scene = Scene::new(arm, 8 * MIB).unwrap();
+        let scenario = Scenario::new(variant, 8 * MIB).unwrap();
         let operation = Operation::Flush;
-        scene.disk.disk.set_plan(FaultPlan::one(Fault::Error { operation, after, times: 1 }));
-        scene.run(async |client| short_history(client).await).unwrap();
-        scene.settle_durably();
-        if scene.disk.disk.counts().errors == 0 {
+        scenario.disk.disk.set_plan(FaultPlan::one(Fault::Error { operation, after, times: 1 }));
+        scenario.run(async |client| short_history(client).await).unwrap();
+        scenario.settle_durably();
+        if scenario.disk.disk.counts().errors == 0 {
             assert!(after > 0, "the history flushes");
             break;
         }
-        let scene = scene.crash(false, after).unwrap();
-        (0..8).for_each(|number| _ = scene.look(number).unwrap());
+        let scenario = scenario.crash(false, after).unwrap();
+        (0..8).for_each(|number| _ = scenario.look(number).unwrap());
     }
 }
 
-pub fn the_device_goes_at_each_operation(arm: Arm) {
-    rising(arm, |after| Fault::Gone { after, times: 3 });
+pub fn the_device_goes_at_each_operation(variant: Variant) {
+    rising(variant, |after| Fault::Gone { after, times: 3 });
 }
 
 /// The process dies, or its power goes, at each operation in turn.
-pub fn it_crashes_at_each_operation(arm: Arm) {
+pub fn it_crashes_at_each_operation(variant: Variant) {
     for power in [false, true] {
         for operations in 0.. {
-            let scene = Scene::new(arm, 8 * MIB).unwrap();
+            let scenario = Scenario::new(variant, 8 * MIB).unwrap();
             for number in 4..8 {
-                scene.run(async |client| client.insert(number, 9_000).await).unwrap();
+                scenario.run(async |client| client.insert(number, 9_000).await).unwrap();
             }
-            let scene = scene.stop().unwrap();
-            let ended = scene
+            let scenario = scenario.stop().unwrap();
+            let ended = scenario
                 .run_until(operations, async |client| {
                     let result = short_history(client).await;
                     client.rest().await;
@@ -113,10 +113,10 @@ pub fn it_crashes_at_each_operation(arm: Arm) {
                 assert!(operations > 1, "the history uses the device");
                 break;
             }
-            let scene = scene.crash(power, operations).unwrap();
+            let scenario = scenario.crash(power, operations).unwrap();
             // Written on eviction, what was read may have left its place.
-            let bounded = arm.name != "ucfs";
-            scene.check(bounded).unwrap();
+            let bounded = variant.name != "ucfs";
+            scenario.check(bounded).unwrap();
         }
     }
 }

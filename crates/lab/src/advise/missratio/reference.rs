@@ -7,7 +7,7 @@
 use serde::Deserialize;
 use store::policy::{PolicyName, Unit};
 
-use super::Arm;
+use super::CacheConfig;
 
 /// A figure to compare with.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,8 +26,8 @@ pub struct Figure {
 
 impl Figure {
     /// The cache that it is the figure of.
-    pub fn arm(&self) -> Arm {
-        Arm { policy: self.policy, unit: self.unit, size: self.size }
+    pub fn config(&self) -> CacheConfig {
+        CacheConfig { policy: self.policy, unit: self.unit, size: self.size }
     }
 }
 

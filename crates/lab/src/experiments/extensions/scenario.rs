@@ -1,7 +1,7 @@
-//! A stage: the workload, the drive and the sizes of one of the papers' experiments, divided, and
-//! any preset of the engine on it as a whole cache.
+//! A scenario: the workload, the drive and the sizes of one of the papers' experiments, divided,
+//! and any preset of the engine on it as a whole cache.
 //!
-//! All that stand on a stage get the same requests, the same part of the same drive, and the same
+//! All that run on a scenario get the same requests, the same part of the same drive, and the same
 //! memory in all: tables, index, buffers and objects together take what they take in the paper's
 //! system, so that a smaller index leaves more for objects. What is divided are amounts; a cluster,
 //! like a seek, stays as long as on the undivided disk. Requests are answered one after another.
@@ -14,7 +14,7 @@ use store::policy::AdmissionName;
 use store::{CLUSTER_SIZES, LayoutName, MEAN_OBJECT, WritePolicy};
 
 use super::drives::{Model, Prices};
-use crate::experiment::{Arm, Failed};
+use crate::experiment::{Failed, Variant};
 use crate::experiments::tfs::setup::web_server;
 use crate::run::whole_cache;
 use crate::run::whole_cache::{
@@ -46,7 +46,7 @@ pub(super) enum Role {
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stage {
+pub(super) struct Scenario {
     /// As tables name it.
     pub(super) name: &'static str,
     /// The generator's workload.
@@ -77,7 +77,7 @@ pub(super) struct Stage {
     pub(super) scale: u32,
 }
 
-/// Who stands on a stage.
+/// What runs on a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum System {
     /// The paper's best.
@@ -118,9 +118,9 @@ impl Change {
 
 impl System {
     /// As tables name it.
-    pub(super) fn name(self, stage: &Stage) -> String {
+    pub(super) fn name(self, scenario: &Scenario) -> String {
         match self {
-            System::Paper => stage.paper.to_owned(),
+            System::Paper => scenario.paper.to_owned(),
             System::Larder(AdmissionName::All) => "Larder".to_owned(),
             System::Larder(admission) => format!("Larder, {admission}"),
             System::Changed(change) => format!("Larder, {}", change.text()),
@@ -148,7 +148,7 @@ impl Run {
     }
 }
 
-/// What a stage permits at the best.
+/// What a scenario permits at the best.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bound {
     /// Milliseconds of the drive for each request.
@@ -160,7 +160,7 @@ pub(super) struct Bound {
     pub(super) hits: f64,
 }
 
-impl Stage {
+impl Scenario {
     fn divided(&self, bytes: u64) -> u64 {
         (bytes / u64::from(self.scale)).next_multiple_of(MIB)
     }
@@ -195,7 +195,7 @@ impl Stage {
         Ok(sized.filter(|request| request.method == Method::Get && !request.uncacheable))
     }
 
-    /// Any preset, as the stage has to have it.
+    /// Any preset, as the scenario has to have it.
     pub(super) fn options(&self, name: &str) -> Result<EngineOptions, Failed> {
         let preset = store::preset(name).ok_or_else(|| format!("there is no preset {name:?}"))?;
         let mut engine = EngineOptions::from(preset);
@@ -267,15 +267,19 @@ impl Stage {
         Ok(engine)
     }
 
-    /// Lets a system stand on the stage.
-    pub(super) fn run(&self, arm: &Arm, system: System) -> Result<Run, Failed> {
-        self.run_with(arm, &self.system(system)?)
+    /// Lets a system run on the scenario.
+    pub(super) fn run(&self, variant: &Variant, system: System) -> Result<Run, Failed> {
+        self.run_with(variant, &self.system(system)?)
     }
 
-    /// Lets the engine stand on the stage as these options have it.
-    pub(super) fn run_with(&self, arm: &Arm, options: &EngineOptions) -> Result<Run, Failed> {
+    /// Lets the engine run on the scenario as these options have it.
+    pub(super) fn run_with(
+        &self,
+        variant: &Variant,
+        options: &EngineOptions,
+    ) -> Result<Run, Failed> {
         let machine = Machine::new(self.drive.drive()?);
-        let requests = arm.watch(self.len(), self.requests()?);
+        let requests = variant.watch(self.len(), self.requests()?);
         match self.role {
             Role::Proxy => {
                 let cache = EngineCache::create(&machine, self.region(), options)?;
@@ -293,8 +297,8 @@ impl Stage {
         }
     }
 
-    /// Lets a cache on the stage's machine, whose engine this is, answer the requests; those that
-    /// warm up first.
+    /// Lets a cache on the scenario's machine, whose engine this is, answer the requests; those
+    /// that warm up first.
     ///
     /// # Errors
     /// The cache is broken.

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use sim::drives::mechanical::{Config, Controller, MechanicalDrive};
 use sim::ffs::Parameters;
 
-use crate::experiment::{Arm, Context, Failed, Parameter};
+use crate::experiment::{Context, Failed, Parameter, Variant};
 use crate::experiments::shared_runs::Runs;
 use crate::run::whole_cache;
 use crate::run::whole_cache::{
@@ -130,9 +130,9 @@ impl Case {
         Region { start, spread: HALF, len }
     }
 
-    fn run(&self, arm: &Arm) -> Result<Figures, Failed> {
+    fn run(&self, variant: &Variant) -> Result<Figures, Failed> {
         let machine = Machine::new(Box::new(self.drive()?));
-        let requests = arm.watch(2 * self.requests, self.requests());
+        let requests = variant.watch(2 * self.requests, self.requests());
         self.serve(&machine, requests)
     }
 

@@ -10,7 +10,7 @@ use sim::drives::mechanical::{Config, MechanicalDrive};
 use sim::ffs::Parameters;
 
 use super::traces::{Likeness, SJ, TRACES, Trace, UC};
-use crate::experiment::{Arm, Context, Failed, Parameter, Scale};
+use crate::experiment::{Context, Failed, Parameter, Scale, Variant};
 use crate::experiments::shared_runs::Runs;
 use crate::run::whole_cache;
 use crate::run::whole_cache::{
@@ -215,11 +215,11 @@ impl Case {
         Plan { warm_up: warm_up.min(self.requests() / 2), pace: Pace::Stated }
     }
 
-    fn run(&self, arm: &Arm) -> Result<Figures, Failed> {
+    fn run(&self, variant: &Variant) -> Result<Figures, Failed> {
         let machine = Machine::new(Box::new(self.drive()?));
         let requests =
             self.trace().requests(SEED, self.scale, self.likeness).take(self.requests() as usize);
-        let requests = arm.watch(self.requests(), requests);
+        let requests = variant.watch(self.requests(), requests);
         self.serve(&machine, requests)
     }
 

@@ -1,7 +1,7 @@
 //! U8, figure 2: file-system calls of Squid-2.4.
 
 use super::both::{Both, words};
-use super::machine::End;
+use super::machine::MachineClass;
 use super::setup;
 use super::setup::System;
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
@@ -64,7 +64,7 @@ fn why(high: &Both) -> String {
         let squid = high.of(System::Squid).iter();
         words(squid.map(|run| 100.0 * run.calls(of) / run.requests), 0)
     };
-    debug_assert_eq!(high.end, End::High);
+    debug_assert_eq!(high.end, MachineClass::High);
     format!(
         "The numbers of section 3.1 that go with the figure are of requests: table 1's opens are \
          76% of them, as it says, whereas all calls of tables 1 and 2 together are 16.6 million \

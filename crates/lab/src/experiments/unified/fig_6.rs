@@ -1,7 +1,7 @@
 //! U7, figure 6: mean time of a hit.
 
 use super::both::{Both, words};
-use super::machine::End;
+use super::machine::MachineClass;
 use super::setup;
 use super::setup::{Run, System};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Stated, Table};
@@ -18,10 +18,10 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 /// How much faster UNIFIED's hits are, over the rates that Squid-2.4 delivers (section 5.2).
-fn paper(end: End) -> (Stated, u32) {
+fn paper(end: MachineClass) -> (Stated, u32) {
     match end {
-        End::Low => ((6.0..=22.0).into(), 50),
-        End::High => ((2.0..=9.0).into(), 170),
+        MachineClass::Low => ((6.0..=22.0).into(), 50),
+        MachineClass::High => ((2.0..=9.0).into(), 170),
     }
 }
 

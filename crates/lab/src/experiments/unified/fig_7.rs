@@ -1,7 +1,7 @@
 //! U7, figure 7: mean time of a miss.
 
 use super::both::{Both, words};
-use super::machine::End;
+use super::machine::MachineClass;
 use super::setup;
 use super::setup::{Run, System};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Stated, Table};
@@ -19,10 +19,10 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 /// Squid's miss time by UNIFIED's: not more than 1 with a light load, more with a heavy one
 /// (section 5.3).
-fn paper(end: End, rate: u32) -> Stated {
+fn paper(end: MachineClass, rate: u32) -> Stated {
     match (end, rate) {
-        (End::Low, 10..=20) | (End::High, 50..=149) => Stated::AtMost(1.0),
-        (End::Low, 30..=50) | (End::High, 150..=170) => Stated::AtLeast(1.0),
+        (MachineClass::Low, 10..=20) | (MachineClass::High, 50..=149) => Stated::AtMost(1.0),
+        (MachineClass::Low, 30..=50) | (MachineClass::High, 150..=170) => Stated::AtLeast(1.0),
         _ => Stated::Nothing,
     }
 }

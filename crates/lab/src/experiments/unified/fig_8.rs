@@ -1,7 +1,7 @@
 //! U7, figure 8: mean response time.
 
 use super::both::Both;
-use super::machine::End;
+use super::machine::MachineClass;
 use super::setup;
 use super::setup::{Run, System};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Stated, Table};
@@ -18,10 +18,10 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 /// The rate up to which Squid-2.4 delivers, and how much faster UNIFIED is there (section 5.4).
-fn paper(end: End) -> (u32, f64) {
+fn paper(end: MachineClass) -> (u32, f64) {
     match end {
-        End::Low => (50, 3.5),
-        End::High => (170, 1.5),
+        MachineClass::Low => (50, 3.5),
+        MachineClass::High => (170, 1.5),
     }
 }
 

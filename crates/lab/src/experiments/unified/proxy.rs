@@ -193,18 +193,18 @@ impl Squid {
                     // What fails here fails again at the next call of the request.
                     drop(self.process.clock.spawn(async move {
                         let Proxy::Squid(squid) = &*proxy else { return };
-                        let _claim = squid.claim(object.id).await;
+                        let _claim = squid.lock_object(object.id).await;
                         drop(squid.manager.delete(&object).await);
                     }));
                 }
                 Operation::Store(object) => {
                     self.process.wait(delay).await;
-                    let _claim = self.claim(object.id).await;
+                    let _claim = self.lock_object(object.id).await;
                     self.manager.store(&object, zeros(object.size)).await?;
                     self.process.wait(noticed).await;
                 }
                 Operation::Read(object) => {
-                    let _claim = self.claim(object.id).await;
+                    let _claim = self.lock_object(object.id).await;
                     let read = self.manager.read(&object).await?;
                     self.lost.set(self.lost.get() + u64::from(read == Read::Gone));
                     self.process.wait(noticed).await;
@@ -215,21 +215,21 @@ impl Squid {
         Ok(answer)
     }
 
-    async fn claim(&self, id: u32) -> Claim<'_> {
+    async fn lock_object(&self, id: u32) -> ObjectLock<'_> {
         while !self.busy.borrow_mut().insert(id) {
             self.freed.notified().await;
         }
-        Claim { squid: self, id }
+        ObjectLock { squid: self, id }
     }
 }
 
 /// An object that is being worked on.
-struct Claim<'a> {
+struct ObjectLock<'a> {
     squid: &'a Squid,
     id: u32,
 }
 
-impl Drop for Claim<'_> {
+impl Drop for ObjectLock<'_> {
     fn drop(&mut self) {
         self.squid.busy.borrow_mut().remove(&self.id);
         self.squid.freed.notify_waiters();

@@ -1,7 +1,7 @@
 //! U7, tables 1 and 2: calls to the file system.
 
 use super::both::{Both, words};
-use super::machine::End;
+use super::machine::MachineClass;
 use super::paper;
 use super::setup;
 use super::setup::{Run, System};
@@ -166,7 +166,7 @@ fn why_reads(machines: &[Both; 2]) -> String {
         words(runs.iter().map(|run| run.calls(of) / run.calls(by)), 2)
     };
     let [low, high] = machines;
-    debug_assert_eq!((low.end, high.end), (End::Low, End::High));
+    debug_assert_eq!((low.end, high.end), (MachineClass::Low, MachineClass::High));
     format!(
         "UNIFIED saves {} percent of the reads at the rates of the low-end test and {} of the \
          high-end one (the paper: about 50), and {} and {} percent of the writes (63). Of an \

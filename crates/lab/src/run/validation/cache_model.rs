@@ -82,7 +82,7 @@ pub(super) struct Sizes {
 }
 
 /// See the module.
-pub(super) struct Holdings {
+pub(super) struct CacheModel {
     sizes: Sizes,
     objects: HashMap<u32, Held>,
     /// Counts all that happens, for orders.
@@ -102,9 +102,9 @@ pub(super) struct Holdings {
     memory: u64,
 }
 
-impl Holdings {
-    pub(super) fn new(sizes: Sizes) -> Holdings {
-        Holdings {
+impl CacheModel {
+    pub(super) fn new(sizes: Sizes) -> CacheModel {
+        CacheModel {
             sizes,
             objects: HashMap::new(),
             clock: 0,
@@ -310,8 +310,8 @@ mod tests {
         Request { object, site: group / 10, group, size, ..Request::default() }
     }
 
-    fn filled(sizes: Sizes, objects: &[(u32, u32)]) -> Holdings {
-        let mut holdings = Holdings::new(sizes);
+    fn filled(sizes: Sizes, objects: &[(u32, u32)]) -> CacheModel {
+        let mut holdings = CacheModel::new(sizes);
         for (object, group) in objects {
             holdings.insert(&request(*object, *group, 10), 0);
             holdings.touch(*object);
@@ -336,7 +336,7 @@ mod tests {
     fn a_read_brings_what_lies_near_in_the_cluster() {
         let large = 200 << 10;
         let sizes = Sizes { memory: 2 * large, disk: 1 << 30, cluster: 1 << 20 };
-        let mut holdings = Holdings::new(sizes);
+        let mut holdings = CacheModel::new(sizes);
         for object in 0..7 {
             holdings.insert(&request(object, 10, large), 0);
             holdings.touch(object);
