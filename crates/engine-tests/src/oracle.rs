@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sim::Promise;
+use sim::SurvivalGuarantee;
 use store::Mode;
 
 use super::content::{State, Sweep};
@@ -92,7 +92,7 @@ pub struct History {
     /// What was done before need not be found any more.
     floor: Stamp,
     /// The weakest promise of all plans so far: damage stays on a device.
-    promise: Option<Promise>,
+    guarantee: Option<SurvivalGuarantee>,
     /// The last version given to a body.
     version: u32,
     now: Stamp,
@@ -210,13 +210,13 @@ impl History {
     }
 
     /// Things go wrong on the device from now on, for which this promise is given.
-    pub fn weaken(&mut self, promise: Promise) {
-        self.promise = self.promise.max(Some(promise));
+    pub fn weaken(&mut self, guarantee: SurvivalGuarantee) {
+        self.guarantee = self.guarantee.max(Some(guarantee));
     }
 
     /// The promise that is given for all that went wrong so far.
-    pub fn promise(&self) -> Promise {
-        self.promise.unwrap_or(Promise::Durable)
+    pub fn guarantee(&self) -> SurvivalGuarantee {
+        self.guarantee.unwrap_or(SurvivalGuarantee::Durable)
     }
 
     /// All keys that anything was asked of.
@@ -289,7 +289,7 @@ impl History {
     /// cannot be read any more, after damage or errors, leaves those before it.
     pub fn tolerates(&self, permitted: &BTreeSet<State>, state: State) -> bool {
         let older = |newer: &State| newer.version == state.version && state.meta < newer.meta;
-        let damaged = self.promise() > Promise::Durable;
+        let damaged = self.guarantee() > SurvivalGuarantee::Durable;
         permitted.contains(&state) || damaged && permitted.iter().any(older)
     }
 
@@ -315,7 +315,7 @@ impl History {
         mode: Mode,
         latest: Option<State>,
     ) {
-        let sound = self.promise() == Promise::Durable;
+        let sound = self.guarantee() == SurvivalGuarantee::Durable;
         let present = latest.filter(|state| sound && sweep.concerns(*state));
         match (mode, present) {
             (Mode::Hard, Some(_)) => permitted.clear(),
@@ -419,7 +419,7 @@ impl History {
         let mut after = History {
             version: self.version,
             now: self.now,
-            promise: self.promise,
+            guarantee: self.guarantee,
             ..History::default()
         };
         for key in self.keys() {

@@ -1,7 +1,7 @@
 //! The N-th operation fails, N rising until a run passes without reaching it.
 
 use device::Operation;
-use lab::fault_tests::{Client, Scenario, Seen, Variant};
+use engine_tests::{Client, Scenario, Seen, Variant};
 use sim::{Fault, FaultPlan};
 
 const MIB: u64 = 1 << 20;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use device::{Clock, Extent, Nanos};
 use fastrand::Rng;
-use sim::{Contents, Executor, FaultPlan, Promise, SimDisk, Stop, Uniform};
+use sim::{Contents, Executor, FaultPlan, SimDisk, Stop, SurvivalGuarantee, Uniform};
 use store::{Event, FormatOptions, Inspector, OpenError, Options, Store};
 
 use super::Report;
@@ -339,11 +339,11 @@ impl Running {
 
     fn set_plan(&mut self, session: &Session<'_>) {
         self.disk.disk.set_plan(session.plan.clone());
-        self.history.borrow_mut().weaken(session.plan.promise());
+        self.history.borrow_mut().weaken(session.plan.guarantee());
     }
 
-    fn promise(&self) -> Promise {
-        self.history.borrow().promise()
+    fn guarantee(&self) -> SurvivalGuarantee {
+        self.history.borrow().guarantee()
     }
 
     /// The end that this is, by now.
@@ -380,7 +380,7 @@ impl Running {
             self.stop(session, &store)?;
             self.note_losses(&store);
         }
-        if self.given_up() && self.promise() == Promise::Durable {
+        if self.given_up() && self.guarantee() == SurvivalGuarantee::Durable {
             return Err("the device was given up, though nothing failed".to_owned());
         }
         Ok(self.end(session.close))
@@ -398,7 +398,7 @@ impl Running {
     fn open(&mut self) -> Result<Option<TestedStore>, String> {
         let device = vec![Rc::new(self.disk.clone())];
         let opening = Store::open(device, self.executor.handle(), self.options.clone());
-        let failing = self.promise() != Promise::Durable;
+        let failing = self.guarantee() != SurvivalGuarantee::Durable;
         match self.drive("opening", opening)? {
             None => Ok(None),
             Some(Ok(store)) => Ok(Some(store)),
@@ -459,7 +459,7 @@ impl Running {
             if let Some(required) = required {
                 if seen == Seen::Whole(required) {
                     report.kept += 1;
-                } else if self.promise() < Promise::Truthful && !self.given_up() {
+                } else if self.guarantee() < SurvivalGuarantee::Truthful && !self.given_up() {
                     let before = self.explain(session, number);
                     return Err(format!("{required:?} was durable, {seen:?} is found{before}"));
                 }

@@ -18,8 +18,8 @@ use device::{
     CacheFile, Device, Extent, FrozenBuf, Geometry, IoBuf, ManualClock, MemoryDevice, OpenOptions,
     Operation, Ring,
 };
+use engine_tests::{any_len, key};
 use fastrand::Rng;
-use lab::fault_tests::{any_len, key};
 use store::{FormatOptions, Hint, LayoutName, Lookup, Options, Store};
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -1,6 +1,6 @@
 //! Trials by seed.
 
-use lab::fault_tests::{Report, Variant, run};
+use engine_tests::{Report, Variant, run};
 
 /// Few, so that each change is tried with them; `cargo xtask sim` runs 100 and more.
 pub fn the_first_seeds(variant: Variant) {

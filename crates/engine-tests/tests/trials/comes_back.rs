@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lab::fault_tests::{Scenario, Seen, State, Variant};
+use engine_tests::{Scenario, Seen, State, Variant};
 use store::{LayoutName, WritePolicy};
 
 const MIB: u64 = 1 << 20;
@@ -203,7 +203,7 @@ pub fn an_overtaken_fill(variant: Variant) {
         insert(&scenario, 1, 3_000);
         let scenario = scenario.stop().unwrap();
         scenario.run(async |client| {
-            let token = client.store.begin_fetch(&lab::fault_tests::key(1));
+            let token = client.store.begin_fetch(&engine_tests::key(1));
             client.purge(1).await.unwrap();
             let state = client.history.borrow_mut().next_state(1, 5_000);
             assert!(client.insert_with(&token, state).await.is_err());

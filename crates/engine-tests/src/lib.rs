@@ -1,4 +1,6 @@
-//! Trials of the engine: histories by chance on a simulated disk that fails by chance, through
+//! Tests of the engine on simulated devices.
+//!
+//! The library runs trials: histories by chance on a simulated disk that fails by chance, through
 //! orderly stops, kills, power losses and reopenings, each answer checked against what was asked.
 //!
 //! A trial is a number of *sessions* of one cache. In a session the store is opened, several
@@ -8,13 +10,15 @@
 //! It promises: a seed repeats bit for bit ([`Report::history`] tells); whatever goes wrong comes
 //! back as a [`Finding`], panics of the engine included.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod client;
 mod content;
-pub(crate) mod oracle;
-pub(crate) mod recording_device;
-pub(crate) mod run;
-pub(crate) mod scenario;
-pub(crate) mod variant;
+mod oracle;
+mod recording_device;
+mod run;
+mod scenario;
+mod variant;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -95,7 +99,7 @@ pub fn run(variant: Variant, seed: u64) -> Result<Report, Finding> {
     result.map_err(|what| Finding { variant: variant.name, seed, what, sessions })
 }
 
-/// One trial: a ground, and sessions on it.
+/// One trial: a set-up, and sessions on it.
 fn course(variant: Variant, seed: u64, sessions: &mut Vec<String>) -> Result<Report, String> {
     let mut random = Rng::with_seed(seed);
     let setup = TestSetup::draw(variant, &mut random);

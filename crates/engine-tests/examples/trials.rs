@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use lab::fault_tests::{Report, Variant, names, run, variant, variants};
+use engine_tests::{Report, Variant, names, run, variant, variants};
 
 /// What is asked for.
 struct Order {
