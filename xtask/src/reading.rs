@@ -2,8 +2,8 @@
 
 use crate::workspace;
 
-/// Runs the tests of `engine-tests/tests/reading.rs` with optimisation and with their full loads; their
-/// figures are those of docs/decisions/0005.
+/// Runs the tests of `engine-tests/tests/reading.rs` with optimisation and with their full loads;
+/// their figures are those of docs/decisions/0005.
 ///
 /// # Errors
 ///

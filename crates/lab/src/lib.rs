@@ -1,7 +1,7 @@
 //! The lab: the product's engine, and models of everyone else's systems, driven in virtual time.
 //!
-//! It exists so that a reader of the papers sees their figures again, and that an operator tries his
-//! own log before he chooses.
+//! It exists so that a reader of the papers sees their figures again, and that an operator tries
+//! his own log before he chooses.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

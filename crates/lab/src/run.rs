@@ -2,5 +2,4 @@
 
 pub mod replay;
 pub mod space_benchmark;
-pub mod validation;
 pub mod whole_cache;

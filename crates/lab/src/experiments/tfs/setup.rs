@@ -17,7 +17,8 @@ use crate::run::whole_cache;
 use crate::run::whole_cache::{
     Accelerated, EngineCache, EngineOptions, Figures, FilesCache, Machine, Pace, Plan, Region,
 };
-use crate::space::file_caches::{self, Documents};
+use crate::space::file_caches;
+use crate::space::file_caches::Documents;
 use crate::space::manager::SpaceError;
 use crate::workload::generator::Workload;
 use crate::workload::request::{Object, Request};

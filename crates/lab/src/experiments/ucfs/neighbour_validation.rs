@@ -4,8 +4,10 @@
 use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
-use crate::run::validation;
-use crate::run::validation::{Beside, Figures, Lifetimes, MILLI, Micros, Model, Origins, SECOND};
+use crate::experiments::ucfs::validation_model;
+use crate::experiments::ucfs::validation_model::{
+    Beside, Figures, Lifetimes, MILLI, Micros, Model, Origins, SECOND,
+};
 use crate::workload::generator::Workload;
 use crate::workload::generator::presets::Preset;
 use crate::workload::request::Request;
@@ -102,7 +104,7 @@ impl Stage {
         let round_trip = ROUND_TRIP / u64::from(divisor);
         let cluster = CLUSTER.min(caches.disk / 64);
         let model = Model { caches, cluster, lifetimes, beside, most, round_trip };
-        validation::run(&model, &self.origins, self.requests.iter().copied())
+        validation_model::run(&model, &self.origins, self.requests.iter().copied())
     }
 }
 

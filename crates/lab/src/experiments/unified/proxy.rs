@@ -22,7 +22,8 @@ use store::{Lookup, Options, Refusal, Source, Stats, Store, TierShares};
 use tokio::sync::{Mutex, Notify};
 
 use super::machine::Machine;
-use crate::space::engine::{self, key};
+use crate::space::engine;
+use crate::space::engine::key;
 use crate::space::file_caches::{Diskd, Limits, Machine as FullSize};
 use crate::space::manager::{Calls, Read, SpaceError, SpaceManager};
 use crate::space::modelled_directory::ModelledFiles;

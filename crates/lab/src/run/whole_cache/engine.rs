@@ -10,7 +10,8 @@ use sim::{Handle, SimDisk};
 use store::{FormatOptions, Lookup, Options, Preset, Refusal, Source, Stats, Store};
 
 use super::{Broken, Machine, Outcome, Region, WebCache};
-use crate::space::engine::{self, key};
+use crate::space::engine;
+use crate::space::engine::key;
 use crate::workload::contents::Bodies;
 use crate::workload::request::{Object, Request};
 

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 pub use cache_model::Beside;
 use cache_model::{CacheModel, Held, Planned, Sizes};
-pub use origin::{DAY, Lifetimes, MILLI, Micros, Origins, SECOND};
+pub use origin::{Lifetimes, MILLI, Micros, Origins, SECOND};
 
 use crate::workload::generator::calibration::Caches;
 use crate::workload::request::Request;
