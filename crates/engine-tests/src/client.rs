@@ -24,7 +24,7 @@ type Found = Entry<RecordingDevice, Handle>;
 
 /// What a lookup found, verified byte by byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum LookupResult {
     /// Nothing.
     Nothing,
     /// The whole object.
@@ -33,12 +33,12 @@ pub enum Seen {
     Cut(State),
 }
 
-impl Seen {
+impl LookupResult {
     /// The state that was seen, whole or in part.
     pub fn state(self) -> Option<State> {
         match self {
-            Seen::Nothing => None,
-            Seen::Whole(state) | Seen::Cut(state) => Some(state),
+            LookupResult::Nothing => None,
+            LookupResult::Whole(state) | LookupResult::Cut(state) => Some(state),
         }
     }
 }
@@ -399,10 +399,12 @@ impl Client {
     ///
     /// # Errors
     /// It is not what may be there now.
-    pub async fn look(&mut self, number: u32) -> Result<Seen, String> {
-        let Some((entry, state)) = self.find(number).await? else { return Ok(Seen::Nothing) };
+    pub async fn look(&mut self, number: u32) -> Result<LookupResult, String> {
+        let Some((entry, state)) = self.find(number).await? else {
+            return Ok(LookupResult::Nothing);
+        };
         let whole = read(&entry, state, 0..state.len).await?;
-        Ok(if whole { Seen::Whole(state) } else { Seen::Cut(state) })
+        Ok(if whole { LookupResult::Whole(state) } else { LookupResult::Cut(state) })
     }
 
     async fn read_range(&mut self, number: u32) -> Result<(), String> {

@@ -26,7 +26,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use fastrand::Rng;
 use sim::Contents;
 
-pub use client::{Client, Seen, TestedStore};
+pub use client::{Client, LookupResult, TestedStore};
 pub use content::{State, any_len, key};
 pub use oracle::{End, History};
 pub use recording_device::RecordingDevice;

@@ -11,7 +11,7 @@ use sim::{Contents, Executor, FaultPlan, SimDisk, Stop, SurvivalGuarantee, Unifo
 use store::{Event, FormatOptions, Inspector, OpenError, Options, Store};
 
 use super::Report;
-use super::client::{Client, Seen, TestedStore};
+use super::client::{Client, LookupResult, TestedStore};
 use super::content::TrialLabels;
 use super::oracle::{End, History};
 use super::recording_device::RecordingDevice;
@@ -457,7 +457,7 @@ impl Running {
             // What is known by now was written down when the last session ended.
             let required = self.history.borrow().required(number, END_OF_NOTHING);
             if let Some(required) = required {
-                if seen == Seen::Whole(required) {
+                if seen == LookupResult::Whole(required) {
                     report.kept += 1;
                 } else if self.guarantee() < SurvivalGuarantee::Truthful && !self.given_up() {
                     let before = self.explain(session, number);
@@ -467,11 +467,11 @@ impl Running {
             let mut history = self.history.borrow_mut();
             match seen {
                 // What went for want of room is current still: with power its end may be lost.
-                Seen::Nothing if self.losses > 0 => {}
-                Seen::Nothing => history.found(number, None),
-                Seen::Whole(state) => history.found(number, Some(state)),
+                LookupResult::Nothing if self.losses > 0 => {}
+                LookupResult::Nothing => history.found(number, None),
+                LookupResult::Whole(state) => history.found(number, Some(state)),
                 // Its missing pieces may or may not be found the next time.
-                Seen::Cut(_) => {}
+                LookupResult::Cut(_) => {}
             }
         }
         if self.losses > 0 {

@@ -13,7 +13,7 @@ use fastrand::Rng;
 use sim::{Contents, Executor, Fault, FaultPlan, Stop, Uniform};
 use store::{Labels, Options, Store, WritePolicy};
 
-use super::client::{Client, Seen, TestedStore};
+use super::client::{Client, LookupResult, TestedStore};
 use super::content::TrialLabels;
 use super::oracle::{End, History};
 use super::recording_device::RecordingDevice;
@@ -123,7 +123,7 @@ impl Scenario {
     ///
     /// # Errors
     /// What may not be there.
-    pub fn look(&self, number: u32) -> Result<Seen, String> {
+    pub fn look(&self, number: u32) -> Result<LookupResult, String> {
         self.run(async |client| client.look(number).await)
     }
 
@@ -156,7 +156,7 @@ impl Scenario {
                 self.look(filler)?;
             }
             self.executor.pass(self.executor.handle().now() % 7 * 100_000_000);
-            if round > 100 && self.look(number)? == Seen::Nothing {
+            if round > 100 && self.look(number)? == LookupResult::Nothing {
                 return Ok(());
             }
         }
@@ -211,7 +211,7 @@ impl Scenario {
             let required = self.history.borrow().required(number, end);
             let seen = self.look(number)?;
             if let Some(required) = required.filter(|_| all)
-                && seen != Seen::Whole(required)
+                && seen != LookupResult::Whole(required)
             {
                 return Err(format!("{required:?} was durable, {seen:?} is found"));
             }

@@ -9,11 +9,11 @@ pub mod ucfs;
 pub mod unified;
 
 use crate::experiment::{Experiment, Failed, Paper};
-use crate::run::whole_cache::Broken;
+use crate::run::whole_cache::CacheError;
 use crate::space::manager::SpaceError;
 
-impl From<Broken> for Failed {
-    fn from(why: Broken) -> Failed {
+impl From<CacheError> for Failed {
+    fn from(why: CacheError) -> Failed {
         Failed(why.0)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use engine_tests::{Scenario, Seen, State, Variant};
+use engine_tests::{LookupResult, Scenario, State, Variant};
 use store::{LayoutName, WritePolicy};
 
 const MIB: u64 = 1 << 20;
@@ -44,9 +44,9 @@ fn gone_after_every_end(make: impl Fn() -> Scenario) {
             _ => scenario.stop(),
         };
         let scenario = scenario.unwrap();
-        assert_eq!(scenario.look(1).unwrap(), Seen::Nothing);
+        assert_eq!(scenario.look(1).unwrap(), LookupResult::Nothing);
         let scenario = scenario.crash(false, 8).unwrap();
-        assert_eq!(scenario.look(1).unwrap(), Seen::Nothing);
+        assert_eq!(scenario.look(1).unwrap(), LookupResult::Nothing);
     }
 }
 
@@ -60,7 +60,7 @@ pub fn superseded_then_evicted(variant: Variant) {
         scenario.crowd_out(1).unwrap();
         scenario.settle_durably();
         let scenario = scenario.crash(power, 3).unwrap();
-        assert_eq!(scenario.look(1).unwrap(), Seen::Nothing);
+        assert_eq!(scenario.look(1).unwrap(), LookupResult::Nothing);
         scenario.check(false).unwrap();
     }
 }
@@ -76,7 +76,7 @@ pub fn given_up_then_stored_again(variant: Variant) {
         let newer = insert(&scenario, 1, 4_000);
         let scenario = scenario.crash(false, seed).unwrap();
         let seen = scenario.look(1).unwrap();
-        assert!(seen == Seen::Nothing || seen == Seen::Whole(newer));
+        assert!(seen == LookupResult::Nothing || seen == LookupResult::Whole(newer));
     }
 }
 
@@ -96,7 +96,7 @@ pub fn superseded_while_recovery_runs(variant: Variant) {
     let in_slots = variant.layout != LayoutName::Cluster;
     assert_eq!(newer.is_empty(), in_slots, "in slots nothing has a place yet");
     for state in &newer {
-        assert_eq!(scenario.look(state.key).unwrap(), Seen::Whole(*state));
+        assert_eq!(scenario.look(state.key).unwrap(), LookupResult::Whole(*state));
     }
     scenario.settle_durably();
     scenario.check(false).unwrap();
@@ -132,7 +132,7 @@ pub fn purged_and_power_lost(variant: Variant) {
         let scenario = scenario.stop().unwrap();
         assert_eq!(scenario.run(async |client| client.purge(1).await), Ok(true));
         let scenario = scenario.crash(true, seed).unwrap();
-        assert_eq!(scenario.look(1).unwrap(), Seen::Nothing);
+        assert_eq!(scenario.look(1).unwrap(), LookupResult::Nothing);
     }
 }
 
@@ -144,7 +144,7 @@ pub fn purged_while_recovery_runs(variant: Variant) {
     scenario = scenario.crash(true, 2).unwrap();
     scenario.settle();
     for number in 0..10 {
-        assert_eq!(scenario.look(number).unwrap(), Seen::Nothing);
+        assert_eq!(scenario.look(number).unwrap(), LookupResult::Nothing);
     }
 }
 
@@ -155,7 +155,7 @@ pub fn metadata_superseded(variant: Variant) {
         let scenario = scenario.stop().unwrap();
         let newer = scenario.run(async |client| client.refresh(1).await).unwrap().unwrap();
         let scenario = scenario.stop().unwrap().crash(power, 1).unwrap();
-        assert_eq!(scenario.look(1).unwrap(), Seen::Whole(newer));
+        assert_eq!(scenario.look(1).unwrap(), LookupResult::Whole(newer));
     }
 }
 
@@ -187,7 +187,8 @@ pub fn metadata_superseded_then_evicted(variant: Variant) {
             scenario.settle_durably();
             gone += scenario.store.stats()[0].counters.evicted_by_metadata;
             scenario = scenario.crash(round % 60 == 29, round).unwrap();
-            let found = (0..20).filter(|key| scenario.look(*key).unwrap() != Seen::Nothing).count();
+            let found =
+                (0..20).filter(|key| scenario.look(*key).unwrap() != LookupResult::Nothing).count();
             // After a kill as after a power loss. In slots metadata go with their object.
             if round % 60 == 59 && (gone > 0 || in_slots && found < 20) {
                 return;
@@ -210,7 +211,7 @@ pub fn an_overtaken_fill(variant: Variant) {
         });
         scenario.settle_durably();
         let scenario = scenario.crash(power, 1).unwrap();
-        assert_eq!(scenario.look(1).unwrap(), Seen::Nothing);
+        assert_eq!(scenario.look(1).unwrap(), LookupResult::Nothing);
     }
 }
 
@@ -222,10 +223,10 @@ pub fn an_aborted_fill(variant: Variant) {
         for _ in 0..10 {
             scenario.run(async |client| client.abort(1).await);
         }
-        assert_eq!(scenario.look(1).unwrap(), Seen::Whole(kept));
+        assert_eq!(scenario.look(1).unwrap(), LookupResult::Whole(kept));
         scenario.settle_durably();
         let scenario = scenario.stop().unwrap().crash(power, 1).unwrap();
-        assert_eq!(scenario.look(1).unwrap(), Seen::Whole(kept));
+        assert_eq!(scenario.look(1).unwrap(), LookupResult::Whole(kept));
     }
 }
 

@@ -1,7 +1,7 @@
 //! The N-th operation fails, N rising until a run passes without reaching it.
 
 use device::Operation;
-use engine_tests::{Client, Scenario, Seen, Variant};
+use engine_tests::{Client, LookupResult, Scenario, Variant};
 use sim::{Fault, FaultPlan};
 
 const MIB: u64 = 1 << 20;
@@ -47,7 +47,7 @@ fn rising(variant: Variant, fault: impl Fn(u64) -> Fault) {
             true => continue,
             false => scenario.crash(false, after).unwrap(),
         };
-        let lost = |number| matches!(scenario.look(number), Ok(Seen::Nothing));
+        let lost = |number| matches!(scenario.look(number), Ok(LookupResult::Nothing));
         if !failed {
             assert!((4..8).all(|number| !lost(number)), "nothing failed");
             break;

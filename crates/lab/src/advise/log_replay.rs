@@ -21,7 +21,7 @@ use crate::advise::access_log::AccessLog;
 use crate::disks::choice::DriveChoice;
 use crate::experiment::{Context, Failed, Meter, Scale, Variant};
 use crate::run::whole_cache;
-use crate::run::whole_cache::{Broken, EngineCache, Machine, Pace, Plan, Region};
+use crate::run::whole_cache::{CacheError, EngineCache, Machine, Pace, Plan, Region};
 
 pub use measured::Measured;
 pub use setup::{Setup, System, UnknownSystem, combinations};
@@ -76,14 +76,14 @@ fn run(
     setup: &Setup,
     options: &ReplayOptions,
     variant: &Variant,
-) -> Result<Measured, Broken> {
+) -> Result<Measured, CacheError> {
     let sampling = log.sampling();
-    let drive = options.drive.drive().map_err(|why| Broken(why.to_string()))?;
+    let drive = options.drive.drive().map_err(|why| CacheError(why.to_string()))?;
     let region = region(setup, sampling.shrink(setup.disk), options.drive.bytes())?;
     let mut engine = setup.engine()?;
     engine.options.memory = sampling.shrink(setup.memory);
     if engine.options.memory < MEMORY_MIN {
-        return Err(Broken(format!(
+        return Err(CacheError(format!(
             "a sample of {} of the objects leaves {} bytes of memory, too few to be like the \
              whole: a larger --sample, or more --memory",
             sampling.rate(),
@@ -103,16 +103,16 @@ fn run(
 
 /// Where the cache lies on a drive of `most` bytes: `len` bytes, spread over what the setup asks
 /// for.
-fn region(setup: &Setup, len: u64, most: u64) -> Result<Region, Broken> {
+fn region(setup: &Setup, len: u64, most: u64) -> Result<Region, CacheError> {
     if setup.disk > most {
-        return Err(Broken(format!(
+        return Err(CacheError(format!(
             "the cache of {} bytes is larger than the drive, which holds {most}: a smaller \
              --disk, or another --drive",
             setup.disk
         )));
     }
     if len < store::CACHE_SIZE_MIN {
-        return Err(Broken(format!(
+        return Err(CacheError(format!(
             "{len} bytes are too few for a cache, {} is the least: a larger --disk{}",
             store::CACHE_SIZE_MIN,
             if len < setup.disk { ", or a larger --sample" } else { "" }

@@ -16,7 +16,7 @@ use crate::advise::missratio::Sampling;
 use crate::disks::choice;
 use crate::disks::choice::DriveChoice;
 use crate::run::whole_cache::Pace;
-use crate::workload::trace::Unfit;
+use crate::workload::trace::SkipReason;
 
 /// Requests that are kept unless `--sample` says otherwise: 384 MiB of them.
 const MOST: usize = 8 << 20;
@@ -151,10 +151,10 @@ pub fn describe(log: &AccessLog) -> String {
 }
 
 fn passed_over(log: &AccessLog) -> String {
-    let mut parts: Vec<String> = Unfit::ALL
+    let mut parts: Vec<String> = SkipReason::ALL
         .iter()
-        .filter(|why| log.unfit(**why) > 0)
-        .map(|why| format!("{} {}", log.unfit(*why), why.as_str()))
+        .filter(|why| log.skip_reason(**why) > 0)
+        .map(|why| format!("{} {}", log.skip_reason(*why), why.as_str()))
         .collect();
     if log.damaged() > 0 {
         parts.push(format!("{} damaged", log.damaged()));
@@ -165,9 +165,9 @@ fn passed_over(log: &AccessLog) -> String {
 /// The same for programs.
 pub fn as_json(log: &AccessLog) -> Value {
     let summary = log.summary();
-    let passed_over: Value = Unfit::ALL
+    let passed_over: Value = SkipReason::ALL
         .iter()
-        .map(|why| (why.as_str().replace(' ', "_"), Value::from(log.unfit(*why))))
+        .map(|why| (why.as_str().replace(' ', "_"), Value::from(log.skip_reason(*why))))
         .collect();
     json!({
         "requests": summary.requests,

@@ -10,7 +10,7 @@ use store::policy::{PolicyName, Unit, UnknownPolicy};
 
 use super::watch::Count;
 use crate::advise::missratio::{CacheConfig, Outcome, Sampling, Sweep, Tally, reference};
-use crate::workload::trace::{Columns, Format, Trace, Unfit};
+use crate::workload::trace::{Columns, Format, SkipReason, Trace};
 
 /// Requests between two looks at the clock.
 const COUNTED_EVERY: u64 = 1 << 16;
@@ -214,9 +214,9 @@ fn sweep(
         warn(&text);
     }
     if number == 0 {
-        let passed: Vec<String> = Unfit::ALL
+        let passed: Vec<String> = SkipReason::ALL
             .iter()
-            .map(|why| (trace.skipped().unfit(*why), why.as_str()))
+            .map(|why| (trace.skipped().skip_reason(*why), why.as_str()))
             .filter(|(count, _)| *count > 0)
             .map(|(count, why)| format!("; {count} {why}"))
             .collect();

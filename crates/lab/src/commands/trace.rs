@@ -13,7 +13,7 @@ use crate::workload::generator::Workload;
 use crate::workload::generator::calibration::{Achieved, Figure};
 use crate::workload::trace::statistics::{PERCENTS, Statistics, Summary};
 use crate::workload::trace::write::{Writer, Written};
-use crate::workload::trace::{Columns, Filter, Format, ReadOptions, Requests, Skipped, Unfit};
+use crate::workload::trace::{Columns, Filter, Format, ReadOptions, Requests, SkipReason, Skipped};
 
 /// The arguments of `larder lab trace`.
 pub fn command() -> Command {
@@ -177,10 +177,10 @@ fn finish(requests: Requests) -> Result<Vec<(PathBuf, Skipped)>, Failure> {
 /// Of a trace in which nothing is a request: what there is instead, and what to do about it.
 fn none(skipped: &[(PathBuf, Skipped)]) -> Failure {
     let damaged: u64 = skipped.iter().map(|(_, skipped)| skipped.damaged).sum();
-    let mut what: Vec<String> = Unfit::ALL
+    let mut what: Vec<String> = SkipReason::ALL
         .iter()
-        .filter(|why| unfit(skipped, **why) > 0)
-        .map(|why| format!("{} {}", unfit(skipped, *why), why.as_str()))
+        .filter(|why| skip_reason(skipped, **why) > 0)
+        .map(|why| format!("{} {}", skip_reason(skipped, *why), why.as_str()))
         .collect();
     let hint = match (damaged, what.is_empty()) {
         (0, true) => "it is empty",
@@ -224,8 +224,8 @@ fn stats(matches: &ArgMatches) -> Result<(), Failure> {
     }
 }
 
-fn unfit(skipped: &[(PathBuf, Skipped)], why: Unfit) -> u64 {
-    skipped.iter().map(|(_, skipped)| skipped.unfit(why)).sum()
+fn skip_reason(skipped: &[(PathBuf, Skipped)], why: SkipReason) -> u64 {
+    skipped.iter().map(|(_, skipped)| skipped.skip_reason(why)).sum()
 }
 
 fn as_json(summary: &Summary, skipped: &[(PathBuf, Skipped)]) -> Value {
@@ -233,9 +233,9 @@ fn as_json(summary: &Summary, skipped: &[(PathBuf, Skipped)]) -> Value {
         let pairs = PERCENTS.iter().zip(sizes);
         pairs.map(|(percent, size)| (format!("p{percent}"), Value::from(*size))).collect::<Value>()
     };
-    let passed_over: Value = Unfit::ALL
+    let passed_over: Value = SkipReason::ALL
         .iter()
-        .map(|why| (why.as_str().replace(' ', "_"), Value::from(unfit(skipped, *why))))
+        .map(|why| (why.as_str().replace(' ', "_"), Value::from(skip_reason(skipped, *why))))
         .collect();
     let lru: Vec<Value> = summary
         .lru_hits
@@ -318,8 +318,8 @@ fn as_text(summary: &Summary, skipped: &[(PathBuf, Skipped)]) -> String {
     if summary.lru_sample < 1.0 {
         line("  measured with", format!("{:.2}% of the objects", 100.0 * summary.lru_sample));
     }
-    for why in Unfit::ALL {
-        let count = unfit(skipped, why);
+    for why in SkipReason::ALL {
+        let count = skip_reason(skipped, why);
         if count > 0 {
             line(&format!("passed over: {}", why.as_str()), count.to_string());
         }

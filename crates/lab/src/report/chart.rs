@@ -11,7 +11,7 @@ use plotters::drawing::IntoDrawingArea;
 use plotters::prelude::SVGBackend;
 use plotters::style::Color;
 
-use super::canvas::{Area, Drawn, Place};
+use super::canvas::{Area, DrawResult, Position};
 use super::legend::Legend;
 use super::marks;
 use super::marks::SeriesStyle;
@@ -49,7 +49,7 @@ pub fn draw(plot: &Plot) -> Result<String, NotDrawn> {
     Ok(svg)
 }
 
-fn draw_into(plot: &Plot, root: &Area<'_>) -> Drawn {
+fn draw_into(plot: &Plot, root: &Area<'_>) -> DrawResult {
     root.fill(&GROUND)?;
     let mut top = MARGIN;
     for line in wrapped(&plot.title, WIDTH as i32 - 2 * MARGIN, TITLE) {
@@ -96,7 +96,7 @@ impl Frame {
         Frame { x, y, top, groups }
     }
 
-    fn draw_axes(&self, plot: &Plot, root: &Area<'_>) -> Drawn {
+    fn draw_axes(&self, plot: &Plot, root: &Area<'_>) -> DrawResult {
         let left = self.y.ticks.iter().map(|tick| width(&self.y.label(*tick), LETTER)).max();
         let lines = self.groups.iter().map(Vec::len).max().unwrap_or(1) as i32;
         let named = if plot.x.label.is_empty() { 0 } else { LINE + 6 };
@@ -135,7 +135,12 @@ impl Frame {
         }
     }
 
-    fn draw_lines(&self, plot: &Plot, root: &Area<'_>, place: impl Fn(f64, f64) -> Place) -> Drawn {
+    fn draw_lines(
+        &self,
+        plot: &Plot,
+        root: &Area<'_>,
+        place: impl Fn(f64, f64) -> Position,
+    ) -> DrawResult {
         let inside = |bounds: [f64; 2], position: f64| {
             let slack = 1e-9 * (bounds[1] - bounds[0]);
             (bounds[0] - slack..=bounds[1] + slack).contains(&position)
@@ -150,7 +155,7 @@ impl Frame {
                     .filter(|(x, y)| inside(self.x.bounds(), *x) && inside(self.y.bounds(), *y))
                     .collect();
                 points.sort_by(|one, other| one.0.total_cmp(&other.0));
-                let places: Vec<Place> = points.iter().map(|(x, y)| place(*x, *y)).collect();
+                let places: Vec<Position> = points.iter().map(|(x, y)| place(*x, *y)).collect();
                 let series_style = SeriesStyle::of(plot, series);
                 marks::line(root, &places, series_style)?;
                 // Very many points are a line of their own.
@@ -162,7 +167,12 @@ impl Frame {
         Ok(())
     }
 
-    fn draw_bars(&self, plot: &Plot, root: &Area<'_>, place: impl Fn(f64, f64) -> Place) -> Drawn {
+    fn draw_bars(
+        &self,
+        plot: &Plot,
+        root: &Area<'_>,
+        place: impl Fn(f64, f64) -> Position,
+    ) -> DrawResult {
         let [low, high] = self.y.bounds();
         let ground = if low <= 0.0 && high >= 0.0 && plot.y.scale.is_linear() { 0.0 } else { low };
         let order = beside(plot);

@@ -1,6 +1,6 @@
 //! What the colours of a plot mean, and what hollow and full means.
 
-use super::canvas::{Area, Drawn, Place};
+use super::canvas::{Area, DrawResult, Position};
 use super::marks;
 use super::marks::SeriesStyle;
 use super::palette::{AXIS, INK, Mark};
@@ -14,7 +14,7 @@ const APART: i32 = 34;
 
 /// Entries in rows.
 pub struct Legend {
-    entries: Vec<(Place, Entry)>,
+    entries: Vec<(Position, Entry)>,
     rows: i32,
     bars: bool,
 }
@@ -70,7 +70,7 @@ impl Legend {
     }
 
     /// Draws it from `corner` to the right and down.
-    pub fn draw(&self, root: &Area<'_>, corner: Place) -> Drawn {
+    pub fn draw(&self, root: &Area<'_>, corner: Position) -> DrawResult {
         for ((x, y), entry) in &self.entries {
             let (x, y) = (corner.0 + x, corner.1 + y);
             let middle = y + LINE / 2 - 3;

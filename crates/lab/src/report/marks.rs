@@ -4,7 +4,7 @@ use plotters::element::{Circle, PathElement, Polygon, Rectangle};
 use plotters::series::DashedLineSeries;
 use plotters::style::{Color, RGBColor, ShapeStyle};
 
-use super::canvas::{Area, Drawn, Place};
+use super::canvas::{Area, DrawResult, Position};
 use super::palette::{GROUND, Mark, look};
 use crate::experiment::{Plot, Series, Source};
 
@@ -40,7 +40,7 @@ impl SeriesStyle {
 }
 
 /// Joins places.
-pub fn line(root: &Area<'_>, places: &[Place], series_style: SeriesStyle) -> Drawn {
+pub fn line(root: &Area<'_>, places: &[Position], series_style: SeriesStyle) -> DrawResult {
     let style = series_style.colour.stroke_width(STROKE);
     match series_style.source {
         Source::Ours => root.draw(&PathElement::new(places.to_vec(), style)),
@@ -53,7 +53,7 @@ pub fn line(root: &Area<'_>, places: &[Place], series_style: SeriesStyle) -> Dra
 }
 
 /// A point.
-pub fn mark(root: &Area<'_>, at: Place, series_style: SeriesStyle) -> Drawn {
+pub fn mark(root: &Area<'_>, at: Position, series_style: SeriesStyle) -> DrawResult {
     let full = series_style.colour.filled();
     match series_style.source {
         Source::Ours => shape(root, at, SIZE, series_style.mark, full),
@@ -65,9 +65,15 @@ pub fn mark(root: &Area<'_>, at: Place, series_style: SeriesStyle) -> Drawn {
     }
 }
 
-fn shape(root: &Area<'_>, (x, y): Place, size: i32, mark: Mark, style: ShapeStyle) -> Drawn {
-    let polygon = |corners: &[Place]| {
-        let corners: Vec<Place> = corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
+fn shape(
+    root: &Area<'_>,
+    (x, y): Position,
+    size: i32,
+    mark: Mark,
+    style: ShapeStyle,
+) -> DrawResult {
+    let polygon = |corners: &[Position]| {
+        let corners: Vec<Position> = corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
         root.draw(&Polygon::new(corners, style))
     };
     match mark {
@@ -85,7 +91,7 @@ fn shape(root: &Area<'_>, (x, y): Place, size: i32, mark: Mark, style: ShapeStyl
 }
 
 /// A bar between two corners.
-pub fn bar(root: &Area<'_>, corners: [Place; 2], series_style: SeriesStyle) -> Drawn {
+pub fn bar(root: &Area<'_>, corners: [Position; 2], series_style: SeriesStyle) -> DrawResult {
     match series_style.source {
         Source::Ours => root.draw(&Rectangle::new(corners, series_style.colour.filled())),
         Source::Paper => {

@@ -17,7 +17,7 @@ use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table, Variant,
 };
 use crate::run::whole_cache::{
-    Broken, EngineCache, EngineOptions, Machine, Outcome as Answer, Pace, WebCache,
+    CacheError, EngineCache, EngineOptions, Machine, Outcome as Answer, Pace, WebCache,
 };
 use crate::workload::generator::streams::STREAMS;
 use crate::workload::request::Request;
@@ -163,7 +163,7 @@ struct Counted<'a> {
 }
 
 impl WebCache for Counted<'_> {
-    async fn answer(&self, request: &Request) -> Result<Answer, Broken> {
+    async fn answer(&self, request: &Request) -> Result<Answer, CacheError> {
         let answer = self.cache.answer(request).await?;
         let is_hit = matches!(answer, Answer::MemoryHit | Answer::DiskHit);
         self.kept.borrow_mut().request(request.size, is_hit);

@@ -6,7 +6,7 @@ use crate::experiment::{
 };
 use crate::experiments::ucfs::validation_model;
 use crate::experiments::ucfs::validation_model::{
-    Beside, Figures, Lifetimes, MILLI, Micros, Model, Origins, SECOND,
+    Figures, Lifetimes, MILLI, Micros, Model, Neighbourhood, Origins, SECOND,
 };
 use crate::workload::generator::Workload;
 use crate::workload::generator::presets::Preset;
@@ -83,11 +83,11 @@ const LIFETIMES: [(&str, Lifetimes); 3] = [
 ];
 
 /// The product's is the first.
-const BESIDES: [(&str, Beside); 4] = [
-    ("product", Beside::Around),
-    ("memory", Beside::Memory),
-    ("page", Beside::Page),
-    ("cluster", Beside::Cluster),
+const BESIDES: [(&str, Neighbourhood); 4] = [
+    ("product", Neighbourhood::Around),
+    ("memory", Neighbourhood::Memory),
+    ("page", Neighbourhood::Page),
+    ("cluster", Neighbourhood::Cluster),
 ];
 
 /// A trace with its origins.
@@ -98,7 +98,7 @@ struct Stage {
 }
 
 impl Stage {
-    fn run(&self, lifetimes: Lifetimes, beside: Beside, most: u32) -> Figures {
+    fn run(&self, lifetimes: Lifetimes, beside: Neighbourhood, most: u32) -> Figures {
         let Preset { caches, divisor, .. } = self.preset;
         // What comes within a visit is nearer each other in a trace whose times are divided.
         let round_trip = ROUND_TRIP / u64::from(divisor);
@@ -163,7 +163,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
             variant.advance(1);
             figures
         };
-        let without = made(Beside::Memory, 0);
+        let without = made(Neighbourhood::Memory, 0);
         let with = BESIDES.map(|(_, beside)| BUDGETS.map(|most| made(beside, most)));
         Ok(Measurement { label: variant.label().to_owned(), without, with: with.to_vec() })
     })?;

@@ -9,7 +9,7 @@
 use sim::drives::mechanical::{Config, MechanicalDrive};
 use sim::ffs::Parameters;
 
-use super::traces::{Likeness, SJ, TRACES, Trace, UC};
+use super::traces::{SJ, TRACES, Trace, TraceKind, UC};
 use crate::experiment::{Context, Failed, Parameter, Scale, Variant};
 use crate::experiments::shared_runs::Runs;
 use crate::run::whole_cache;
@@ -55,7 +55,7 @@ impl System {
 
 /// Where on the drive the cache lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum DrivePart {
     /// As much of the drive as the paper's cache took: 16 GB, or 26.
     Paper,
     /// Its first 6 GB, where the drive's mean times are the paper's (`ucfs-disk`).
@@ -72,11 +72,11 @@ pub(super) struct Case {
     pub(super) cluster: u32,
     /// Megabytes of memory that cache data at the scale of the paper.
     pub(super) memory: u32,
-    pub(super) place: Place,
+    pub(super) place: DrivePart,
     /// Writes are acknowledged from the drive's buffer.
     pub(super) write_cache: bool,
     /// Which requests.
-    pub(super) likeness: Likeness,
+    pub(super) likeness: TraceKind,
     /// One part of so many of the paper's set-up.
     pub(super) scale: u32,
     /// Of the scaled trace, the first part of so many.
@@ -139,8 +139,8 @@ impl Case {
             (Scale::Full, SJ) => (4, 1),
             (Scale::Full, _) => (32, 1),
         };
-        let (cluster, memory, place) = (CLUSTER, MEMORY, Place::Paper);
-        let (write_cache, likeness) = (false, Likeness::Published);
+        let (cluster, memory, place) = (CLUSTER, MEMORY, DrivePart::Paper);
+        let (write_cache, likeness) = (false, TraceKind::Published);
         Case { trace, system, cluster, memory, place, write_cache, likeness, scale, part }
     }
 
@@ -156,8 +156,8 @@ impl Case {
     fn region(&self) -> Region {
         let disk = self.trace().disk / MIB * MIB;
         let spread = match self.place {
-            Place::Paper => disk,
-            Place::First6 => 6_000_000_000 / MIB * MIB,
+            DrivePart::Paper => disk,
+            DrivePart::First6 => 6_000_000_000 / MIB * MIB,
         };
         let len = self.scaled(disk);
         Region { start: 0, spread: spread.max(len), len }
@@ -272,17 +272,17 @@ fn label(case: &Case) -> String {
         megabytes => format!(", {megabytes} MB"),
     };
     let place = match case.place {
-        Place::Paper => "",
-        Place::First6 => ", first 6 GB",
+        DrivePart::Paper => "",
+        DrivePart::First6 => ", first 6 GB",
     };
     let cache = if case.write_cache { ", write cache" } else { "" };
     let likeness = match case.likeness {
-        Likeness::Published => "",
-        Likeness::Small => ", small objects",
-        Likeness::Alone => ", no sessions",
-        Likeness::Whole => ", whole pages",
-        Likeness::Pages => ", nothing but whole pages",
-        Likeness::Reckoned => ", nothing but whole pages of small objects",
+        TraceKind::Published => "",
+        TraceKind::Small => ", small objects",
+        TraceKind::Alone => ", no sessions",
+        TraceKind::Whole => ", whole pages",
+        TraceKind::Pages => ", nothing but whole pages",
+        TraceKind::Reckoned => ", nothing but whole pages of small objects",
     };
     format!("{name}{cluster}{memory}{place}{cache}{likeness}")
 }

@@ -11,8 +11,8 @@ mod origin;
 
 use std::collections::HashMap;
 
-pub use cache_model::Beside;
-use cache_model::{CacheModel, Held, Planned, Sizes};
+pub use cache_model::Neighbourhood;
+use cache_model::{CacheModel, CachedObject, Planned, Sizes};
 pub use origin::{Lifetimes, MILLI, Micros, Origins, SECOND};
 
 use crate::workload::generator::calibration::Caches;
@@ -28,7 +28,7 @@ pub struct Model {
     /// How long answers are fresh.
     pub lifetimes: Lifetimes,
     /// Who is a neighbour.
-    pub beside: Beside,
+    pub beside: Neighbourhood,
     /// How many are validated behind one validation, at most.
     pub most: u32,
     /// From a question to its answer.
@@ -129,7 +129,7 @@ impl Cache<'_> {
         }
         let in_memory = self.cache_model.touch(object);
         self.figures.waiting += self.model.round_trip;
-        if self.model.beside == Beside::Around && self.model.most > 0 && !in_memory {
+        if self.model.beside == Neighbourhood::Around && self.model.most > 0 && !in_memory {
             self.figures.around += 1;
             self.cache_model.bring(object);
         }
@@ -206,7 +206,7 @@ impl Cache<'_> {
     }
 
     /// What was planned for what is given up, and has begun, was in vain.
-    fn give_up(&mut self, gone: &[Held], now: Micros) {
+    fn give_up(&mut self, gone: &[CachedObject], now: Micros) {
         let begun = gone.iter().filter_map(|held| held.planned).filter(|at| at.start <= now);
         self.figures.behind[0] += begun.count() as u64;
     }
@@ -220,7 +220,7 @@ mod tests {
         caches: Caches { memory: 1 << 20, disk: 1 << 30, largest: u64::MAX },
         cluster: 1 << 20,
         lifetimes: Lifetimes::Said(60 * SECOND),
-        beside: Beside::Memory,
+        beside: Neighbourhood::Memory,
         most: 2,
         round_trip: 100 * MILLI,
     };

@@ -6,16 +6,16 @@ use super::setup::{Case, Run, System};
 use crate::experiment::{Axis, Context, Failed, Plot};
 
 /// Runs by rate.
-pub(super) struct Both {
+pub(super) struct MachinePair {
     pub(super) end: MachineClass,
     pub(super) rates: &'static [u32],
     squid: Vec<Run>,
     unified: Vec<Run>,
 }
 
-impl Both {
+impl MachinePair {
     /// On both machines.
-    pub(super) fn run(context: &mut Context<'_>) -> Result<[Both; 2], Failed> {
+    pub(super) fn run(context: &mut Context<'_>) -> Result<[MachinePair; 2], Failed> {
         let mut cases = Vec::new();
         for end in MachineClass::BOTH {
             for system in System::BOTH {
@@ -27,7 +27,7 @@ impl Both {
         Ok(MachineClass::BOTH.map(|end| {
             let rates = setup::rates(context, end);
             let mut of = || runs.by_ref().take(rates.len()).collect();
-            Both { end, rates, squid: of(), unified: of() }
+            MachinePair { end, rates, squid: of(), unified: of() }
         }))
     }
 

@@ -1,6 +1,6 @@
 //! U8, figure 3: mean response time of Squid-2.4.
 
-use super::both::{Both, words};
+use super::both::{MachinePair, words};
 use super::machine::MachineClass;
 use super::setup;
 use super::setup::{Case, Run, System};
@@ -18,7 +18,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
-    let machines = Both::run(context)?;
+    let machines = MachinePair::run(context)?;
     let cases = MachineClass::BOTH.map(|end| Case::flooded(context, end, System::Squid));
     let peaks = setup::runs(context, &cases)?;
     let mut table = Table::new("delivered", "Requests answered a second when too many come");

@@ -1,6 +1,6 @@
 //! U7, figure 7: mean time of a miss.
 
-use super::both::{Both, words};
+use super::both::{MachinePair, words};
 use super::machine::MachineClass;
 use super::setup;
 use super::setup::{Run, System};
@@ -28,7 +28,7 @@ fn paper(end: MachineClass, rate: u32) -> Stated {
 }
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
-    let machines = Both::run(context)?;
+    let machines = MachinePair::run(context)?;
     let mut ratios = Table::new("ratio", "Miss time of Squid-2.4 by that of UNIFIED");
     let mut times = Table::new("miss-time", "Mean miss time");
     for both in &machines {
@@ -49,10 +49,10 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(outcome)
 }
 
-fn why(machines: &[Both; 2]) -> String {
-    let light = |both: &Both, system| both.of(system).first().map_or(f64::NAN, Run::miss_ms);
+fn why(machines: &[MachinePair; 2]) -> String {
+    let light = |both: &MachinePair, system| both.of(system).first().map_or(f64::NAN, Run::miss_ms);
     let [low, high] = machines;
-    let kept = |both: &Both, system| {
+    let kept = |both: &MachinePair, system| {
         words(both.of(system).iter().filter(|run| run.delivered).map(Run::miss_ms), 0)
     };
     format!(

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use sim::{Handle, SimDisk};
 use store::{FormatOptions, Lookup, Options, Preset, Refusal, Source, Stats, Store};
 
-use super::{Broken, Machine, Outcome, Region, WebCache};
+use super::{CacheError, Machine, Outcome, Region, WebCache};
 use crate::space::engine;
 use crate::space::engine::key;
 use crate::workload::contents::Bodies;
@@ -77,7 +77,7 @@ impl EngineCache {
         machine: &Machine,
         region: Region,
         options: &EngineOptions,
-    ) -> Result<EngineCache, Broken> {
+    ) -> Result<EngineCache, CacheError> {
         let EngineOptions { mut options, format, tier, bodies } = options.clone();
         if let Some(tier) = tier {
             // What else takes memory grows with it in proportion, three eighths of it and sometimes
@@ -100,12 +100,12 @@ impl EngineCache {
         options: &Options,
         format: &FormatOptions,
         bodies: Bodies,
-    ) -> Result<EngineCache, Broken> {
+    ) -> Result<EngineCache, CacheError> {
         let clock = machine.clock();
         let device = Rc::new(machine.disk(region, BLOCK)?);
         let format = FormatOptions { memory: options.memory, ..*format };
         let created = engine::create(device, clock.clone(), &format, options.clone());
-        let store = machine.run(created)?.map_err(|error| Broken(error.to_string()))?;
+        let store = machine.run(created)?.map_err(|error| CacheError(error.to_string()))?;
         let background = store.clone();
         drop(clock.spawn(async move { background.run_background().await }));
         let stats = store.stats()[0];
@@ -132,13 +132,16 @@ impl EngineCache {
     ///
     /// # Errors
     /// Its body is not what was stored.
-    pub(super) async fn find(&self, request: &Request) -> Result<Option<(bool, Source)>, Broken> {
+    pub(super) async fn find(
+        &self,
+        request: &Request,
+    ) -> Result<Option<(bool, Source)>, CacheError> {
         let Lookup::Hit(entry) = self.store.lookup(&key(&request.object())).await else {
             return Ok(None);
         };
         let object = Object { version: entry.stamp(), size: entry.len(), ..request.object() };
         let read = engine::read(&entry, &object).await;
-        let is_whole = read.map_err(|error| Broken(error.to_string()))?;
+        let is_whole = read.map_err(|error| CacheError(error.to_string()))?;
         Ok(is_whole.then(|| (entry.stamp() == request.version, entry.source())))
     }
 
@@ -146,19 +149,19 @@ impl EngineCache {
     ///
     /// # Errors
     /// The device is lost.
-    pub(super) async fn keep(&self, request: &Request) -> Result<bool, Broken> {
+    pub(super) async fn keep(&self, request: &Request) -> Result<bool, CacheError> {
         let object = request.object();
         let body = self.bodies.parts(&object, CHUNK);
         match engine::insert(&self.store, &key(&object), &object, body).await {
             Ok(()) => Ok(true),
-            Err(Refusal::Offline) => Err(Broken("its device was given up".to_owned())),
+            Err(Refusal::Offline) => Err(CacheError("its device was given up".to_owned())),
             Err(_) => Ok(false),
         }
     }
 }
 
 impl WebCache for EngineCache {
-    async fn answer(&self, request: &Request) -> Result<Outcome, Broken> {
+    async fn answer(&self, request: &Request) -> Result<Outcome, CacheError> {
         let found = self.find(request).await?;
         let current = match found {
             Some((true, Source::Ram)) => return Ok(Outcome::MemoryHit),

@@ -131,7 +131,7 @@ impl Content {
 
 /// An object that is asked for directly, with the images embedded in it.
 #[derive(Clone, Copy)]
-struct Direct {
+struct TopLevelObject {
     first: u32,
     images: u8,
     content: Content,
@@ -145,7 +145,7 @@ pub struct PolyMixRequests {
     now_ms: f64,
     requests: u64,
     /// Everything that was ever asked for directly; the working set is its end.
-    directs: Vec<Direct>,
+    directs: Vec<TopLevelObject>,
     /// Where the working set begins.
     oldest: usize,
     next_object: u32,
@@ -189,7 +189,7 @@ impl PolyMixRequests {
             _ => Content::Other,
         };
         let images = if content == Content::Html { self.dice.zipf(13) as u8 } else { 0 };
-        self.directs.push(Direct { first: self.next_object, images, content });
+        self.directs.push(TopLevelObject { first: self.next_object, images, content });
         self.next_object += 1 + u32::from(images);
         let newest = self.next_object;
         let set = self.what.working_set();
@@ -223,7 +223,7 @@ impl PolyMixRequests {
         }
         // Among its like, so that shares of content types and of what may be cached stay.
         let like = |at: usize| {
-            let Direct { first, content, .. } = self.directs[at];
+            let TopLevelObject { first, content, .. } = self.directs[at];
             (content, self.is_cachable(first, content))
         };
         let near = found.saturating_sub(4).max(self.oldest)..(found + 5).min(self.directs.len());
@@ -256,7 +256,7 @@ impl Iterator for PolyMixRequests {
         let goes_on = self.directs.get(direct as usize).is_some_and(|page| next <= page.images);
         let (direct, part) = if goes_on { (direct as usize, next) } else { (self.direct(), 0) };
         self.pages[place] = Robot { direct: direct as u32, next: part.saturating_add(1) };
-        let Direct { first, content, .. } = self.directs[direct];
+        let TopLevelObject { first, content, .. } = self.directs[direct];
         let object = first + u32::from(part);
         let content = if part == 0 { content } else { Content::Image };
         let mut life = SplitMix::of(self.seed ^ 3, u64::from(object));

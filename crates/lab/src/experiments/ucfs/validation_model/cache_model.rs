@@ -14,7 +14,7 @@ const STEPS: usize = 64;
 
 /// Who is a neighbour. All are of the same site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beside {
+pub enum Neighbourhood {
     /// In memory, in the same directory or the same cluster, and come to memory at about the same
     /// time.
     Memory,
@@ -37,7 +37,7 @@ pub(super) struct Planned {
 
 /// An object as it is held.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct CachedObject {
     pub(super) version: u32,
     pub(super) received: Micros,
     pub(super) lifetime: Micros,
@@ -63,7 +63,7 @@ struct InMemory {
     used: u64,
 }
 
-impl Held {
+impl CachedObject {
     pub(super) fn is_fresh(&self, now: Micros) -> bool {
         self.received + self.lifetime > now
     }
@@ -84,7 +84,7 @@ pub(super) struct Sizes {
 /// See the module.
 pub(super) struct CacheModel {
     sizes: Sizes,
-    objects: HashMap<u32, Held>,
+    objects: HashMap<u32, CachedObject>,
     /// Counts all that happens, for orders.
     clock: u64,
     /// What was written into each cluster, the oldest first; the last one is open.
@@ -119,15 +119,15 @@ impl CacheModel {
         }
     }
 
-    pub(super) fn get(&self, object: u32) -> Option<&Held> {
+    pub(super) fn get(&self, object: u32) -> Option<&CachedObject> {
         self.objects.get(&object)
     }
 
-    pub(super) fn get_mut(&mut self, object: u32) -> Option<&mut Held> {
+    pub(super) fn get_mut(&mut self, object: u32) -> Option<&mut CachedObject> {
         self.objects.get_mut(&object)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Held> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &CachedObject> {
         self.objects.values()
     }
 
@@ -137,11 +137,11 @@ impl CacheModel {
     }
 
     /// Stores a version; what has to go for it is returned.
-    pub(super) fn insert(&mut self, request: &Request, version: u32) -> Vec<Held> {
+    pub(super) fn insert(&mut self, request: &Request, version: u32) -> Vec<CachedObject> {
         self.remove(request.object);
         let (site, group, size) = (request.site, request.group, request.size);
         let (received, lifetime, planned, unasked) = (0, 0, None, false);
-        let held = Held {
+        let held = CachedObject {
             version,
             received,
             lifetime,
@@ -160,7 +160,7 @@ impl CacheModel {
     }
 
     /// The object is written anew, with another version.
-    pub(super) fn rewrite(&mut self, object: u32, version: u32) -> Vec<Held> {
+    pub(super) fn rewrite(&mut self, object: u32, version: u32) -> Vec<CachedObject> {
         let Some(held) = self.objects.get_mut(&object) else { return Vec::new() };
         held.version = version;
         let (site, group, written) = (held.site, held.group, held.written);
@@ -169,7 +169,7 @@ impl CacheModel {
         self.write(object)
     }
 
-    fn write(&mut self, object: u32) -> Vec<Held> {
+    fn write(&mut self, object: u32) -> Vec<CachedObject> {
         let mut gone = Vec::new();
         let size = self.objects[&object].size;
         if self.filled > 0 && self.filled + size > self.sizes.cluster {
@@ -196,7 +196,7 @@ impl CacheModel {
         gone
     }
 
-    fn give_up_oldest(&mut self) -> Vec<Held> {
+    fn give_up_oldest(&mut self) -> Vec<CachedObject> {
         let number = self.oldest;
         self.oldest += 1;
         let objects = self.clusters.pop_front().unwrap_or_default();
@@ -207,7 +207,7 @@ impl CacheModel {
         here.into_iter().filter_map(|object| self.remove(object)).collect()
     }
 
-    fn remove(&mut self, object: u32) -> Option<Held> {
+    fn remove(&mut self, object: u32) -> Option<CachedObject> {
         self.leave_memory(object);
         let held = self.objects.remove(&object)?;
         self.sites.remove(&(held.site, held.written));
@@ -264,21 +264,21 @@ impl CacheModel {
     }
 
     /// The neighbours of an object, the nearest first.
-    pub(super) fn beside(&self, object: u32, beside: Beside) -> Vec<u32> {
+    pub(super) fn beside(&self, object: u32, beside: Neighbourhood) -> Vec<u32> {
         let Some(held) = self.objects.get(&object) else { return Vec::new() };
         let other = |number: &u32| self.objects.get(number).map(|other| (*number, other));
         let near = match beside {
-            Beside::Page => around(&self.groups, (held.group, held.written)),
-            Beside::Cluster => around(&self.sites, (held.site, held.written)),
-            Beside::Memory | Beside::Around => match held.in_memory {
+            Neighbourhood::Page => around(&self.groups, (held.group, held.written)),
+            Neighbourhood::Cluster => around(&self.sites, (held.site, held.written)),
+            Neighbourhood::Memory | Neighbourhood::Around => match held.in_memory {
                 Some(place) => around(&self.rows, (held.site, place.came)),
                 None => Vec::new(),
             },
         };
-        let fits = |(_, other): &(u32, &Held)| match beside {
-            Beside::Page => true,
-            Beside::Cluster => other.cluster == held.cluster,
-            Beside::Memory | Beside::Around => {
+        let fits = |(_, other): &(u32, &CachedObject)| match beside {
+            Neighbourhood::Page => true,
+            Neighbourhood::Cluster => other.cluster == held.cluster,
+            Neighbourhood::Memory | Neighbourhood::Around => {
                 other.cluster == held.cluster || other.group == held.group
             }
         };
@@ -326,10 +326,10 @@ mod tests {
         // Clusters of four: 0 to 3, 4 to 7.
         let objects = [(0, 10), (1, 11), (2, 10), (3, 20), (4, 10), (5, 11), (6, 10), (7, 20)];
         let holdings = filled(ROOMY, &objects);
-        assert_eq!(holdings.beside(2, Beside::Page), [0, 4, 6]);
-        assert_eq!(holdings.beside(2, Beside::Cluster), [1, 0]);
-        assert_eq!(holdings.beside(2, Beside::Memory), [1, 4, 0, 6]);
-        assert_eq!(holdings.beside(7, Beside::Memory), [3]);
+        assert_eq!(holdings.beside(2, Neighbourhood::Page), [0, 4, 6]);
+        assert_eq!(holdings.beside(2, Neighbourhood::Cluster), [1, 0]);
+        assert_eq!(holdings.beside(2, Neighbourhood::Memory), [1, 4, 0, 6]);
+        assert_eq!(holdings.beside(7, Neighbourhood::Memory), [3]);
     }
 
     #[test]
@@ -343,10 +343,10 @@ mod tests {
         }
         // 0 to 4 are one cluster; only 5 and 6 are in memory. From 2 on 256 KB reach all others.
         holdings.touch(2);
-        assert_eq!(holdings.beside(2, Beside::Around), [6]);
+        assert_eq!(holdings.beside(2, Neighbourhood::Around), [6]);
         holdings.bring(0);
-        assert!(holdings.get(1).is_some_and(Held::is_in_memory));
-        assert!(!holdings.get(3).is_some_and(Held::is_in_memory), "it lies too far away");
+        assert!(holdings.get(1).is_some_and(CachedObject::is_in_memory));
+        assert!(!holdings.get(3).is_some_and(CachedObject::is_in_memory), "it lies too far away");
     }
 
     #[test]
@@ -356,13 +356,13 @@ mod tests {
         assert!(!holdings.get(0).unwrap().is_in_memory());
         assert!(holdings.touch(1) && !holdings.touch(0));
         assert!(!holdings.get(2).unwrap().is_in_memory());
-        assert_eq!(holdings.beside(0, Beside::Memory), [3, 1]);
+        assert_eq!(holdings.beside(0, Neighbourhood::Memory), [3, 1]);
         // What is written anew outlives its first cluster.
         holdings.rewrite(1, 1);
         let gone: usize =
             (10..20).map(|object| holdings.insert(&request(object, 30, 10), 0).len()).sum();
         assert_eq!((gone, holdings.get(0).is_some(), holdings.get(1).is_some()), (3, false, true));
         assert_eq!(holdings.get(1).unwrap().version, 1);
-        assert!(holdings.beside(1, Beside::Page).is_empty());
+        assert!(holdings.beside(1, Neighbourhood::Page).is_empty());
     }
 }
