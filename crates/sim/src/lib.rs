@@ -15,7 +15,7 @@ pub mod ffs;
 mod time;
 
 pub use disk::contents::Contents;
-pub use disk::fault_plan::{Fault, FaultPlan, Promise};
+pub use disk::fault_plan::{Fault, FaultPlan, SurvivalGuarantee};
 pub use disk::host_queue::Order;
 pub use disk::sim_disk::{Options, SimDisk};
 pub use drives::constant_latency::Uniform;

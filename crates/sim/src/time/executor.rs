@@ -357,23 +357,6 @@ impl Handle {
         self.inner.timetable.borrow_mut().insert(time, tie, Due::Call(what, argument));
     }
 
-    /// Moves the clock to `time` at once, when nothing else could happen by then; otherwise it
-    /// stays. For a task that would sleep until `time` and waits for nothing else meanwhile: it
-    /// saves the detour through the timetable.
-    pub fn skip_to(&self, time: Nanos) -> bool {
-        let inner = &self.inner;
-        if inner.halted.get() || time > inner.end.get() || !inner.ready.lock().is_empty() {
-            return false;
-        }
-        if inner.timetable.borrow_mut().next_time().is_some_and(|next| next <= time) {
-            return false;
-        }
-        let now = inner.now.get().max(time);
-        inner.now.set(now);
-        inner.note(now);
-        true
-    }
-
     /// Stops [`Executor::try_run`] before anything else happens, as a power failure would.
     pub fn halt(&self) {
         self.inner.halted.set(true);
