@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::file::cache_file::CacheFile;
+use crate::other::OtherDevice;
 use crate::posix::PosixDevice;
 use crate::transfer::counters::Counters;
 use crate::uring::device::UringDevice;
@@ -20,6 +21,8 @@ pub enum AnyDevice {
     Posix(PosixDevice),
     /// Memory, for tests.
     Memory(MemoryDevice),
+    /// One that this crate does not know, such as a simulated disk.
+    Other(OtherDevice),
 }
 
 impl CacheFile {
@@ -39,6 +42,7 @@ impl AnyDevice {
             AnyDevice::Uring(device) => device.file().counters(),
             AnyDevice::Posix(device) => device.file().counters(),
             AnyDevice::Memory(device) => device.counters(),
+            AnyDevice::Other(device) => device.counters(),
         }
     }
 
@@ -48,6 +52,7 @@ impl AnyDevice {
             AnyDevice::Uring(_) => "io_uring",
             AnyDevice::Posix(_) => "threads",
             AnyDevice::Memory(_) => "memory",
+            AnyDevice::Other(_) => "other",
         }
     }
 }
@@ -58,6 +63,7 @@ impl Device for AnyDevice {
             AnyDevice::Uring(device) => device.geometry(),
             AnyDevice::Posix(device) => device.geometry(),
             AnyDevice::Memory(device) => device.geometry(),
+            AnyDevice::Other(device) => device.geometry(),
         }
     }
 
@@ -66,6 +72,7 @@ impl Device for AnyDevice {
             AnyDevice::Uring(device) => device.read(offset, buf).await,
             AnyDevice::Posix(device) => device.read(offset, buf).await,
             AnyDevice::Memory(device) => device.read(offset, buf).await,
+            AnyDevice::Other(device) => device.read(offset, buf).await,
         }
     }
 
@@ -74,6 +81,7 @@ impl Device for AnyDevice {
             AnyDevice::Uring(device) => device.write(offset, buf).await,
             AnyDevice::Posix(device) => device.write(offset, buf).await,
             AnyDevice::Memory(device) => device.write(offset, buf).await,
+            AnyDevice::Other(device) => device.write(offset, buf).await,
         }
     }
 
@@ -82,6 +90,7 @@ impl Device for AnyDevice {
             AnyDevice::Uring(device) => device.flush().await,
             AnyDevice::Posix(device) => device.flush().await,
             AnyDevice::Memory(device) => device.flush().await,
+            AnyDevice::Other(device) => device.flush().await,
         }
     }
 }

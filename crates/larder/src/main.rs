@@ -6,6 +6,8 @@ mod caches;
 mod commands;
 mod config;
 mod process;
+#[cfg(test)]
+mod simulated_scripts;
 
 use std::process::ExitCode;
 

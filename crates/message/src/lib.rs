@@ -2,6 +2,7 @@
 
 pub mod cookies;
 pub mod cut_short;
+pub mod date;
 pub mod forwarded;
 pub mod framing;
 pub mod framing_check;

@@ -19,7 +19,8 @@ use http::request::Parts;
 use http::{Method, StatusCode, Version};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
-use crate::via::{has_member, list, random};
+use crate::via::{has_member, list};
+use net::random::random;
 
 const WEBSOCKET: &str = "websocket";
 const KEY: HeaderName = header::SEC_WEBSOCKET_KEY;

@@ -1,10 +1,9 @@
 //! What a proxy puts into a message head and reads from it by itself: `Via` with the detection of
 //! loops (RFC 9110 section 7.6.3), simple lists, methods.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
-
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Version, header};
+use net::random::random;
 use semantics::MethodClass;
 
 use crate::pseudonym::Pseudonym;
@@ -63,11 +62,6 @@ impl Via {
         headers.contains_key(header::VIA)
             && list(headers, &header::VIA).any(|entry| entry.ends_with(&self.own))
     }
-}
-
-/// A random number from the keys that the standard library draws for its hash maps.
-pub fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
 }
 
 /// True for methods that may be repeated (RFC 9110, 9.2.2).

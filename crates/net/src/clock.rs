@@ -1,32 +1,116 @@
-//! Real time for the store, through tokio's timer.
+//! Time, as one value that a proxy is given at its start: nothing else here reads a clock, so that
+//! a simulation can own it (`clippy.toml` holds to that).
+//!
+//! Monotonic time is that of the runtime: what tokio's timers go by, virtual where the runtime's
+//! clock is paused. Wall time is the system's; in a simulation it is what it was at the start, and
+//! what has passed since.
 
-use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use device::{Clock, Nanos};
+use semantics::Time;
 
-/// The clock of the product. All clones, on all threads, count from the same start.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TokioClock;
+/// See the module. Copies show the same time, on all threads. It is a pointer, for much that a
+/// request makes has one; what it points to is never freed: a process makes one, a test a few.
+#[derive(Clone, Copy, Debug)]
+pub struct TokioClock(&'static Start);
 
-fn start() -> Instant {
-    static START: OnceLock<Instant> = OnceLock::new();
-    *START.get_or_init(Instant::now)
+#[derive(Debug)]
+struct Start {
+    start: Instant,
+    /// Wall time at the start; `None`: the system is asked.
+    unix_start: Option<Duration>,
+}
+
+impl TokioClock {
+    /// The clock of the product.
+    pub fn system() -> TokioClock {
+        TokioClock::new(None)
+    }
+
+    /// A clock of which wall time goes with the runtime's, and is so much after 1970 now. To be
+    /// made within the runtime.
+    pub fn starting_at(since_1970: Duration) -> TokioClock {
+        TokioClock::new(Some(since_1970))
+    }
+
+    fn new(unix_start: Option<Duration>) -> TokioClock {
+        TokioClock(Box::leak(Box::new(Start { start: instant(), unix_start })))
+    }
+
+    /// The moment on the monotonic clock.
+    pub fn instant(&self) -> Instant {
+        instant()
+    }
+
+    /// Monotonic time since the clock was made.
+    pub fn running(&self) -> Duration {
+        self.since(self.0.start)
+    }
+
+    /// The time that has passed since `then`.
+    pub fn since(&self, then: Instant) -> Duration {
+        self.instant().saturating_duration_since(then)
+    }
+
+    /// Milliseconds since the clock was made, never 0.
+    pub fn millis(&self) -> u64 {
+        u64::try_from(self.running().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
+    }
+
+    /// Wall time.
+    #[allow(clippy::disallowed_methods)] // It is what the others ask.
+    pub fn wall(&self) -> SystemTime {
+        match self.0.unix_start {
+            None => SystemTime::now(),
+            Some(then) => UNIX_EPOCH + then + self.running(),
+        }
+    }
+
+    /// Wall time since 1970. A clock set before 1970 counts as 1970.
+    pub fn since_1970(&self) -> Duration {
+        self.wall().duration_since(UNIX_EPOCH).unwrap_or_default()
+    }
+
+    /// The time for the rules of caching.
+    pub fn time(&self) -> Time {
+        Time::from_unix_millis(self.since_1970().as_millis() as u64)
+    }
+}
+
+#[allow(clippy::disallowed_methods)] // It is what the others ask.
+fn instant() -> Instant {
+    tokio::time::Instant::now().into_std()
 }
 
 impl Clock for TokioClock {
     fn now(&self) -> Nanos {
         // Nanoseconds of 64 bits last for 584 years.
-        start().elapsed().as_nanos() as Nanos
+        self.running().as_nanos() as Nanos
     }
 
     fn unix_seconds(&self) -> u64 {
-        // A clock set before 1970 counts as 1970.
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+        self.since_1970().as_secs()
     }
 
     async fn sleep_until(&self, deadline: Nanos) {
-        let deadline = start() + Duration::from_nanos(deadline);
+        let deadline = self.0.start + Duration::from_nanos(deadline);
         tokio::time::sleep_until(deadline.into()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn in_a_simulation_all_time_is_the_runtimes() {
+        let clock = TokioClock::starting_at(Duration::from_secs(1_700_000_000));
+        let before = clock.instant();
+        clock.sleep_until(86_400_000_000_000).await;
+        assert_eq!(clock.since(before), Duration::from_secs(86_400));
+        assert_eq!((clock.now(), clock.millis()), (86_400_000_000_000, 86_400_001));
+        assert_eq!(clock.unix_seconds(), 1_700_086_400);
+        assert_eq!(clock.time(), Time::from_unix(1_700_086_400));
     }
 }

@@ -1,4 +1,4 @@
-//! Sockets, addresses, certificates, clocks.
+//! Sockets, the network, addresses, certificates, clocks, random numbers.
 
 pub mod address;
 pub mod certificate;
@@ -6,7 +6,9 @@ pub mod certificate_store;
 pub mod clock;
 pub mod descriptors;
 pub mod http2_stream;
+pub mod network;
 pub mod pem;
+pub mod random;
 pub mod shortage;
 pub mod socket;
 pub mod wall_clock;

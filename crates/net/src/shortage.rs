@@ -35,7 +35,7 @@ impl Shortage {
 
 #[test]
 fn it_is_told_of_when_it_begins_and_when_it_is_over() {
-    let (shortage, begin) = (Shortage::default(), Instant::now());
+    let (shortage, begin) = (Shortage::default(), crate::clock::TokioClock::system().instant());
     let after = |seconds| begin + Duration::from_secs(seconds);
     assert!(!shortage.relieved(begin), "there was none");
     assert!(shortage.felt(begin));

@@ -1,8 +1,10 @@
 //! The sockets that both sides speak through, TCP or Unix, and how a type that is one of several
 //! transports is a transport itself.
 
+use std::net::SocketAddr;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use socket2::SockRef;
 use tokio::net::{TcpStream, UnixStream};
@@ -13,6 +15,20 @@ pub enum Socket {
     Tcp(TcpStream),
     /// In the file system.
     Unix(UnixStream),
+    /// Of another network than the system's.
+    Other(Box<dyn OtherSocket>),
+}
+
+/// A connection of a network that is not the system's.
+pub trait OtherSocket: AsyncRead + AsyncWrite + Send + Unpin {
+    /// Waits until there is something to read: bytes, the end, or an error.
+    fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()>;
+
+    /// Makes the close a reset.
+    fn reset_at_close(&self);
+
+    /// The other end.
+    fn peer_addr(&self) -> SocketAddr;
 }
 
 /// Makes an enum whose variants each hold a transport a transport: every call goes to the one that
@@ -84,7 +100,7 @@ macro_rules! transport {
 
 pub use crate::transport;
 
-transport!(Socket { Tcp, Unix });
+transport!(Socket { Tcp, Unix, Other });
 
 impl Socket {
     /// Waits until there is something to read: bytes, the end, or an error.
@@ -92,6 +108,7 @@ impl Socket {
         let polled = match self {
             Socket::Tcp(stream) => stream.poll_read_ready(cx),
             Socket::Unix(stream) => stream.poll_read_ready(cx),
+            Socket::Other(stream) => return stream.poll_readable(cx),
         };
         // Whoever reads is told of the error.
         polled.map(drop)
@@ -104,6 +121,27 @@ impl Socket {
         let _ = match self {
             Socket::Tcp(stream) => SockRef::from(stream).set_linger(linger),
             Socket::Unix(stream) => SockRef::from(stream).set_linger(linger),
+            Socket::Other(stream) => {
+                stream.reset_at_close();
+                Ok(())
+            }
         };
+    }
+
+    /// Has what is written sent at once, not when the last of it was acknowledged.
+    pub fn send_at_once(&self) {
+        if let Socket::Tcp(stream) = self {
+            // A failure only costs time.
+            let _ = stream.set_nodelay(true);
+        }
+    }
+
+    /// The other end; `None` in the file system, or when it is gone.
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
+        match self {
+            Socket::Tcp(stream) => stream.peer_addr().ok(),
+            Socket::Unix(_) => None,
+            Socket::Other(stream) => Some(stream.peer_addr()),
+        }
     }
 }

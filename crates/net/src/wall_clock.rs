@@ -6,44 +6,38 @@
 //! the clock is set, or the machine was asleep.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use semantics::Time;
+use crate::clock::TokioClock;
 
 /// Smaller changes between two looks go unmentioned.
 const STEP: Duration = Duration::from_secs(2);
 
 /// Looks at the clock from time to time; for all threads together.
 pub struct WallClock {
-    began: Instant,
-    /// Wall time less the time since `began` when somebody looked last, in milliseconds.
+    clock: TokioClock,
+    /// Wall time less the time since the start when somebody looked last, in milliseconds.
     distance: Mutex<Option<i128>>,
-}
-
-impl Default for WallClock {
-    fn default() -> WallClock {
-        WallClock::new()
-    }
 }
 
 impl WallClock {
     /// A clock that nobody has looked at.
-    pub fn new() -> WallClock {
-        WallClock { began: Instant::now(), distance: Mutex::new(None) }
+    pub fn new(clock: TokioClock) -> WallClock {
+        WallClock { clock, distance: Mutex::new(None) }
     }
 
     /// Milliseconds by which the clock was set since somebody looked last, negative when it was set
     /// back; `None`: it was not, or by little.
     pub fn step(&self) -> Option<i64> {
-        self.step_at(Instant::now(), SystemTime::now())
+        self.step_at(self.clock.running(), self.clock.wall())
     }
 
-    fn step_at(&self, now: Instant, wall: SystemTime) -> Option<i64> {
+    fn step_at(&self, running: Duration, wall: SystemTime) -> Option<i64> {
         let wall = match wall.duration_since(UNIX_EPOCH) {
             Ok(after) => after.as_millis() as i128,
             Err(before) => -(before.duration().as_millis() as i128),
         };
-        let distance = wall - now.saturating_duration_since(self.began).as_millis() as i128;
+        let distance = wall - running.as_millis() as i128;
         let mut last = self.distance.lock().unwrap_or_else(PoisonError::into_inner);
         let before = last.replace(distance)?;
         let step = distance - before;
@@ -67,25 +61,19 @@ pub fn warning(step: i64) -> String {
     }
 }
 
-/// The time for the rules of caching.
-pub fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    Time::from_unix_millis(since.map_or(0, |since| since.as_millis() as u64))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn each_step_is_noticed_once_and_slow_corrections_are_not() {
-        let clock = WallClock::new();
+        let clock = WallClock::new(TokioClock::system());
         let wall = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
         let at = |seconds: u64, set: i64| {
-            let now = clock.began + Duration::from_secs(seconds);
+            let running = Duration::from_secs(seconds);
             let wall = wall + Duration::from_secs(seconds);
             let by = Duration::from_millis(set.unsigned_abs());
-            clock.step_at(now, if set < 0 { wall - by } else { wall + by })
+            clock.step_at(running, if set < 0 { wall - by } else { wall + by })
         };
         assert_eq!(at(0, 0), None);
         assert_eq!(at(1, 1), None);
@@ -101,10 +89,10 @@ mod tests {
 
     #[test]
     fn a_clock_before_1970_is_one() {
-        let clock = WallClock::new();
-        assert_eq!(clock.step_at(clock.began, UNIX_EPOCH + Duration::from_secs(5)), None);
+        let clock = WallClock::new(TokioClock::system());
+        assert_eq!(clock.step_at(Duration::ZERO, UNIX_EPOCH + Duration::from_secs(5)), None);
         let before = UNIX_EPOCH - Duration::from_secs(5);
-        assert_eq!(clock.step_at(clock.began, before), Some(-10_000));
+        assert_eq!(clock.step_at(Duration::ZERO, before), Some(-10_000));
     }
 
     #[test]

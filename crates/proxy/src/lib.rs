@@ -45,10 +45,11 @@ mod server;
 
 pub use ::{message, net, upstream};
 pub use admin::backend::{AdminSetup, Reload};
-pub use front::listener::{ListenSocket, Listener};
+pub use front::listener::Listener;
 pub use net::clock::TokioClock;
+pub use net::network::{ListenSocket, Network};
 pub use observe::observer::{LogFields, Observer, RequestRecord, Unobserved};
 pub use observe::recorder::Recorder;
 pub use options::control::Control;
 pub use server::cache_opening::{CacheSource, PendingCache};
-pub use server::run::{CacheSetup, Devices, Ended, Setup, run};
+pub use server::run::{CacheSetup, Devices, Ended, Setup, run, run_here};

@@ -8,7 +8,7 @@
 //! when a test fails.
 
 use std::hash::BuildHasher as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fastrand::Rng;
 use http::request::Parts;
@@ -20,6 +20,7 @@ use crate::front::proxy_protocol;
 use crate::front::proxy_protocol::Told;
 use crate::message::framing_check::{RequestFraming, Trust};
 use crate::message::scheme::Scheme;
+use crate::net::clock::TokioClock;
 use crate::origin::site::{Front, Site};
 use crate::request::purge_order::{Purge, Scope};
 use crate::request::target;
@@ -67,9 +68,9 @@ impl Drop for Chance {
 /// Goes on with `round` for as long as it is told.
 fn rounds(mut round: impl FnMut(&mut Chance)) {
     let seconds = std::env::var("LARDER_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
-    let end = Instant::now() + Duration::from_secs(seconds.unwrap_or(1));
+    let (clock, time) = (TokioClock::system(), Duration::from_secs(seconds.unwrap_or(1)));
     let mut chance = Chance::new();
-    while Instant::now() < end {
+    while clock.running() < time {
         (0..50).for_each(|_| round(&mut chance));
     }
 }

@@ -4,3 +4,5 @@ pub(crate) mod contents;
 pub(crate) mod fault_plan;
 pub(crate) mod host_queue;
 pub(crate) mod sim_disk;
+#[cfg(feature = "tokio")]
+pub(crate) mod tokio_disk;

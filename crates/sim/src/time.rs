@@ -3,3 +3,5 @@
 pub(crate) mod clock;
 pub(crate) mod event_queue;
 pub(crate) mod executor;
+#[cfg(feature = "tokio")]
+mod follow;

@@ -25,8 +25,8 @@ use proxy::observe::metrics::Metrics;
 use proxy::observe::systemd;
 use proxy::options::Options;
 use proxy::{
-    AdminSetup, CacheSetup, CacheSource, Control, Ended, Listener, PendingCache, Recorder, Reload,
-    Setup,
+    AdminSetup, CacheSetup, CacheSource, Control, Ended, ListenSocket, Listener, Network,
+    PendingCache, Recorder, Reload, Setup, TokioClock,
 };
 use store::StoreShare;
 use tokio::sync::oneshot;
@@ -121,7 +121,7 @@ fn prepare(
     let sockets = Arc::new(Mutex::new(ListenSockets::default()));
     listen_to_signals(&control, reload.clone(), upgrader.clone(), sockets.clone())?;
     follow_addresses(&control)?;
-    let metrics = Arc::new(Metrics::new(sizing::workers(config.workers)));
+    let metrics = Arc::new(Metrics::new(sizing::workers(config.workers), TokioClock::system()));
     Ok(Start {
         config,
         caches,
@@ -223,16 +223,20 @@ impl Start {
         let ListenSockets { listeners, admin } =
             locked(&self.sockets).try_clone().map_err(|error| cannot("serve", &error))?;
         let admin = admin.map(|listener| AdminSetup {
-            listener,
+            listener: ListenSocket::Tcp(listener),
             guard: self.guard.clone(),
             metrics: self.metrics.clone(),
             reload: self.reload.clone(),
         });
+        let clock = TokioClock::system();
+        let (metrics, log) = (self.metrics.clone(), self.access_log.clone());
         let setup = Setup {
+            clock,
+            network: Network::System,
             control: self.control.clone(),
             listeners,
             workers: sizing::workers(self.config.workers),
-            observer: Arc::new(Recorder::new(front, self.metrics.clone(), self.access_log.clone())),
+            observer: Arc::new(Recorder::new(front, clock, metrics, log)),
             cache,
             admin,
             accepting,

@@ -1,10 +1,12 @@
 //! What the program says that it would do with a request, held against what it then does.
 
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::io;
+use std::net::SocketAddr;
 
 use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::world::World;
 
 /// An answer of `/explain`.
 pub struct Explanation {
@@ -15,7 +17,8 @@ pub struct Explanation {
 
 impl Explanation {
     /// Asks for it; `None` when the program refuses to explain such a request.
-    pub fn ask(
+    pub async fn ask(
+        world: &World,
         admin: SocketAddr,
         method: &str,
         url: &str,
@@ -26,12 +29,12 @@ impl Explanation {
         for (name, value) in fields {
             query.append_pair("header", &format!("{name}: {value}"));
         }
-        let mut stream = TcpStream::connect(admin)?;
-        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+        let mut stream = world.network.connect(admin).await?;
         let query = query.finish();
-        write!(stream, "GET /explain?{query} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
+        let request = format!("GET /explain?{query} HTTP/1.0\r\nHost: localhost\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
         let mut reply = Vec::new();
-        stream.read_to_end(&mut reply)?;
+        stream.read_to_end(&mut reply).await?;
         let reply = String::from_utf8_lossy(&reply);
         let Some((head, body)) = reply.split_once("\r\n\r\n") else {
             return Err(io::ErrorKind::UnexpectedEof.into());

@@ -3,9 +3,11 @@
 //! A script (`*.http`, see [`script`]) says what a client asks, what the origin answers and what
 //! the client must get; every test in it cites the section of the RFC that it holds us to. One
 //! program serves all of them at the same time, each below a path of its own, so that those that
-//! wait for something to become stale cost no more than the slowest. `docs/reference/http.md` goes
-//! through the RFCs clause by clause and names the script of each. Before each request its
-//! explanation is asked for (see [`explanation`]) and compared with what then happens.
+//! wait for something to become stale cost no more than the slowest; those that wait for long are
+//! played in virtual time alone, where all are played as well (`src/simulated_scripts.rs`).
+//! `docs/reference/http.md` goes through the RFCs clause by clause and names the script of each.
+//! Before each request its explanation is asked for (see [`explanation`]) and compared with what
+//! then happens.
 //!
 //! `LARDER_DIFFERENTIAL=nginx cargo test -p larder --test http peers -- --nocapture` (or `varnish`,
 //! `squid`, `trafficserver`, `all`) plays the same scripts to another proxy and prints where it
@@ -25,12 +27,20 @@ mod play;
 mod program;
 mod reasons;
 mod script;
+mod world;
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use origin::Origin;
 use play::{Proxies, play_all};
+use proxy::{ListenSocket, Network, TokioClock};
 use script::Test;
+use tokio::task::LocalSet;
+use world::World;
+
+/// Tests that are played at the same time: most of them wait.
+const PLAYERS: usize = 24;
 
 /// The directory of the scripts.
 fn directory() -> PathBuf {
@@ -61,12 +71,31 @@ fn tests() -> Vec<Test> {
 
 #[test]
 fn larder_does_what_the_scripts_say() {
-    let tests = tests();
-    let origin = Origin::start();
+    in_real_time(async |world, origin| {
+        play(&world, &origin).await;
+    });
+}
+
+/// Runs `test` with an origin in the time and on the network of this machine.
+fn in_real_time(test: impl AsyncFnOnce(World, Origin)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    LocalSet::new().block_on(&runtime.expect("a runtime"), async {
+        let world =
+            World { clock: TokioClock::system(), network: Network::System, players: PLAYERS };
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback can be bound");
+        let origin = Origin::start(ListenSocket::Tcp(listener), world.clock);
+        test(world, origin).await;
+    });
+}
+
+async fn play(world: &World, origin: &Origin) {
+    let mut tests = tests();
+    tests.retain(|test| !test.is_long());
     let plain = directory().join("plain.toml");
-    let reverse = program::Larder::start(Some(&origin), Some(&plain));
+    let reverse = program::Larder::start(Some(origin.address()), Some(&plain));
     let forward = program::Larder::start(None, Some(&plain));
-    let rules = program::Larder::start(Some(&origin), Some(&directory().join("rules.toml")));
+    let rules =
+        program::Larder::start(Some(origin.address()), Some(&directory().join("rules.toml")));
     let proxies = Proxies {
         reverse: reverse.address(),
         forward: Some(forward.address()),
@@ -76,7 +105,7 @@ fn larder_does_what_the_scripts_say() {
             .map(|larder| (larder.address(), larder.admin()))
             .collect(),
     };
-    let failures = play_all(&tests, &origin, &proxies);
+    let failures = play_all(world, &tests, origin, &proxies).await;
     let report: Vec<String> = failures.iter().map(ToString::to_string).collect();
     assert!(
         failures.is_empty(),

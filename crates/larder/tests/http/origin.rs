@@ -2,13 +2,19 @@
 //! was planned for it, and remembers what it was asked.
 
 use std::collections::{HashMap, VecDeque};
-use std::io::{self, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread;
 
-use crate::message::{self, Head};
-use crate::script::Plan;
+use proxy::net::network::AcceptSocket;
+use proxy::net::socket::Socket;
+use proxy::{ListenSocket, TokioClock};
+use tokio::io::AsyncWriteExt;
+use tokio::task::spawn_local;
+
+use super::message::{self, Head};
+use super::script::Plan;
+use super::world::read_message;
 
 /// A request as it arrived.
 #[derive(Clone, Debug)]
@@ -28,25 +34,20 @@ pub struct Stage {
 
 type Stages = Arc<Mutex<HashMap<String, Stage>>>;
 
-/// The running server. It ends with the process.
+/// The running server. It ends with the `LocalSet` that it was started in.
 pub struct Origin {
     address: SocketAddr,
     stages: Stages,
 }
 
 impl Origin {
-    /// Starts on a free port of the loopback interface.
-    pub fn start() -> Origin {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback can be bound");
+    /// Starts to answer where `listener` is.
+    pub fn start(listener: ListenSocket, clock: TokioClock) -> Origin {
+        listener.set_nonblocking().expect("a socket that can be waited for");
+        let listener = listener.into_tokio().expect("a runtime that takes the socket");
         let address = listener.local_addr().expect("a bound address");
         let stages = Stages::default();
-        let theirs = stages.clone();
-        thread::spawn(move || {
-            for connection in listener.incoming() {
-                let (Ok(connection), stages) = (connection, theirs.clone()) else { continue };
-                thread::spawn(move || serve(connection, &stages));
-            }
-        });
+        spawn_local(accept(listener, stages.clone(), clock));
         Origin { address, stages }
     }
 
@@ -65,24 +66,43 @@ fn lock(stages: &Stages) -> MutexGuard<'_, HashMap<String, Stage>> {
     stages.lock().expect("no thread panics while it holds the lock")
 }
 
-fn serve(connection: TcpStream, stages: &Stages) {
-    let _ = connection.set_nodelay(true);
-    let Ok(mut writer) = connection.try_clone() else { return };
-    let mut reader = BufReader::new(connection);
-    while let Ok(Some(head)) = message::read_head(&mut reader) {
-        let Ok(body) = message::read_request_body(&mut reader, &head) else { return };
-        match answer(Seen { head, body }, stages, &mut writer) {
-            Ok(true) => {}
-            _ => {
-                let _ = writer.shutdown(std::net::Shutdown::Both);
-                return;
-            }
-        }
+async fn accept(listener: AcceptSocket, stages: Stages, clock: TokioClock) {
+    loop {
+        let Ok((connection, _)) = listener.accept().await else { continue };
+        connection.send_at_once();
+        let stages = stages.clone();
+        spawn_local(async move {
+            // A connection that breaks off is the proxy's to explain.
+            let _ = serve(connection, &stages, clock).await;
+        });
     }
 }
 
+async fn serve(mut connection: Socket, stages: &Stages, clock: TokioClock) -> io::Result<()> {
+    let mut early = Vec::new();
+    let request = |from: &mut &[u8], _| {
+        let head = message::read_head(from)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let body = message::read_request_body(from, &head)?;
+        Ok(Seen { head, body })
+    };
+    while let Some(seen) = read_message(&mut connection, &mut early, request).await? {
+        let mut bytes = Vec::new();
+        let goes_on = answer(seen, stages, clock, &mut bytes)?;
+        connection.write_all(&bytes).await?;
+        if !goes_on {
+            return connection.shutdown().await;
+        }
+    }
+    Ok(())
+}
+
 /// Answers; false when the connection is to be closed.
-fn answer(seen: Seen, stages: &Stages, to: &mut TcpStream) -> io::Result<bool> {
+fn answer(
+    seen: Seen,
+    stages: &Stages,
+    clock: TokioClock,
+    to: &mut impl io::Write,
+) -> io::Result<bool> {
     let first = seen.head.first.clone();
     let mut words = first.split(' ');
     let method = words.next().unwrap_or_default();
@@ -109,7 +129,7 @@ fn answer(seen: Seen, stages: &Stages, to: &mut TcpStream) -> io::Result<bool> {
     let mut head = format!("HTTP/1.1 {status} As-Planned\r\n");
     let has = |name: &str| plan.fields.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
     if !(plan.no_date || has("date")) {
-        let now = httpdate::fmt_http_date(std::time::SystemTime::now());
+        let now = httpdate::fmt_http_date(clock.wall());
         head.push_str(&format!("Date: {now}\r\n"));
     }
     for (name, value) in &plan.fields {

@@ -7,14 +7,28 @@ use crate::peer::{NGINX, Peer, SQUID, TRAFFIC_SERVER, VARNISH};
 use crate::play::{Proxies, play_all};
 use crate::reasons::{self, Reasons};
 use crate::script::Front;
+use crate::world::World;
 use std::collections::HashMap;
 
 /// Plays all scripts that need no configuration of ours, and prints the differences.
 fn compare(peer: &Peer, reasons: Reasons) {
     let Some(version) = peer.wanted() else { return };
+    crate::in_real_time(async |world, origin| {
+        compare_with(peer, &version, reasons, &world, &origin).await
+    });
+}
+
+async fn compare_with(
+    peer: &Peer,
+    version: &str,
+    reasons: Reasons,
+    world: &World,
+    origin: &Origin,
+) {
     let mut tests = crate::tests();
-    tests.retain(|test| test.front == Front::Reverse && !test.place.file.starts_with("purge"));
-    let origin = Origin::start();
+    tests.retain(|test| {
+        test.front == Front::Reverse && !test.place.file.starts_with("purge") && !test.is_long()
+    });
     let running = peer.start(origin.address());
     let proxies = Proxies {
         reverse: running.address(),
@@ -22,7 +36,7 @@ fn compare(peer: &Peer, reasons: Reasons) {
         rules: None,
         explaining: HashMap::new(),
     };
-    let failures = play_all(&tests, &origin, &proxies);
+    let failures = play_all(world, &tests, origin, &proxies).await;
     drop(running);
     let (name, count) = (peer.name, failures.len());
     eprintln!("{name} {version} does otherwise in {count} of {} tests:\n", tests.len());

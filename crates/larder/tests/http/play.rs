@@ -1,24 +1,20 @@
 //! Plays tests to a proxy and judges what comes of it.
 
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{self, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, UNIX_EPOCH};
 
-use crate::explanation::Explanation;
-use crate::message::{self, Head};
-use crate::origin::{Origin, Seen};
-use crate::script::{Exchange, Expected, Front, Place, Plan, Step, Test, Way, What};
+use tokio::io::AsyncWriteExt;
+use tokio::time::sleep;
 
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Tests that are played at the same time: most of them wait.
-const PLAYERS: usize = 24;
+use super::explanation::Explanation;
+use super::message::{self, Head};
+use super::origin::{Origin, Seen};
+use super::script::{Exchange, Expected, Front, Place, Plan, Step, Test, Way, What};
+use super::world::{World, patiently, read_message};
 
 /// The host that a reverse proxy is asked for.
 const HOST: &str = "site.test";
@@ -49,40 +45,41 @@ impl fmt::Display for Failure {
 }
 
 /// Plays all tests, many at a time; the failures in the order of the scripts.
-pub fn play_all(tests: &[Test], origin: &Origin, proxies: &Proxies) -> Vec<Failure> {
+pub async fn play_all(
+    world: &World,
+    tests: &[Test],
+    origin: &Origin,
+    proxies: &Proxies,
+) -> Vec<Failure> {
     // Those that wait longest begin first.
     let mut order: Vec<usize> = (0..tests.len()).collect();
     order.sort_by_key(|&at| std::cmp::Reverse(tests[at].waits()));
-    let next = AtomicUsize::new(0);
-    let failures = Mutex::new(Vec::new());
-    thread::scope(|scope| {
-        for _ in 0..PLAYERS {
-            scope.spawn(|| {
-                while let Some(&at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let test = &tests[at];
-                    let proxy = match test.front {
-                        Front::Reverse => Some(proxies.reverse),
-                        Front::Forward => proxies.forward,
-                        Front::Rules => proxies.rules,
-                    };
-                    let Some(proxy) = proxy else { continue };
-                    let admin = proxies.explaining.get(&proxy).copied();
-                    let player = Player { test, origin, proxy, admin, id: format!("t{at}") };
-                    if let Err((place, why)) = player.play() {
-                        let (test, cites) = (test.name.clone(), test.cites.clone());
-                        let failure = Failure { place, test, cites, why };
-                        failures.lock().expect("nobody panics").push((at, failure));
-                    }
-                }
-            });
+    let (next, failures) = (Cell::new(0), RefCell::new(Vec::new()));
+    let play = async || {
+        while let Some(&at) = order.get(next.replace(next.get() + 1)) {
+            let test = &tests[at];
+            let proxy = match test.front {
+                Front::Reverse => Some(proxies.reverse),
+                Front::Forward => proxies.forward,
+                Front::Rules => proxies.rules,
+            };
+            let Some(proxy) = proxy else { continue };
+            let admin = proxies.explaining.get(&proxy).copied();
+            let player = Player { world, test, origin, proxy, admin, id: format!("t{at}") };
+            if let Err((place, why)) = player.play().await {
+                let (test, cites) = (test.name.clone(), test.cites.clone());
+                failures.borrow_mut().push((at, Failure { place, test, cites, why }));
+            }
         }
-    });
-    let mut failures = failures.into_inner().expect("nobody panics");
+    };
+    futures_util::future::join_all((0..world.players).map(|_| play())).await;
+    let mut failures = failures.take();
     failures.sort_by_key(|(at, _)| *at);
     failures.into_iter().map(|(_, failure)| failure).collect()
 }
 
 struct Player<'a> {
+    world: &'a World,
     test: &'a Test,
     origin: &'a Origin,
     proxy: SocketAddr,
@@ -102,27 +99,29 @@ struct Reply {
 }
 
 impl Player<'_> {
-    fn play(&self) -> Judged {
+    async fn play(&self) -> Judged {
         for step in &self.test.steps {
             match step {
-                Step::Wait(seconds) => thread::sleep(Duration::from_secs(*seconds)),
-                Step::Exchange(exchange) => self.exchange(exchange)?,
+                Step::Wait(seconds) => sleep(Duration::from_secs(*seconds)).await,
+                Step::Exchange(exchange) => self.exchange(exchange).await?,
             }
         }
         Ok(())
     }
 
-    fn exchange(&self, exchange: &Exchange) -> Judged {
+    async fn exchange(&self, exchange: &Exchange) -> Judged {
         let here = |why: String| (exchange.place.clone(), why);
         let plans: Vec<Plan> = exchange.plans.iter().map(|plan| self.filled_plan(plan)).collect();
         let (before, sent_before) = self.origin.stage(&self.id, |stage| {
             stage.plans = plans.into();
             (stage.seen.len(), stage.sent.len())
         });
-        let foretold = self.explanation(exchange).map_err(|error| here(error.to_string()))?;
-        let reply = self.ask(exchange).map_err(|error| here(format!("no answer: {error}")))?;
+        let foretold = patiently(self.explanation(exchange)).await;
+        let foretold = foretold.map_err(|error| here(error.to_string()))?;
+        let reply = patiently(self.ask(exchange)).await;
+        let reply = reply.map_err(|error| here(format!("no answer: {error}")))?;
         if exchange.behind {
-            self.await_plans(exchange)?;
+            self.await_plans(exchange).await?;
         }
         let (seen, sent, left) = self.origin.stage(&self.id, |stage| {
             let left = stage.plans.iter().filter(|plan| plan.status.is_some()).count();
@@ -159,31 +158,33 @@ impl Player<'_> {
     }
 
     /// Waits for a fetch in the background.
-    fn await_plans(&self, exchange: &Exchange) -> Judged {
-        let deadline = Instant::now() + PATIENCE;
-        while self.origin.stage(&self.id, |stage| !stage.plans.is_empty()) {
-            if Instant::now() > deadline {
-                return Err((exchange.place.clone(), "the origin was not asked behind it".into()));
+    async fn await_plans(&self, exchange: &Exchange) -> Judged {
+        let asked = async {
+            while self.origin.stage(&self.id, |stage| !stage.plans.is_empty()) {
+                sleep(Duration::from_millis(10)).await;
             }
-            thread::sleep(Duration::from_millis(10));
+            Ok(())
+        };
+        if patiently(asked).await.is_err() {
+            return Err((exchange.place.clone(), "the origin was not asked behind it".into()));
         }
         // The answer has left the origin; the cache takes a moment to store it.
-        thread::sleep(Duration::from_millis(200));
+        sleep(Duration::from_millis(200)).await;
         Ok(())
     }
 
     /// What the proxy says that it would do with a request; `None` when it explains none of its
     /// kind.
-    fn explanation(&self, exchange: &Exchange) -> io::Result<Option<Explanation>> {
+    async fn explanation(&self, exchange: &Exchange) -> io::Result<Option<Explanation>> {
         let Some(admin) = self.admin else { return Ok(None) };
         let url = format!("{}{}", self.filled("{url}"), exchange.suffix);
         let fields = exchange.fields.iter().map(|(name, value)| (&**name, self.filled(value)));
-        Explanation::ask(admin, &exchange.method, &url, &fields.collect::<Vec<_>>())
+        let fields: Vec<_> = fields.collect();
+        Explanation::ask(self.world, admin, &exchange.method, &url, &fields).await
     }
 
-    fn ask(&self, exchange: &Exchange) -> io::Result<Reply> {
-        let mut stream = TcpStream::connect(self.proxy)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+    async fn ask(&self, exchange: &Exchange) -> io::Result<Reply> {
+        let mut stream = self.world.network.connect(self.proxy).await?;
         let target = format!("/{}{}", self.id, exchange.suffix);
         let (target, host) = if self.test.front == Front::Forward {
             (format!("http://{}{target}", self.origin.address()), self.origin.address().to_string())
@@ -198,8 +199,10 @@ impl Player<'_> {
         if exchange.body.is_some() {
             text.push_str(&format!("Content-Length: {}\r\n", body.len()));
         }
-        write!(stream, "{text}\r\n{body}")?;
-        read_reply(&mut BufReader::new(stream), &exchange.method)
+        stream.write_all(format!("{text}\r\n{body}").as_bytes()).await?;
+        let parse = |from: &mut &[u8], ended| read_reply(from, ended, &exchange.method);
+        let reply = read_message(&mut stream, &mut Vec::new(), parse).await?;
+        reply.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
     /// A text with its names in braces filled in.
@@ -217,7 +220,8 @@ impl Player<'_> {
                 let end = begin + text[begin..].find('}').expect("what begins with { ends with }");
                 let shift = &text[begin + 1 + form.len()..end];
                 let shift: i64 = if shift.is_empty() { 0 } else { shift.parse().expect("seconds") };
-                text.replace_range(begin..=end, &date(form, shift));
+                let date = date(form, self.world.clock.since_1970().as_secs(), shift);
+                text.replace_range(begin..=end, &date);
             }
         }
         text
@@ -332,8 +336,7 @@ fn check_field(fields: &[(String, String)], name: &str, wanted: &str) -> Result<
     right.then_some(()).ok_or_else(|| format!("{name} is {value:?}, expected {wanted:?}"))
 }
 
-fn date(form: &str, shift: i64) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs();
+fn date(form: &str, now: u64, shift: i64) -> String {
     let then = now.saturating_add_signed(shift);
     let text = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(then));
     if form == "date" {
@@ -351,7 +354,8 @@ fn date(form: &str, shift: i64) -> String {
     format!("{weekday}, {day}-{month}-{} {time} GMT", &year[2..])
 }
 
-fn read_reply(from: &mut BufReader<TcpStream>, method: &str) -> io::Result<Reply> {
+/// Reads a reply; one whose end is that of the connection once that has `ended`.
+fn read_reply(from: &mut &[u8], ended: bool, method: &str) -> io::Result<Reply> {
     let mut interim = Vec::new();
     let (status, head) = loop {
         let head = message::read_head(from)?.ok_or(io::ErrorKind::UnexpectedEof)?;
@@ -369,8 +373,10 @@ fn read_reply(from: &mut BufReader<TcpStream>, method: &str) -> io::Result<Reply
         trailers = message::read_chunks(from, |bytes| body.extend_from_slice(bytes))?;
     } else if let Some(length) = head.length() {
         message::read_exactly(from, length, |bytes| body.extend_from_slice(bytes))?;
+    } else if ended {
+        body = std::mem::take(from).to_vec();
     } else {
-        from.read_to_end(&mut body)?;
+        return Err(io::ErrorKind::UnexpectedEof.into());
     }
     let body = String::from_utf8_lossy(&body).into_owned();
     Ok(Reply { status, head, body, interim, trailers })

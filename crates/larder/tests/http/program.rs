@@ -10,8 +10,6 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use testbed::address;
 
-use crate::origin::Origin;
-
 /// A running `larder serve`. Dropped, it is killed.
 pub struct Larder {
     child: Child,
@@ -35,7 +33,7 @@ pub fn await_listener(child: &mut Child, address: SocketAddr) -> bool {
 
 impl Larder {
     /// Starts a reverse proxy for `origin`, or a forward proxy, with a configuration file or none.
-    pub fn start(origin: Option<&Origin>, config: Option<&Path>) -> Larder {
+    pub fn start(origin: Option<SocketAddr>, config: Option<&Path>) -> Larder {
         let directory = TempDir::new().expect("a temporary directory");
         let (address, admin) = (address::free(), address::free());
         let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
@@ -46,7 +44,7 @@ impl Larder {
             command.arg("--config").arg(config);
         }
         if let Some(origin) = origin {
-            command.arg("--reverse").arg(format!("http://{}", origin.address()));
+            command.arg("--reverse").arg(format!("http://{origin}"));
         }
         command.current_dir(directory.path()).stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::piped());

@@ -11,7 +11,8 @@
 //!   seen                                                what the origin must have been asked
 //!     no If-None-Match
 //!   answer 200 fetched                                  what the client must get
-//!   wait 2                                              seconds
+//!   wait 2                                              seconds (more than 10 in a test: it is
+//!                                                       played in virtual time only)
 //!   GET ?x=1
 //!   answer 200 cached
 //!     Age: 2..4
@@ -71,6 +72,11 @@ pub struct Test {
 }
 
 impl Test {
+    /// It waits for so long that it is played in virtual time alone.
+    pub fn is_long(&self) -> bool {
+        self.waits() > 10
+    }
+
     /// Seconds that it waits.
     pub fn waits(&self) -> u64 {
         let waits = self.steps.iter().map(|step| match step {

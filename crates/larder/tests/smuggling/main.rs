@@ -44,7 +44,7 @@ fn larder(origin: &Origin) -> (program::Larder, TempDir) {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("larder.toml");
     std::fs::write(&path, CONFIGURATION).unwrap();
-    (program::Larder::start(Some(origin), Some(&path)), directory)
+    (program::Larder::start(Some(origin.address()), Some(&path)), directory)
 }
 
 /// Whether a case is to be played.

@@ -1,6 +1,5 @@
 //! What the admin interface shows and steers, on the first worker.
 
-use std::net::TcpListener;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use crate::client::crowd::Crowd;
 use crate::exchange::explain::Question;
 use crate::exchange::{explain, purge};
 use crate::fill::services::Services;
+use crate::net::network::ListenSocket;
 use crate::observe::metrics::Metrics;
 use crate::options::control::Control;
 use crate::request::purge_order::{Purge, Purged};
@@ -27,7 +27,7 @@ pub type Reload = Arc<dyn Fn() -> Result<serde_json::Value, String> + Send + Syn
 /// The admin interface of a proxy.
 pub struct AdminSetup {
     /// Where it listens.
-    pub listener: TcpListener,
+    pub listener: ListenSocket,
     /// Whom it lets in.
     pub guard: Guard,
     /// What `/metrics` shows.
@@ -55,10 +55,11 @@ impl ProxyBackend {
         control: Control,
     ) -> io::Result<()> {
         let AdminSetup { listener, guard, metrics, reload } = setup;
-        listener.set_nonblocking(true)?;
-        let listener = tokio::net::TcpListener::from_std(listener)?;
+        listener.set_nonblocking()?;
+        let listener = listener.into_tokio()?;
+        let clock = services.clock;
         let operator = ProxyBackend { services, crowd, control: control.clone(), metrics, reload };
-        let admin = Rc::new(Admin::new(guard, operator));
+        let admin = Rc::new(Admin::new(guard, operator, clock));
         // After a hand-over the next process answers here.
         spawn_local(admin.serve(listener, async move { control.handed_over().await }));
         Ok(())
@@ -120,7 +121,7 @@ impl Backend for ProxyBackend {
     }
 
     fn upstreams(&self) -> serde_json::Value {
-        server_status::view(&self.control.options())
+        server_status::view(&self.control.options(), self.services.clock)
     }
 
     fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = Purged> + 'a>> {

@@ -27,11 +27,13 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpListener;
 
 use crate::admin::guard::Guard;
 use crate::admin::seats::{Seat, Seats};
 use crate::exchange::explain::Question;
+use crate::net::clock::TokioClock;
+use crate::net::network::AcceptSocket;
+use crate::net::socket::Socket;
 use crate::observe::metrics::CONTENT_TYPE;
 use crate::request::purge_order::{Purge, Purged};
 
@@ -102,6 +104,7 @@ pub trait Backend: 'static {
 pub struct Admin<B> {
     guard: Guard,
     backend: B,
+    clock: TokioClock,
     accept_failed: Cell<bool>,
 }
 
@@ -109,17 +112,17 @@ pub(super) type Answer = Response<Full<Bytes>>;
 
 impl<B: Backend> Admin<B> {
     /// An interface that lets in what `guard` allows.
-    pub fn new(guard: Guard, backend: B) -> Admin<B> {
-        Admin { guard, backend, accept_failed: Cell::new(false) }
+    pub fn new(guard: Guard, backend: B, clock: TokioClock) -> Admin<B> {
+        Admin { guard, backend, clock, accept_failed: Cell::new(false) }
     }
 
     /// Serves until `stop` completes. Runs inside a `LocalSet`; connections that are open then
     /// end with it.
-    pub async fn serve(self: Rc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
-        if let Ok(address) = listener.local_addr() {
+    pub async fn serve(self: Rc<Self>, listener: AcceptSocket, stop: impl Future<Output = ()>) {
+        if let Some(address) = listener.local_addr() {
             self.guard.warn_if_open(address);
         }
-        let seats = Seats::new(CONNECTIONS);
+        let seats = Seats::new(CONNECTIONS, self.clock);
         let mut stop = pin!(stop);
         loop {
             let seated = async {
@@ -154,7 +157,7 @@ impl<B: Backend> Admin<B> {
         }
     }
 
-    async fn connection(self: Rc<Self>, stream: tokio::net::TcpStream, seat: &Seat) {
+    async fn connection(self: Rc<Self>, stream: Socket, seat: &Seat) {
         let service = service_fn(|request| {
             let admin = self.clone();
             async move { Ok::<_, Infallible>(admin.answer(request, seat).await) }

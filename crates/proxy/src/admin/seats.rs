@@ -7,9 +7,12 @@ use std::time::Instant;
 
 use tokio::sync::Notify;
 
+use crate::net::clock::TokioClock;
+
 /// See the module.
 pub(crate) struct Seats {
     most: usize,
+    clock: TokioClock,
     taken: Rc<RefCell<Vec<Rc<State>>>>,
     left: Rc<Notify>,
 }
@@ -25,13 +28,14 @@ struct State {
 /// A seat, free again when dropped.
 pub(crate) struct Seat {
     state: Rc<State>,
+    clock: TokioClock,
     taken: Rc<RefCell<Vec<Rc<State>>>>,
     left: Rc<Notify>,
 }
 
 impl Seats {
-    pub fn new(most: usize) -> Seats {
-        Seats { most, taken: Rc::default(), left: Rc::default() }
+    pub fn new(most: usize, clock: TokioClock) -> Seats {
+        Seats { most, clock, taken: Rc::default(), left: Rc::default() }
     }
 
     /// A seat, as soon as there is one.
@@ -40,10 +44,10 @@ impl Seats {
             self.free_one();
             self.left.notified().await;
         }
-        let (since, busy) = (Cell::new(Instant::now()), Cell::new(false));
+        let (since, busy) = (Cell::new(self.clock.instant()), Cell::new(false));
         let state = Rc::new(State { since, busy, leave: Notify::new() });
         self.taken.borrow_mut().push(state.clone());
-        Seat { state, taken: self.taken.clone(), left: self.left.clone() }
+        Seat { state, clock: self.clock, taken: self.taken.clone(), left: self.left.clone() }
     }
 
     /// Asks whoever has waited longest to leave; false when nobody waits.
@@ -64,7 +68,7 @@ impl Seat {
     /// Something is being done until the result is dropped.
     pub fn work(&self) -> Busy {
         self.state.busy.set(true);
-        Busy(self.state.clone(), self.left.clone())
+        Busy { state: self.state.clone(), clock: self.clock, left: self.left.clone() }
     }
 }
 
@@ -76,14 +80,18 @@ impl Drop for Seat {
 }
 
 /// While it is there something is being done.
-pub(crate) struct Busy(Rc<State>, Rc<Notify>);
+pub(crate) struct Busy {
+    state: Rc<State>,
+    clock: TokioClock,
+    left: Rc<Notify>,
+}
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.since.set(Instant::now());
-        self.0.busy.set(false);
+        self.state.since.set(self.clock.instant());
+        self.state.busy.set(false);
         // Whoever waits for a seat may have this one when nobody leaves.
-        self.1.notify_one();
+        self.left.notify_one();
     }
 }
 
@@ -104,7 +112,7 @@ mod tests {
 
     #[test]
     fn whoever_waits_longest_leaves_and_nobody_who_works() {
-        let seats = Seats::new(3);
+        let seats = Seats::new(3, TokioClock::system());
         let [a, b, c] = [(); 3].map(|()| now(seats.take()).expect("a seat"));
         drop(a.work());
         let working = b.work();

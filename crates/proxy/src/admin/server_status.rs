@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::net::clock::TokioClock;
 use crate::observe::metrics::{Samples, Source};
 use crate::options::Options;
 use crate::options::control::Control;
@@ -11,15 +12,15 @@ use crate::upstream::servers::group::Group;
 use crate::upstream::servers::health::Use;
 
 /// The figures of a proxy's servers, as they are at each scrape.
-pub(crate) struct ServerFigures(pub Control);
+pub(crate) struct ServerFigures(pub Control, pub TokioClock);
 
 impl Source for ServerFigures {
     fn samples(&self, out: &mut Samples) {
-        let options = self.0.options();
+        let (options, now) = (self.0.options(), self.1.millis());
         for (site, group) in options.front.groups() {
             queue_samples(site, group, out);
             for server in group.servers() {
-                let (status, name) = (server.status(), server.endpoint.to_string());
+                let (status, name) = (server.status(now), server.endpoint.to_string());
                 let labels = [("site", site), ("server", name.as_str())];
                 let up = u64::from(status.usage == Use::Up);
                 let help = "Whether a server of a site is in use.";
@@ -63,10 +64,11 @@ fn queue_samples(site: &str, group: &Group, out: &mut Samples) {
 }
 
 /// All servers of all sites, for operators.
-pub(crate) fn view(options: &Options) -> Value {
+pub(crate) fn view(options: &Options, clock: TokioClock) -> Value {
+    let now = clock.millis();
     let site = |(site, group): (&str, &Arc<Group>)| {
         let servers = group.servers().iter().map(|server| {
-            let status = server.status();
+            let status = server.status(now);
             json!({
                 "server": server.endpoint.to_string(),
                 "scheme": server.endpoint.scheme(),

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use crate::client::limits::ClientLimits;
 use crate::client::upload_rate::Upload;
 use crate::message::framing_check::{RequestFraming, Trust};
+use crate::net::clock::TokioClock;
 use crate::observe::event::Event;
 use crate::observe::observer::Observer;
 
@@ -51,8 +52,8 @@ pub(crate) enum Parking {
 }
 
 /// The state of one connection, shared by its socket, its service and the sweep.
-#[derive(Default)]
 pub(crate) struct ConnectionState {
+    clock: TokioClock,
     phase: Cell<Option<Phase>>,
     /// Requests being answered: more than one at a time on HTTP/2.
     open: Cell<u32>,
@@ -88,6 +89,36 @@ pub(crate) struct ConnectionState {
 }
 
 impl ConnectionState {
+    /// Of a connection on which nothing has come yet.
+    pub fn new(clock: TokioClock) -> ConnectionState {
+        ConnectionState {
+            clock,
+            phase: Default::default(),
+            open: Default::default(),
+            multiplexed: Default::default(),
+            asked: Default::default(),
+            since: Default::default(),
+            paced: Default::default(),
+            changed: Default::default(),
+            read: Default::default(),
+            written: Default::default(),
+            reported: Default::default(),
+            read_blocked: Default::default(),
+            write_blocked: Default::default(),
+            eof: Default::default(),
+            open_ended: Default::default(),
+            draining: Default::default(),
+            cut: Default::default(),
+            task: Default::default(),
+            interim: Default::default(),
+            framing: Default::default(),
+            uploads: Default::default(),
+            requests: Default::default(),
+            last_answer: Default::default(),
+            parking: Default::default(),
+        }
+    }
+
     pub fn phase(&self) -> Phase {
         self.phase.get().unwrap_or(Phase::Idle)
     }
@@ -99,7 +130,7 @@ impl ConnectionState {
 
     /// The connection is there.
     pub fn came(&self) {
-        self.since.set(Some(Instant::now()));
+        self.since.set(Some(self.clock.instant()));
     }
 
     /// Whether a request has come.
@@ -146,7 +177,7 @@ impl ConnectionState {
 
     pub(crate) fn set_phase(&self, phase: Phase) {
         self.phase.set(Some(phase));
-        self.since.set(Some(Instant::now()));
+        self.since.set(Some(self.clock.instant()));
         self.changed.set(true);
         self.read_blocked.set(false);
     }

@@ -176,6 +176,7 @@ impl FreeDescriptors for Crowd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::clock::TokioClock;
 
     fn standing(id: u64, phase: Phase, has_asked: bool, since: Instant) -> Standing {
         Standing { id, phase, has_asked, since }
@@ -183,7 +184,7 @@ mod tests {
 
     #[test]
     fn those_that_are_worth_least_go_first() {
-        let began = Instant::now();
+        let began = TokioClock::system().instant();
         let at = |seconds: u64| began + Duration::from_secs(seconds);
         let all = [
             standing(1, Phase::Busy, true, at(0)),

@@ -86,6 +86,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::net::clock::TokioClock;
 
     #[test]
     fn only_what_is_withheld_is_given_up() {
@@ -94,7 +95,7 @@ mod tests {
             rate_min: 100,
             ..ClientLimits::default()
         };
-        let (start, cx) = (Instant::now(), Context::from_waker(Waker::noop()));
+        let (start, cx) = (TokioClock::system().instant(), Context::from_waker(Waker::noop()));
         let after = |seconds| start + Duration::from_secs(seconds);
         let upload = Upload::default();
         // Nobody waits for it: the upstream takes its time.

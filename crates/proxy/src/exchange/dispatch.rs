@@ -23,7 +23,6 @@ use crate::message::request_body::RequestBody;
 use crate::message::scheme::Scheme;
 use crate::message::{cookies, framing, upgrade};
 use crate::net::address;
-use crate::net::wall_clock::now;
 use crate::object::stored_response::Store;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Denied, Error, Invalid, Outcome};
@@ -280,13 +279,14 @@ async fn write_through(
     let url = visit.named_url();
     let post = url.as_ref().and_then(|url| place_of_post(visit, url));
     let token = post.as_ref().map(|(store, key)| store.begin_fetch(key));
-    let requested = now();
+    let clock = visit.services.clock;
+    let requested = clock.time();
     let body = (!body.is_end_stream()).then_some(body);
     let response = match pass_through::ask(visit, &mut account, body).await {
         Ok(response) => response,
         Err(failure) => return failed(account, failure),
     };
-    let exchange = Exchange { requested, received: now() };
+    let exchange = Exchange { requested, received: clock.time() };
     let Some(url) = url else {
         return pass_through::relay_response(visit, account, response, status);
     };
@@ -412,7 +412,7 @@ async fn connect(
         Ok(stream) => {
             account.answered(StatusCode::OK, Outcome::Tunnel, &HeaderMap::new());
             let (origin, trail) = (Arc::new(origin), Attempts::default());
-            trail.note(&origin, stream.peer_addr().ok().map(|peer| peer.ip()));
+            trail.note(&origin, stream.peer_addr().map(|peer| peer.ip()));
             account.asked(&origin, Some(Arc::new(trail)));
             let (lifetime, place) = (options.tunnels.lifetime(), Some(place));
             let tunnel = Tunnel { upstream: stream.into(), account, lifetime, place };

@@ -16,7 +16,7 @@ use http::{Method, Request, StatusCode, Uri};
 use semantics::freshness::Basis;
 use semantics::vary::Vary;
 use semantics::{
-    Exchange, RequestFacts, ResponseDirectives, Settings, Url, freshness, storability, vary,
+    Exchange, RequestFacts, ResponseDirectives, Settings, Time, Url, freshness, storability, vary,
 };
 use serde_json::{Value, json};
 use store::Key;
@@ -26,7 +26,6 @@ use crate::get::plan;
 use crate::get::plan::{Missing, Plan};
 use crate::message::scheme::Scheme;
 use crate::message::upgrade;
-use crate::net::wall_clock::now;
 use crate::object::stored_response;
 use crate::object::stored_response::{LookupResult, StoredResponse};
 use crate::observe::outcome::Bypass;
@@ -143,6 +142,8 @@ struct Case<'a> {
     target: Target<'a>,
     facts: RequestFacts,
     rule: Option<Arc<Rule>>,
+    /// When it was asked.
+    now: Time,
 }
 
 /// Explains what a worker would do with a request. The error is a sentence.
@@ -158,7 +159,7 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
     }
     let target = target::target(&parts, &options.front, scheme).map_err(|why| why.text)?;
     let facts = RequestFacts::of(&parts.method, &parts.headers);
-    let case = Case { options, parts: &parts, target, facts, rule };
+    let case = Case { options, parts: &parts, target, facts, rule, now: services.clock.time() };
     let url = case.target.url(&options.upstream).ok_or("the URL's host or path is not valid")?;
     let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
     let site = case.target.site.name();
@@ -232,7 +233,7 @@ impl Case<'_> {
 
     fn plan(&self, found: &LookupResult) -> Plan {
         let (rule, settings) = (self.rule.as_deref(), self.settings());
-        plan::Asked { facts: &self.facts, rule, settings, now: now() }.plan(found).0
+        plan::Asked { facts: &self.facts, rule, settings, now: self.now }.plan(found).0
     }
 
     /// What is stored.
@@ -250,13 +251,13 @@ impl Case<'_> {
             told["key"]["fields"] = marker.names().iter().map(chosen).collect();
         }
         if let LookupResult::Stored(answer) = found {
-            told["stored"] = stored(answer);
+            told["stored"] = stored(answer, self.now);
         }
     }
 
     /// What would become of an answer: the given one, or the origin's own.
     async fn answer(&self, services: &Rc<Services>, question: &Question) -> Result<Value, String> {
-        let requested = now();
+        let requested = services.clock.time();
         let (from, status, headers) = match &question.answer {
             Some((status, headers)) => {
                 let mut headers = headers.clone();
@@ -277,7 +278,7 @@ impl Case<'_> {
             }
             None => return Ok(Value::Null),
         };
-        let exchange = Exchange { requested, received: now() };
+        let exchange = Exchange { requested, received: services.clock.time() };
         let settings = self.settings();
         let class = self.facts.class;
         let facts = RequestFacts { class, ..self.facts.of_get() };
@@ -313,7 +314,7 @@ fn in_short(failure: Failure) -> String {
 }
 
 /// What is known of a stored answer.
-fn stored(answer: &StoredResponse) -> Value {
+fn stored(answer: &StoredResponse, now: Time) -> Value {
     let packed = answer.head.packed();
     let headers: Vec<String> = answer
         .head
@@ -330,7 +331,7 @@ fn stored(answer: &StoredResponse) -> Value {
             store::Source::Disk => "device",
         },
         "in_parts": answer.sparse.is_some(),
-        "age": packed.age(now()).get(),
+        "age": packed.age(now).get(),
         "lifetime": packed.lifetime().get(),
         "headers": headers,
     })

@@ -24,7 +24,6 @@ use crate::fill::registry::HitForMiss;
 use crate::fill::services::Services;
 use crate::fill::state::{End, Failed, Fill, FillHead, Stage, Validated};
 use crate::fill::writer::{ByteStream, Sink};
-use crate::net::wall_clock::now;
 use crate::object::stored_response::{Store, StoredResponse, Writer};
 use crate::object::stored_responses::{Judge, Place, Refreshed, StoredResponses};
 use crate::observe::event::Event;
@@ -164,7 +163,8 @@ impl FetchTask {
     }
 
     async fn validate_or_fetch(&mut self, ending: &mut FillGuard) {
-        let requested = now();
+        let clock = self.services.clock;
+        let requested = clock.time();
         let fields = &mut self.errand.headers;
         let validated = self
             .stale
@@ -183,7 +183,7 @@ impl FetchTask {
         let asks_about = validated.is_some() || !others.is_empty();
         let answer = match self.ask().await {
             Ok(response) if asks_about && response.status() == StatusCode::NOT_MODIFIED => {
-                let exchange = Exchange { requested, received: now() };
+                let exchange = Exchange { requested, received: clock.time() };
                 let question = ValidationRequest { validated, others, for_client: asks_for_client };
                 if Box::pin(self.not_modified(question, response, exchange, ending)).await {
                     return;
@@ -204,7 +204,7 @@ impl FetchTask {
                 self.leave(ending);
             }
             Ok(response) if is_final(response.status()) => {
-                let exchange = Exchange { requested, received: now() };
+                let exchange = Exchange { requested, received: clock.time() };
                 self.answered(response, exchange, ending).await;
             }
             Ok(response) if asks_for_client && response.status() == StatusCode::NOT_MODIFIED => {
@@ -293,7 +293,12 @@ impl FetchTask {
 
     /// The next clients of this key will fetch for themselves at once.
     pub fn not_shareable(&self, why: HitForMiss) {
-        self.services.shared.fills.remember(&self.key, why, &self.options.fill);
+        self.services.shared.fills.remember(
+            &self.key,
+            why,
+            &self.options.fill,
+            self.services.clock.instant(),
+        );
     }
 
     /// An answer with a body.

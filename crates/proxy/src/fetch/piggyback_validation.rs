@@ -20,7 +20,6 @@
 
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::Instant;
 
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName};
@@ -34,7 +33,6 @@ use crate::fetch::fetch_task::{FetchTask, Purpose};
 use crate::fill::services::Services;
 use crate::fill::state::Fill;
 use crate::message::scheme::Scheme;
-use crate::net::wall_clock::now;
 use crate::object::stored_response;
 use crate::object::stored_response::StoredResponse;
 use crate::observe::event::Event;
@@ -85,7 +83,7 @@ fn most(filler: &FetchTask) -> u8 {
 /// The stale neighbours in memory of what `filler` validates, the nearest first.
 pub(crate) fn near(filler: &FetchTask) -> Vec<Key> {
     let settings = filler.errand.settings(&filler.options);
-    let (now, known) = (now(), &filler.services.shared.neighbours);
+    let (now, known) = (filler.services.clock.time(), &filler.services.shared.neighbours);
     let is_wanted = |neighbour: &Neighbour| {
         is_worth_it(&neighbour.meta, neighbour.outdated_since, now, settings)
             && !known.is_marked(neighbour.key.as_bytes())
@@ -123,7 +121,7 @@ pub(crate) async fn attend(of: &FetchTask, mut near: Vec<Key>, came: Event) {
             return;
         }
         let Some(question) = ValidationRequest::about(&key, of) else { continue };
-        if !known.take(site, options.fill.neighbour_rate, Instant::now()) {
+        if !known.take(site, options.fill.neighbour_rate, services.clock.instant()) {
             return;
         }
         let Some(mut filler) = question.ask(of) else { continue };
@@ -189,7 +187,7 @@ impl ValidationRequest {
         }
         let answer = stored_response::resident(&of.store, key, marker.clone())?;
         let entry = &answer.entry;
-        if !is_worth_it(entry.meta(), entry.outdated_since(), now(), settings)
+        if !is_worth_it(entry.meta(), entry.outdated_since(), of.services.clock.time(), settings)
             || !key_check::is_told_apart(rule.as_deref(), &answer)
         {
             return None;
@@ -205,11 +203,11 @@ impl ValidationRequest {
     /// Begins; `None` when somebody else is at it, or its like could lately not be shared.
     fn ask(self, of: &FetchTask) -> Option<FetchTask> {
         let ValidationRequest { key, primary, marker, answer, errand, request } = self;
-        let shared = &of.services.shared;
-        if shared.windows.full() || shared.fills.unshareable(key.as_bytes()).is_some() {
+        let (shared, now) = (&of.services.shared, of.services.clock.instant());
+        if shared.windows.full() || shared.fills.unshareable(key.as_bytes(), now).is_some() {
             return None;
         }
-        let new = || Fill::new(of.store.begin_fetch(&primary), shared.windows.clone());
+        let new = || Fill::new(of.store.begin_fetch(&primary), now, shared.windows.clone());
         let (fill, began) = shared.fills.join_or_begin(key.as_bytes(), new);
         began.then(|| FetchTask {
             services: of.services.clone(),

@@ -89,10 +89,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::net::clock::TokioClock;
 
     #[test]
     fn a_site_has_its_rate_and_no_more() {
-        let (known, began) = (Neighbours::default(), Instant::now());
+        let (known, began) = (Neighbours::default(), TokioClock::system().instant());
         let taken = |site, after: u64| {
             let now = began + Duration::from_millis(after);
             (0..100).filter(|_| known.take(site, 5, now)).count()
@@ -104,7 +105,7 @@ mod tests {
 
     #[test]
     fn sites_beyond_the_table_wait_until_others_are_full_again() {
-        let (known, began) = (Neighbours::default(), Instant::now());
+        let (known, began) = (Neighbours::default(), TokioClock::system().instant());
         for site in 0..BUDGETS_MAX as u64 {
             assert!(known.take(site, 1, began));
         }

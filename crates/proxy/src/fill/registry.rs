@@ -122,18 +122,25 @@ impl FillRegistry {
 
     /// Remembers that the answer for `key` could not be shared, for as long and of as many keys as
     /// the options say.
-    pub fn remember(&self, key: &Key, why: HitForMiss, options: &FillOptions) {
+    pub fn remember(&self, key: &Key, why: HitForMiss, options: &FillOptions, now: Instant) {
         self.set_unshareable(
             key.as_bytes(),
             why,
             options.unshareable_for,
             options.unshareable_keys,
+            now,
         );
     }
 
-    fn set_unshareable(&self, key: &Bytes, why: HitForMiss, for_time: Duration, keys_max: usize) {
+    fn set_unshareable(
+        &self,
+        key: &Bytes,
+        why: HitForMiss,
+        for_time: Duration,
+        keys_max: usize,
+        now: Instant,
+    ) {
         let mut shard = self.shard(key);
-        let now = Instant::now();
         if why == HitForMiss::Credentials
             && shard.unshareable.get(key).is_some_and(|(_, until)| *until > now)
         {
@@ -156,10 +163,10 @@ impl FillRegistry {
     }
 
     /// Why the answer for `key` could lately not be shared; `None` when it could, or is not known.
-    pub fn unshareable(&self, key: &Bytes) -> Option<HitForMiss> {
+    pub fn unshareable(&self, key: &Bytes, now: Instant) -> Option<HitForMiss> {
         let shard = self.shard(key);
         let (why, until) = shard.unshareable.get(key)?;
-        (*until > Instant::now()).then_some(*why)
+        (*until > now).then_some(*why)
     }
 
     fn shard(&self, key: &Bytes) -> MutexGuard<'_, Shard> {

@@ -17,6 +17,7 @@ use crate::fill::registry::FillRegistry;
 use crate::fill::store_lease::Leases;
 use crate::message::pseudonym::Pseudonym;
 use crate::message::via::Via;
+use crate::net::clock::TokioClock;
 use crate::object::purge_labels::ObjectLabels;
 use crate::object::stored_response::Store;
 use crate::object::variants::Variants;
@@ -59,6 +60,7 @@ impl Shared {
 /// What the requests of one worker use. See the module.
 pub(crate) struct Services {
     pub shared: Arc<Shared>,
+    pub clock: TokioClock,
     pub observer: Arc<dyn Observer>,
     pub upstream: Rc<Upstream>,
     /// The sites whose neighbours are being validated here.
@@ -71,8 +73,14 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    pub fn new(shared: Arc<Shared>, upstream: Upstream, options: Arc<Options>) -> Rc<Services> {
+    pub fn new(
+        shared: Arc<Shared>,
+        clock: TokioClock,
+        upstream: Upstream,
+        options: Arc<Options>,
+    ) -> Rc<Services> {
         Rc::new(Services {
+            clock,
             observer: shared.observer.clone(),
             shared,
             upstream: Rc::new(upstream),

@@ -14,13 +14,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use semantics::range::ByteRange;
 use semantics::{StoredHead, VaryMarker};
 use store::{FetchToken, Key, Partial};
-use tokio::time::Instant;
 
 use crate::fill::memory_budget::FillBudget;
 use crate::fill::registry::HitForMiss;
@@ -182,8 +182,8 @@ pub(crate) enum Next {
 }
 
 impl Fill {
-    pub fn new(token: FetchToken, windows: Arc<FillBudget>) -> Fill {
-        Fill { state: Mutex::default(), token, begun: Instant::now(), windows }
+    pub fn new(token: FetchToken, begun: Instant, windows: Arc<FillBudget>) -> Fill {
+        Fill { state: Mutex::default(), token, begun, windows }
     }
 
     pub fn token(&self) -> &FetchToken {

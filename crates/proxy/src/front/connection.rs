@@ -39,12 +39,12 @@ use crate::front::handshake::{ListenerProtocol, Negotiated, Protocol, welcome};
 use crate::front::stream::Stream;
 use crate::front::tunnel::End;
 use crate::front::{http2, tunnel};
+use crate::message::date;
 use crate::message::framing_check::Trust;
 use crate::message::request_body::RequestBody;
 use crate::message::upgrade;
 use crate::net::socket::Socket;
 use crate::observe::event::Event;
-use crate::observe::observer::Observer;
 use crate::response::response_body::ResponseBody;
 use crate::response::tunnel::Tunnel;
 
@@ -67,7 +67,8 @@ struct Connection {
 /// hyper's server with our limits.
 pub(crate) fn builder(limits: &ClientLimits) -> http1::Builder {
     let mut builder = http1::Builder::new();
-    builder.half_close(true).max_buf_size(limits.head_bytes.max(8192));
+    // The field `Date` is ours, by our clock.
+    builder.half_close(true).auto_date_header(false).max_buf_size(limits.head_bytes.max(8192));
     if limits.headers != ClientLimits::default().headers {
         builder.max_headers(limits.headers);
     }
@@ -89,7 +90,7 @@ pub(crate) async fn run(
     peer: SocketAddr,
     manners: &ListenerProtocol,
 ) {
-    let state = Rc::new(ConnectionState::default());
+    let state = Rc::new(ConnectionState::new(connections.services.clock));
     let _watched = connections.watch(&state);
     let Services { observer, .. } = &*connections.services;
     let (options, addresses) = (connections.services.options(), &connections.admission.addresses);
@@ -137,6 +138,7 @@ async fn answer(
         request.method() == Method::CONNECT || upgrade::protocols(request.headers()).is_some();
     let trust = state.trust(number);
     let mut answer = dispatch::answer(&connections.services, client, request, trust).await;
+    date::set(answer.headers_mut(), connections.services.clock);
     state.request_is_read();
     if let Some(opened) = answer.body_mut().take_tunnel() {
         *tunnel.borrow_mut() = Some(opened);
@@ -244,8 +246,9 @@ async fn be_tunnel(connection: &Connection, stream: Stream, early: Bytes, tunnel
     let cut = unless_cut(&connection.client.state, pending::<()>());
     // The connection has counted these.
     let counted = early.len() as u64;
-    let observer = &*connection.connections.services.observer;
-    let ended = tunnel_through(stream, early, tunnel, cut, observer).await;
+    let services = &connection.connections.services;
+    let observer = &*services.observer;
+    let ended = tunnel_through(services, stream, early, tunnel, cut).await;
     observer.count(Event::BytesReceived, ended.sent.saturating_sub(counted));
     observer.count(Event::BytesSent, ended.received);
 }
@@ -284,18 +287,19 @@ async fn close(mut socket: Stream, seen_eof: bool) {
 /// Joins client and upstream until both have ended; `early` is what the client sent before our
 /// answer.
 pub(crate) async fn tunnel_through<T>(
+    services: &Services,
     client: impl AsyncRead + AsyncWrite + Unpin,
     early: Bytes,
     tunnel: Tunnel,
     cut: impl Future<Output = T>,
-    observer: &dyn Observer,
 ) -> tunnel::Ended {
     let Tunnel { upstream, mut account, lifetime, place: _place } = tunnel;
     let cut = async {
         cut.await;
     };
+    let Services { observer, clock, .. } = services;
     observer.count(Event::TunnelOpened, 1);
-    let ended = tunnel::join(client, early, upstream, lifetime, cut).await;
+    let ended = tunnel::join(client, early, upstream, lifetime, *clock, cut).await;
     observer.count(Event::TunnelClosed, 1);
     account.sent(ended.received);
     match &ended.how {

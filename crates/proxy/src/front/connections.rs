@@ -2,7 +2,7 @@
 //! way, and how they end when the process does.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -46,7 +46,8 @@ pub(crate) struct Connections {
     pub services: Rc<Services>,
     pub admission: Arc<Admission>,
     builders: RefCell<Rc<Builders>>,
-    open: RefCell<HashMap<u64, TrackedConnection>>,
+    /// In an order of their own, so that they are looked after in the same one each time.
+    open: RefCell<BTreeMap<u64, TrackedConnection>>,
     next_id: Cell<u64>,
 }
 
@@ -119,8 +120,8 @@ impl Connections {
         let id = self.next_id.get();
         self.next_id.set(id + 1);
         state.came();
-        let watched =
-            TrackedConnection { state: state.clone(), since: Instant::now(), blocked: None };
+        let since = self.services.clock.instant();
+        let watched = TrackedConnection { state: state.clone(), since, blocked: None };
         self.open.borrow_mut().insert(id, watched);
         self.services.observer.connection(true);
         WatchGuard { connections: self.clone(), id }
@@ -128,7 +129,7 @@ impl Connections {
 
     /// The first so many of the connections that may make way.
     pub fn candidates(&self, most: usize) -> Vec<Candidate> {
-        let now = Instant::now();
+        let now = self.services.clock.instant();
         let mut all = Vec::new();
         for (&id, watched) in &*self.open.borrow() {
             let state = &watched.state;
@@ -154,7 +155,7 @@ impl Connections {
     /// Lets running answers end, cuts the rest after the drain time.
     pub async fn drain(&self) {
         let limits = self.services.options().client.clone();
-        let began = Instant::now();
+        let began = self.services.clock.instant();
         let deadline = began + limits.drain;
         let mut tick = interval(Duration::from_millis(10));
         while !self.open.borrow().is_empty() {

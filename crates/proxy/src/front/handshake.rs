@@ -5,7 +5,7 @@
 //! within a bound of time. What fails here is counted and told to nobody but the log's debug
 //! level: a scan of ports must not fill it.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -60,11 +60,6 @@ pub(crate) struct Negotiated {
     pub protocol: Protocol,
     /// Held as long as the connection is open.
     pub place: Option<Place>,
-}
-
-/// The peer's address; a client of a Unix socket is on this machine.
-pub(crate) fn peer_of_unix_socket() -> SocketAddr {
-    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0)
 }
 
 /// Does all that comes before HTTP. `None`: the connection was not worth keeping.

@@ -6,15 +6,13 @@
 //! way (`crowd`). Where all are busy accepting pauses: one line in the log, no spin. Each that
 //! accepts has at most one client that waits for a place so.
 
+use std::io;
 use std::net::SocketAddr;
-use std::os::unix;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
-use std::{io, net};
+use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
@@ -22,8 +20,9 @@ use tokio::time::{sleep, timeout};
 use crate::front::admission::Admission;
 use crate::front::connection;
 use crate::front::connections::Connections;
-use crate::front::handshake::{ListenerProtocol, peer_of_unix_socket};
+use crate::front::handshake::ListenerProtocol;
 use crate::net::descriptors::lacks_resource;
+use crate::net::network::{AcceptSocket, ListenSocket, MovingSocket};
 use crate::net::socket::Socket;
 
 /// Pause after an accept that failed for want of a resource, when no connection could make way; and
@@ -43,36 +42,6 @@ pub struct Listener {
     pub manners: Arc<ListenerProtocol>,
 }
 
-/// A listening socket.
-#[derive(Debug)]
-pub enum ListenSocket {
-    /// Of an IP address and a port.
-    Tcp(net::TcpListener),
-    /// Of a path.
-    Unix(unix::net::UnixListener),
-}
-
-impl ListenSocket {
-    pub(crate) fn set_nonblocking(&self) -> io::Result<()> {
-        match self {
-            ListenSocket::Tcp(socket) => socket.set_nonblocking(true),
-            ListenSocket::Unix(socket) => socket.set_nonblocking(true),
-        }
-    }
-
-    /// Another handle on the same socket.
-    ///
-    /// # Errors
-    ///
-    /// When the process has no descriptor left.
-    pub fn try_clone(&self) -> io::Result<ListenSocket> {
-        Ok(match self {
-            ListenSocket::Tcp(socket) => ListenSocket::Tcp(socket.try_clone()?),
-            ListenSocket::Unix(socket) => ListenSocket::Unix(socket.try_clone()?),
-        })
-    }
-}
-
 impl Listener {
     /// Another handle on the same socket, with the same manners.
     ///
@@ -84,11 +53,7 @@ impl Listener {
     }
 
     pub(crate) fn into_tokio(self) -> io::Result<Accepting> {
-        let socket = match self.socket {
-            ListenSocket::Tcp(socket) => AcceptSocket::Tcp(TcpListener::from_std(socket)?),
-            ListenSocket::Unix(socket) => AcceptSocket::Unix(UnixListener::from_std(socket)?),
-        };
-        Ok(Accepting { socket, manners: self.manners })
+        Ok(Accepting { socket: self.socket.into_tokio()?, manners: self.manners })
     }
 }
 
@@ -98,29 +63,9 @@ pub(crate) struct Accepting {
     manners: Arc<ListenerProtocol>,
 }
 
-enum AcceptSocket {
-    Tcp(TcpListener),
-    Unix(UnixListener),
-}
-
-impl AcceptSocket {
-    async fn accept(&self) -> io::Result<(Socket, SocketAddr)> {
-        Ok(match self {
-            AcceptSocket::Tcp(socket) => {
-                let (stream, client) = socket.accept().await?;
-                (Socket::Tcp(stream), client)
-            }
-            AcceptSocket::Unix(socket) => {
-                let (stream, _) = socket.accept().await?;
-                (Socket::Unix(stream), peer_of_unix_socket())
-            }
-        })
-    }
-}
-
 /// A connection on its way to its worker.
 pub(crate) struct Accepted {
-    socket: Moving,
+    socket: MovingSocket,
     from: From,
 }
 
@@ -130,28 +75,6 @@ struct From {
     manners: Arc<ListenerProtocol>,
     /// `None`: it was accepted before the drain, and found no place.
     _room: Option<OwnedSemaphorePermit>,
-}
-
-/// A socket between two runtimes.
-enum Moving {
-    Tcp(net::TcpStream),
-    Unix(unix::net::UnixStream),
-}
-
-impl Moving {
-    fn pack(socket: Socket) -> io::Result<Moving> {
-        Ok(match socket {
-            Socket::Tcp(stream) => Moving::Tcp(stream.into_std()?),
-            Socket::Unix(stream) => Moving::Unix(stream.into_std()?),
-        })
-    }
-
-    fn unpack(self) -> io::Result<Socket> {
-        Ok(match self {
-            Moving::Tcp(stream) => Socket::Tcp(TcpStream::from_std(stream)?),
-            Moving::Unix(stream) => Socket::Unix(UnixStream::from_std(stream)?),
-        })
-    }
 }
 
 /// The permit for one more connection: another one makes way for it, or is waited for.
@@ -203,7 +126,8 @@ pub(crate) async fn accept(
         };
         match accepted {
             Ok((socket, client)) => {
-                if connections.admission.descriptors.relieved(Instant::now()) {
+                if connections.admission.descriptors.relieved(connections.services.clock.instant())
+                {
                     log::warn!("accepting connections again");
                 }
                 let manners = listener.manners.clone();
@@ -214,9 +138,7 @@ pub(crate) async fn accept(
                 };
                 place(&connections, socket, From { client, manners, _room: room }, &peers);
             }
-            Err(error) if lacks_resource(&error) => {
-                make_descriptors(&connections.admission, &error).await
-            }
+            Err(error) if lacks_resource(&error) => make_descriptors(&connections, &error).await,
             // A client that left before it was accepted, or the like.
             Err(error) => log::debug!("accept: {error}"),
         }
@@ -224,13 +146,13 @@ pub(crate) async fn accept(
 }
 
 /// Has connections make way for want of a descriptor, and waits until it may be tried again.
-async fn make_descriptors(admission: &Admission, error: &io::Error) {
-    let Admission { crowd, descriptors, .. } = admission;
+async fn make_descriptors(connections: &Connections, error: &io::Error) {
+    let Admission { crowd, descriptors, .. } = &*connections.admission;
     let _turn = crowd.turn().await;
     if crowd.make_way().await > 0 || crowd.let_go().await > 0 {
         return sleep(SHORT_PAUSE).await;
     }
-    if descriptors.felt(Instant::now()) {
+    if descriptors.felt(connections.services.clock.instant()) {
         log::error!(
             "cannot accept connections: {error}; trying again every {} ms (raise the limit of \
              open files, or lower the limit of connections)",
@@ -268,7 +190,7 @@ fn place(
     if least == connections.index {
         return start(connections, socket, from);
     }
-    match Moving::pack(socket) {
+    match MovingSocket::pack(socket) {
         Ok(socket) => {
             if peers[least].send(Accepted { socket, from }).is_err() {
                 // That worker is gone: we are shutting down.

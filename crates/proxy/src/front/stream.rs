@@ -27,10 +27,8 @@ transport!(Stream { Plain, Tls });
 
 impl Raw {
     pub fn new(socket: Socket) -> Raw {
-        if let Socket::Tcp(stream) = &socket {
-            // Answers must not wait for acknowledgements; a failure only costs time.
-            let _ = stream.set_nodelay(true);
-        }
+        // Answers must not wait for acknowledgements.
+        socket.send_at_once();
         Raw { socket, early: Bytes::new() }
     }
 

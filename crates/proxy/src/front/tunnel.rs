@@ -10,12 +10,14 @@ use std::future::Future;
 use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, copy_bidirectional_with_sizes};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{sleep, sleep_until};
 
 use crate::client::limits::Lifetime;
+use crate::net::clock::TokioClock;
 
 /// Bytes of buffer for each direction of a tunnel.
 const BUFFER: usize = 16 << 10;
@@ -51,13 +53,14 @@ struct Moved {
     to_upstream: Cell<u64>,
     to_client: Cell<u64>,
     last: Cell<Instant>,
+    clock: TokioClock,
 }
 
 /// A side whose written bytes are counted.
 struct Side<'a, T> {
     inner: T,
     written: &'a Cell<u64>,
-    last: &'a Cell<Instant>,
+    moved: &'a Moved,
 }
 
 /// Joins a client and its upstream. `early` is what the client sent behind the head of its
@@ -68,15 +71,17 @@ pub async fn join(
     early: Bytes,
     upstream: impl AsyncRead + AsyncWrite + Unpin,
     lifetime: Lifetime,
+    clock: TokioClock,
     cut: impl Future<Output = ()>,
 ) -> Ended {
     let moved = Moved {
         to_upstream: Cell::new(0),
         to_client: Cell::new(0),
-        last: Cell::new(Instant::now()),
+        last: Cell::new(clock.instant()),
+        clock,
     };
-    let mut client = Side { inner: client, written: &moved.to_client, last: &moved.last };
-    let mut upstream = Side { inner: upstream, written: &moved.to_upstream, last: &moved.last };
+    let mut client = Side { inner: client, written: &moved.to_client, moved: &moved };
+    let mut upstream = Side { inner: upstream, written: &moved.to_upstream, moved: &moved };
     let copy = async {
         upstream.write_all(&early).await?;
         copy_bidirectional_with_sizes(&mut client, &mut upstream, BUFFER, BUFFER).await
@@ -84,10 +89,10 @@ pub async fn join(
     let silence = async {
         loop {
             let end = moved.last.get() + lifetime.idle;
-            if end <= Instant::now() {
+            if end <= clock.instant() {
                 return;
             }
-            sleep_until(end).await;
+            sleep_until(end.into()).await;
         }
     };
     let expiry = async {
@@ -113,7 +118,7 @@ pub async fn join(
 impl<T> Side<'_, T> {
     fn wrote(&self, n: usize) {
         self.written.set(self.written.get() + n as u64);
-        self.last.set(Instant::now());
+        self.moved.last.set(self.moved.clock.instant());
     }
 }
 

@@ -17,13 +17,14 @@ use tokio::task::spawn_local;
 
 use crate::fetch::fetch_task::{FetchTask, Purpose};
 use crate::fill::registry::HitForMiss;
+use crate::fill::services::Services;
 use crate::fill::state::{Fill, Reader};
 use crate::get::follower;
 use crate::get::follower::{Fit, Follower, Role};
 use crate::get::partial_response::{PartialResponder, Served};
 use crate::get::plan::{Asked, Plan};
 use crate::message::request_body::RequestBody;
-use crate::message::via::random;
+use crate::net::random::random;
 use crate::object::stored_response::{LookupResult, Store, StoredResponse, find};
 use crate::observe::cache_status::{CacheStatus, Fwd};
 use crate::observe::event::Event;
@@ -283,7 +284,7 @@ impl CacheRequest<'_> {
         let fills = &visit.services.shared.fills;
         let status = miss_status(&marker);
         // Who wants it validated for himself, or whose like could not be shared, does not wait.
-        let unshareable = fills.unshareable(key.as_bytes());
+        let unshareable = fills.unshareable(key.as_bytes(), visit.services.clock.instant());
         let directives = &visit.facts.directives;
         let reloads = directives.no_cache || directives.max_age == Delta::Value(Seconds::ZERO);
         // Several ranges in one answer are for nobody else.
@@ -346,8 +347,9 @@ impl CacheRequest<'_> {
     }
 
     fn new_fill(&self) -> Fill {
-        let windows = self.visit.services.shared.windows.clone();
-        Fill::new(self.store.begin_fetch(self.primary), windows)
+        let Services { shared, clock, .. } = &**self.visit.services;
+        let token = self.store.begin_fetch(self.primary);
+        Fill::new(token, clock.instant(), shared.windows.clone())
     }
 
     /// Validates what expires soon while it still answers, so that those who ask next need not
@@ -435,8 +437,8 @@ impl CacheRequest<'_> {
     ) -> Step {
         let (visit, store, primary) = (self.visit, self.store, self.primary);
         let FetchedResponse { response, exchange, token } = fetched;
-        let windows = visit.services.shared.windows.clone();
-        let fill = Arc::new(Fill::new(token, windows));
+        let Services { shared, clock, .. } = &**visit.services;
+        let fill = Arc::new(Fill::new(token, clock.instant(), shared.windows.clone()));
         let Some(reader) = fill.join() else {
             return Step::Respond(pass_through::relay_response(visit, account, response, status));
         };

@@ -78,7 +78,9 @@ pub(crate) enum Fit {
 pub(crate) fn fit(visit: &RequestContext<'_>, key: &Key, fill: &Fill) -> Fit {
     match fill.stage() {
         // The origin may have lost what was asked, or answer others.
-        Stage::Waiting if fill.begun().elapsed() >= visit.options.fill.wait => Fit::Another,
+        Stage::Waiting if visit.services.clock.since(fill.begun()) >= visit.options.fill.wait => {
+            Fit::Another
+        }
         Stage::Streaming(head) if fill.has_begin() => fit_of_head(visit, key, &head, false),
         Stage::Streaming(_) => Fit::Another,
         _ => Fit::Follow(None),

@@ -13,7 +13,6 @@ use semantics::{Exchange, StoredHead, VaryMarker, forwarded, merge};
 use store::{FetchToken, Hint, Key, Refusal};
 
 use crate::get::cache_request::{CacheRequest, StaleHit, Step, miss_status};
-use crate::net::wall_clock::now;
 use crate::object::stored_response;
 use crate::object::stored_response::{LookupResult, StoredResponse};
 use crate::object::stored_responses::{Judge, Place, Refreshed, StoredResponses};
@@ -42,12 +41,13 @@ impl CacheRequest<'_> {
     ) -> Step {
         let visit = self.visit;
         let token = self.store.begin_fetch(self.primary);
-        let requested = now();
+        let clock = visit.services.clock;
+        let requested = clock.time();
         let response = match pass_through::ask(visit, &mut account, None).await {
             Ok(response) => response,
             Err(failure) => return Step::Respond(failure::failed(account, failure)),
         };
-        let exchange = Exchange { requested, received: now() };
+        let exchange = Exchange { requested, received: clock.time() };
         let mut headers = response.headers().clone();
         upstream_request::sanitize_response(
             visit.services,
@@ -71,7 +71,8 @@ impl CacheRequest<'_> {
             return Step::Bypass(account, CacheStatus::new(Outcome::Bypass(Bypass::NoStore)));
         }
         let token = self.store.begin_fetch(self.primary);
-        let requested = now();
+        let clock = visit.services.clock;
+        let requested = clock.time();
         let stale = |account, why, status: Option<u16>| {
             let mut told = CacheStatus::new(Outcome::Stale(why)).fwd(outdated.why);
             told.fwd_status = status;
@@ -87,7 +88,7 @@ impl CacheRequest<'_> {
                 stale(account, Stale::IfError, Some(response.status().as_u16()))
             }
             Ok(response) => {
-                let exchange = Exchange { requested, received: now() };
+                let exchange = Exchange { requested, received: clock.time() };
                 let mut headers = response.headers().clone();
                 upstream_request::sanitize_response(
                     visit.services,

@@ -8,7 +8,6 @@ use store::Key;
 
 use crate::fill::registry::HitForMiss;
 use crate::get::cache_request::{CacheRequest, FetchedResponse, Step, miss_status};
-use crate::net::wall_clock::now;
 use crate::object::stored_responses::Judge;
 use crate::response::transaction::Transaction;
 use crate::response::{failure, pass_through};
@@ -24,12 +23,13 @@ impl CacheRequest<'_> {
     ) -> Step {
         let (visit, mut status) = (self.visit, miss_status(&marker));
         let token = self.store.begin_fetch(self.primary);
-        let requested = now();
+        let clock = visit.services.clock;
+        let requested = clock.time();
         let response = match pass_through::ask(visit, &mut account, None).await {
             Ok(response) => response,
             Err(failure) => return Step::Respond(failure::failed(account, failure)),
         };
-        let exchange = Exchange { requested, received: now() };
+        let exchange = Exchange { requested, received: clock.time() };
         visit.look_at_clock();
         match self.judge(&response, exchange) {
             Ok(()) => {
@@ -37,7 +37,12 @@ impl CacheRequest<'_> {
                 self.keep((key, marker), status, account, fetched).await
             }
             Err(why) => {
-                visit.services.shared.fills.remember(&key, why, &visit.options.fill);
+                visit.services.shared.fills.remember(
+                    &key,
+                    why,
+                    &visit.options.fill,
+                    clock.instant(),
+                );
                 if visit.facts.conditional {
                     status = status.fwd_status(response.status().as_u16());
                 }

@@ -45,7 +45,7 @@ impl CacheRequest<'_> {
             let head = poll_fn(|cx| poll_heads(&places, cx));
             let (at, stage) = match places.len() {
                 PLACES_MAX.. => head.await,
-                _ => match timeout_at(until, head).await {
+                _ => match timeout_at(until.into(), head).await {
                     Ok(head) => head,
                     Err(_) => {
                         let Some(place) = self.ask_again(&follow, &marker, &mut account) else {

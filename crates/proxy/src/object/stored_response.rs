@@ -439,7 +439,8 @@ mod tests {
         let format = store::FormatOptions::default();
         Box::pin(store::format(&device, &format, [7; 48], 0)).await.unwrap();
         let options = store::Options::default();
-        let opened = Box::pin(Store::open(vec![Rc::new(device)], TokioClock, options)).await;
+        let opened =
+            Box::pin(Store::open(vec![Rc::new(device)], TokioClock::system(), options)).await;
         let store = opened.unwrap();
         let background = store.clone();
         tokio::task::spawn_local(async move { background.run_background().await });

@@ -195,7 +195,9 @@ impl Writer {
         }
     }
 
-    /// Waits until there is something to do and takes it; true for what else is asked.
+    /// Waits until there is something to do and takes it; true for what else is asked. On a thread
+    /// of its own, which waits by the system's clock.
+    #[allow(clippy::disallowed_methods)]
     fn next(&self, batch: &mut Vec<u8>) -> (bool, bool) {
         let mut waiting = self.shared.waiting();
         let deadline = Instant::now() + INTERVAL;

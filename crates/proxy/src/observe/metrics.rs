@@ -12,8 +12,9 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::net::clock::TokioClock;
 use crate::observe::event::Event;
 use crate::observe::outcome::{Error, Outcome};
 
@@ -94,17 +95,17 @@ impl Shard {
 pub struct Metrics {
     shards: Box<[Shard]>,
     sources: Mutex<Vec<Box<dyn Source>>>,
-    began: Instant,
+    clock: TokioClock,
 }
 
 impl Metrics {
     /// Counters for `threads` threads that count at the same time; more may, they only disturb
     /// each other.
-    pub fn new(threads: usize) -> Metrics {
+    pub fn new(threads: usize, clock: TokioClock) -> Metrics {
         Metrics {
             shards: (0..threads.max(1)).map(|_| Shard::new()).collect(),
             sources: Mutex::default(),
-            began: Instant::now(),
+            clock,
         }
     }
 
@@ -157,7 +158,7 @@ impl Metrics {
             source.samples(&mut out);
         }
         process::samples(&mut out);
-        out.gauge("larder_uptime_seconds", "Time since the start.", &[], self.began.elapsed());
+        out.gauge("larder_uptime_seconds", "Time since the start.", &[], self.clock.running());
         let version = [("version", env!("CARGO_PKG_VERSION"))];
         out.gauge("larder_build_info", "Always 1; the version as a label.", &version, 1u64);
         out.into_text()
@@ -388,7 +389,7 @@ impl Metrics {
 
 impl Default for Metrics {
     fn default() -> Metrics {
-        Metrics::new(1)
+        Metrics::new(1, TokioClock::system())
     }
 }
 

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use http::{StatusCode, Version};
 
+use crate::net::clock::TokioClock;
 use crate::observe::access_log::{AccessLog, Hierarchy, Record};
 use crate::observe::event::Event;
 use crate::observe::front_kind::FrontKind;
@@ -17,6 +18,7 @@ use crate::observe::outcome::{Invalid, Outcome};
 /// Metrics and, where one is wanted, the access log.
 pub struct Recorder {
     front: FrontKind,
+    clock: TokioClock,
     metrics: Arc<Metrics>,
     log: Option<Arc<AccessLog>>,
 }
@@ -24,7 +26,12 @@ pub struct Recorder {
 impl Recorder {
     /// A ledger for a front end of this kind. One for the process: the log's own figures join
     /// the metrics here.
-    pub fn new(front: FrontKind, metrics: Arc<Metrics>, log: Option<Arc<AccessLog>>) -> Recorder {
+    pub fn new(
+        front: FrontKind,
+        clock: TokioClock,
+        metrics: Arc<Metrics>,
+        log: Option<Arc<AccessLog>>,
+    ) -> Recorder {
         if let Some(log) = &log {
             let log = Arc::downgrade(log);
             metrics.add_source(Box::new(move |out: &mut crate::observe::metrics::Samples| {
@@ -35,7 +42,7 @@ impl Recorder {
                 out.counter("larder_access_log_errors", help, &[], log.errors());
             }));
         }
-        Recorder { front, metrics, log }
+        Recorder { front, clock, metrics, log }
     }
 }
 
@@ -56,7 +63,7 @@ impl Observer for Recorder {
             (Some(peer), FrontKind::Reverse) => Hierarchy::Parent(peer),
         };
         log.log(&Record {
-            ended: SystemTime::now(),
+            ended: self.clock.wall(),
             duration: done.duration,
             client: done.client.ip(),
             method: done.method.as_str(),
@@ -96,7 +103,7 @@ impl Observer for Recorder {
             _ => Invalid::Syntax,
         };
         log.log(&Record {
-            ended: SystemTime::now(),
+            ended: self.clock.wall(),
             duration: Duration::ZERO,
             client: client.ip(),
             method: "",
@@ -135,11 +142,11 @@ mod tests {
         let log = Arc::new(AccessLog::open(&path, Format::Squid).unwrap());
         let client: SocketAddr = "192.0.2.7:5".parse().unwrap();
         for front in [FrontKind::Forward, FrontKind::Reverse] {
-            let metrics = Arc::new(Metrics::new(1));
-            let ledger = Recorder::new(front, metrics.clone(), Some(log.clone()));
+            let (metrics, clock) = (Arc::new(Metrics::default()), TokioClock::system());
+            let ledger = Recorder::new(front, clock, metrics.clone(), Some(log.clone()));
             assert!(ledger.wants_texts());
-            let (url, html) = ("http://a.example/x?y", "text/html; charset=utf-8");
-            let content_type = Some(HeaderValue::from_static(html));
+            let url = "http://a.example/x?y";
+            let content_type = Some(HeaderValue::from_static("text/html; charset=utf-8"));
             let texts = LogFields { url: url.into(), content_type, ..LogFields::default() };
             let mut done = RequestRecord {
                 client,

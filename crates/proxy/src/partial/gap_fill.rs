@@ -19,7 +19,6 @@ use store::{FetchToken, Hint, Key};
 use crate::fill::pump::{Carried, Incoming, Pump, Unwatched};
 use crate::fill::state::{End, Failed, Fill, PartStage, Stage};
 use crate::fill::writer::Sink;
-use crate::net::wall_clock::now;
 use crate::object::stored_response::Writer;
 use crate::observe::event::Event;
 use crate::observe::outcome::Error;
@@ -105,12 +104,13 @@ impl RangeFetch {
         let mut errand = parts.errand.clone();
         partial::ask(&mut errand.headers, &parts.head, self.gap);
         let token = parts.store.begin_fetch(&parts.primary);
-        let requested = now();
+        let clock = parts.services.clock;
+        let requested = clock.time();
         let mut response = match errand.run(&parts.services, &parts.options, None).await {
             Ok(response) => response,
             Err(failure) => return self.fail(failure),
         };
-        let exchange = Exchange { requested, received: now() };
+        let exchange = Exchange { requested, received: clock.time() };
         let (version, as_it_came) = (response.version(), response.headers().clone());
         upstream_request::sanitize_response(
             &parts.services,

@@ -286,8 +286,9 @@ impl PartialObject {
     }
 
     fn new_fill(&self) -> Fill {
-        let windows = self.services.shared.windows.clone();
-        Fill::new(self.store.begin_fetch(&self.primary), windows)
+        let Services { shared, clock, .. } = &*self.services;
+        let token = self.store.begin_fetch(&self.primary);
+        Fill::new(token, clock.instant(), shared.windows.clone())
     }
 
     /// The fill for the window of `at`, unless one runs there.

@@ -13,7 +13,6 @@ use crate::client::handle::Client;
 use crate::client::tunnel_places::Place;
 use crate::fill::services::Services;
 use crate::message::upgrade::Upgrade;
-use crate::net::wall_clock;
 use crate::object::stored_response::Store;
 use crate::options::Options;
 use crate::origin::site::Site;
@@ -53,7 +52,8 @@ impl<'a> RequestContext<'a> {
         rule: Option<Arc<Rule>>,
         upgrade: Option<Rc<Upgrade>>,
     ) -> RequestContext<'a> {
-        let (came, facts) = (wall_clock::now(), RequestFacts::of(&parts.method, &parts.headers));
+        let (came, facts) =
+            (services.clock.time(), RequestFacts::of(&parts.method, &parts.headers));
         let now = Cell::new(came);
         let place = Cell::default();
         RequestContext {
@@ -78,7 +78,7 @@ impl<'a> RequestContext<'a> {
 
     /// Notes that it has waited: what it finds now may be younger than the request.
     pub fn look_at_clock(&self) {
-        self.now.set(wall_clock::now());
+        self.now.set(self.services.clock.time());
     }
 
     pub fn store(&self) -> Option<Store> {

@@ -12,7 +12,7 @@ use semantics::{Portion, Seconds, StoredHead, hop_by_hop, range, validators, val
 
 use crate::body::resume::Resume;
 use crate::body::stored_body::{EntryBody, Stored, TrailedBody};
-use crate::message::via::random;
+use crate::net::random::random;
 use crate::object::stored_response::{Head, StoredResponse};
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::Outcome;

@@ -84,12 +84,13 @@ pub(crate) enum OpenState {
 /// The first worker's: opens the store, catches up with what was missed, and lets the others know.
 pub(crate) async fn open_first(
     setup: oneshot::Receiver<Option<CacheSetup>>,
+    clock: TokioClock,
     shared: &Shared,
     share: &watch::Sender<OpenState>,
 ) -> Option<Store> {
     // A sender that went away has nothing to bring.
     let opened = match setup.await.unwrap_or(None) {
-        Some(setup) => Box::pin(open(setup, shared)).await,
+        Some(setup) => Box::pin(open(setup, clock, shared)).await,
         None => None,
     };
     let (store, shared) = opened.unzip();
@@ -97,7 +98,11 @@ pub(crate) async fn open_first(
     store
 }
 
-async fn open(setup: CacheSetup, shared: &Shared) -> Option<(Store, (StoreShare, Arc<Devices>))> {
+async fn open(
+    setup: CacheSetup,
+    clock: TokioClock,
+    shared: &Shared,
+) -> Option<(Store, (StoreShare, Arc<Devices>))> {
     let CacheSetup { devices, mut options, opened } = setup;
     options.labels = Some(shared.labels.clone());
     let made = match devices(0) {
@@ -107,7 +112,7 @@ async fn open(setup: CacheSetup, shared: &Shared) -> Option<(Store, (StoreShare,
             return None;
         }
     };
-    let store = open_store(made, options).await?;
+    let store = open_store(made, clock, options).await?;
     for key in shared.missed.close() {
         store.remove(&key).await;
     }
@@ -116,8 +121,12 @@ async fn open(setup: CacheSetup, shared: &Shared) -> Option<(Store, (StoreShare,
     Some((store, (share, Arc::from(devices))))
 }
 
-async fn open_store(devices: Vec<Rc<AnyDevice>>, options: store::Options) -> Option<Store> {
-    match Box::pin(Store::open(devices, TokioClock, options)).await {
+async fn open_store(
+    devices: Vec<Rc<AnyDevice>>,
+    clock: TokioClock,
+    options: store::Options,
+) -> Option<Store> {
+    match Box::pin(Store::open(devices, clock, options)).await {
         Ok(store) => {
             let background = store.clone();
             spawn_local(async move { background.run_background().await });
@@ -131,11 +140,15 @@ async fn open_store(devices: Vec<Rc<AnyDevice>>, options: store::Options) -> Opt
 }
 
 /// Every other worker's: waits for the store and makes a handle on it.
-pub(crate) async fn attach(index: usize, mut share: watch::Receiver<OpenState>) -> Option<Store> {
+pub(crate) async fn attach(
+    index: usize,
+    clock: TokioClock,
+    mut share: watch::Receiver<OpenState>,
+) -> Option<Store> {
     let done = share.wait_for(|share| matches!(share, OpenState::Done(_))).await.ok()?.clone();
     let OpenState::Done(Some((share, devices))) = done else { return None };
     let attached = devices(index)
-        .and_then(|devices| Store::attach(&share, devices, TokioClock).map_err(io::Error::other));
+        .and_then(|devices| Store::attach(&share, devices, clock).map_err(io::Error::other));
     attached
         .inspect_err(|error| log::error!("worker {index} serves without the cache: {error}"))
         .ok()

@@ -13,7 +13,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval};
 
 use crate::fill::store_lease::Stage;
 use crate::object::stored_response::Store;
@@ -29,12 +29,12 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Waits until nobody on this worker needs the store, or until `drained`; takes it from the worker.
 pub(crate) async fn let_go(worker: &Worker, drained: &Cell<bool>) -> Option<Store> {
     let needs = &worker.services.needs;
-    let begun = Instant::now();
+    let (clock, begun) = (worker.services.clock, worker.services.clock.instant());
     let mut tick = interval(LOOK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        let in_grace = begun.elapsed() < GRACE;
+        let in_grace = clock.since(begun) < GRACE;
         if !in_grace && !needs.is_ending() {
             needs.stage.set(Stage::Ending);
             worker.services.shared.fills.wake();

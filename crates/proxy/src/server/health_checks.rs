@@ -8,6 +8,8 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::net::clock::TokioClock;
+use crate::net::network::Network;
 use crate::observe::observer::Observer;
 use crate::options::Options;
 use crate::options::control::State;
@@ -18,7 +20,12 @@ use crate::upstream::send::events::Events;
 use crate::upstream::settings::limits::UpstreamLimits;
 
 /// Checks all servers that are to be checked, until the drain begins.
-pub(crate) async fn run(mut control: watch::Receiver<State>, observer: Arc<dyn Observer>) {
+pub(crate) async fn run(
+    mut control: watch::Receiver<State>,
+    observer: Arc<dyn Observer>,
+    clock: TokioClock,
+    network: Network,
+) {
     let events: Arc<dyn Events> = Arc::new(Observed(observer));
     loop {
         let State { options, draining, .. } = control.borrow_and_update().clone();
@@ -27,14 +34,17 @@ pub(crate) async fn run(mut control: watch::Receiver<State>, observer: Arc<dyn O
         }
         // Dropped, they end.
         let mut watching = JoinSet::new();
-        begin(&options, &events, &mut watching);
+        let new = |limits: &UpstreamLimits| {
+            Upstream::new(limits, events.clone(), clock).through(network.clone())
+        };
+        begin(&options, new, &mut watching);
         if control.changed().await.is_err() {
             return;
         }
     }
 }
 
-fn begin(options: &Options, events: &Arc<dyn Events>, watching: &mut JoinSet<()>) {
+fn begin(options: &Options, new: impl Fn(&UpstreamLimits) -> Upstream, watching: &mut JoinSet<()>) {
     for (_, group) in options.front.groups() {
         let Some(check) = &group.options().check else { continue };
         let limits = UpstreamLimits {
@@ -43,7 +53,7 @@ fn begin(options: &Options, events: &Arc<dyn Events>, watching: &mut JoinSet<()>
             idle_per_origin: 0,
             ..options.upstream.clone()
         };
-        let upstream = Rc::new(Upstream::new(&limits, events.clone()));
+        let upstream = Rc::new(new(&limits));
         for at in 0..group.servers().len() {
             let (upstream, group) = (upstream.clone(), group.clone());
             watching.spawn_local(checks::watch(upstream, limits.clone(), group, at));

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{io, thread};
 
@@ -21,6 +22,8 @@ use crate::fill::services::Shared;
 use crate::front::admission::Admission;
 use crate::front::listener;
 use crate::front::listener::{Accepted, Listener};
+use crate::net::clock::TokioClock;
+use crate::net::network::Network;
 use crate::net::wall_clock::WallClock;
 use crate::observe::observer::Observer;
 use crate::options::control::Control;
@@ -30,6 +33,10 @@ use crate::server::{cache_opening, crowd, handover, health_checks};
 
 /// Everything a proxy needs to run.
 pub struct Setup {
+    /// What time it is.
+    pub clock: TokioClock,
+    /// What origins are connected to through.
+    pub network: Network,
     /// Options and the switch to draining.
     pub control: Control,
     /// Sockets to accept clients from, already listening (so that an address in use, or a
@@ -81,20 +88,73 @@ pub enum Ended {
 /// When a thread, a runtime or a listener cannot be had; nothing is served then. A cache that
 /// cannot be opened is no error: it is logged, and everything is passed on.
 pub fn run(setup: Setup) -> io::Result<Ended> {
-    let Setup { control, listeners, workers, observer, cache, mut admin, accepting, released } =
-        setup;
+    let mut threads = Vec::new();
+    for start in prepare(setup)? {
+        let name = format!("worker-{}", start.index);
+        threads.push(thread::Builder::new().name(name).spawn(move || work(start))?);
+    }
+    let join = |thread: JoinHandle<_>| {
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("a worker panicked")))
+    };
+    together(threads.into_iter().map(join))
+}
+
+/// Does what [`run`] does in the `LocalSet` that calls it, all workers on its thread: for
+/// simulations, where the runtime's clock is a virtual one. Dropped, it leaves what the workers
+/// have begun to the `LocalSet`.
+///
+/// # Errors
+///
+/// See [`run`].
+pub async fn run_here(setup: Setup) -> io::Result<Ended> {
+    let workers: Vec<_> = prepare(setup)?
+        .into_iter()
+        .map(|start| {
+            let running = Running(start.process.clone());
+            spawn_local(async move {
+                let _running = running;
+                Box::pin(serve(start)).await
+            })
+        })
+        .collect();
+    let mut ended = Vec::with_capacity(workers.len());
+    for worker in workers {
+        ended.push(worker.await.unwrap_or_else(|error| Err(io::Error::other(error))));
+    }
+    together(ended)
+}
+
+/// How a proxy ended whose workers ended so: as the first that did not end well. All are waited
+/// for.
+fn together(all: impl IntoIterator<Item = io::Result<Ended>>) -> io::Result<Ended> {
+    let mut result = Ok(Ended::Saved);
+    for ended in all {
+        if matches!(result, Ok(Ended::Saved)) {
+            result = ended;
+        }
+    }
+    result
+}
+
+/// What each worker begins with. Only they hold the listening sockets then: when they drain, the
+/// ports close.
+fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
+    let Setup { clock, network, control, listeners, workers, observer, cache, .. } = setup;
+    let (mut admin, accepting, released) = (setup.admin, setup.accepting, setup.released);
     let workers = workers.max(1);
     let options = control.options();
     let (crowd, asked) = Crowd::new(workers, options.client.connections);
     let requests = Arc::new(Shared::new(&options, observer, cache.memory() / 8));
     if let Some(admin) = &admin {
         admin.metrics.add_source(Box::new(WindowFigures(requests.windows.clone())));
-        admin.metrics.add_source(Box::new(ServerFigures(control.clone())));
+        admin.metrics.add_source(Box::new(ServerFigures(control.clone(), clock)));
     }
     let process = Arc::new(Process {
         requests,
         admission: Arc::new(Admission::new(workers, options.client.connections, crowd)),
-        wall_clock: WallClock::new(),
+        clock,
+        network,
+        wall_clock: WallClock::new(clock),
         failures: Arc::default(),
         running: AtomicUsize::new(workers),
         holding: AtomicUsize::new(workers),
@@ -107,14 +167,13 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
     let (setup, patience) = cache.split();
     let (mut setup, mut accepting, mut released) = (Some(setup), Some(accepting), Some(released));
     let share = watch::Sender::new(OpenState::Opening);
-    let mut threads = Vec::with_capacity(workers);
+    let mut starts = Vec::with_capacity(workers);
     for (index, (inbox, asked)) in inboxes.into_iter().zip(asked).enumerate() {
-        let listeners = listeners.iter().map(Listener::try_clone).collect::<io::Result<_>>()?;
-        let start = Start {
+        starts.push(Start {
             index,
             process: process.clone(),
             control: control.clone(),
-            listeners,
+            listeners: listeners.iter().map(Listener::try_clone).collect::<io::Result<_>>()?,
             inbox,
             asked,
             peers: peers.clone(),
@@ -124,21 +183,9 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
             admin: admin.take(),
             accepting: accepting.take(),
             released: released.take(),
-        };
-        let name = format!("worker-{index}");
-        threads.push(thread::Builder::new().name(name).spawn(move || work(start))?);
+        });
     }
-    // From here on only the workers hold the listening sockets: when they drain, the ports close.
-    drop((listeners, peers));
-    let mut result = Ok(Ended::Saved);
-    for thread in threads {
-        let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a worker panicked")));
-        result = match (result, ended) {
-            (Ok(Ended::Saved), ended) => ended,
-            (other, _) => other,
-        };
-    }
-    result
+    Ok(starts)
 }
 
 struct Start {
@@ -207,7 +254,12 @@ async fn serve(start: Start) -> io::Result<Ended> {
         ProxyBackend::start(admin, worker.services.clone(), crowd, control.clone())?;
     }
     if index == 0 {
-        spawn_local(health_checks::run(control.subscribe(), process.requests.observer.clone()));
+        spawn_local(health_checks::run(
+            control.subscribe(),
+            process.requests.observer.clone(),
+            process.clock,
+            process.network.clone(),
+        ));
     }
     if let Some(tell) = tell {
         tell();
@@ -282,9 +334,12 @@ async fn store_arrives(
     setup: Option<oneshot::Receiver<Option<CacheSetup>>>,
     share: watch::Sender<OpenState>,
 ) {
+    let clock = worker.process.clock;
     let store = match setup {
-        Some(setup) => cache_opening::open_first(setup, &worker.process.requests, &share).await,
-        None => cache_opening::attach(worker.index, share.subscribe()).await,
+        Some(setup) => {
+            cache_opening::open_first(setup, clock, &worker.process.requests, &share).await
+        }
+        None => cache_opening::attach(worker.index, clock, share.subscribe()).await,
     };
     worker.services.set_store(store);
 }

@@ -11,6 +11,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::fill::services::{Services, Shared};
 use crate::front::admission::Admission;
 use crate::front::connections::Connections;
+use crate::net::clock::TokioClock;
+use crate::net::network::Network;
 use crate::net::wall_clock;
 use crate::net::wall_clock::WallClock;
 use crate::observe::event::Event;
@@ -24,6 +26,8 @@ use crate::upstream::send::client::Upstream;
 pub(crate) struct Process {
     pub requests: Arc<Shared>,
     pub admission: Arc<Admission>,
+    pub clock: TokioClock,
+    pub network: Network,
     pub wall_clock: WallClock,
     pub failures: Arc<FailureLog>,
     /// Workers that have not ended yet.
@@ -42,12 +46,13 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub fn new(index: usize, process: Arc<Process>, options: Arc<Options>) -> Rc<Worker> {
-        let Process { requests, admission, failures, .. } = &*process;
-        let upstream =
-            Upstream::new(&options.upstream, Arc::new(Observed(requests.observer.clone())))
-                .with_log(failures.clone())
-                .with_descriptors(admission.crowd.clone());
-        let services = Services::new(requests.clone(), upstream, options);
+        let Process { requests, clock, admission, failures, .. } = &*process;
+        let events = Arc::new(Observed(requests.observer.clone()));
+        let upstream = Upstream::new(&options.upstream, events, *clock)
+            .through(process.network.clone())
+            .with_log(failures.clone())
+            .with_descriptors(admission.crowd.clone());
+        let services = Services::new(requests.clone(), *clock, upstream, options);
         let connections = Connections::new(index, services.clone(), admission.clone());
         Rc::new(Worker { index, process, services, connections })
     }
@@ -60,6 +65,7 @@ impl Worker {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
+                biased;
                 now = tick.tick() => {
                     if let Some(step) = self.process.wall_clock.step() {
                         log::warn!("{}", wall_clock::warning(step));

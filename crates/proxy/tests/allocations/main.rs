@@ -21,7 +21,7 @@ use proxy::observe::observer::Unobserved;
 use proxy::options::Options;
 use proxy::origin::site::Front;
 use proxy::rules::access::Access;
-use proxy::{CacheSetup, CacheSource, Control, ListenSocket, Listener, Setup};
+use proxy::{CacheSetup, CacheSource, Control, ListenSocket, Listener, Network, Setup, TokioClock};
 
 #[expect(dead_code, reason = "the other tests use more of it")]
 #[path = "../it/client.rs"]
@@ -84,6 +84,8 @@ fn start_proxy() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let setup = Setup {
+        clock: TokioClock::system(),
+        network: Network::System,
         control: Control::new(Options::new(Front::forward(), Arc::new(access))),
         listeners: vec![Listener {
             socket: ListenSocket::Tcp(listener),

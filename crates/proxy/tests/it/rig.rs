@@ -19,7 +19,8 @@ use proxy::rules::access::Access;
 use proxy::upstream::servers::group::Group;
 use proxy::upstream::settings::endpoint::Endpoint;
 use proxy::{
-    CacheSetup, CacheSource, Control, Ended, ListenSocket, Listener, Observer, RequestRecord, Setup,
+    CacheSetup, CacheSource, Control, Ended, ListenSocket, Listener, Network, Observer,
+    RequestRecord, Setup, TokioClock,
 };
 
 use crate::client::Client;
@@ -191,6 +192,8 @@ impl Rig {
         let control = Control::new(options);
         let seen = Arc::new(Seen::default());
         let setup = Setup {
+            clock: TokioClock::system(),
+            network: Network::System,
             control: control.clone(),
             listeners: vec![Listener {
                 socket: ListenSocket::Tcp(listener),

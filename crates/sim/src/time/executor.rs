@@ -53,6 +53,8 @@ pub(crate) struct Inner {
     halted: Cell<bool>,
     /// The time at which the run is cut short.
     end: Cell<Nanos>,
+    /// Told when something is to happen, while the clock follows another one.
+    follower: RefCell<Option<Waker>>,
 }
 
 /// An entry of the timetable.
@@ -157,6 +159,7 @@ impl Executor {
             history: Cell::new(0xcbf2_9ce4_8422_2325),
             halted: Cell::new(false),
             end: Cell::new(Nanos::MAX),
+            follower: RefCell::default(),
         };
         Executor { handle: Handle { inner: Rc::new(inner) } }
     }
@@ -229,6 +232,26 @@ impl Executor {
         };
         inner.ready.lock().retain(|id| *id != MAIN);
         Err(stop)
+    }
+
+    /// Lets everything happen that is due by `time`, and the tasks go as far as they can. The clock
+    /// shows `time` then, or more. Returns when something happens next.
+    pub fn run_until(&self, time: Nanos) -> Option<Nanos> {
+        let inner = &self.handle.inner;
+        loop {
+            while let Some(id) = inner.next_ready() {
+                inner.note(u64::from(id));
+                inner.poll(id);
+            }
+            let next = inner.timetable.borrow_mut().next_time();
+            match next {
+                Some(next) if next <= time => inner.step(),
+                next => {
+                    self.handle.advance_to(time);
+                    return next;
+                }
+            }
+        }
     }
 
     /// Lets `time` nanoseconds pass, and everything that is due happen.
@@ -307,12 +330,19 @@ impl Inner {
         self.history.set(mixed);
     }
 
+    fn tell_follower(&self) {
+        if let Some(waker) = self.follower.take() {
+            waker.wake();
+        }
+    }
+
     fn tie(&self) -> u64 {
         self.random.borrow_mut().as_mut().map_or(0, |random| random.u64(..))
     }
 
     pub(crate) fn sleep(&self, until: Nanos, waker: Waker) -> Key {
         let tie = self.tie();
+        self.tell_follower();
         self.timetable.borrow_mut().insert(until, tie, Due::Wake(waker))
     }
 }
@@ -355,6 +385,19 @@ impl Handle {
         let time = time.max(self.inner.now.get());
         let tie = self.inner.tie();
         self.inner.timetable.borrow_mut().insert(time, tie, Due::Call(what, argument));
+        self.inner.tell_follower();
+    }
+
+    /// Sets the clock forward to `time`; what is due by then has still to happen.
+    pub fn advance_to(&self, time: Nanos) {
+        let now = self.inner.now.get().max(time);
+        self.inner.now.set(now);
+    }
+
+    /// Wakes `follower` when something is to happen that was not before.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn tell(&self, follower: Waker) {
+        *self.inner.follower.borrow_mut() = Some(follower);
     }
 
     /// Stops [`Executor::try_run`] before anything else happens, as a power failure would.

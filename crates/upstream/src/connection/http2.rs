@@ -37,6 +37,7 @@ use crate::failure::failure_log::FailureLog;
 use crate::settings::endpoint::Endpoint;
 use message::informational::Informational;
 use message::upgrade;
+use net::clock::TokioClock;
 use net::http2_stream::StreamIo;
 
 /// What an origin may send of one answer before it is taken.
@@ -63,6 +64,7 @@ pub(crate) struct Peer {
     pub address: Option<IpAddr>,
     /// Where its failures go.
     pub failures: Option<Arc<FailureLog>>,
+    pub clock: TokioClock,
 }
 
 struct State {
@@ -98,7 +100,7 @@ impl Drop for Stream {
         }
         let state = &self.connection.state;
         state.active.set(state.active.get() - 1);
-        state.since.set(Instant::now());
+        state.since.set(self.connection.peer.clock.instant());
     }
 }
 
@@ -132,7 +134,7 @@ impl Http2 {
             .await?;
         let state = Rc::new(State {
             active: Cell::new(0),
-            since: Cell::new(Instant::now()),
+            since: Cell::new(peer.clock.instant()),
             retired: Cell::new(false),
             closed: Cell::new(false),
             introduced: Cell::new(false),
@@ -142,6 +144,7 @@ impl Http2 {
         let (ping, of_task) = (connection.ping_pong(), state.clone());
         let task = spawn_local(async move {
             tokio::select! {
+                biased;
                 // An error of the connection reaches whoever waits for an answer.
                 ended = connection => drop(ended),
                 () = answers_pings(ping, &of_task) => {}

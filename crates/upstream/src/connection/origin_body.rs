@@ -151,19 +151,20 @@ impl OriginBody {
         self.serving = None;
         match &mut self.source {
             Source::Http1(_, lease) => {
-                if let Some(Lease { failures, endpoint, progress, .. }) = lease.take() {
+                if let Some(Lease { pool, failures, endpoint, progress, .. }) = lease.take() {
                     // Where it is the request's body that broke off, the client is to blame.
                     let client = progress.and_then(|progress| progress.failure());
                     if let (None, Some(failures)) = (client, failures) {
-                        failures.note(&endpoint, Phase::Body, &why.cause());
+                        failures.note(&endpoint, Phase::Body, &why.cause(), pool.clock.instant());
                     }
                 }
             }
             Source::Http2(_, stream) => {
                 if let Some(stream) = stream.take()
-                    && let Peer { endpoint, failures: Some(failures), .. } = &stream.connection.peer
+                    && let Peer { endpoint, failures: Some(failures), clock, .. } =
+                        &stream.connection.peer
                 {
-                    failures.note(endpoint, Phase::Body, &why.cause());
+                    failures.note(endpoint, Phase::Body, &why.cause(), clock.instant());
                 }
             }
             Source::Stream(_) | Source::Tunnel(_) => {}
@@ -188,7 +189,7 @@ impl OriginBody {
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(self.silence)));
         if !self.armed {
-            timer.as_mut().reset(tokio::time::Instant::now() + self.silence);
+            timer.set(sleep(self.silence));
             self.armed = true;
         }
         timer.as_mut().poll(cx)

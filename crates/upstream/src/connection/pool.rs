@@ -17,10 +17,11 @@ use crate::connection::request_body::OutBody;
 use crate::settings::endpoint::{At, Endpoint};
 use crate::settings::limits::Check;
 use crate::settings::limits::UpstreamLimits;
+use net::clock::TokioClock;
 
 /// See the module.
-#[derive(Default)]
 pub(crate) struct Pool {
+    pub clock: TokioClock,
     slots: RefCell<HashMap<Arc<Endpoint>, Slot>>,
     count: Rc<Cell<usize>>,
 }
@@ -127,10 +128,15 @@ impl Drop for Opening<'_> {
 }
 
 impl Pool {
+    /// One without a connection.
+    pub fn new(clock: TokioClock) -> Pool {
+        Pool { clock, slots: RefCell::default(), count: Rc::default() }
+    }
+
     /// Closes connections that idle for too long. To be called now and then.
     pub fn prune(&self, limits: &UpstreamLimits) {
         let mut slots = self.slots.borrow_mut();
-        let now = Instant::now();
+        let now = self.clock.instant();
         let young = |since: Instant| now.duration_since(since) < limits.idle_timeout;
         slots.retain(|_, slot| {
             slot.idle.retain(|idle| !idle.connection.sender.is_closed() && young(idle.since));
@@ -178,7 +184,7 @@ impl Pool {
         if let Some(shared) = shared.iter().find(fits) {
             return Some(Connection::Http2(shared.clone()));
         }
-        let now = Instant::now();
+        let now = self.clock.instant();
         let mut i = idle.len();
         while i > 0 {
             i -= 1;
@@ -204,7 +210,7 @@ impl Pool {
         let list = &mut slots.entry(endpoint).or_default().idle;
         if list.len() < limits.per_origin && self.count.get() < limits.total {
             let counted = Counted::new(&self.count);
-            list.push(Idle { connection, since: Instant::now(), _counted: counted });
+            list.push(Idle { connection, since: self.clock.instant(), _counted: counted });
         }
     }
 

@@ -8,12 +8,11 @@ use std::task::{Context, Poll};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use crate::connection::http2;
 use crate::servers::group::Serving;
 use net::http2_stream::StreamIo;
-use net::socket::transport;
+use net::socket::{Socket, transport};
 
 /// See the module.
 pub struct UpstreamTunnel {
@@ -23,7 +22,7 @@ pub struct UpstreamTunnel {
 
 /// What carries the bytes.
 enum Carrier {
-    Tcp(TcpStream),
+    Socket(Socket),
     Http1(TokioIo<Upgraded>),
     Http2(Shared),
 }
@@ -35,7 +34,7 @@ struct Shared {
     _stream: http2::Stream,
 }
 
-transport!(Carrier { Tcp, Http1, Http2 });
+transport!(Carrier { Socket, Http1, Http2 });
 
 impl UpstreamTunnel {
     pub(crate) fn http1(upgraded: Upgraded) -> UpstreamTunnel {
@@ -58,9 +57,9 @@ impl From<Carrier> for UpstreamTunnel {
     }
 }
 
-impl From<TcpStream> for UpstreamTunnel {
-    fn from(stream: TcpStream) -> UpstreamTunnel {
-        Carrier::Tcp(stream).into()
+impl From<Socket> for UpstreamTunnel {
+    fn from(stream: Socket) -> UpstreamTunnel {
+        Carrier::Socket(stream).into()
     }
 }
 

@@ -71,8 +71,7 @@ struct Count {
 
 impl FailureLog {
     /// Writes of a failure, or counts it.
-    pub(crate) fn note(&self, server: &dyn fmt::Display, phase: Phase, cause: &str) {
-        let now = Instant::now();
+    pub(crate) fn note(&self, server: &dyn fmt::Display, phase: Phase, cause: &str, now: Instant) {
         let lines = {
             let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let mut lines = window.turn(now);
@@ -83,8 +82,8 @@ impl FailureLog {
     }
 
     /// Writes of what was left out in a window that is over. To be called now and then.
-    pub fn tick(&self) {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner).turn(Instant::now());
+    pub fn tick(&self, now: Instant) {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner).turn(now);
         write(&lines);
     }
 }
@@ -167,10 +166,11 @@ fn plain(text: &str) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use net::clock::TokioClock;
 
     #[test]
     fn every_failure_is_in_a_line_or_in_a_count() {
-        let (mut window, start) = (Window::default(), Instant::now());
+        let (mut window, start) = (Window::default(), TokioClock::system().instant());
         assert!(window.turn(start).is_empty());
         let mut noted = |n: u32| {
             let lines = (0..n).filter_map(|i| {

@@ -11,13 +11,14 @@ use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::task::spawn_local;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use crate::settings::endpoint::{At, Endpoint};
 use crate::settings::limits::UpstreamLimits;
+use net::clock::TokioClock;
 
 mod dns;
 
@@ -33,11 +34,11 @@ const STALE_WAIT: Duration = Duration::from_millis(1800);
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The resolver of one worker.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Resolver(Rc<Inner>);
 
-#[derive(Default)]
 struct Inner {
+    clock: TokioClock,
     known: RefCell<HashMap<Box<str>, Known>>,
 }
 
@@ -52,13 +53,18 @@ struct Known {
 }
 
 impl Resolver {
+    /// One that knows no name.
+    pub fn new(clock: TokioClock) -> Resolver {
+        Resolver(Rc::new(Inner { clock, known: RefCell::default() }))
+    }
+
     /// The addresses of `host` (a name, or an IP literal without brackets), in the order in which
     /// to try them: families alternate (RFC 8305 section 4). Never empty.
     pub async fn resolve(&self, host: &str, limits: &UpstreamLimits) -> io::Result<Rc<[IpAddr]>> {
         if let Ok(literal) = host.parse::<IpAddr>() {
             return Ok(Rc::from([literal]));
         }
-        let now = Instant::now();
+        let now = self.0.clock.instant();
         let stale = match self.0.known.borrow().get(host) {
             Some(known) if known.ask_at > now => return Ok(known.addresses.clone()),
             Some(known) if known.until + STALE_MAX > now => Some(known.addresses.clone()),
@@ -80,7 +86,7 @@ impl Resolver {
     fn failed(&self, host: &str) {
         if let Some(known) = self.0.known.borrow_mut().get_mut(host) {
             known.renewing = false;
-            known.ask_at = Instant::now() + RETRY;
+            known.ask_at = self.0.clock.instant() + RETRY;
         }
     }
 
@@ -90,7 +96,7 @@ impl Resolver {
         let At::Tcp(host, _) = &endpoint.at else { return None };
         let mut all = self.0.known.borrow_mut();
         let known = all.get_mut(host.as_str())?;
-        if known.ask_at <= Instant::now() && !known.renewing {
+        if known.ask_at <= self.0.clock.instant() && !known.renewing {
             known.renewing = true;
             let (resolver, host, limits) = (self.clone(), host.clone(), limits.clone());
             spawn_local(async move {
@@ -116,7 +122,7 @@ impl Resolver {
         }
         let (least, most) = (limits.dns_ttl_min, limits.dns_ttl_max);
         let holds = found.ttl.map_or(limits.dns_ttl, |ttl| ttl.min(most).max(least));
-        let until = Instant::now() + holds;
+        let until = self.0.clock.instant() + holds;
         let fresh = Known { addresses: addresses.clone(), until, ask_at: until, renewing: false };
         known.insert(host.into(), fresh);
         Ok(addresses)
@@ -203,7 +209,8 @@ mod tests {
         LocalSet::new()
             .run_until(async {
                 let lookup = Arc::new(Counting::default());
-                let (resolver, limits) = (Resolver::default(), limits(lookup.clone()));
+                let (resolver, limits) =
+                    (Resolver::new(TokioClock::system()), limits(lookup.clone()));
                 let endpoint = Endpoint::plain("a.example", 80);
                 let current = || resolver.current(&endpoint, &limits).map(|found| last(&found));
                 assert_eq!(current(), None);
@@ -259,7 +266,7 @@ mod tests {
         for then in silent {
             let ttl = Duration::from_secs(10);
             let lookup = Arc::new(Then { ttl, asked: AtomicU8::new(0), then });
-            let (resolver, limits) = (Resolver::default(), limits(lookup.clone()));
+            let (resolver, limits) = (Resolver::new(TokioClock::system()), limits(lookup.clone()));
             let resolve = || resolver.resolve("a.example", &limits);
             assert_eq!(last(&resolve().await.unwrap()), 1);
             advance(Duration::from_secs(11)).await;
@@ -288,7 +295,7 @@ mod tests {
                 lookup: lookup.clone(),
                 ..UpstreamLimits::default()
             };
-            let resolver = Resolver::default();
+            let resolver = Resolver::new(TokioClock::system());
             for (later, asked) in [(0, 1), (held - 1, 1), (2, 2)] {
                 advance(Duration::from_secs(later)).await;
                 resolver.resolve("a.example", &limits).await.unwrap();

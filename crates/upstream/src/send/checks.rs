@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use http::header::HeaderValue;
 use http::{Request, header};
-use message::via::random;
+use net::random::random;
 use tokio::time::sleep;
 
 use crate::connection::request_body::OutBody;

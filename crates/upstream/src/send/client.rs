@@ -9,7 +9,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fmt, io};
 
 use http::header::HeaderValue;
@@ -36,12 +36,16 @@ use crate::settings::limits::Check;
 use crate::settings::limits::{UpstreamLimits, in_time};
 use message::upgrade;
 use message::upgrade::Upgrade;
+use net::clock::TokioClock;
+use net::network::Network;
 
 /// The upstream connections of one worker.
 pub struct Upstream {
     pub(crate) pool: Rc<Pool>,
     pub(crate) resolver: Resolver,
     builder: Builder,
+    pub(crate) clock: TokioClock,
+    pub(crate) network: Network,
     pub(crate) events: Arc<dyn Events>,
     /// Where failures go; `None`: nowhere.
     pub(crate) failures: Option<Arc<FailureLog>>,
@@ -74,12 +78,17 @@ const ATTEMPTS: u32 = 3;
 
 impl Upstream {
     /// Without any connection yet.
-    pub fn new(limits: &UpstreamLimits, events: Arc<dyn Events>) -> Upstream {
+    pub fn new(limits: &UpstreamLimits, events: Arc<dyn Events>, clock: TokioClock) -> Upstream {
         let mut builder = Builder::new();
         builder.max_buf_size(limits.head_bytes.max(8192));
-        let resolver = Resolver::default();
-        let (failures, descriptors) = (None, None);
-        Upstream { pool: Rc::default(), resolver, builder, events, failures, descriptors }
+        let (pool, resolver) = (Rc::new(Pool::new(clock)), Resolver::new(clock));
+        let (network, failures, descriptors) = (Network::System, None, None);
+        Upstream { pool, resolver, builder, clock, network, events, failures, descriptors }
+    }
+
+    /// The same, over this network.
+    pub fn through(self, network: Network) -> Upstream {
+        Upstream { network, ..self }
     }
 
     /// The same; what fails is written to a log.
@@ -95,14 +104,14 @@ impl Upstream {
     /// Writes of an answer that cannot be gone on with.
     pub fn bad_answer(&self, server: &dyn fmt::Display, cause: &str) {
         if let Some(failures) = &self.failures {
-            failures.note(server, Phase::Answer, cause);
+            failures.note(server, Phase::Answer, cause, self.clock.instant());
         }
     }
 
     /// Writes of an attempt that failed. What is a client's own doing is none.
     pub(crate) fn failed(&self, server: &dyn fmt::Display, phase: Phase, why: &Failure) {
         if let (Some(failures), Failure::Failed(_, cause)) = (&self.failures, why) {
-            failures.note(server, phase, cause);
+            failures.note(server, phase, cause, self.clock.instant());
         }
     }
 
@@ -222,7 +231,7 @@ impl Upstream {
                 return Ok(taken);
             }
         }
-        let began = Instant::now();
+        let began = self.clock.instant();
         let made = match endpoint.may_be_http2() {
             true => {
                 let _opening = self.pool.open(endpoint);
@@ -231,7 +240,7 @@ impl Upstream {
             false => Box::pin(self.connect(endpoint, limits, check)).await,
         };
         if let (Some(serving), Ok(_)) = (serving, &made) {
-            serving.connected(began.elapsed());
+            serving.connected(self.clock.since(began));
         }
         made.map(|made| (made, true))
     }
@@ -290,6 +299,7 @@ impl Upstream {
                 endpoint: endpoint.clone(),
                 address,
                 failures: self.failures.clone(),
+                clock: self.clock,
             };
             let shared = crate::connection::http2::Http2::handshake(stream, to, limits.head_bytes)
                 .await
@@ -352,7 +362,7 @@ impl Upstream {
     pub fn prune(&self, limits: &UpstreamLimits) {
         self.pool.prune(limits);
         if let Some(failures) = &self.failures {
-            failures.tick();
+            failures.tick(self.clock.instant());
         }
     }
 

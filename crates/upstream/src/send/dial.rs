@@ -7,7 +7,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
@@ -26,6 +25,8 @@ use crate::settings::limits::{UpstreamLimits, in_time};
 use crate::settings::tls;
 use crate::settings::tls::Tls;
 use net::descriptors::lacks_resource;
+use net::network::Network;
+use net::socket::Socket;
 
 impl Upstream {
     /// A connection of its own, for a tunnel.
@@ -34,7 +35,7 @@ impl Upstream {
         endpoint: &Endpoint,
         limits: &UpstreamLimits,
         check: Check<'_>,
-    ) -> Result<TcpStream, Failure> {
+    ) -> Result<Socket, Failure> {
         let At::Tcp(host, port) = &endpoint.at else {
             let cause = "a tunnel leads to no socket in the file system".to_owned();
             return Err(Failure::Failed(Reason::Connect, cause));
@@ -62,7 +63,7 @@ impl Upstream {
         };
         let (stream, ip) = self.dial_any((host, port), limits, check, phase).await?;
         let stream = match &endpoint.tls {
-            None => Stream::Tcp(stream),
+            None => Stream::Plain(stream),
             Some(settings) => {
                 phase.set(Phase::Tls);
                 secure(host, settings, stream).await?
@@ -72,9 +73,10 @@ impl Upstream {
     }
 
     async fn open_socket(&self, path: &Path) -> Result<(Stream, Option<IpAddr>), Failure> {
-        let stream = UnixStream::connect(path).await.map_err(|error| not_connected(&error))?;
+        let stream =
+            self.network.connect_path(path).await.map_err(|error| not_connected(&error))?;
         self.events.count(Event::Connected);
-        Ok((Stream::Unix(stream), None))
+        Ok((Stream::Plain(stream), None))
     }
 
     async fn dial_any(
@@ -83,20 +85,20 @@ impl Upstream {
         limits: &UpstreamLimits,
         check: Check<'_>,
         phase: &Cell<Phase>,
-    ) -> Result<(TcpStream, IpAddr), Failure> {
+    ) -> Result<(Socket, IpAddr), Failure> {
         phase.set(Phase::Resolve);
         let permitted = self.addresses(host, port, limits, check).await?;
         phase.set(Phase::Connect);
-        let connected = match race(&permitted, limits.stagger).await {
+        let connected = match race(&self.network, &permitted, limits.stagger).await {
             Err(error) if lacks_resource(&error) && self.make_way().await => {
-                race(&permitted, limits.stagger).await
+                race(&self.network, &permitted, limits.stagger).await
             }
             connected => connected,
         };
         let stream = connected.map_err(|error| not_connected(&error))?;
         self.events.count(Event::Connected);
-        // Small requests must not wait for acknowledgements; a failure only costs time.
-        let _ = stream.set_nodelay(true);
+        // Small requests must not wait for acknowledgements.
+        stream.send_at_once();
         let address = stream.peer_addr().map_or(permitted[0].ip(), |peer| peer.ip());
         Ok((stream, address))
     }
@@ -172,7 +174,7 @@ impl Upstream {
 }
 
 /// The TLS handshake.
-async fn secure(host: &str, settings: &Tls, stream: TcpStream) -> Result<Stream, Failure> {
+async fn secure(host: &str, settings: &Tls, stream: Socket) -> Result<Stream, Failure> {
     // Which files are wrong is for operators.
     let config = settings.config().map_err(|why| Failure::Failed(Reason::Internal, why))?;
     let name = settings.server_name(host).map_err(|why| Failure::Failed(Reason::Tls, why))?;
@@ -197,16 +199,21 @@ fn not_connected(error: &io::Error) -> Failure {
 
 /// Connects to the first address that answers; each gets a head start of `stagger`. The other
 /// attempts are given up (RFC 8305 section 5).
-async fn race(addresses: &[SocketAddr], stagger: Duration) -> io::Result<TcpStream> {
+async fn race(
+    network: &Network,
+    addresses: &[SocketAddr],
+    stagger: Duration,
+) -> io::Result<Socket> {
     if let [only] = addresses {
-        return TcpStream::connect(only).await;
+        return network.connect(*only).await;
     }
     let mut attempts = JoinSet::new();
     let mut rest = addresses.iter().copied();
     let mut last_error = io::Error::new(io::ErrorKind::NotFound, "no address");
     loop {
         if let Some(address) = rest.next() {
-            attempts.spawn_local(TcpStream::connect(address));
+            let network = network.clone();
+            attempts.spawn_local(async move { network.connect(address).await });
         } else if attempts.is_empty() {
             return Err(last_error);
         }

@@ -32,9 +32,9 @@ impl Upstream {
         let (mut tried, mut tries, mut last) = (0u64, 0, None);
         loop {
             let chosen = match tries {
-                0 if !outgoing.reuse_only => group.admit(hash).await,
+                0 if !outgoing.reuse_only => group.admit(hash, self.clock).await,
                 // It has waited enough, or does not wait: it takes whichever has room.
-                _ => group.choose(tried, hash),
+                _ => group.choose(tried, hash, self.clock),
             };
             let serving = match chosen {
                 Ok(serving) => serving,
@@ -45,7 +45,7 @@ impl Upstream {
             if tries > 1 {
                 self.events.count(Event::Retried);
             }
-            let more = tries < options.tries.max(1) && group.has_other(tried);
+            let more = tries < options.tries.max(1) && group.has_other(tried, self.clock.millis());
             let endpoint = serving.endpoint();
             match self.ask(endpoint, limits, check, &mut outgoing, Some(&serving)).await {
                 Ok(response) => {

@@ -17,12 +17,12 @@ use crate::failure::error::Failure;
 use crate::failure::error::Reason;
 use crate::servers::balance;
 use crate::servers::balance::{Balance, Turns, hash, members};
-use crate::servers::health;
 use crate::servers::health::{Fit, Health};
 use crate::servers::health_check::HealthCheck;
 use crate::servers::queue::Queue;
 use crate::servers::status::{QueueStatus, ServerStatus};
 use crate::settings::endpoint::Endpoint;
+use net::clock::TokioClock;
 
 /// The servers of one site.
 #[derive(Debug)]
@@ -114,9 +114,9 @@ impl Server {
         Server { endpoint, weight, backup: false, max_requests: None, seed, health }
     }
 
-    /// How it is.
-    pub fn status(&self) -> ServerStatus {
-        self.health.status(health::now())
+    /// How it is, `now`, in milliseconds of the clock.
+    pub fn status(&self, now: u64) -> ServerStatus {
+        self.health.status(now)
     }
 
     fn has_room(&self) -> bool {
@@ -191,22 +191,25 @@ impl Group {
     }
 
     /// Whether a server that is in use has room.
-    pub(crate) fn has_room(&self) -> bool {
-        let now = health::now();
+    pub(crate) fn has_room(&self, now: u64) -> bool {
         let free = |server: &Server| server.has_room() && server.health.fit(now) == Fit::Yes;
         self.servers.iter().any(free)
     }
 
     /// Whether a server besides `tried` might answer.
-    pub(crate) fn has_other(&self, tried: u64) -> bool {
-        let now = health::now();
+    pub(crate) fn has_other(&self, tried: u64, now: u64) -> bool {
         let left = self.all() & !tried;
         members(left).any(|at| self.servers[at].health.fit(now) != Fit::No)
     }
 
     /// The server for a request whose URL has this hash, besides those that were `tried`.
-    pub(crate) fn choose(self: &Arc<Self>, tried: u64, hash: u64) -> Result<Serving, Failure> {
-        let now = health::now();
+    pub(crate) fn choose(
+        self: &Arc<Self>,
+        tried: u64,
+        hash: u64,
+        clock: TokioClock,
+    ) -> Result<Serving, Failure> {
+        let now = clock.millis();
         let mut refused = tried;
         for backup in [false, true] {
             loop {
@@ -221,10 +224,10 @@ impl Group {
                     refused |= 1 << at;
                     continue;
                 }
-                return Ok(Serving::begin(self.clone(), at, trial));
+                return Ok(Serving::begin(self.clone(), at, trial, clock));
             }
         }
-        Err(self.nobody())
+        Err(self.nobody(now))
     }
 
     fn all(&self) -> u64 {
@@ -255,8 +258,7 @@ impl Group {
         }
     }
 
-    pub(crate) fn nobody(&self) -> Failure {
-        let now = health::now();
+    pub(crate) fn nobody(&self, now: u64) -> Failure {
         let busy = |server: &Server| server.health.fit(now) != Fit::No && !server.has_room();
         match self.servers.iter().any(busy) {
             true => {
@@ -299,14 +301,15 @@ pub(crate) struct Serving {
     group: Arc<Group>,
     pub at: usize,
     trial: Cell<bool>,
+    clock: TokioClock,
 }
 
 impl Serving {
-    fn begin(group: Arc<Group>, at: usize, trial: bool) -> Serving {
+    fn begin(group: Arc<Group>, at: usize, trial: bool, clock: TokioClock) -> Serving {
         let health = &group.servers[at].health;
         health.active.fetch_add(1, Relaxed);
         health.figures.requests.fetch_add(1, Relaxed);
-        Serving { group, at, trial: Cell::new(trial) }
+        Serving { group, at, trial: Cell::new(trial), clock }
     }
 
     fn health(&self) -> &Health {
@@ -339,7 +342,7 @@ impl Serving {
         // Without another server there is nothing to gain from sparing this one.
         let limit = if self.group.servers.len() > 1 { max_fails } else { 0 };
         let trial = self.trial.replace(false);
-        if self.health().failed(trial, limit, fail_timeout, health::now()) {
+        if self.health().failed(trial, limit, fail_timeout, self.clock.millis()) {
             self.group.report(self.at, false, why);
         }
     }
@@ -371,10 +374,19 @@ mod tests {
         Arc::new(Group::new("site", (0..3).map(server).collect(), options))
     }
 
+    thread_local! {
+        static CLOCK: TokioClock = TokioClock::system();
+    }
+
+    /// The clock of a test.
+    fn clock() -> TokioClock {
+        CLOCK.with(|clock| *clock)
+    }
+
     /// The numbers of the next `n` servers that get a request and answer.
     fn order(group: &Arc<Group>, n: usize) -> Vec<usize> {
         let next = || {
-            let serving = group.choose(0, 0).unwrap();
+            let serving = group.choose(0, 0, clock()).unwrap();
             serving.succeeded();
             serving.at
         };
@@ -383,7 +395,7 @@ mod tests {
 
     fn fail(group: &Arc<Group>, at: usize, times: usize) {
         for _ in 0..times {
-            Serving::begin(group.clone(), at, false).failed("it is a test");
+            Serving::begin(group.clone(), at, false, clock()).failed("it is a test");
         }
     }
 
@@ -395,10 +407,10 @@ mod tests {
         assert_eq!(order(&all, 3), [0, 1, 2]);
         fail(&all, 1, 2);
         // Its time is over at once: one request gets it, no second one at the same time.
-        let trials: Vec<Serving> = (0..6).map(|_| all.choose(0, 0).unwrap()).collect();
+        let trials: Vec<Serving> = (0..6).map(|_| all.choose(0, 0, clock()).unwrap()).collect();
         assert_eq!(trials.iter().filter(|serving| serving.at == 1).count(), 1);
         drop(trials);
-        let mut trials = (0..3).map(|_| all.choose(0, 0).unwrap());
+        let mut trials = (0..3).map(|_| all.choose(0, 0, clock()).unwrap());
         let trial = trials.find(|serving| serving.at == 1).unwrap();
         trial.succeeded();
         drop(trial);
@@ -414,13 +426,13 @@ mod tests {
         fail(&all, 1, 3);
         assert_eq!(order(&all, 2), [2, 2]);
         fail(&all, 2, 3);
-        let Err(failure) = all.choose(0, 0) else { panic!("there is nobody") };
+        let Err(failure) = all.choose(0, 0, clock()) else { panic!("there is nobody") };
         assert!(matches!(failure, Failure::Failed(Reason::NoUpstream, _)));
         // A reload keeps what is known.
         let mut next = Group::new("site", vec![], GroupOptions::default());
         next.servers = vec![Server::new(Endpoint::plain("a.example", 8000))];
         next.adopt(&all);
-        assert!(Arc::new(next).choose(0, 0).is_err());
+        assert!(Arc::new(next).choose(0, 0, clock()).is_err());
     }
 
     #[test]
@@ -433,17 +445,17 @@ mod tests {
     #[test]
     fn no_server_gets_more_at_a_time_than_it_may() {
         let all = group(GroupOptions::default(), |_, server| server.max_requests = Some(2));
-        let held: Vec<Serving> = (0..6).map(|_| all.choose(0, 0).unwrap()).collect();
-        let Err(failure) = all.choose(0, 0) else { panic!("all are busy") };
+        let held: Vec<Serving> = (0..6).map(|_| all.choose(0, 0, clock()).unwrap()).collect();
+        let Err(failure) = all.choose(0, 0, clock()) else { panic!("all are busy") };
         assert!(matches!(failure, Failure::Failed(Reason::UpstreamBusy, _)));
         drop(held);
-        assert!(all.choose(0, 0).is_ok());
+        assert!(all.choose(0, 0, clock()).is_ok());
     }
 
     #[test]
     fn what_was_tried_is_not_chosen_again() {
         let all = group(GroupOptions::default(), |_, _| ());
-        assert_eq!(all.choose(0b101, 0).unwrap().at, 1);
-        assert!(all.has_other(0b011) && !all.has_other(0b111));
+        assert_eq!(all.choose(0b101, 0, clock()).unwrap().at, 1);
+        assert!(all.has_other(0b011, 1) && !all.has_other(0b111, 1));
     }
 }

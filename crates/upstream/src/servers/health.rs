@@ -4,25 +4,17 @@
 //! a request that is sent to try it out succeeds; or when its checks fail (active), until they
 //! succeed. The two are apart: a server must be well by both. All workers share it, without a lock.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::servers::status::ServerStatus;
-
-/// Milliseconds since the first call, never 0.
-pub(crate) fn now() -> u64 {
-    static BEGAN: OnceLock<Instant> = OnceLock::new();
-    let passed = BEGAN.get_or_init(Instant::now).elapsed();
-    u64::try_from(passed.as_millis()).unwrap_or(u64::MAX) + 1
-}
 
 /// What all workers know of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     /// Failures since the last success.
     failures: AtomicU32,
-    /// When it may be tried again, by [`now`]; 0: in use.
+    /// When it may be tried again, in milliseconds of the clock; 0: in use.
     out_until: AtomicU64,
     /// A request is under way that tries it out.
     trying: AtomicBool,

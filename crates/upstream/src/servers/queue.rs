@@ -17,6 +17,7 @@ use crate::failure::error::Failure;
 use crate::failure::error::Reason;
 use crate::servers::group::{Group, Serving};
 use crate::servers::status::QueueStatus;
+use net::clock::TokioClock;
 
 /// The queue of one site, of all workers together. A reload takes it over.
 #[derive(Debug, Default)]
@@ -69,10 +70,11 @@ impl Queue {
 struct Place<'a> {
     queue: &'a Queue,
     since: Instant,
+    clock: TokioClock,
 }
 
 impl<'a> Place<'a> {
-    fn take(queue: &'a Queue, places: u32) -> Option<Place<'a>> {
+    fn take(queue: &'a Queue, places: u32, clock: TokioClock) -> Option<Place<'a>> {
         let room = |waiting| (waiting < places).then_some(waiting + 1);
         let taken = queue.waiting.fetch_update(SeqCst, SeqCst, room);
         if taken.is_err() {
@@ -80,34 +82,38 @@ impl<'a> Place<'a> {
             return None;
         }
         queue.figures.waits.fetch_add(1, Relaxed);
-        Some(Place { queue, since: Instant::now() })
+        Some(Place { queue, since: clock.instant(), clock })
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.queue.waiting.fetch_sub(1, SeqCst);
-        let us = u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let us = u64::try_from(self.clock.since(self.since).as_micros()).unwrap_or(u64::MAX);
         self.queue.figures.wait_us.fetch_add(us, Relaxed);
     }
 }
 
 impl Group {
     /// The server for a request that was sent to none yet: at once, or when it is its turn.
-    pub(crate) async fn admit(self: &Arc<Self>, hash: u64) -> Result<Serving, Failure> {
+    pub(crate) async fn admit(
+        self: &Arc<Self>,
+        hash: u64,
+        clock: TokioClock,
+    ) -> Result<Serving, Failure> {
         let queue = self.queue();
         let behind_others = queue.waiting() > 0;
         if !behind_others {
-            match self.choose(0, hash) {
+            match self.choose(0, hash, clock) {
                 Err(failure) if is_busy(&failure) => {}
                 chosen => return chosen,
             }
         }
-        let Some(_place) = Place::take(queue, self.options().queue) else {
-            return Err(self.nobody());
+        let Some(_place) = Place::take(queue, self.options().queue, clock) else {
+            return Err(self.nobody(clock.millis()));
         };
         let bound = self.options().queue_timeout;
-        match timeout(bound, self.wait(hash, behind_others)).await {
+        match timeout(bound, self.wait(hash, behind_others, clock)).await {
             Ok(served) => served,
             Err(_) => {
                 queue.figures.timeouts.fetch_add(1, Relaxed);
@@ -121,6 +127,7 @@ impl Group {
         self: &Arc<Self>,
         hash: u64,
         mut behind_others: bool,
+        clock: TokioClock,
     ) -> Result<Serving, Failure> {
         let queue = self.queue();
         loop {
@@ -129,12 +136,13 @@ impl Group {
             // missed.
             freed.as_mut().enable();
             if !behind_others {
-                match self.choose(0, hash) {
+                match self.choose(0, hash, clock) {
                     Err(failure) if is_busy(&failure) => {}
                     chosen => {
                         // Several may have become free at once, and where all are out of use the
                         // others need not wait either.
-                        if queue.waiting() > 1 && (chosen.is_err() || self.has_room()) {
+                        if queue.waiting() > 1 && (chosen.is_err() || self.has_room(clock.millis()))
+                        {
                             queue.wake();
                         }
                         return chosen;
@@ -179,6 +187,10 @@ mod tests {
         Arc::new(Group::new("site", (0..servers).map(server).collect(), options))
     }
 
+    fn clock() -> TokioClock {
+        TokioClock::system()
+    }
+
     async fn settle() {
         for _ in 0..20 {
             yield_now().await;
@@ -189,17 +201,18 @@ mod tests {
     async fn who_comes_first_is_served_first_and_the_queue_has_an_end() {
         let (all, served) = (group(1, 2, 3), Rc::new(RefCell::new(Vec::new())));
         let waits = async {
-            let mut held = vec![all.admit(0).await.unwrap(), all.admit(0).await.unwrap()];
+            let mut held =
+                vec![all.admit(0, clock()).await.unwrap(), all.admit(0, clock()).await.unwrap()];
             for number in 0..3 {
                 let (all, served) = (all.clone(), served.clone());
                 spawn_local(async move {
-                    let serving = all.admit(0).await.unwrap();
+                    let serving = all.admit(0, clock()).await.unwrap();
                     served.borrow_mut().push((number, serving));
                 });
                 settle().await;
             }
             assert_eq!(all.queue().waiting(), 3);
-            assert!(is_busy(&all.admit(0).await.unwrap_err()));
+            assert!(is_busy(&all.admit(0, clock()).await.unwrap_err()));
             held.pop();
             settle().await;
             let numbers = || served.borrow().iter().map(|(n, _)| *n).collect::<Vec<_>>();
@@ -221,15 +234,15 @@ mod tests {
     async fn nobody_waits_for_longer_than_allowed_and_who_leaves_takes_nothing() {
         let all = group(1, 1, 10);
         let waits = async {
-            let held = all.admit(0).await.unwrap();
-            let failure = all.admit(0).await.unwrap_err();
+            let held = all.admit(0, clock()).await.unwrap();
+            let failure = all.admit(0, clock()).await.unwrap_err();
             assert!(is_busy(&failure), "{failure:?}");
             assert_eq!(all.queue().figures.timeouts.load(Relaxed), 1);
             // The first in line leaves in the moment in which its turn comes.
             let (first, second) = (all.clone(), all.clone());
-            let leaving = spawn_local(async move { drop(first.admit(0).await) });
+            let leaving = spawn_local(async move { drop(first.admit(0, clock()).await) });
             settle().await;
-            let staying = spawn_local(async move { second.admit(0).await.unwrap() });
+            let staying = spawn_local(async move { second.admit(0, clock()).await.unwrap() });
             settle().await;
             drop(held);
             leaving.abort();
@@ -250,11 +263,11 @@ mod tests {
         };
         let all = Arc::new(Group::new("site", (8000..8002).map(server).collect(), options));
         let waits = async {
-            let held = [all.admit(0).await.unwrap(), all.admit(0).await.unwrap()];
+            let held = [all.admit(0, clock()).await.unwrap(), all.admit(0, clock()).await.unwrap()];
             let asked: Vec<_> = (0..3)
                 .map(|_| {
                     let all = all.clone();
-                    spawn_local(async move { all.admit(0).await.map(drop) })
+                    spawn_local(async move { all.admit(0, clock()).await.map(drop) })
                 })
                 .collect();
             settle().await;

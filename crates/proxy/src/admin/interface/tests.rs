@@ -79,12 +79,12 @@ impl Backend for Rc<Shelf> {
 fn with_admin<F: Future<Output = ()>>(guard: Guard, test: impl FnOnce(SocketAddr, Rc<Shelf>) -> F) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shelf = Rc::new(Shelf::new());
-        let admin = Rc::new(Admin::new(guard, shelf.clone()));
+        let admin = Rc::new(Admin::new(guard, shelf.clone(), TokioClock::system()));
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let serving = tokio::task::spawn_local(admin.serve(listener, async {
+        let serving = tokio::task::spawn_local(admin.serve(AcceptSocket::Tcp(listener), async {
             let _stopped = stopped.await;
         }));
         test(address, shelf).await;

@@ -3,16 +3,18 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use h2::{Ping, PingPong};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Sleep, sleep};
 
 use crate::client::http2_options::Http2Options;
+use crate::net::clock::TokioClock;
 
 /// See the module.
 pub(super) struct Keepalive {
     sender: PingPong,
+    clock: TokioClock,
     interval: Duration,
     patience: Duration,
     /// What the client had sent when something came last, and when that was seen.
@@ -25,14 +27,15 @@ pub(super) struct Keepalive {
 }
 
 impl Keepalive {
-    pub fn new(sender: PingPong, options: &Http2Options) -> Keepalive {
+    pub fn new(sender: PingPong, options: &Http2Options, clock: TokioClock) -> Keepalive {
         Keepalive {
             sender,
+            clock,
             interval: options.ping_interval,
             patience: options.ping_timeout,
-            heard: (0, Instant::now()),
+            heard: (0, clock.instant()),
             asked: false,
-            asked_at: Instant::now(),
+            asked_at: clock.instant(),
             timer: Box::pin(sleep(options.ping_interval)),
         }
     }
@@ -40,19 +43,19 @@ impl Keepalive {
     /// Ready when the client gave no sign of life in time. `received` bytes came from it so far.
     pub fn poll_silence(&mut self, received: u64, cx: &mut Context<'_>) -> Poll<()> {
         if self.heard.0 != received {
-            self.heard = (received, Instant::now());
+            self.heard = (received, self.clock.instant());
         }
         if self.asked && self.sender.poll_pong(cx).is_ready() {
             self.asked = false;
-            self.heard.1 = Instant::now();
-            self.timer.as_mut().reset(self.heard.1 + self.interval);
+            self.heard.1 = self.clock.instant();
+            self.timer.as_mut().reset((self.heard.1 + self.interval).into());
         }
         while self.timer.as_mut().poll(cx).is_ready() {
             // Whatever comes shows that the client is there: its pong may wait behind much else.
             let wait = if self.asked { self.patience } else { self.interval };
             let due = self.heard.1 + wait;
-            if due > Instant::now() && (!self.asked || self.heard.1 > self.asked_at) {
-                self.timer.as_mut().reset(due);
+            if due > self.clock.instant() && (!self.asked || self.heard.1 > self.asked_at) {
+                self.timer.as_mut().reset(due.into());
                 continue;
             }
             if self.asked {
@@ -60,9 +63,9 @@ impl Keepalive {
             }
             // It fails when the connection ends, which is told elsewhere.
             self.asked = self.sender.send_ping(Ping::opaque()).is_ok();
-            self.asked_at = Instant::now();
+            self.asked_at = self.clock.instant();
             let wait = if self.asked { self.patience } else { self.interval };
-            self.timer.as_mut().reset(self.asked_at + wait);
+            self.timer.as_mut().reset((self.asked_at + wait).into());
             if self.asked && self.sender.poll_pong(cx).is_ready() {
                 self.asked = false;
             }

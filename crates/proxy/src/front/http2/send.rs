@@ -1,11 +1,9 @@
 //! An answer on its way out on a stream of HTTP/2: its head as HTTP/2 has it, its body no faster
 //! than the client makes room for it.
 
-use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use h2::{Reason, SendStream};
@@ -14,6 +12,8 @@ use http::{HeaderMap, header};
 use http_body::{Body, Frame};
 
 use crate::message::cut_short::Truncated;
+use crate::message::date;
+use crate::net::clock::TokioClock;
 use crate::net::http2_stream::poll_room;
 use crate::response::response_body::ResponseBody;
 
@@ -31,35 +31,16 @@ static OF_HTTP_1: [HeaderName; 6] = [
 ];
 
 /// Makes a head of ours one of HTTP/2. `body`: what goes behind it.
-pub(super) fn settle(headers: &mut HeaderMap, body: &ResponseBody) {
+pub(super) fn settle(headers: &mut HeaderMap, body: &ResponseBody, clock: TokioClock) {
     for name in &OF_HTTP_1 {
         headers.remove(name);
     }
-    if !headers.contains_key(header::DATE) {
-        headers.insert(header::DATE, date());
-    }
+    date::set(headers, clock);
     if let Some(length) = body.size_hint().exact().filter(|_| !body.is_end_stream())
         && !headers.contains_key(header::CONTENT_LENGTH)
     {
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     }
-}
-
-/// The time of now for `Date`.
-fn date() -> HeaderValue {
-    thread_local! {
-        static LAST: RefCell<Option<(u64, HeaderValue)>> = const { RefCell::new(None) };
-    }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
-    LAST.with_borrow_mut(|last| match last {
-        Some((of, value)) if *of == now => value.clone(),
-        _ => {
-            let text = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(now));
-            let value = HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""));
-            *last = Some((now, value.clone()));
-            value
-        }
-    })
 }
 
 /// Sends a body to its end, or until the client wants no more of it.

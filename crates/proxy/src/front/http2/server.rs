@@ -84,7 +84,8 @@ impl Server<'_> {
         if let Stage::Handshake(handshake) = &mut self.stage {
             let mut http = ready!(Pin::new(handshake).poll(cx))?;
             let options = self.services.options();
-            let pings = http.ping_pong().map(|sender| Keepalive::new(sender, &options.http2));
+            let keepalive = |sender| Keepalive::new(sender, &options.http2, self.services.clock);
+            let pings = http.ping_pong().map(keepalive);
             if self.told_to_end {
                 http.graceful_shutdown();
             }
@@ -154,7 +155,7 @@ async fn answer(services: Rc<Services>, client: Rc<Client>, request: Request<Rec
     let request = Request::from_parts(parts, body);
     let Some(response) = unless_reset(&services, &client, request).await else { return };
     let (mut head, mut body) = response.into_parts();
-    settle(&mut head.headers, &body);
+    settle(&mut head.headers, &body, services.clock);
     let tunnel = body.take_tunnel();
     let ends = tunnel.is_none() && body.is_end_stream();
     let Some(sink) = send_head(&client, Response::from_parts(head, ()), ends) else { return };
@@ -205,5 +206,5 @@ async fn open_tunnel(
 ) {
     let client = StreamIo { sink, source, early: Bytes::new() };
     let cut = std::future::pending::<()>();
-    tunnel_through(client, Bytes::new(), tunnel, cut, &*services.observer).await;
+    tunnel_through(services, client, Bytes::new(), tunnel, cut).await;
 }

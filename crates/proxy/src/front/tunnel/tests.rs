@@ -18,6 +18,10 @@ fn life(idle: Duration) -> Lifetime {
 }
 
 /// Both ends of a connection over loopback.
+fn clock() -> TokioClock {
+    TokioClock::system()
+}
+
 async fn pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -28,7 +32,7 @@ async fn pair() -> (TcpStream, TcpStream) {
 async fn bytes_flow_both_ways_and_each_side_may_end_first() {
     let ((mut client, inner), (outer, mut server)) = (pair().await, pair().await);
     let early = Bytes::from_static(b"hello ");
-    let ended = tokio::join!(join(inner, early, outer, life(LONG), pending()), async {
+    let ended = tokio::join!(join(inner, early, outer, life(LONG), clock(), pending()), async {
         client.write_all(b"upstream").await.unwrap();
         // The client says no more, but still listens.
         client.shutdown().await.unwrap();
@@ -60,16 +64,17 @@ async fn a_cut_ends_both_sides_and_what_moved_is_known() {
     let cut_signal = async {
         to_cut.await.unwrap();
     };
-    let ended = tokio::join!(join(inner, Bytes::new(), outer, life(LONG), cut_signal), async {
-        client.write_all(b"abc").await.unwrap();
-        server.read_exact(&mut [0; 3]).await.unwrap();
-        server.write_all(b"defg").await.unwrap();
-        client.read_exact(&mut [0; 4]).await.unwrap();
-        cut.send(()).unwrap();
-        assert_eq!(client.read(&mut [0]).await.unwrap_or(0), 0);
-        assert_eq!(server.read(&mut [0]).await.unwrap_or(0), 0);
-    })
-    .0;
+    let ended =
+        tokio::join!(join(inner, Bytes::new(), outer, life(LONG), clock(), cut_signal), async {
+            client.write_all(b"abc").await.unwrap();
+            server.read_exact(&mut [0; 3]).await.unwrap();
+            server.write_all(b"defg").await.unwrap();
+            client.read_exact(&mut [0; 4]).await.unwrap();
+            cut.send(()).unwrap();
+            assert_eq!(client.read(&mut [0]).await.unwrap_or(0), 0);
+            assert_eq!(server.read(&mut [0]).await.unwrap_or(0), 0);
+        })
+        .0;
     assert!(matches!(ended.how, End::Cut), "{ended:?}");
     assert_eq!((ended.sent, ended.received), (3, 4));
 }
@@ -80,10 +85,11 @@ async fn a_broken_upstream_ends_the_tunnel() {
     // Closing with a pending linger of zero resets the connection.
     server.set_zero_linger().unwrap();
     drop(server);
-    let ended = tokio::join!(join(inner, Bytes::new(), outer, life(LONG), pending()), async {
-        assert_eq!(client.read(&mut [0]).await.unwrap_or(0), 0);
-    })
-    .0;
+    let ended =
+        tokio::join!(join(inner, Bytes::new(), outer, life(LONG), clock(), pending()), async {
+            assert_eq!(client.read(&mut [0]).await.unwrap_or(0), 0);
+        })
+        .0;
     assert!(matches!(ended.how, End::Broken(_)), "{ended:?}");
 }
 
@@ -92,25 +98,26 @@ async fn silence_ends_it_but_any_byte_either_way_keeps_it() {
     let idle = Duration::from_secs(60);
     let (mut client, inner) = duplex(64);
     let (outer, mut server) = duplex(64);
-    let began = Instant::now();
-    let ended = tokio::join!(join(inner, Bytes::new(), outer, life(idle), pending()), async {
-        for _ in 0..3 {
-            tokio::time::sleep(Duration::from_secs(50)).await;
-            client.write_all(b"x").await.unwrap();
-            server.read_exact(&mut [0]).await.unwrap();
-            tokio::time::sleep(Duration::from_secs(50)).await;
-            server.write_all(b"yz").await.unwrap();
-            client.read_exact(&mut [0; 2]).await.unwrap();
-        }
-        // Its sides stay open: nothing but the silence ends it.
-        assert_eq!(client.read(&mut [0]).await.unwrap(), 0);
-        assert_eq!(server.read(&mut [0]).await.unwrap(), 0);
-    })
-    .0;
+    let began = clock().instant();
+    let ended =
+        tokio::join!(join(inner, Bytes::new(), outer, life(idle), clock(), pending()), async {
+            for _ in 0..3 {
+                tokio::time::sleep(Duration::from_secs(50)).await;
+                client.write_all(b"x").await.unwrap();
+                server.read_exact(&mut [0]).await.unwrap();
+                tokio::time::sleep(Duration::from_secs(50)).await;
+                server.write_all(b"yz").await.unwrap();
+                client.read_exact(&mut [0; 2]).await.unwrap();
+            }
+            // Its sides stay open: nothing but the silence ends it.
+            assert_eq!(client.read(&mut [0]).await.unwrap(), 0);
+            assert_eq!(server.read(&mut [0]).await.unwrap(), 0);
+        })
+        .0;
     assert!(matches!(ended.how, End::Idle), "{ended:?}");
     assert_eq!((ended.sent, ended.received), (3, 6));
     // Virtual time: the last byte came at 300 s.
-    assert_eq!(began.elapsed().as_secs(), 360);
+    assert_eq!(clock().since(began).as_secs(), 360);
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,10 +125,11 @@ async fn a_side_that_takes_nothing_is_silence() {
     let (mut client, inner) = duplex(64);
     let (outer, server) = duplex(64);
     let idle = Duration::from_secs(60);
-    let ended = tokio::join!(join(inner, Bytes::new(), outer, life(idle), pending()), async {
-        while client.write_all(&[0; 1024]).await.is_ok() {}
-    })
-    .0;
+    let ended =
+        tokio::join!(join(inner, Bytes::new(), outer, life(idle), clock(), pending()), async {
+            while client.write_all(&[0; 1024]).await.is_ok() {}
+        })
+        .0;
     assert!(matches!(ended.how, End::Idle), "{ended:?}");
     assert_eq!(ended.sent, 64);
     drop(server);

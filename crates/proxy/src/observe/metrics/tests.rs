@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::net::clock::TokioClock;
 use crate::observe::outcome::{Bypass, Denied};
 
 fn value(text: &str, series: &str) -> Option<f64> {
@@ -12,7 +13,7 @@ fn value(text: &str, series: &str) -> Option<f64> {
 
 #[test]
 fn requests_by_outcome_reason_and_class() {
-    let metrics = Metrics::new(2);
+    let metrics = Metrics::new(2, TokioClock::system());
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -50,7 +51,7 @@ fn requests_by_outcome_reason_and_class() {
 
 #[test]
 fn gauges_are_what_was_opened_and_not_closed() {
-    let metrics = Metrics::new(1);
+    let metrics = Metrics::new(1, TokioClock::system());
     metrics.count(Event::ConnectionOpened, 5);
     metrics.count(Event::ConnectionClosed, 2);
     metrics.count(Event::FillBegun, 9);
@@ -78,7 +79,7 @@ fn gauges_are_what_was_opened_and_not_closed() {
 
 #[test]
 fn sources_are_asked_at_each_scrape_and_families_stay_together() {
-    let metrics = Metrics::new(1);
+    let metrics = Metrics::new(1, TokioClock::system());
     let asked = AtomicU64::new(0);
     metrics.add_source(Box::new(move |out: &mut Samples| {
         let n = asked.fetch_add(1, Ordering::Relaxed) + 1;
@@ -99,7 +100,7 @@ fn sources_are_asked_at_each_scrape_and_families_stay_together() {
 /// Names are unique, each with help and type before its figures, and every figure is a number.
 #[test]
 fn the_text_is_well_formed() {
-    let text = Metrics::new(1).scrape();
+    let text = Metrics::new(1, TokioClock::system()).scrape();
     let mut family = String::new();
     let mut seen = std::collections::HashSet::new();
     for line in text.lines().take_while(|line| *line != "# EOF") {

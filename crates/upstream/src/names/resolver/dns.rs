@@ -74,6 +74,7 @@ impl DnsLookup {
 
     async fn find(&self, name: &str) -> io::Result<Found> {
         let found = self.resolver()?.lookup_ip(name).await.map_err(error)?;
+        #[allow(clippy::disallowed_methods)] // The library has counted from the system's clock.
         let holds = found.valid_until().saturating_duration_since(Instant::now());
         let mut addresses: Vec<IpAddr> = found.iter().collect();
         // The servers rotate them; within a family that order stays.

@@ -1,0 +1,208 @@
+//! The network: where connections are made and accepted. The system's, or one that is given to a
+//! proxy, as a simulation does; nothing else in the product opens a socket of HTTP.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+use crate::socket::{OtherSocket, Socket};
+
+/// The network that a proxy connects through.
+#[derive(Clone, Debug, Default)]
+pub enum Network {
+    /// The system's.
+    #[default]
+    System,
+    /// Another one.
+    Other(Arc<dyn OtherNetwork>),
+}
+
+/// A connection that is being made.
+pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn OtherSocket>>> + 'a>>;
+
+/// A network that is not the system's.
+pub trait OtherNetwork: fmt::Debug + Send + Sync {
+    /// Connects to an address.
+    fn connect(&self, to: SocketAddr) -> Connecting<'_>;
+}
+
+impl Network {
+    /// Connects to an address.
+    ///
+    /// # Errors
+    ///
+    /// When there is no connection to be had.
+    pub async fn connect(&self, to: SocketAddr) -> io::Result<Socket> {
+        match self {
+            Network::System => TcpStream::connect(to).await.map(Socket::Tcp),
+            Network::Other(network) => network.connect(to).await.map(Socket::Other),
+        }
+    }
+
+    /// Connects to a socket in the file system, of which only the system has any.
+    ///
+    /// # Errors
+    ///
+    /// When there is no connection to be had.
+    pub async fn connect_path(&self, path: &Path) -> io::Result<Socket> {
+        match self {
+            Network::System => UnixStream::connect(path).await.map(Socket::Unix),
+            Network::Other(_) => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+}
+
+/// A listener of a network that is not the system's. A clone accepts from the same queue.
+pub trait OtherListener: fmt::Debug + Send + Sync {
+    /// Waits for the next connection, and says whose it is.
+    fn poll_accept(
+        &self,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<(Box<dyn OtherSocket>, SocketAddr)>>;
+
+    /// Where it listens.
+    fn local_addr(&self) -> SocketAddr;
+}
+
+/// A listening socket.
+#[derive(Debug)]
+pub enum ListenSocket {
+    /// Of an IP address and a port.
+    Tcp(std::net::TcpListener),
+    /// Of a path.
+    Unix(std::os::unix::net::UnixListener),
+    /// Of another network than the system's.
+    Other(Arc<dyn OtherListener>),
+}
+
+impl ListenSocket {
+    /// Has nobody wait for it.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            ListenSocket::Tcp(socket) => socket.set_nonblocking(true),
+            ListenSocket::Unix(socket) => socket.set_nonblocking(true),
+            ListenSocket::Other(_) => Ok(()),
+        }
+    }
+
+    /// Another handle on the same socket.
+    ///
+    /// # Errors
+    ///
+    /// When the process has no descriptor left.
+    pub fn try_clone(&self) -> io::Result<ListenSocket> {
+        Ok(match self {
+            ListenSocket::Tcp(socket) => ListenSocket::Tcp(socket.try_clone()?),
+            ListenSocket::Unix(socket) => ListenSocket::Unix(socket.try_clone()?),
+            ListenSocket::Other(socket) => ListenSocket::Other(socket.clone()),
+        })
+    }
+
+    /// The same within a runtime.
+    ///
+    /// # Errors
+    ///
+    /// When the runtime does not take it.
+    pub fn into_tokio(self) -> io::Result<AcceptSocket> {
+        Ok(match self {
+            ListenSocket::Tcp(socket) => AcceptSocket::Tcp(TcpListener::from_std(socket)?),
+            ListenSocket::Unix(socket) => AcceptSocket::Unix(UnixListener::from_std(socket)?),
+            ListenSocket::Other(socket) => AcceptSocket::Other(socket),
+        })
+    }
+}
+
+/// A listening socket within a runtime.
+#[derive(Debug)]
+pub enum AcceptSocket {
+    /// Of an IP address and a port.
+    Tcp(TcpListener),
+    /// Of a path.
+    Unix(UnixListener),
+    /// Of another network than the system's.
+    Other(Arc<dyn OtherListener>),
+}
+
+/// The peer's address; a client of a Unix socket is on this machine.
+pub const PEER_OF_UNIX_SOCKET: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+impl AcceptSocket {
+    /// The next connection, and whose it is.
+    ///
+    /// # Errors
+    ///
+    /// When a connection was lost, or something is wanting for it.
+    pub async fn accept(&self) -> io::Result<(Socket, SocketAddr)> {
+        Ok(match self {
+            AcceptSocket::Tcp(socket) => {
+                let (stream, client) = socket.accept().await?;
+                (Socket::Tcp(stream), client)
+            }
+            AcceptSocket::Unix(socket) => {
+                let (stream, _) = socket.accept().await?;
+                (Socket::Unix(stream), PEER_OF_UNIX_SOCKET)
+            }
+            AcceptSocket::Other(socket) => {
+                let accepted = std::future::poll_fn(|cx| socket.poll_accept(cx)).await?;
+                (Socket::Other(accepted.0), accepted.1)
+            }
+        })
+    }
+
+    /// Where it listens; `None` for a path.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        match self {
+            AcceptSocket::Tcp(socket) => socket.local_addr().ok(),
+            AcceptSocket::Unix(_) => None,
+            AcceptSocket::Other(socket) => Some(socket.local_addr()),
+        }
+    }
+}
+
+/// A socket on its way from one runtime to another.
+pub enum MovingSocket {
+    /// Over IP.
+    Tcp(std::net::TcpStream),
+    /// On this machine.
+    Unix(std::os::unix::net::UnixStream),
+    /// Of another network than the system's.
+    Other(Box<dyn OtherSocket>),
+}
+
+impl MovingSocket {
+    /// Takes a socket out of its runtime.
+    ///
+    /// # Errors
+    ///
+    /// When the runtime does not let go of it.
+    pub fn pack(socket: Socket) -> io::Result<MovingSocket> {
+        Ok(match socket {
+            Socket::Tcp(stream) => MovingSocket::Tcp(stream.into_std()?),
+            Socket::Unix(stream) => MovingSocket::Unix(stream.into_std()?),
+            Socket::Other(stream) => MovingSocket::Other(stream),
+        })
+    }
+
+    /// Puts it into the runtime that calls.
+    ///
+    /// # Errors
+    ///
+    /// When the runtime does not take it.
+    pub fn unpack(self) -> io::Result<Socket> {
+        Ok(match self {
+            MovingSocket::Tcp(stream) => Socket::Tcp(TcpStream::from_std(stream)?),
+            MovingSocket::Unix(stream) => Socket::Unix(UnixStream::from_std(stream)?),
+            MovingSocket::Other(stream) => Socket::Other(stream),
+        })
+    }
+}

@@ -1,0 +1,152 @@
+//! The simulated network and disks as a proxy takes them.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use device::AnyDevice;
+use proxy::net::network::{Connecting, OtherListener, OtherNetwork};
+use proxy::net::socket::OtherSocket;
+use proxy::upstream::settings::lookup::{Found, Looking, Lookup};
+use proxy::{ListenSocket, Network};
+use sim::network::{Connection, Host, Listener};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// The network as one host has it.
+pub fn network_of(host: &Host) -> Network {
+    Network::Other(Arc::new(OfHost(host.clone())))
+}
+
+/// A listening socket of a host.
+///
+/// # Errors
+///
+/// When somebody listens there already.
+pub fn listen(host: &Host, port: u16) -> io::Result<ListenSocket> {
+    Ok(ListenSocket::Other(Arc::new(Listening(host.listen(port)?))))
+}
+
+/// The names of a network's hosts.
+#[derive(Debug)]
+pub(crate) struct Names(pub sim::network::Network);
+
+impl Lookup for Names {
+    fn lookup<'a>(&'a self, name: &'a str) -> Looking<'a> {
+        let found = self.0.lookup(name).ok_or_else(|| io::ErrorKind::NotFound.into());
+        let found = found.map(|address| Found { addresses: vec![address], ttl: None });
+        Box::pin(async { found })
+    }
+}
+
+#[derive(Debug)]
+struct OfHost(Host);
+
+impl OtherNetwork for OfHost {
+    fn connect(&self, to: SocketAddr) -> Connecting<'_> {
+        Box::pin(async move {
+            let connection = self.0.connect(to).await?;
+            Ok(Box::new(Simulated(connection)) as Box<dyn OtherSocket>)
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Listening(Listener);
+
+impl OtherListener for Listening {
+    fn poll_accept(
+        &self,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<(Box<dyn OtherSocket>, SocketAddr)>> {
+        let accepted = self.0.poll_accept(cx);
+        accepted.map(|(connection, from)| {
+            Ok((Box::new(Simulated(connection)) as Box<dyn OtherSocket>, from))
+        })
+    }
+
+    fn local_addr(&self) -> SocketAddr {
+        self.0.local_addr()
+    }
+}
+
+/// A connection.
+struct Simulated(Connection);
+
+impl OtherSocket for Simulated {
+    fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.poll_readable(cx)
+    }
+
+    fn reset_at_close(&self) {
+        self.0.reset_at_close();
+    }
+
+    fn peer_addr(&self) -> SocketAddr {
+        self.0.peer_addr()
+    }
+}
+
+impl AsyncRead for Simulated {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Simulated {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+thread_local! {
+    /// Devices that were handed in: a proxy makes them where it runs, by number, for they may not
+    /// leave their thread.
+    static DEVICES: RefCell<Vec<Option<AnyDevice>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A device that only its own thread gets at. Dropped, it is there no longer.
+pub(crate) struct Deposited(usize);
+
+impl Deposited {
+    pub fn new(device: AnyDevice) -> Deposited {
+        DEVICES.with_borrow_mut(|all| {
+            all.push(Some(device));
+            Deposited(all.len() - 1)
+        })
+    }
+
+    /// The device.
+    pub fn get(&self) -> io::Result<AnyDevice> {
+        let found = DEVICES.with_borrow(|all| all.get(self.0).cloned().flatten());
+        found.ok_or_else(|| io::Error::other("the device is of another thread"))
+    }
+}
+
+impl Drop for Deposited {
+    fn drop(&mut self) {
+        DEVICES.with_borrow_mut(|all| {
+            if let Some(place) = all.get_mut(self.0) {
+                *place = None;
+            }
+        });
+    }
+}
