@@ -10,6 +10,7 @@ mod bench;
 mod ci;
 mod fuzz;
 mod goldens;
+mod reading;
 mod sim;
 mod tidy;
 mod workspace;
@@ -46,6 +47,8 @@ enum Chore {
     Sim(sim::Options),
     /// Runs the experiments of the lab quickly and compares every number with the golden ones.
     Goldens(goldens::Options),
+    /// Runs the loads of reading in full: read units and the read queue on simulated drives.
+    Reading,
     /// Runs the small, always full cache under verified traffic for longer than `cargo test` does.
     Soak(fuzz::SoakOptions),
 }
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Sim(options) => sim::run(&options),
         Chore::Goldens(options) => goldens::run(&options),
+        Chore::Reading => reading::run(),
         Chore::Soak(options) => fuzz::soak(&options),
     };
     match done {

@@ -32,8 +32,14 @@ pub struct Options {
 ///
 /// When a promise was not kept; the output says which, and how to see it again.
 pub fn run(options: &Options) -> Result<(), String> {
-    let mut command =
-        workspace::cargo(&["run", "--release", "--quiet", "--package", "lab", "--example"]);
+    let mut command = workspace::cargo(&[
+        "run",
+        "--release",
+        "--quiet",
+        "--package",
+        "engine-tests",
+        "--example",
+    ]);
     command.args(["trials", "--"]);
     let mut say = |name: &str, value: String| _ = command.args([name, &value]);
     if let Some(layout) = &options.layout {

@@ -1,7 +1,7 @@
 //! What is on a disk for as long as work goes on, and is to be gone when a signal ends it: a
 //! directory that a space manager fills, a trace that is not complete.
 //!
-//! Whoever makes such a thing holds a [`Leftover`] of it; whoever hears the signal calls
+//! Whoever makes such a thing holds a [`TemporaryPath`] of it; whoever hears the signal calls
 //! [`remove_all`] before the process ends. Nothing else is ever removed.
 
 use std::fs;
@@ -15,19 +15,19 @@ const ATTEMPTS: usize = 10;
 
 /// A path that is removed with [`remove_all`] until this is dropped.
 #[derive(Debug)]
-pub struct Leftover(PathBuf);
+pub struct TemporaryPath(PathBuf);
 
-impl Leftover {
+impl TemporaryPath {
     /// Remembers `path`, a file or a directory with everything in it.
-    pub fn new(path: &Path) -> Leftover {
+    pub fn new(path: &Path) -> TemporaryPath {
         // The working directory may change meanwhile.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         PATHS.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
-        Leftover(path)
+        TemporaryPath(path)
     }
 }
 
-impl Drop for Leftover {
+impl Drop for TemporaryPath {
     fn drop(&mut self) {
         let mut paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = paths.iter().position(|path| *path == self.0) {
@@ -61,8 +61,8 @@ mod tests {
         for path in [&kept, &file, &folder.join("deep/file")] {
             fs::write(path, "x").unwrap();
         }
-        drop(Leftover::new(&kept));
-        let _held = [Leftover::new(&file), Leftover::new(&folder)];
+        drop(TemporaryPath::new(&kept));
+        let _held = [TemporaryPath::new(&file), TemporaryPath::new(&folder)];
         remove_all();
         assert!(kept.exists() && !file.exists() && !folder.exists());
     }

@@ -6,7 +6,7 @@
 //! with the paper's points and ours in one chart, and a paragraph on what differs and why. All
 //! else (progress, files, the report, the check of golden numbers) follows from it.
 //!
-//! It promises: equal seeds and scales give equal outcomes, however many arms run at a time.
+//! It promises: equal seeds and scales give equal outcomes, however many variants run at a time.
 //! `docs/research/lab.md` shows how one is added.
 
 mod context;
@@ -18,7 +18,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use context::{Arm, Context, Meter, Scale};
+pub use context::{Context, Meter, Scale, Variant};
 pub use outcome::{Deviation, Outcome, Row, Stated, TOLERATED, Table};
 pub use plot::{Axis, AxisScale, Kind, Plot, Series, Source};
 pub use record::{Record, RecordError};

@@ -8,7 +8,21 @@ pub mod tfs;
 pub mod ucfs;
 pub mod unified;
 
-use crate::experiment::{Experiment, Paper};
+use crate::experiment::{Experiment, Failed, Paper};
+use crate::run::whole_cache::CacheError;
+use crate::space::manager::SpaceError;
+
+impl From<CacheError> for Failed {
+    fn from(why: CacheError) -> Failed {
+        Failed(why.0)
+    }
+}
+
+impl From<SpaceError> for Failed {
+    fn from(why: SpaceError) -> Failed {
+        Failed(why.to_string())
+    }
+}
 
 /// The experiments of a paper, in the order of the paper.
 pub fn of(paper: Paper) -> &'static [Experiment] {

@@ -1,7 +1,5 @@
 //! The drivers: operations on a space manager, and requests on a whole cache.
 
 pub mod replay;
-pub mod simulation;
 pub mod space_benchmark;
-pub mod validation;
 pub mod whole_cache;

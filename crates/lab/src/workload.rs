@@ -4,7 +4,6 @@
 pub mod contents;
 pub mod generator;
 pub(crate) mod lru_stack;
-pub mod quick;
 pub mod request;
 pub mod trace;
 pub mod two_level;

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use lab::advise::missratio::reference::{self, Figure};
-use lab::advise::missratio::{Arm, Sampling, Sweep, Tally};
+use lab::advise::missratio::{CacheConfig, Sampling, Sweep, Tally};
 use lab::workload::trace::{Format, Trace};
 use store::policy::{PolicyName, Unit};
 
@@ -13,10 +13,10 @@ fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
-fn sweep(arms: &[Arm]) -> Vec<Tally> {
+fn sweep(configs: &[CacheConfig]) -> Vec<Tally> {
     let path = data("nasa_jul95_10k.oracleGeneral.zst");
     let mut trace = Trace::open(&path, Format::Auto, None).unwrap();
-    let mut sweep = Sweep::new(arms, Sampling::ALL);
+    let mut sweep = Sweep::new(configs, Sampling::ALL);
     while let Some(access) = trace.next_access().unwrap() {
         assert!(sweep.take(access));
     }
@@ -29,8 +29,8 @@ fn policies_agree_with_the_reference() {
     let text = std::fs::read_to_string(data("nasa_jul95_10k.reference.csv")).unwrap();
     let figures = reference::parse(&text).unwrap();
     assert_eq!(figures.len(), 20, "five policies at four sizes");
-    let arms: Vec<Arm> = figures.iter().map(Figure::arm).collect();
-    for (figure, tally) in figures.iter().zip(sweep(&arms)) {
+    let configs: Vec<CacheConfig> = figures.iter().map(Figure::config).collect();
+    for (figure, tally) in figures.iter().zip(sweep(&configs)) {
         let deviation = (tally.miss_ratio() - figure.miss_ratio).abs();
         assert!(
             deviation <= reference::tolerance(figure.policy) + 1e-9,
@@ -44,8 +44,8 @@ fn policies_agree_with_the_reference() {
 #[test]
 fn miss_counts_are_known() {
     let misses = |unit, size| {
-        let arms = PolicyName::ALL.map(|policy| Arm { policy, unit, size });
-        let tallies = sweep(&arms);
+        let configs = PolicyName::ALL.map(|policy| CacheConfig { policy, unit, size });
+        let tallies = sweep(&configs);
         assert!(tallies.iter().all(|tally| tally.requests == 9_543));
         PolicyName::ALL
             .into_iter()
@@ -64,12 +64,12 @@ fn miss_counts_are_known() {
 fn caches_of_any_size_work() {
     for unit in [Unit::Bytes, Unit::Objects] {
         for size in [0, 1, 2, 3, 7, 50, 1_000, u64::MAX] {
-            let arms = PolicyName::ALL.map(|policy| Arm { policy, unit, size });
-            for (arm, tally) in arms.iter().zip(sweep(&arms)) {
+            let configs = PolicyName::ALL.map(|policy| CacheConfig { policy, unit, size });
+            for (config, tally) in configs.iter().zip(sweep(&configs)) {
                 let least = if size == u64::MAX { 803 } else { 0 };
-                assert!((least..=9_543).contains(&tally.misses), "{arm:?}: {tally:?}");
+                assert!((least..=9_543).contains(&tally.misses), "{config:?}: {tally:?}");
                 let all_kept = size == u64::MAX;
-                assert!(!all_kept || tally.misses == least, "{arm:?}: {tally:?}");
+                assert!(!all_kept || tally.misses == least, "{config:?}: {tally:?}");
             }
         }
     }

@@ -18,7 +18,7 @@ use lab::space::manager::{Calls, SpaceManager};
 use lab::space::modelled_directory::ModelledFiles;
 use lab::space::real_directory::RealDirectory;
 use lab::space::real_engine::RealClock;
-use lab::workload::quick::{Parameters, Workload};
+use lab::workload::generator::Workload;
 use lab::workload::two_level::TwoLevel;
 use sim::Executor;
 use sim::drives::mechanical::Config;
@@ -31,7 +31,8 @@ const MEMORY: u64 = 1 << 20;
 const DISK: u64 = 8 << 20;
 
 fn requests() -> impl Iterator<Item = lab::workload::request::Request> {
-    Workload::new(Parameters::new(5, REQUESTS as u64)).take(REQUESTS)
+    let workload = Workload::named("dec-1996").unwrap().with_requests(REQUESTS as u64);
+    workload.iter(5).take(REQUESTS)
 }
 
 /// The paper's drive with Solaris UFS on it.

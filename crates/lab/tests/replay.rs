@@ -20,7 +20,7 @@ use lab::space::file_system::FileSystem;
 use lab::space::manager::{SpaceError, SpaceManager};
 use lab::space::real_directory::RealDirectory;
 use lab::space::real_engine::RealClock;
-use lab::workload::quick::{Parameters, Workload};
+use lab::workload::generator::Workload;
 use lab::workload::request::Request;
 use lab::workload::two_level::TwoLevel;
 use sim::{Executor, Handle, SimDisk, Uniform};
@@ -35,7 +35,8 @@ fn cache() -> TwoLevel {
 }
 
 fn requests(seed: u64) -> impl Iterator<Item = Request> {
-    Workload::new(Parameters::new(seed, REQUESTS)).take(REQUESTS as usize)
+    let workload = Workload::named("dec-1996").unwrap().with_requests(REQUESTS);
+    workload.iter(seed).take(REQUESTS as usize)
 }
 
 async fn run(

@@ -2,10 +2,11 @@
 
 pub mod admin_client;
 pub mod check_config;
-pub mod cli;
+pub mod command_line;
 pub mod explain;
 pub mod format;
 pub mod inspect;
+pub mod lab;
 pub mod print_config;
 pub mod purge;
 pub mod reload;

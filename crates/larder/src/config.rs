@@ -18,7 +18,6 @@ pub mod settings;
 mod settings_docs;
 pub mod sizing;
 pub mod to_options;
-pub mod units;
 pub mod upstreams;
 pub mod value;
 pub mod warnings;

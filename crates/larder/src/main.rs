@@ -5,15 +5,14 @@
 mod caches;
 mod commands;
 mod config;
-mod lab;
 mod process;
 #[cfg(test)]
 mod simulated_scripts;
 
 use std::process::ExitCode;
 
-use commands::cli::Invocation;
-use process::logging::{Failure, report};
+use cli::outcome::{Failure, report};
+use commands::command_line::Invocation;
 
 /// Gives back to the system what a crowd of clients has left, seconds after they went
 /// (docs/decisions/0013-allocator.md).
@@ -21,7 +20,7 @@ use process::logging::{Failure, report};
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let outcome = match commands::cli::parse() {
+    let outcome = match commands::command_line::parse() {
         Ok(Invocation::Serve { file, flags }) => commands::serve::run(file, flags),
         Ok(Invocation::CheckConfig { file }) => commands::check_config::run(&file),
         Ok(Invocation::PrintConfig) => commands::print_config::run(),
@@ -31,7 +30,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Inspect { path, what, json }) => commands::inspect::run(&path, &what, json),
         Ok(Invocation::Purge(matches)) => commands::purge::run(&matches),
         Ok(Invocation::Explain(matches)) => commands::explain::run(&matches),
-        Ok(Invocation::Lab(matches)) => lab::run(&matches),
+        Ok(Invocation::Lab(matches)) => commands::lab::run(&matches),
         Err(problems) => Err(Failure::usage(config::layers::Problems::of_flags(problems))),
     };
     match outcome {

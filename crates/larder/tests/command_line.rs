@@ -1,7 +1,8 @@
 //! The command line through the real binary: help, exit codes, messages.
 
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn larder(directory: &Path, arguments: &[&str]) -> Output {
@@ -158,4 +159,56 @@ fn version_and_help() {
         assert_eq!(output.status.code(), Some(0));
         assert!(text(&output.stdout).contains("Usage: larder"), "{arguments:?}");
     }
+}
+
+/// This program in `directory`, where nothing else is beside it.
+fn alone(directory: &Path) -> PathBuf {
+    let (here, there) = (env!("CARGO_BIN_EXE_larder"), directory.join("larder"));
+    if fs::hard_link(here, &there).is_err() {
+        fs::copy(here, &there).expect("copied");
+    }
+    there
+}
+
+/// A program in place of the lab's, which prints `name` and its arguments, and ends with 7.
+fn lab_program(directory: &Path, name: &str) {
+    let program = directory.join("larder-lab");
+    let script = format!("#!/bin/sh\necho {name}: \"$@\"\nexit 7\n");
+    fs::write(&program, script).expect("written");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("made executable");
+}
+
+#[test]
+fn lab_becomes_the_program_beside_it_or_in_the_path() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (here, path) = (dir.path().join("here"), dir.path().join("path"));
+    [&here, &path].iter().for_each(|directory| fs::create_dir(directory).expect("made"));
+    let program = alone(&here);
+    let lab = |arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        command.arg("lab").args(arguments).env("PATH", format!("{}:/usr/bin:/bin", path.display()));
+        command.output().expect("the binary runs")
+    };
+    let absent = lab(&["list"]);
+    expect(
+        &absent,
+        1,
+        "",
+        "larder: lab: larder-lab is neither beside this program nor in PATH; in the sources of \
+         Larder `cargo build --release -p lab` makes target/release/larder-lab\n",
+    );
+    lab_program(&path, "path");
+    expect(&lab(&["run", "--quick", "all"]), 7, "path: run --quick all\n", "");
+    lab_program(&here, "here");
+    expect(&lab(&["--help"]), 7, "here: --help\n", "");
+    expect(&lab(&["trace", "--", "-"]), 7, "here: trace -- -\n", "");
+    expect(&lab(&[]), 7, "here:\n", "");
+}
+
+#[test]
+fn help_lists_the_lab() {
+    let output = larder(Path::new("."), &["--help"]);
+    assert!(text(&output.stdout).contains("\n  lab "), "{}", text(&output.stdout));
+    let output = larder(Path::new("."), &["help", "lab"]);
+    assert!(text(&output.stdout).contains("larder-lab"), "{}", text(&output.stdout));
 }

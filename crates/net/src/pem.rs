@@ -18,7 +18,7 @@ pub fn fault(text: &[u8], error: &pem::Error) -> (Option<usize>, String) {
 }
 
 /// `file` or `file:line`, then what is wrong with it.
-pub fn located(file: &str, expected: &str, text: &[u8], error: &pem::Error) -> String {
+pub(crate) fn located(file: &str, expected: &str, text: &[u8], error: &pem::Error) -> String {
     match fault(text, error) {
         (Some(line), why) => format!("{file}:{line}: expected {expected} in PEM: {why}"),
         (None, why) => format!("{file}: expected {expected} in PEM: {why}"),

@@ -18,7 +18,7 @@ pub mod network;
 mod time;
 
 pub use disk::contents::Contents;
-pub use disk::fault_plan::{Fault, FaultPlan, Promise};
+pub use disk::fault_plan::{Fault, FaultPlan, SurvivalGuarantee};
 pub use disk::host_queue::Order;
 pub use disk::sim_disk::{Options, SimDisk};
 #[cfg(feature = "tokio")]

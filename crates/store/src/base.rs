@@ -9,6 +9,7 @@ pub(crate) mod key;
 pub(crate) mod keyed_checksum;
 pub(crate) mod labels;
 pub(crate) mod limits;
+pub(crate) mod logged_purge;
 pub(crate) mod now;
 pub(crate) mod record;
 pub(crate) mod refusal;

@@ -1,12 +1,12 @@
-//! The index: where the record of a digest is, without a device access.
+//! The index: finds the place of a digest's record without a device access.
 //!
 //! There are two kinds. [`compact`] is the product's: nine bytes per object, a partial key.
-//! [`exact`] is the file lookup table of the UCFS paper (C1): the whole digest, also of what lives
-//! in memory only, in 24 bytes and a bit.
+//! [`exact`] is the file lookup table of the UCFS paper (C1): the whole digest, also of objects in
+//! memory only, in 24 bytes and a bit.
 //!
-//! Both promise: what was inserted is found until it is removed, replaced, or given up and
-//! *returned* as displaced; a fixed number of places; a bounded time per call; the same operations
-//! give the same table, byte for byte.
+//! Both promise: an entry is found until it is removed, replaced, or dropped and *returned* as
+//! displaced; a fixed number of places; a bounded time per call; the same operations give the same
+//! table, byte for byte.
 
 mod compact;
 mod cuckoo;
@@ -20,7 +20,7 @@ use crate::base::size_class::SizeClass;
 use compact::CompactIndex;
 use exact::ExactIndex;
 
-/// Which index.
+/// The kind of index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IndexKind {
     /// Nine bytes per object; the key stored with the record tells equal tags apart.
@@ -37,7 +37,7 @@ impl IndexKind {
     /// Their names, in the same order.
     pub const NAMES: &[&str] = &["compact", "exact"];
 
-    /// As it is written everywhere.
+    /// Returns its name, as it is written everywhere.
     pub fn as_str(self) -> &'static str {
         match self {
             IndexKind::Compact => "compact",
@@ -45,7 +45,7 @@ impl IndexKind {
         }
     }
 
-    /// The index of this name, one of [`IndexKind::NAMES`].
+    /// Returns the index of this name, one of [`IndexKind::NAMES`].
     pub fn from_name(name: &str) -> Option<IndexKind> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
@@ -57,10 +57,10 @@ impl fmt::Display for IndexKind {
     }
 }
 
-/// Which index, and how large.
+/// The kind and size of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexOptions {
-    /// Which one.
+    /// The kind.
     pub kind: IndexKind,
     /// Entries that it has room for; `None`: one for every object of the expected mean size that
     /// the cache can hold, in an exact index at most [`IndexOptions::EXACT_ENTRIES`].
@@ -81,7 +81,7 @@ impl IndexOptions {
         self.entries.unwrap_or(expected.min(most))
     }
 
-    /// Bytes of memory that it takes for such a cache.
+    /// Returns the bytes of memory that the index of such a cache takes.
     pub fn bytes(&self, cache_size: u64, mean_object: u32) -> u64 {
         let entries = self.capacity(cache_size, mean_object);
         let bytes = match self.kind {
@@ -91,7 +91,7 @@ impl IndexOptions {
         bytes as u64
     }
 
-    /// Bytes of its dump for such a cache.
+    /// Returns the length in bytes of the dump of such a cache's index.
     pub(crate) fn dump_bytes(&self, cache_size: u64, mean_object: u32) -> u64 {
         let entries = self.capacity(cache_size, mean_object);
         let bytes = match self.kind {
@@ -106,18 +106,18 @@ impl IndexOptions {
     }
 }
 
-/// What the index knows of a record.
+/// The entry of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     /// Granule number on the device.
     pub position: u32,
-    /// How much to read. The exact index does not know: it names the largest class.
+    /// Length of the read. The exact index does not know it: it names the largest class.
     pub class: SizeClass,
     /// The object's metadata were replaced: a second entry stands under the derived digest.
     pub refreshed: bool,
 }
 
-/// What an insertion did besides inserting.
+/// The side effects of an insertion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inserted {
     /// The entry in whose place the new one stands. Its record is no longer reachable.
@@ -164,12 +164,13 @@ macro_rules! each {
 }
 
 impl Index {
-    /// An empty index for a cache of `cache_size` bytes with objects of `mean_object` bytes.
+    /// Returns an empty index for a cache of `cache_size` bytes with objects of `mean_object`
+    /// bytes.
     pub(crate) fn new(options: IndexOptions, cache_size: u64, mean_object: u32) -> Index {
         Index::with_capacity(options.kind, options.capacity(cache_size, mean_object))
     }
 
-    /// An empty index with room for so many entries.
+    /// Returns an empty index with room for so many entries.
     pub(crate) fn with_capacity(kind: IndexKind, entries: usize) -> Index {
         Index(match kind {
             IndexKind::Compact => Variant::Compact(CompactIndex::with_capacity(entries)),
@@ -177,7 +178,7 @@ impl Index {
         })
     }
 
-    /// Which one it is.
+    /// Returns its kind.
     pub(crate) fn kind(&self) -> IndexKind {
         match &self.0 {
             Variant::Compact(_) => IndexKind::Compact,
@@ -185,8 +186,8 @@ impl Index {
         }
     }
 
-    /// The entry of `digest` when it has a record on the device. The compact index may answer with
-    /// that of another digest with the same tag and buckets.
+    /// Returns the entry of `digest` when it has a record on the device. The compact index may
+    /// answer with that of another digest with the same tag and buckets.
     pub(crate) fn get(&self, digest: &Digest) -> Option<Slot> {
         each!(self, index => index.get(digest))
     }
@@ -220,7 +221,8 @@ impl Index {
         each!(mut self, index => index.update_flag(digest, position, refreshed))
     }
 
-    /// The object of `digest` entered memory (C1: MEM bit set). Only the exact index minds.
+    /// Notes that the object of `digest` entered memory (C1: MEM bit set). The compact index
+    /// ignores it.
     pub(crate) fn enter_memory(&mut self, digest: &Digest, stamp: u32) -> Inserted {
         match &mut self.0 {
             Variant::Compact(_) => Inserted::default(),
@@ -228,7 +230,8 @@ impl Index {
         }
     }
 
-    /// The object of `digest` left memory (C1: MEM bit cleared). Only the exact index minds.
+    /// Notes that the object of `digest` left memory (C1: MEM bit cleared). The compact index
+    /// ignores it.
     pub(crate) fn leave_memory(&mut self, digest: &Digest) {
         if let Variant::Exact(index) = &mut self.0 {
             index.leave_memory(digest);
@@ -242,7 +245,7 @@ impl Index {
         }
     }
 
-    /// The stamp of `digest`; `None` when there is no entry, or no such thing in this index.
+    /// Returns the stamp of `digest`; `None` when there is no entry, or the index has no stamps.
     pub(crate) fn stamp(&self, digest: &Digest) -> Option<u32> {
         match &self.0 {
             Variant::Compact(_) => None,
@@ -255,27 +258,27 @@ impl Index {
         each!(mut self, index => index.clear());
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         each!(self, index => index.len())
     }
 
-    /// Share of the slots that is taken, 0 to 1.
+    /// Returns the share of the slots that is taken, 0 to 1.
     pub(crate) fn load(&self) -> f64 {
         each!(self, index => index.load())
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory that it takes.
     pub(crate) fn memory_bytes(&self) -> usize {
         each!(self, index => index.memory_bytes())
     }
 
-    /// Number of buckets, the unit of sweeps and dumps.
+    /// Returns the number of buckets, the unit of sweeps and dumps.
     pub(crate) fn bucket_count(&self) -> usize {
         each!(self, index => index.bucket_count())
     }
 
-    /// Where all records are, in no order of meaning.
+    /// Returns the entries of all records, in arbitrary order.
     pub(crate) fn slots(&self) -> Box<dyn Iterator<Item = Slot> + '_> {
         match &self.0 {
             Variant::Compact(index) => Box::new(index.slots()),
@@ -283,7 +286,7 @@ impl Index {
         }
     }
 
-    /// Bytes of one bucket in a dump of such an index.
+    /// Returns the length in bytes of one bucket in a dump of such an index.
     pub(crate) fn bucket_bytes(kind: IndexKind) -> usize {
         match kind {
             IndexKind::Compact => CompactIndex::BUCKET_BYTES,
@@ -296,7 +299,7 @@ impl Index {
         each!(mut self, index => index.sweep(buckets, keep))
     }
 
-    /// Whether it can be swept in steps.
+    /// Returns whether it can be swept in steps.
     pub(crate) fn can_sweep(&self) -> bool {
         matches!(self.0, Variant::Compact(_))
     }

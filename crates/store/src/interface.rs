@@ -4,5 +4,6 @@ pub(crate) mod entry;
 pub(crate) mod evictions;
 pub(crate) mod fetch_token;
 pub(crate) mod neighbours;
+pub(crate) mod purging;
 pub(crate) mod store;
 pub(crate) mod writer;

@@ -1,18 +1,18 @@
-//! Where an object's bytes go: allocators of *slots*, for the layouts that reuse space record by
+//! Places for objects' bytes: allocators of *slots*, for the layouts that reuse space record by
 //! record.
 //!
-//! The space is numbered in slots of one size (512 bytes, or the chunk that was chosen when the
-//! cache was made). A layout answers one question, which free slots the next object takes, and is
-//! told when slots are free again; what lies in them, when a reader is done and what is on the
-//! device is the engine's. The rules are those of the papers:
+//! The space is numbered in slots of one size (512 bytes, or the size that was chosen when the
+//! cache was made). A layout decides which free slots the next object takes, and is told when slots
+//! are free again; their contents, readers and the device are the engine's. The rules are those of
+//! the papers:
 //!
-//! - [`Stream`]: round and round over the free slots (systems M6);
+//! - [`Stream`]: in turn over the free slots (systems M6);
 //! - [`Unified`]: the largest free piece, contiguous (systems U2 to U5);
 //! - [`Buddy`]: the first free place of the object's size class (systems M4).
 //!
 //! All are plain `&mut self` code without clock and randomness: the same calls give the same runs.
-//! They promise that no slot is in two runs, that what was released is free at once and merged
-//! with its free neighbours, that counts are exact, and that a refusal takes nothing.
+//! They promise that no slot is in two runs, that released slots are free at once and merged with
+//! their free neighbours, that counts are exact, and that a refusal takes nothing.
 
 mod any;
 pub mod batch;
@@ -40,7 +40,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// The slot after the last one.
+    /// Returns the slot after the last one.
     pub fn end(self) -> u32 {
         self.first + self.len
     }
@@ -59,12 +59,13 @@ pub struct Space {
 }
 
 impl Space {
-    /// Slots that `bytes` take when they lie in one run; `None` if that is more than a run counts.
+    /// Returns the slots that `bytes` take when they lie in one run; `None` if that is more than a
+    /// run counts.
     pub fn slots_for(self, bytes: u64) -> Option<u32> {
         u32::try_from(bytes.div_ceil(u64::from(self.slot_bytes))).ok()
     }
 
-    /// Bytes of an object that `slots` slots in `runs` runs hold.
+    /// Returns the bytes of an object that `slots` slots in `runs` runs hold.
     fn capacity(self, slots: u64, runs: usize) -> u64 {
         slots * u64::from(self.slot_bytes) - (runs as u64 - 1) * u64::from(self.run_header)
     }
@@ -108,11 +109,11 @@ pub trait Layout {
     /// The space has become larger; the new slots are free. `slots` is not less than before.
     fn grow(&mut self, slots: u32);
 
-    /// What is in use: every slot that an object cannot take.
+    /// Returns what is in use: every slot that an object cannot take.
     fn map(&self) -> &SlotMap;
 
-    /// Slots that are neither in use nor free: what the layout's own division leaves over. They
-    /// count as used in the map.
+    /// Returns the slots that are neither in use nor free: what the layout's own division leaves
+    /// over. They count as used in the map.
     fn lost_slots(&self) -> u32 {
         0
     }
@@ -120,17 +121,17 @@ pub trait Layout {
     /// Memory that the layout takes, in bytes.
     fn memory_bytes(&self) -> usize;
 
-    /// Slots that an object could take.
+    /// Returns the slots that an object could take.
     fn free_slots(&self) -> u32 {
         self.map().free()
     }
 
-    /// Slots in runs that were given out.
+    /// Returns the slots in runs that were given out.
     fn used_slots(&self) -> u32 {
         self.map().used() - self.lost_slots()
     }
 
-    /// How many runs of free slots there are, each as long as can be.
+    /// Returns how many runs of free slots there are, each as long as can be.
     fn free_pieces(&self) -> usize {
         self.map().pieces() as usize
     }
@@ -140,7 +141,7 @@ pub trait Layout {
         self.map().is_used(slot)
     }
 
-    /// The free runs, each as long as can be, in ascending order.
+    /// Returns the free runs, each as long as can be, in ascending order.
     fn free_runs(&self) -> impl Iterator<Item = Run> + '_
     where
         Self: Sized,

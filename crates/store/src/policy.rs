@@ -1,10 +1,10 @@
-//! Eviction policies: which object to give up when room is needed.
+//! Eviction policies: the choice of the object to evict when room is needed.
 //!
-//! A policy knows objects by an [`Id`]: a small number that the caller's record table hands out and
-//! uses again, so that a policy is a few columns indexed by it and no table of its own. The engine
-//! (one id per record of a slot layout) and the lab (one id per object of a trace) use the same
-//! code. A policy never evicts by itself: it names a [`Policy::victim`], and the caller says what
-//! became of it, [`Policy::evict`] or [`Policy::remove`].
+//! A policy knows objects by an [`Id`]: a small number that the caller's record table assigns and
+//! reuses, so that a policy is a few columns indexed by it and no table of its own. The engine (one
+//! id per record of a slot layout) and the lab (one id per object of a trace) use the same code. A
+//! policy never evicts by itself: it names a [`Policy::victim`], and the caller reports the
+//! outcome, [`Policy::evict`] or [`Policy::remove`].
 //!
 //! It promises: no clock, no randomness (equal calls give equal answers), no call waits or
 //! allocates more than amortised growth of its columns, every id that was inserted and neither
@@ -38,18 +38,18 @@ pub type Id = u32;
 /// The largest number that may be an [`Id`].
 pub const ID_MAX: Id = u32::MAX - 2;
 
-/// What a policy learns of an object when it enters.
+/// The facts of an object that enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Names the object beyond its stay: policies that remember what they evicted, or how often
     /// something was asked for, do so under this hash. Uniform in all its bits; equal for equal
     /// keys.
     pub hash: u64,
-    /// What it takes of [`Parameters::capacity`], in the same unit, below 2^56.
+    /// Its share of [`Parameters::capacity`], in the same unit, below 2^56.
     pub size: u64,
 }
 
-/// What it costs to be without an object, in the formula of [`Gdsf`].
+/// The cost of being without an object, in the formula of [`Gdsf`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
     /// The same for all: the most hits.
@@ -60,7 +60,7 @@ pub enum Cost {
     Packets,
 }
 
-/// What policies are made with: the capacity, and the papers' parameters.
+/// Parameters of policies: the capacity, and those of the papers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
     /// Room for objects, in any unit ([`Entry::size`] is in the same): bytes, slots, objects.
@@ -83,7 +83,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// The papers' parameters for a cache of this size.
+    /// Returns the papers' parameters for a cache of this size.
     pub fn new(capacity: u64) -> Parameters {
         Parameters {
             capacity,
@@ -97,7 +97,7 @@ impl Parameters {
     }
 }
 
-/// So much of `whole`, rounded down; of more than 100 percent, all of it.
+/// Returns so many percent of `whole`, rounded down; all of it for more than 100.
 fn percent(whole: u64, percent: u8) -> u64 {
     (u128::from(whole) * u128::from(percent.min(100)) / 100) as u64
 }
@@ -115,50 +115,52 @@ impl Cost {
 
 /// Chooses what to give up. See the module.
 pub trait Policy {
-    /// An object enters; `id` is not in use by another one (a panic, else).
+    /// Inserts an object; panics when another one uses `id`.
     fn insert(&mut self, id: Id, entry: Entry);
 
-    /// Whether an object of this size should enter at all: policies with a small part that all
-    /// objects go through have no use for one that is larger. It may be inserted all the same.
+    /// Returns whether an object of this size should enter at all: policies with a small part that
+    /// all objects pass through do not take one that is larger. It may be inserted all the same.
     fn takes(&self, size: u64) -> bool {
         let _ = size;
         true
     }
 
-    /// Whether the object is among those that the policy may name.
+    /// Returns whether the object is among those that the policy may name.
     fn contains(&self, id: Id) -> bool;
 
-    /// The object was asked for again. Nothing happens for an id that is not in use.
+    /// Notes that the object was asked for again. Nothing happens for an id that is not in use.
     fn touch(&mut self, id: Id);
 
-    /// What to give up next, `None` when nothing is left but what `spared` answers true for
-    /// (objects that readers pin). The object stays, and must be given up with [`Policy::evict`]
-    /// before the next call for it to be another one; but asking may change later answers (a hand
-    /// moves, a second chance is used up).
+    /// Returns the object to evict next, `None` when only objects are left for which `spared`
+    /// returns true (those that readers pin). The object stays, and must be evicted with
+    /// [`Policy::evict`] before the next call for it to be another one; but calls may change later
+    /// answers (a hand moves, a second chance is used up).
     fn victim(&mut self, spared: impl Fn(Id) -> bool) -> Option<Id>;
 
-    /// What a policy would give up though there may be room, because its part of the cache is full.
-    /// [`Policy::victim`] names it first, unless it is spared: a caller need not ask.
+    /// Returns an object that the policy would evict though there may be room, because its part of
+    /// the cache is full. [`Policy::victim`] names it first, unless it is spared: a caller need not
+    /// call this.
     fn surplus(&self) -> Option<Id> {
         None
     }
 
-    /// The object is given up for room: its id is free, and policies with a memory remember it.
+    /// Notes that the object was evicted for room: its id is free, and policies with a memory
+    /// remember it.
     fn evict(&mut self, id: Id);
 
-    /// The object is gone for another reason (removed, superseded): its id is free, and nothing is
-    /// remembered.
+    /// Notes that the object is gone for another reason (removed, superseded): its id is free, and
+    /// nothing is remembered.
     fn remove(&mut self, id: Id);
 
-    /// Objects in it.
+    /// Returns the number of objects in it.
     fn len(&self) -> usize;
 
-    /// Whether it has no objects.
+    /// Returns whether it has no objects.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of memory of all columns, ghosts and sketches.
+    /// Returns the bytes of memory of all columns, ghosts and sketches.
     fn memory_bytes(&self) -> usize;
 }
 
@@ -199,7 +201,7 @@ macro_rules! either {
 }
 
 impl AnyPolicy {
-    /// The policy of this name, empty.
+    /// Returns the policy of this name, empty.
     pub fn new(name: PolicyName, parameters: &Parameters) -> AnyPolicy {
         match name {
             PolicyName::Lru => AnyPolicy::Lru(Lru::new()),

@@ -12,7 +12,7 @@ use crate::advise::missratio::{Sampling, Tally};
 use crate::workload::request::Request;
 use crate::workload::trace::statistics::{Statistics, Summary};
 use crate::workload::trace::{
-    ReadOptions, Requests, STANDARD_INPUT, Skipped, Trace, TraceError, Unfit,
+    ReadOptions, Requests, STANDARD_INPUT, SkipReason, Skipped, Trace, TraceError,
 };
 
 /// Requests between two calls of a watcher.
@@ -101,8 +101,8 @@ impl AccessLog {
     }
 
     /// Requests that were passed over for this reason.
-    pub fn unfit(&self, why: Unfit) -> u64 {
-        self.skipped.iter().map(|(_, skipped)| skipped.unfit(why)).sum()
+    pub fn skip_reason(&self, why: SkipReason) -> u64 {
+        self.skipped.iter().map(|(_, skipped)| skipped.skip_reason(why)).sum()
     }
 
     /// Lines or records that are damaged.

@@ -15,6 +15,7 @@ mod curves;
 pub(crate) mod format;
 mod plots;
 mod policies;
+mod settings;
 mod sizes;
 mod verdict;
 
@@ -24,6 +25,7 @@ use std::str::FromStr;
 pub use curves::{Curves, HitRatio, Part};
 pub use plots::{plots, table};
 pub use policies::{PolicyOutcome, compare_policies};
+pub use settings::{command_line, config_file};
 pub use sizes::{Bound, KNEE, Limits, MEMORY_KNEE, NoAdvice, Sizes};
 pub use verdict::{Evidence, MISS_MS, Reason, TURNOVERS, Verdict, candidates, decide};
 

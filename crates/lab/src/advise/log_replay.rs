@@ -19,9 +19,9 @@ mod timed;
 
 use crate::advise::access_log::AccessLog;
 use crate::disks::choice::DriveChoice;
-use crate::experiment::{Arm, Context, Failed, Meter, Scale};
+use crate::experiment::{Context, Failed, Meter, Scale, Variant};
 use crate::run::whole_cache;
-use crate::run::whole_cache::{Broken, EngineCache, Machine, Pace, Plan, Region};
+use crate::run::whole_cache::{CacheError, EngineCache, Machine, Pace, Plan, Region};
 
 pub use measured::Measured;
 pub use setup::{Setup, System, UnknownSystem, combinations};
@@ -56,7 +56,7 @@ pub struct Row {
 /// Replays the log on every setup. Rows come in the order of the setups.
 ///
 /// # Errors
-/// None of its own; the signature is that of all work in parallel arms.
+/// None of its own; the signature is that of all work in parallel variants.
 pub fn replay(
     log: &AccessLog,
     setups: &[Setup],
@@ -64,9 +64,9 @@ pub fn replay(
     meter: &Meter,
 ) -> Result<Vec<Row>, Failed> {
     let mut context = Context::new("replay", Scale::Full, options.jobs, meter);
-    let arms = setups.iter().map(|setup| (setup.to_string(), *setup));
-    context.arms(arms, |arm, setup| {
-        let result = run(log, &setup, options, arm).map_err(|why| why.to_string());
+    let variants = setups.iter().map(|setup| (setup.to_string(), *setup));
+    context.variants(variants, |variant, setup| {
+        let result = run(log, &setup, options, variant).map_err(|why| why.to_string());
         Ok(Row { setup, result })
     })
 }
@@ -75,15 +75,15 @@ fn run(
     log: &AccessLog,
     setup: &Setup,
     options: &ReplayOptions,
-    arm: &Arm,
-) -> Result<Measured, Broken> {
+    variant: &Variant,
+) -> Result<Measured, CacheError> {
     let sampling = log.sampling();
-    let drive = options.drive.drive().map_err(|why| Broken(why.to_string()))?;
+    let drive = options.drive.drive().map_err(|why| CacheError(why.to_string()))?;
     let region = region(setup, sampling.shrink(setup.disk), options.drive.bytes())?;
     let mut engine = setup.engine()?;
     engine.options.memory = sampling.shrink(setup.memory);
     if engine.options.memory < MEMORY_MIN {
-        return Err(Broken(format!(
+        return Err(CacheError(format!(
             "a sample of {} of the objects leaves {} bytes of memory, too few to be like the \
              whole: a larger --sample, or more --memory",
             sampling.rate(),
@@ -96,23 +96,23 @@ fn run(
     let warm_up = requests.len() as u64 * u64::from(options.warm_up.min(99)) / 100;
     let plan = Plan { warm_up, pace: options.pace };
     let timed = Timed::new(cache, machine.clock(), warm_up);
-    let counted = arm.watch(requests.len() as u64, requests.iter().copied());
+    let counted = variant.watch(requests.len() as u64, requests.iter().copied());
     let figures = whole_cache::run(&machine, &timed, counted, &plan)?;
     Ok(Measured::of(&figures, timed.times(), setup, log))
 }
 
 /// Where the cache lies on a drive of `most` bytes: `len` bytes, spread over what the setup asks
 /// for.
-fn region(setup: &Setup, len: u64, most: u64) -> Result<Region, Broken> {
+fn region(setup: &Setup, len: u64, most: u64) -> Result<Region, CacheError> {
     if setup.disk > most {
-        return Err(Broken(format!(
+        return Err(CacheError(format!(
             "the cache of {} bytes is larger than the drive, which holds {most}: a smaller \
              --disk, or another --drive",
             setup.disk
         )));
     }
     if len < store::CACHE_SIZE_MIN {
-        return Err(Broken(format!(
+        return Err(CacheError(format!(
             "{len} bytes are too few for a cache, {} is the least: a larger --disk{}",
             store::CACHE_SIZE_MIN,
             if len < setup.disk { ", or a larger --sample" } else { "" }

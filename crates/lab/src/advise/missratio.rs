@@ -17,7 +17,7 @@ pub(crate) use numbers::mix as name_hash;
 pub use numbers::{Numbered, Numbers};
 pub(crate) use sampling::sample_hash;
 pub use sampling::{BadRate, Sampling};
-pub use sweep::{Arm, Outcome, Sweep};
+pub use sweep::{CacheConfig, Outcome, Sweep};
 
 /// Requests that a cache looks at before it takes them.
 const AHEAD: usize = 32;

@@ -6,6 +6,7 @@
 //! comparison plays all of it and says by how much each figure is off and whether that is within
 //! its tolerance.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -119,40 +120,31 @@ fn drive(name: &str, config: Config) -> Result<MechanicalDrive, String> {
     MechanicalDrive::new(&file, config).map_err(|why| format!("{name}: {why}"))
 }
 
-/// A table with its columns by name.
-struct Table {
-    columns: Vec<String>,
-    rows: Vec<Vec<String>>,
+/// A row of a table, by the names of its columns.
+type Row = HashMap<String, String>;
+
+fn rows(path: &Path) -> Result<Vec<Row>, String> {
+    let reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_path(path);
+    let rows = reader.and_then(|reader| reader.into_deserialize().collect());
+    rows.map_err(|error| format!("{}: {error}", path.display()))
 }
 
-impl Table {
-    fn read(path: &Path) -> Result<Table, String> {
-        let at = path.display();
-        let text = fs::read_to_string(path).map_err(|error| format!("{at}: {error}"))?;
-        let split = |line: &str| line.split(',').map(|field| field.trim().to_owned()).collect();
-        let mut lines = text.lines().filter(|line| !line.is_empty());
-        let columns = lines.next().map(split).unwrap_or_default();
-        Ok(Table { columns, rows: lines.map(split).collect() })
-    }
+fn text<'a>(row: &'a Row, column: &str) -> Result<&'a str, String> {
+    let field = row.get(column).map(String::as_str);
+    field.ok_or_else(|| format!("a table lacks the column {column:?}"))
+}
 
-    fn text<'a>(&self, row: &'a [String], column: &str) -> Result<&'a str, String> {
-        let index = self.columns.iter().position(|known| known == column);
-        let field = index.and_then(|index| row.get(index));
-        field.map(String::as_str).ok_or_else(|| format!("a table lacks the column {column:?}"))
-    }
-
-    fn number(&self, row: &[String], column: &str) -> Result<f64, String> {
-        let text = self.text(row, column)?;
-        text.parse().map_err(|_| format!("{column:?} of a table is {text:?}"))
-    }
+fn number(row: &Row, column: &str) -> Result<f64, String> {
+    let text = text(row, column)?;
+    text.parse().map_err(|_| format!("{column:?} of a table is {text:?}"))
 }
 
 fn compare_gold(folder: &Path, seed: u64, comparison: &mut Comparison) -> Result<(), String> {
-    let table = Table::read(&folder.join("gold_workloads.csv"))?;
+    let table = rows(&folder.join("gold_workloads.csv"))?;
     comparison.line(format_args!("Workloads: ours (reference) in ms"));
-    for row in &table.rows {
-        let (name, config) = (table.text(row, "drive")?, table.text(row, "config")?);
-        let workload = table.text(row, "workload")?;
+    for row in &table {
+        let (name, config) = (text(row, "drive")?, text(row, "config")?);
+        let workload = text(row, "workload")?;
         let title = format!("{name} {config} {workload}");
         let (config, workload) = Config::named(config)
             .zip(Workload::named(workload))
@@ -162,7 +154,7 @@ fn compare_gold(folder: &Path, seed: u64, comparison: &mut Comparison) -> Result
             Some(steps) => steps,
             None => {
                 // Far more requests than the reference has, so that chance is on one side only.
-                let requests = table.number(row, "n")? as usize;
+                let requests = number(row, "n")? as usize;
                 let count = if workload.sequential { requests } else { 4 * requests };
                 workload.steps(count, drive.sectors(), seed).collect()
             }
@@ -171,14 +163,14 @@ fn compare_gold(folder: &Path, seed: u64, comparison: &mut Comparison) -> Result
         let ours = Distribution::of(served.map(|served| served.response_ms()));
         let ours = ours.ok_or_else(|| format!("{title}: no requests"))?;
         let pure = config == Config::Mech;
-        let mean = table.number(row, "mean_ms")?;
+        let mean = number(row, "mean_ms")?;
         comparison.figure(
             &format!("{title} mean"),
             ours.mean,
             mean,
             if pure { 0.01 } else { 0.05 },
         );
-        let deviation = table.number(row, "sd_ms")?;
+        let deviation = number(row, "sd_ms")?;
         let mut line = format!(
             "{title:30} mean {:8.4} ({mean:8.4}, {:+6.2}%) sd {:7.4} ({deviation:7.4})",
             ours.mean,
@@ -189,7 +181,7 @@ fn compare_gold(folder: &Path, seed: u64, comparison: &mut Comparison) -> Result
             comparison.figure(&format!("{title} sd"), ours.deviation, deviation, 0.03);
         }
         for percent in PERCENTILES {
-            let theirs = table.number(row, &format!("p{percent:02}"))?;
+            let theirs = number(row, &format!("p{percent:02}"))?;
             let ours = ours.percentile(percent);
             line.push_str(&format!(" p{percent:02} {ours:.3} ({theirs:.3})"));
             if pure {
@@ -233,18 +225,18 @@ fn read_steps(path: &Path, sectors: u64) -> Result<Vec<Step>, String> {
 }
 
 fn compare_regions(folder: &Path, seed: u64, comparison: &mut Comparison) -> Result<(), String> {
-    let table = Table::read(&folder.join("atlas10k_x3_regions.csv"))?;
+    let table = rows(&folder.join("atlas10k_x3_regions.csv"))?;
     comparison.line(format_args!("\nRegions of the three-fold Atlas 10K: ours (reference) in ms"));
-    for row in &table.rows {
-        let workload = table.text(row, "workload")?;
+    for row in &table {
+        let workload = text(row, "workload")?;
         let workload = Workload::named(workload).ok_or_else(|| format!("no {workload:?}"))?;
         let mut drive = drive("atlas10k_x3", Config::FastBus)?;
-        let region = table.number(row, "region_blocks")? as u64;
-        let count = 4 * table.number(row, "n")? as usize;
+        let region = number(row, "region_blocks")? as u64;
+        let count = 4 * number(row, "n")? as usize;
         let served = replay(&mut drive, workload.steps(count, region, seed));
         let ours = Distribution::of(served.map(|served| served.response_ms()));
         let ours = ours.ok_or("no requests")?;
-        let (mean, deviation) = (table.number(row, "mean_ms")?, table.number(row, "sd_ms")?);
+        let (mean, deviation) = (number(row, "mean_ms")?, number(row, "sd_ms")?);
         let title = format!("{region:>9} sectors {}", workload.name);
         comparison.figure(&title, ours.mean, mean, 0.02);
         comparison.line(format_args!(
@@ -258,10 +250,10 @@ fn compare_regions(folder: &Path, seed: u64, comparison: &mut Comparison) -> Res
 }
 
 fn compare_real(folder: &Path, comparison: &mut Comparison) -> Result<(), String> {
-    let table = Table::read(&folder.join("validation.csv"))?;
+    let table = rows(&folder.join("validation.csv"))?;
     comparison.line(format_args!("\nReal drives: ours (real) in ms"));
-    for row in &table.rows {
-        let name = table.text(row, "drive")?;
+    for row in &table {
+        let name = text(row, "drive")?;
         let path = folder.join(format!("real/{name}.trace.gz"));
         let mut drive = drive(name, Config::Shipped)?;
         let steps = read_steps(&path, drive.capacity())?;
@@ -271,10 +263,10 @@ fn compare_real(folder: &Path, comparison: &mut Comparison) -> Result<(), String
             .zip(Distribution::of(measured.iter().copied()));
         let (ours, real) = both.ok_or_else(|| format!("{name}: no requests"))?;
         let demerit = ours.demerit(&real);
-        let published = table.number(row, "rms_published_ms")?;
+        let published = number(row, "rms_published_ms")?;
         let most = (1.3 * published).max(0.08 * real.mean);
         // As good as the reference simulator's own error, where that is larger than 3%.
-        let theirs = table.number(row, "disksim_mean_ms")?;
+        let theirs = number(row, "disksim_mean_ms")?;
         let mean = (1.2 * (theirs - real.mean).abs()).max(0.03 * real.mean) / real.mean;
         comparison.figure(
             &format!("{name} mean beside the real drive"),

@@ -1,7 +1,8 @@
-//! What an experiment is given: its scale, its seeds, threads for its arms, and somebody who
+//! What an experiment is given: its scale, its seeds, threads for its variants, and somebody who
 //! watches how far it is.
 //!
-//! It promises: results come in the order of the arms and do not depend on the number of threads.
+//! It promises: results come in the order of the variants and do not depend on the number of
+//! threads.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -40,11 +41,11 @@ impl Scale {
 #[derive(Debug, Default)]
 pub struct Meter(Mutex<Vec<Arc<Gauge>>>);
 
-/// How far an arm is.
+/// How far a variant is.
 #[derive(Debug)]
 struct Gauge {
     label: String,
-    /// 0 until the arm has said how much there is to do.
+    /// 0 until the variant has said how much there is to do.
     total: AtomicU64,
     done: AtomicU64,
     state: AtomicUsize,
@@ -65,14 +66,14 @@ impl Gauge {
 }
 
 impl Meter {
-    /// The share that is done, within 0 and 1: each arm counts as much as another.
+    /// The share that is done, within 0 and 1: each variant counts as much as another.
     pub fn fraction(&self) -> f64 {
         let gauges = self.gauges();
         let done: f64 = gauges.iter().map(|gauge| gauge.fraction()).sum();
         done / gauges.len().max(1) as f64
     }
 
-    /// The labels of the arms that are running.
+    /// The labels of the variants that are running.
     pub fn running(&self) -> Vec<String> {
         let gauges = self.gauges();
         let running = gauges.iter().filter(|gauge| gauge.state.load(Ordering::Relaxed) == RUNNING);
@@ -101,7 +102,7 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// For the experiment `name`, with at most `jobs` arms at a time (at least one).
+    /// For the experiment `name`, with at most `jobs` variants at a time (at least one).
     pub fn new(name: &'a str, scale: Scale, jobs: usize, meter: &'a Meter) -> Context<'a> {
         Context { name, scale, jobs: jobs.max(1), meter }
     }
@@ -129,32 +130,32 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The seed of this experiment: fixed, and another one for each experiment. What all arms must
-    /// see alike (the workload) begins with it.
+    /// The seed of this experiment: fixed, and another one for each experiment. What all variants
+    /// must see alike (the workload) begins with it.
     pub fn seed(&self) -> u64 {
         seed_of(self.name)
     }
 
-    /// Runs the arms, several at a time, each on a thread of its own with its own world, and gives
-    /// what came of each in their order. Long arms are best named first. The first arm that failed
-    /// is what the error names.
-    pub fn arms<L, I, T>(
+    /// Runs the variants, several at a time, each on a thread of its own with its own world, and
+    /// gives what came of each in their order. Long variants are best named first. The first
+    /// variant that failed is what the error names.
+    pub fn variants<L, I, T>(
         &mut self,
-        arms: impl IntoIterator<Item = (L, I)>,
-        run: impl Fn(&Arm, I) -> Result<T, Failed> + Sync,
+        variants: impl IntoIterator<Item = (L, I)>,
+        run: impl Fn(&Variant, I) -> Result<T, Failed> + Sync,
     ) -> Result<Vec<T>, Failed>
     where
         L: Display,
         I: Send,
         T: Send,
     {
-        let waiting: Vec<Mutex<Option<(Arm, I)>>> = arms
+        let waiting: Vec<Mutex<Option<(Variant, I)>>> = variants
             .into_iter()
             .map(|(label, input)| {
                 let label = label.to_string();
                 let seed = seed_of(&format!("{}/{label}", self.name));
-                let arm = Arm { seed, gauge: self.meter.add(label) };
-                Mutex::new(Some((arm, input)))
+                let variant = Variant { seed, gauge: self.meter.add(label) };
+                Mutex::new(Some((variant, input)))
             })
             .collect();
         let results: Vec<Mutex<Option<Result<T, Failed>>>> =
@@ -165,11 +166,11 @@ impl<'a> Context<'a> {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let places = waiting.get(index).zip(results.get(index));
                 let Some((place, result)) = places else { break };
-                let Some((arm, input)) = locked(place).take() else { break };
-                arm.gauge.state.store(RUNNING, Ordering::Relaxed);
-                let came = run(&arm, input);
-                arm.gauge.state.store(FINISHED, Ordering::Relaxed);
-                let named = |why| Failed(format!("{}: {why}", arm.label()));
+                let Some((variant, input)) = locked(place).take() else { break };
+                variant.gauge.state.store(RUNNING, Ordering::Relaxed);
+                let came = run(&variant, input);
+                variant.gauge.state.store(FINISHED, Ordering::Relaxed);
+                let named = |why| Failed(format!("{}: {why}", variant.label()));
                 *locked(result) = Some(came.map_err(named));
             }
         };
@@ -186,19 +187,19 @@ impl<'a> Context<'a> {
 }
 
 /// One of the things that an experiment compares.
-pub struct Arm {
+pub struct Variant {
     seed: u64,
     gauge: Arc<Gauge>,
 }
 
-impl Arm {
+impl Variant {
     /// What it was called.
     pub fn label(&self) -> &str {
         &self.gauge.label
     }
 
-    /// A fixed seed, another one for each arm of each experiment: for chance that arms need not
-    /// share.
+    /// A fixed seed, another one for each variant of each experiment: for chance that variants need
+    /// not share.
     pub fn seed(&self) -> u64 {
         self.seed
     }
@@ -241,10 +242,10 @@ mod tests {
         let run = |jobs| {
             let meter = Meter::default();
             let mut context = Context::new("x", Scale::Quick, jobs, &meter);
-            let arms = (0..50).map(|number| (number, number));
-            let results = context.arms(arms, |arm, number| {
-                let steps = arm.watch(1_000 * (50 - number), 0..1_000 * (50 - number));
-                Ok((arm.label().to_owned(), arm.seed(), steps.sum::<u64>()))
+            let variants = (0..50).map(|number| (number, number));
+            let results = context.variants(variants, |variant, number| {
+                let steps = variant.watch(1_000 * (50 - number), 0..1_000 * (50 - number));
+                Ok((variant.label().to_owned(), variant.seed(), steps.sum::<u64>()))
             });
             assert_eq!(meter.fraction(), 1.0);
             results.unwrap()
@@ -260,8 +261,8 @@ mod tests {
     fn an_arm_that_fails_is_named() {
         let meter = Meter::default();
         let mut context = Context::new("x", Scale::Full, 2, &meter);
-        let arms = [("good", 1), ("bad", 0), ("worse", 0)];
-        let result = context.arms(arms, |_, number| match number {
+        let variants = [("good", 1), ("bad", 0), ("worse", 0)];
+        let result = context.variants(variants, |_, number| match number {
             0 => Err(Failed::from("no room")),
             number => Ok(number),
         });

@@ -76,6 +76,17 @@ pub enum Deviation {
     FarAndOrder,
 }
 
+impl Deviation {
+    /// As files have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Deviation::Far => "far",
+            Deviation::Order => "order",
+            Deviation::FarAndOrder => "far+order",
+        }
+    }
+}
+
 /// A number of the paper and ours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {

@@ -1,13 +1,16 @@
 //! A run on file: what was run, how, and what came of it. The report is made from these files
 //! alone, so that it can be made from whatever has been run so far.
 
-use std::fmt::{self, Write};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Context, Deviation, Experiment, Failed, Meter, Outcome, Paper, Scale, Source, Stated};
+use super::{
+    Context, Deviation, Experiment, Failed, Meter, Outcome, Paper, Row, Scale, Source, Stated,
+};
+use crate::csv_text::csv_text;
 
 /// What was run, how, and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,7 +56,7 @@ impl RecordError {
 }
 
 impl Record {
-    /// Runs the experiment with at most `jobs` arms at a time.
+    /// Runs the experiment with at most `jobs` variants at a time.
     pub fn of(
         experiment: &Experiment,
         scale: Scale,
@@ -121,54 +124,49 @@ impl Record {
 
     /// Every number, a line for each, with a header.
     pub fn csv(&self) -> String {
-        let mut text = "part,id,what,x,unit,paper_low,paper_high,ours,ratio,mark\n".to_owned();
-        for table in &self.outcome.tables {
-            for (index, row) in table.rows.iter().enumerate() {
+        let header = HEADER.map(str::to_owned);
+        let tables = self.outcome.tables.iter().flat_map(|table| {
+            table.rows.iter().enumerate().map(|(index, row)| {
                 let bounds = row.paper.bounds().map(|bounds| bounds.map(number));
                 let [low, high] = bounds.unwrap_or_default();
-                let mark = match table.deviation(index) {
-                    None => "",
-                    Some(Deviation::Far) => "far",
-                    Some(Deviation::Order) => "order",
-                    Some(Deviation::FarAndOrder) => "far+order",
-                };
                 let ratio = row.paper.ratio(row.ours).map(number).unwrap_or_default();
-                let (id, what, unit) = (quoted(&table.id), quoted(&row.what), quoted(&row.unit));
-                let ours = number(row.ours);
-                // Writing to a string does not fail.
-                let _ =
-                    writeln!(text, "table,{id},{what},,{unit},{low},{high},{ours},{ratio},{mark}");
-            }
-        }
-        for plot in &self.outcome.plots {
-            for series in &plot.series {
-                let (id, label, unit) =
-                    (quoted(&plot.id), quoted(&series.label), quoted(&plot.y.label));
-                for (x, y) in &series.points {
-                    let (x, y) = (plot.group(*x).map_or_else(|| number(*x), quoted), number(*y));
-                    let _ = match series.source {
-                        Source::Paper => writeln!(text, "plot,{id},{label},{x},{unit},{y},{y},,,"),
-                        Source::Ours => writeln!(text, "plot,{id},{label},{x},{unit},,,{y},,"),
+                let mark = table.deviation(index).map_or("", Deviation::name).to_owned();
+                let [id, what, unit] = [&table.id, &row.what, &row.unit].map(String::clone);
+                let (part, ours) = ("table".to_owned(), number(row.ours));
+                [part, id, what, String::new(), unit, low, high, ours, ratio, mark]
+            })
+        });
+        let plots = self.outcome.plots.iter().flat_map(|plot| {
+            plot.series.iter().flat_map(move |series| {
+                series.points.iter().map(move |(x, y)| {
+                    let x = plot.group(*x).map_or_else(|| number(*x), str::to_owned);
+                    let [low, high, ours] = match series.source {
+                        Source::Paper => [number(*y), number(*y), String::new()],
+                        Source::Ours => [String::new(), String::new(), number(*y)],
                     };
-                }
-            }
-        }
-        text
+                    let [id, label, unit] =
+                        [&plot.id, &series.label, &plot.y.label].map(String::clone);
+                    let (part, no) = ("plot".to_owned(), String::new);
+                    [part, id, label, x, unit, low, high, ours, no(), no()]
+                })
+            })
+        });
+        csv_text([header].into_iter().chain(tables).chain(plots))
     }
 
     /// Every number of the tables, one a line as `table,row,number` with six digits: what two runs
     /// of one scale have in common.
     pub fn golden(&self) -> String {
-        let mut text = String::new();
-        for table in &self.outcome.tables {
-            for row in &table.rows {
-                let (id, what) = (quoted(&table.id), quoted(&row.what));
-                let _ = writeln!(text, "{id},{what},{}", six_digits(row.ours));
-            }
-        }
-        text
+        csv_text(self.outcome.tables.iter().flat_map(|table| {
+            let line = |row: &Row| [table.id.clone(), row.what.clone(), six_digits(row.ours)];
+            table.rows.iter().map(line)
+        }))
     }
 }
+
+/// The columns of [`Record::csv`].
+const HEADER: [&str; 10] =
+    ["part", "id", "what", "x", "unit", "paper_low", "paper_high", "ours", "ratio", "mark"];
 
 /// Six significant digits, as short as may be.
 fn six_digits(number: f64) -> String {
@@ -178,13 +176,6 @@ fn six_digits(number: f64) -> String {
 
 fn number(number: f64) -> String {
     if number.is_finite() { number.to_string() } else { String::new() }
-}
-
-fn quoted(text: &str) -> String {
-    match text.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
 }
 
 /// What a file and a report could not show.

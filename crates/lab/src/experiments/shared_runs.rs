@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::experiment::{Arm, Context, Failed};
+use crate::experiment::{Context, Failed, Variant};
 use crate::run::whole_cache::Figures;
 
 type Run = Arc<OnceLock<Result<Figures, Failed>>>;
@@ -26,15 +26,15 @@ impl<C: Copy + Eq + Hash + Send> Runs<C> {
         context: &mut Context<'_>,
         cases: &[C],
         label: impl Fn(&C) -> String,
-        run: impl Fn(&C, &Arm) -> Result<Figures, Failed> + Sync,
+        run: impl Fn(&C, &Variant) -> Result<Figures, Failed> + Sync,
     ) -> Result<Vec<Figures>, Failed> {
-        let arms = cases.iter().map(|case| (label(case), *case));
-        context.arms(arms, |arm, case| {
+        let variants = cases.iter().map(|case| (label(case), *case));
+        context.variants(variants, |variant, case| {
             let known = {
                 let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
                 Arc::clone(runs.get_or_insert_default().entry(case).or_default())
             };
-            known.get_or_init(|| run(&case, arm)).clone()
+            known.get_or_init(|| run(&case, variant)).clone()
         })
     }
 }

@@ -1,7 +1,7 @@
 //! A light-weight, temporary file system for large-scale web servers (T1 to T6).
 
 mod fig_2;
-mod setup;
+pub(crate) mod setup;
 mod throughput;
 
 use crate::experiment::Experiment;

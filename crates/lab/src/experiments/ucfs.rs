@@ -14,6 +14,7 @@ mod table_2;
 mod table_3;
 mod table_5;
 mod traces;
+mod validation_model;
 
 use crate::experiment::Experiment;
 

@@ -37,7 +37,7 @@ const START: u64 = 1_000_000_000;
 
 /// A way of laying objects out, and what is to be seen in it.
 #[derive(Clone, Copy)]
-pub struct Arm {
+pub struct Variant {
     /// For file names and headings.
     pub name: &'static str,
     /// What it does, in a line.
@@ -47,33 +47,33 @@ pub struct Arm {
 }
 
 /// All that are drawn, in the order of the documentation.
-pub const ARMS: [Arm; 5] = [
-    Arm {
+pub const VARIANTS: [Variant; 5] = [
+    Variant {
         name: "cluster",
         text: "one behind another; what is dead costs room until its cluster goes, and then all \
                of it goes",
         layout: LayoutName::Cluster,
         stream_runs: 1,
     },
-    Arm {
+    Variant {
         name: "stream",
         text: "the next free slots as they come: an object may lie in several runs",
         layout: LayoutName::Stream,
         stream_runs: 64,
     },
-    Arm {
+    Variant {
         name: "stream-1",
         text: "stream with runs-max 1: the next free run that is long enough",
         layout: LayoutName::Stream,
         stream_runs: 1,
     },
-    Arm {
+    Variant {
         name: "unified",
         text: "one run each, in the largest free piece until the next object does not fit",
         layout: LayoutName::Unified,
         stream_runs: 1,
     },
-    Arm {
+    Variant {
         name: "buddy",
         text: "regions of one size class from the left; what is above 16 KiB from the right",
         layout: LayoutName::Buddy,
@@ -94,9 +94,9 @@ pub struct Piece {
 }
 
 /// The space of one layout.
-pub struct Scene {
+pub struct Example {
     /// Which.
-    pub arm: Arm,
+    pub variant: Variant,
     /// Bytes of the space.
     pub len: u64,
     /// Bytes of a cluster; `None`: it has slots.
@@ -107,20 +107,20 @@ pub struct Scene {
     pub evicted: Vec<usize>,
 }
 
-/// Why there is no scene.
+/// Why there is no example.
 #[derive(Debug)]
-pub struct SceneError(String);
+pub struct ExampleError(String);
 
-impl fmt::Display for SceneError {
+impl fmt::Display for ExampleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for SceneError {}
+impl std::error::Error for ExampleError {}
 
-fn failed(what: &str, why: impl fmt::Display) -> SceneError {
-    SceneError(format!("{what}: {why}"))
+fn failed(what: &str, why: impl fmt::Display) -> ExampleError {
+    ExampleError(format!("{what}: {why}"))
 }
 
 /// The site of an object.
@@ -132,37 +132,37 @@ pub fn site(object: usize) -> usize {
 ///
 /// # Errors
 /// The engine refused what it should not.
-pub fn scene(arm: Arm, objects: usize) -> Result<Scene, SceneError> {
+pub fn example(variant: Variant, objects: usize) -> Result<Example, ExampleError> {
     let executor = Executor::new(None, START);
     let clock = executor.handle();
     let run = executor.try_run(1 << 50, async move {
-        let device = Rc::new(small_cache(arm).await?);
+        let device = Rc::new(small_cache(variant).await?);
         let options = Options { memory: 64 << 20, packet: 32 << 10, ..Options::default() };
         let opened = Store::open(vec![device], clock.clone(), options).await;
         let store = opened.map_err(|(_, error)| failed("opening", error))?;
         let background = store.clone();
         clock.spawn(async move { background.run_background().await });
-        let cast = Cast { store, clock, objects };
-        cast.play().await?;
-        cast.picture(arm).await
+        let fixture = Fixture { store, clock, objects };
+        fixture.play().await?;
+        fixture.picture(variant).await
     });
-    run.map_err(|stop| failed(arm.name, stop))?
+    run.map_err(|stop| failed(variant.name, stop))?
 }
 
 /// A cache whose space has just [`CLUSTERS`] clusters. The smallest cache is larger than a drawing
 /// can show: what an orderly stop saves is made to take the rest. It is sized by the entries of the
 /// index, or in slots by the expected object.
-async fn small_cache(arm: Arm) -> Result<MemoryDevice, SceneError> {
+async fn small_cache(variant: Variant) -> Result<MemoryDevice, ExampleError> {
     let plain = FormatOptions {
-        layout: arm.layout,
+        layout: variant.layout,
         cluster_size: Some(CLUSTER),
-        stream_runs: arm.stream_runs,
+        stream_runs: variant.stream_runs,
         buddy_threshold: BUDDY_THRESHOLD,
         superblock_far: false,
         labels: false,
         ..FormatOptions::default()
     };
-    let formats: Vec<FormatOptions> = match arm.layout {
+    let formats: Vec<FormatOptions> = match variant.layout {
         LayoutName::Cluster => {
             let entries = (1..900).rev().map(|thousands| Some(thousands * 1000));
             let index = entries.map(|entries| IndexOptions { entries, ..plain.index });
@@ -188,19 +188,19 @@ async fn small_cache(arm: Arm) -> Result<MemoryDevice, SceneError> {
             break;
         }
     }
-    Err(SceneError(format!("no cache of layout {} has {CLUSTERS} clusters", arm.name)))
+    Err(ExampleError(format!("no cache of layout {} has {CLUSTERS} clusters", variant.name)))
 }
 
-/// The store and those who play in it.
-struct Cast {
+/// The store, its device and its clock.
+struct Fixture {
     store: Store<MemoryDevice, Handle>,
     clock: Handle,
     objects: usize,
 }
 
-impl Cast {
+impl Fixture {
     /// The history.
-    async fn play(&self) -> Result<(), SceneError> {
+    async fn play(&self) -> Result<(), ExampleError> {
         for object in 0..self.objects {
             self.put(object, 0).await?;
         }
@@ -237,12 +237,12 @@ impl Cast {
         self.clock.sleep_until(later).await;
     }
 
-    async fn put(&self, object: usize, version: usize) -> Result<(), SceneError> {
+    async fn put(&self, object: usize, version: usize) -> Result<(), ExampleError> {
         let key = key(object);
         let len = SIZES[(object + 3 * version) % SIZES.len()];
         let hint = Hint { size: Some(len as u64), ..Hint::default() };
         let token = self.store.begin_fetch(&key);
-        let refused = |refusal| SceneError(format!("object {object} was refused: {refusal:?}"));
+        let refused = |refusal| ExampleError(format!("object {object} was refused: {refusal:?}"));
         let meta = Bytes::from_static(b"200 OK");
         let mut writer = self.store.insert(&token, &key, meta, hint).await.map_err(refused)?;
         writer.write(Bytes::from(vec![b'.'; len])).await.map_err(refused)?;
@@ -250,24 +250,24 @@ impl Cast {
     }
 
     /// A new head for an object that is there.
-    async fn refresh(&self, object: usize) -> Result<(), SceneError> {
+    async fn refresh(&self, object: usize) -> Result<(), ExampleError> {
         let key = key(object);
         let token = self.store.begin_fetch(&key);
         let Lookup::Hit(entry) = self.store.lookup(&key).await else { return Ok(()) };
         let meta = Bytes::from_static(b"200 OK, again");
         let replaced = self.store.replace_meta(&token, &key, &entry, meta).await;
-        replaced.map_err(|refusal| SceneError(format!("metadata were refused: {refusal:?}")))
+        replaced.map_err(|refusal| ExampleError(format!("metadata were refused: {refusal:?}")))
     }
 
-    async fn picture(&self, arm: Arm) -> Result<Scene, SceneError> {
+    async fn picture(&self, variant: Variant) -> Result<Example, ExampleError> {
         let keys: Vec<Key> = (0..self.objects).map(key).collect();
         let placed = self.store.placements(&keys).await.pop();
         let Placements { space, unit, records } =
-            placed.ok_or_else(|| SceneError("the store has no device".to_owned()))?;
+            placed.ok_or_else(|| ExampleError("the store has no device".to_owned()))?;
         let mut pieces = Vec::new();
         for record in records {
             let Some(object) = record.key else {
-                return Err(SceneError("a record is of no object that was stored".to_owned()));
+                return Err(ExampleError("a record is of no object that was stored".to_owned()));
             };
             let shifted = |run: &Extent| Extent { offset: run.offset - space.offset, len: run.len };
             pieces.push(Piece {
@@ -281,8 +281,8 @@ impl Cast {
             pieces.iter().any(|piece| piece.object == object && piece.live && !piece.metadata)
         };
         let evicted = (0..self.objects).filter(|object| !here(*object)).collect();
-        let cluster = (arm.layout == LayoutName::Cluster).then_some(u64::from(unit));
-        Ok(Scene { arm, len: space.len, cluster, pieces, evicted })
+        let cluster = (variant.layout == LayoutName::Cluster).then_some(u64::from(unit));
+        Ok(Example { variant, len: space.len, cluster, pieces, evicted })
     }
 }
 
@@ -293,7 +293,7 @@ fn key(object: usize) -> Key {
     Key::new(Bytes::from(url), locality).expect("a short key")
 }
 
-impl Scene {
+impl Example {
     /// Bytes that objects could take.
     pub fn free(&self) -> u64 {
         self.gaps().iter().filter(|gap| !self.is_rest(gap)).map(|gap| gap.len).sum()

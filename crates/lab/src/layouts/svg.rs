@@ -1,11 +1,11 @@
-//! The scenes as drawings: the space in rows of 128 KiB, an object in the colour of its site, its
+//! The examples as drawings: the space in rows of 128 KiB, an object in the colour of its site, its
 //! runs tied together, free space hatched.
 
 use std::fmt::Write as _;
 
 use device::Extent;
 
-use super::example::{Piece, SITES, Scene, site};
+use super::example::{Example, Piece, SITES, site};
 use super::text::summary;
 use super::{kib, letter};
 
@@ -18,7 +18,7 @@ const GAP: f64 = 14.0;
 /// Pixels left of the rows, and of the whole.
 const LEFT: f64 = 76.0;
 const WIDTH: f64 = LEFT + 128.0 * KIB + 24.0;
-/// Pixels above the first row of a scene: its heading and scale.
+/// Pixels above the first row of a example: its heading and scale.
 const HEADING: f64 = 64.0;
 /// Pixels of the legend.
 const LEGEND: f64 = 50.0;
@@ -41,14 +41,14 @@ patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect width=\"7\
 fill=\"#fff\"/><line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"7\" stroke=\"#c9ced4\" stroke-width=\"1.6\"/>\
 </pattern></defs>";
 
-/// One drawing of these scenes, one below another, with a legend.
-pub fn svg(scenes: &[Scene]) -> String {
+/// One drawing of these examples, one below another, with a legend.
+pub fn svg(examples: &[Example]) -> String {
     let mut body = String::new();
     legend(&mut body);
     let mut top = LEGEND;
-    for scene in scenes {
-        draw(&mut body, scene, top);
-        top += HEADING + rows(scene) as f64 * (HEIGHT + GAP) + 14.0;
+    for example in examples {
+        draw(&mut body, example, top);
+        top += HEADING + rows(example) as f64 * (HEIGHT + GAP) + 14.0;
     }
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{top}\" \
@@ -59,8 +59,8 @@ pub fn svg(scenes: &[Scene]) -> String {
     )
 }
 
-fn rows(scene: &Scene) -> u64 {
-    scene.len.div_ceil(ROW)
+fn rows(example: &Example) -> u64 {
+    example.len.div_ceil(ROW)
 }
 
 fn legend(out: &mut String) {
@@ -90,24 +90,24 @@ fn dead_style(fill: &str, line: &str) -> String {
     )
 }
 
-fn draw(out: &mut String, scene: &Scene, top: f64) {
+fn draw(out: &mut String, example: &Example, top: f64) {
     let _ = writeln!(
         out,
         "<text class=\"h\" x=\"{LEFT}\" y=\"{}\">{}</text>\
          <text class=\"s\" x=\"{}\" y=\"{}\">{}</text>\
          <text class=\"a\" x=\"{LEFT}\" y=\"{}\">{}</text>",
         top + 20.0,
-        scene.arm.name,
-        LEFT + 12.0 * scene.arm.name.len() as f64 + 14.0,
+        example.variant.name,
+        LEFT + 12.0 * example.variant.name.len() as f64 + 14.0,
         top + 20.0,
-        scene.arm.text,
+        example.variant.text,
         top + 40.0,
-        summary(scene),
+        summary(example),
     );
     let top = top + HEADING;
-    scale(out, scene, top);
-    for gap in scene.gaps() {
-        let fill = if scene.is_rest(&gap) { "#e4e6e9" } else { "url(#free)" };
+    scale(out, example, top);
+    for gap in example.gaps() {
+        let fill = if example.is_rest(&gap) { "#e4e6e9" } else { "url(#free)" };
         for (x, y, width) in segments(&gap, top) {
             let _ = writeln!(
                 out,
@@ -116,13 +116,13 @@ fn draw(out: &mut String, scene: &Scene, top: f64) {
             );
         }
     }
-    scene.pieces.iter().for_each(|piece| record(out, piece, top));
-    frames(out, scene, top);
-    scene.pieces.iter().for_each(|piece| ties(out, piece, top));
+    example.pieces.iter().for_each(|piece| record(out, piece, top));
+    frames(out, example, top);
+    example.pieces.iter().for_each(|piece| ties(out, piece, top));
 }
 
 /// The scale above the first row, and where each row begins.
-fn scale(out: &mut String, scene: &Scene, top: f64) {
+fn scale(out: &mut String, example: &Example, top: f64) {
     for kib in (0..=128).step_by(16) {
         let x = LEFT + f64::from(kib) * KIB;
         let _ = writeln!(
@@ -135,7 +135,7 @@ fn scale(out: &mut String, scene: &Scene, top: f64) {
             if kib == 128 { " KiB" } else { "" },
         );
     }
-    for row in 0..rows(scene) {
+    for row in 0..rows(example) {
         let _ = writeln!(
             out,
             "<text class=\"a\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{} KiB</text>",
@@ -207,10 +207,10 @@ fn record(out: &mut String, piece: &Piece, top: f64) {
 }
 
 /// The outline of each row, and the borders of clusters.
-fn frames(out: &mut String, scene: &Scene, top: f64) {
-    let step = scene.cluster.unwrap_or(ROW);
-    for start in (0..scene.len).step_by(step as usize) {
-        let len = step.min(scene.len - start);
+fn frames(out: &mut String, example: &Example, top: f64) {
+    let step = example.cluster.unwrap_or(ROW);
+    for start in (0..example.len).step_by(step as usize) {
+        let len = step.min(example.len - start);
         for (x, y, width) in segments(&Extent { offset: start, len }, top) {
             let _ = writeln!(
                 out,

@@ -4,17 +4,17 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::example::{ARMS, OBJECTS, Scene, scene};
+use super::example::{Example, OBJECTS, VARIANTS, example};
 use super::svg::svg;
 use super::text::text;
 
-fn scenes(objects: usize) -> Vec<Scene> {
-    ARMS.into_iter().map(|arm| scene(arm, objects).unwrap()).collect()
+fn examples(objects: usize) -> Vec<Example> {
+    VARIANTS.into_iter().map(|variant| example(variant, objects).unwrap()).collect()
 }
 
 #[test]
 fn the_documentation_shows_the_layouts_as_they_are() {
-    let fresh = svg(&scenes(20));
+    let fresh = svg(&examples(20));
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/img/layouts.svg");
     if std::env::var_os("LARDER_BLESS").is_some() {
         fs::write(&path, &fresh).unwrap();
@@ -29,31 +29,31 @@ fn the_documentation_shows_the_layouts_as_they_are() {
 #[test]
 fn nothing_lies_on_anything_else_and_nothing_beyond_the_space() {
     for objects in OBJECTS {
-        for scene in scenes(objects) {
-            let mut runs: Vec<_> = scene.pieces.iter().flat_map(|piece| &piece.runs).collect();
+        for example in examples(objects) {
+            let mut runs: Vec<_> = example.pieces.iter().flat_map(|piece| &piece.runs).collect();
             runs.sort_by_key(|run| run.offset);
-            assert!(runs.iter().all(|run| run.len > 0 && run.end() <= scene.len));
+            assert!(runs.iter().all(|run| run.len > 0 && run.end() <= example.len));
             assert!(runs.windows(2).all(|pair| pair[0].end() <= pair[1].offset), "{objects}");
-            let gaps: u64 = scene.gaps().iter().map(|gap| gap.len).sum();
+            let gaps: u64 = example.gaps().iter().map(|gap| gap.len).sum();
             let used: u64 = runs.iter().map(|run| run.len).sum();
             // Records in clusters start on granules of 64 bytes.
-            let between = if scene.cluster.is_some() { 64 * runs.len() as u64 } else { 0 };
-            assert!(gaps + used <= scene.len && scene.len <= gaps + used + between);
+            let between = if example.cluster.is_some() { 64 * runs.len() as u64 } else { 0 };
+            assert!(gaps + used <= example.len && example.len <= gaps + used + between);
         }
     }
 }
 
 #[test]
 fn every_layout_shows_what_it_is_there_for() {
-    for scene in scenes(20) {
-        let live = scene.pieces.iter().filter(|piece| piece.live && !piece.metadata).count();
-        let split = scene.pieces.iter().filter(|piece| piece.runs.len() > 1).count();
-        let name = scene.arm.name;
-        assert_eq!(live + scene.evicted.len(), 20, "{name}");
-        assert_eq!(scene.dead() > 0, name == "cluster", "{name}: {}", scene.dead());
+    for example in examples(20) {
+        let live = example.pieces.iter().filter(|piece| piece.live && !piece.metadata).count();
+        let split = example.pieces.iter().filter(|piece| piece.runs.len() > 1).count();
+        let name = example.variant.name;
+        assert_eq!(live + example.evicted.len(), 20, "{name}");
+        assert_eq!(example.dead() > 0, name == "cluster", "{name}: {}", example.dead());
         assert_eq!(split > 0, name == "stream", "{name}: {split} objects in several runs");
         // Only clusters go before their objects must.
-        assert!(name == "cluster" || scene.evicted.is_empty(), "{name}: {:?}", scene.evicted);
-        assert_eq!(text(&scene).lines().count(), 6, "{name}");
+        assert!(name == "cluster" || example.evicted.is_empty(), "{name}: {:?}", example.evicted);
+        assert_eq!(text(&example).lines().count(), 6, "{name}");
     }
 }

@@ -1,8 +1,8 @@
-//! The scenes as text: a letter for every 2 KiB.
+//! The examples as text: a letter for every 2 KiB.
 
 use std::fmt::Write as _;
 
-use super::example::Scene;
+use super::example::Example;
 use super::{kib, letter};
 
 /// Bytes of a character.
@@ -14,28 +14,29 @@ const LINE: u64 = 64;
 pub const LEGEND: &str = "A letter is 2 KiB: A-Z an object, a-z a dead record, + metadata, . free, \
                           ~ the rest of a cluster in use";
 
-/// A scene, its heading first.
-pub fn text(scene: &Scene) -> String {
-    let mut text = format!("{}: {}\n", scene.arm.name, scene.arm.text);
-    let cells: Vec<char> = (0..scene.len / CELL).map(|cell| cell_of(scene, cell * CELL)).collect();
+/// A example, its heading first.
+pub fn text(example: &Example) -> String {
+    let mut text = format!("{}: {}\n", example.variant.name, example.variant.text);
+    let cells: Vec<char> =
+        (0..example.len / CELL).map(|cell| cell_of(example, cell * CELL)).collect();
     for (number, line) in (0..).zip(cells.chunks(LINE as usize)) {
         let line: String = line.iter().collect();
         let _ = writeln!(text, "{:>5} KiB |{line}|", number * CELL * LINE / 1024);
     }
-    let _ = writeln!(text, "          {}", summary(scene));
+    let _ = writeln!(text, "          {}", summary(example));
     text
 }
 
 /// Free and dead room, runs, and who had to go.
-pub fn summary(scene: &Scene) -> String {
-    let free = scene.gaps().iter().filter(|gap| !scene.is_rest(gap)).count();
-    let what = if scene.cluster.is_some() { "cluster" } else { "piece" };
+pub fn summary(example: &Example) -> String {
+    let free = example.gaps().iter().filter(|gap| !example.is_rest(gap)).count();
+    let what = if example.cluster.is_some() { "cluster" } else { "piece" };
     let plural = if free == 1 { "" } else { "s" };
-    let mut text = format!("free: {} in {free} {what}{plural}", kib(scene.free()));
-    if scene.dead() > 0 {
-        let _ = write!(text, "; dead: {}", kib(scene.dead()));
+    let mut text = format!("free: {} in {free} {what}{plural}", kib(example.free()));
+    if example.dead() > 0 {
+        let _ = write!(text, "; dead: {}", kib(example.dead()));
     }
-    let split: Vec<String> = scene
+    let split: Vec<String> = example
         .pieces
         .iter()
         .filter(|piece| piece.runs.len() > 1)
@@ -44,19 +45,19 @@ pub fn summary(scene: &Scene) -> String {
     if !split.is_empty() {
         let _ = write!(text, "; in several runs: {}", split.join(", "));
     }
-    if !scene.evicted.is_empty() {
+    if !example.evicted.is_empty() {
         let evicted: Vec<String> =
-            scene.evicted.iter().map(|object| letter(*object).to_string()).collect();
+            example.evicted.iter().map(|object| letter(*object).to_string()).collect();
         let _ = write!(text, "; gone with their cluster: {}", evicted.join(", "));
     }
     text
 }
 
 /// The character for what takes most of a cell.
-fn cell_of(scene: &Scene, at: u64) -> char {
+fn cell_of(example: &Example, at: u64) -> char {
     let covers =
         |offset: u64, len: u64| (offset + len).min(at + CELL).saturating_sub(offset.max(at));
-    let pieces = scene.pieces.iter().flat_map(|piece| {
+    let pieces = example.pieces.iter().flat_map(|piece| {
         let shown = match (piece.metadata, piece.live) {
             (true, _) => '+',
             (false, true) => letter(piece.object),
@@ -64,9 +65,9 @@ fn cell_of(scene: &Scene, at: u64) -> char {
         };
         piece.runs.iter().map(move |run| (covers(run.offset, run.len), shown))
     });
-    let gaps = scene
+    let gaps = example
         .gaps()
         .into_iter()
-        .map(|gap| (covers(gap.offset, gap.len), if scene.is_rest(&gap) { '~' } else { '.' }));
+        .map(|gap| (covers(gap.offset, gap.len), if example.is_rest(&gap) { '~' } else { '.' }));
     pieces.chain(gaps).max_by_key(|(bytes, _)| *bytes).map_or('.', |(_, shown)| shown)
 }

@@ -8,7 +8,7 @@ use plotters::prelude::SVGBackend;
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// Whether it could be.
-pub type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+pub type DrawResult = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
 /// A place on the drawing.
-pub type Place = (i32, i32);
+pub type Position = (i32, i32);

@@ -11,10 +11,10 @@ use plotters::drawing::IntoDrawingArea;
 use plotters::prelude::SVGBackend;
 use plotters::style::Color;
 
-use super::canvas::{Area, Drawn, Place};
+use super::canvas::{Area, DrawResult, Position};
 use super::legend::Legend;
 use super::marks;
-use super::marks::Pen;
+use super::marks::SeriesStyle;
 use super::palette::{AXIS, GRID, GROUND, INK};
 use super::text_width::{LETTER, LINE, TITLE, centred, style, text, width, wrapped};
 use super::ticks::{Ruler, RulerOf};
@@ -49,7 +49,7 @@ pub fn draw(plot: &Plot) -> Result<String, NotDrawn> {
     Ok(svg)
 }
 
-fn draw_into(plot: &Plot, root: &Area<'_>) -> Drawn {
+fn draw_into(plot: &Plot, root: &Area<'_>) -> DrawResult {
     root.fill(&GROUND)?;
     let mut top = MARGIN;
     for line in wrapped(&plot.title, WIDTH as i32 - 2 * MARGIN, TITLE) {
@@ -96,7 +96,7 @@ impl Frame {
         Frame { x, y, top, groups }
     }
 
-    fn draw_axes(&self, plot: &Plot, root: &Area<'_>) -> Drawn {
+    fn draw_axes(&self, plot: &Plot, root: &Area<'_>) -> DrawResult {
         let left = self.y.ticks.iter().map(|tick| width(&self.y.label(*tick), LETTER)).max();
         let lines = self.groups.iter().map(Vec::len).max().unwrap_or(1) as i32;
         let named = if plot.x.label.is_empty() { 0 } else { LINE + 6 };
@@ -135,7 +135,12 @@ impl Frame {
         }
     }
 
-    fn draw_lines(&self, plot: &Plot, root: &Area<'_>, place: impl Fn(f64, f64) -> Place) -> Drawn {
+    fn draw_lines(
+        &self,
+        plot: &Plot,
+        root: &Area<'_>,
+        place: impl Fn(f64, f64) -> Position,
+    ) -> DrawResult {
         let inside = |bounds: [f64; 2], position: f64| {
             let slack = 1e-9 * (bounds[1] - bounds[0]);
             (bounds[0] - slack..=bounds[1] + slack).contains(&position)
@@ -150,19 +155,24 @@ impl Frame {
                     .filter(|(x, y)| inside(self.x.bounds(), *x) && inside(self.y.bounds(), *y))
                     .collect();
                 points.sort_by(|one, other| one.0.total_cmp(&other.0));
-                let places: Vec<Place> = points.iter().map(|(x, y)| place(*x, *y)).collect();
-                let pen = Pen::of(plot, series);
-                marks::line(root, &places, pen)?;
+                let places: Vec<Position> = points.iter().map(|(x, y)| place(*x, *y)).collect();
+                let series_style = SeriesStyle::of(plot, series);
+                marks::line(root, &places, series_style)?;
                 // Very many points are a line of their own.
                 for at in places.iter().filter(|_| places.len() <= 60) {
-                    marks::mark(root, *at, pen)?;
+                    marks::mark(root, *at, series_style)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn draw_bars(&self, plot: &Plot, root: &Area<'_>, place: impl Fn(f64, f64) -> Place) -> Drawn {
+    fn draw_bars(
+        &self,
+        plot: &Plot,
+        root: &Area<'_>,
+        place: impl Fn(f64, f64) -> Position,
+    ) -> DrawResult {
         let [low, high] = self.y.bounds();
         let ground = if low <= 0.0 && high >= 0.0 && plot.y.scale.is_linear() { 0.0 } else { low };
         let order = beside(plot);
@@ -172,14 +182,14 @@ impl Frame {
         };
         let each = share / order.len().max(1) as f64;
         for (slot, series) in order.iter().enumerate() {
-            let pen = Pen::of(plot, series);
+            let series_style = SeriesStyle::of(plot, series);
             for (group, height) in &series.points {
                 let Some(top) = self.y.position(*height) else { continue };
                 let from = group - share / 2.0 + slot as f64 * each;
                 // A little apart.
                 let [left, right] = [from + 0.04 * each, from + 0.96 * each];
                 let corners = [place(left, top.clamp(low, high)), place(right, ground)];
-                marks::bar(root, corners, pen)?;
+                marks::bar(root, corners, series_style)?;
             }
         }
         Ok(())

@@ -1,8 +1,8 @@
 //! What the colours of a plot mean, and what hollow and full means.
 
-use super::canvas::{Area, Drawn, Place};
+use super::canvas::{Area, DrawResult, Position};
 use super::marks;
-use super::marks::Pen;
+use super::marks::SeriesStyle;
 use super::palette::{AXIS, INK, Mark};
 use super::text_width::{LETTER, LINE, text, width};
 use crate::experiment::{Kind, Plot, Source};
@@ -14,7 +14,7 @@ const APART: i32 = 34;
 
 /// Entries in rows.
 pub struct Legend {
-    entries: Vec<(Place, Entry)>,
+    entries: Vec<(Position, Entry)>,
     rows: i32,
     bars: bool,
 }
@@ -22,7 +22,7 @@ pub struct Legend {
 struct Entry {
     text: String,
     /// Its samples; of a system that both have, ours alone.
-    pen: Pen,
+    series_style: SeriesStyle,
     /// Whether it explains the way of drawing instead of a system.
     key: bool,
 }
@@ -32,19 +32,21 @@ impl Legend {
     pub fn of(plot: &Plot, room: i32) -> Legend {
         let mut entries: Vec<Entry> = Vec::new();
         for series in &plot.series {
-            let pen = Pen::of(plot, series);
+            let series_style = SeriesStyle::of(plot, series);
             match entries.iter_mut().find(|entry| entry.text == series.label) {
-                Some(known) if series.source == Source::Ours => known.pen = pen,
+                Some(known) if series.source == Source::Ours => known.series_style = series_style,
                 Some(_) => {}
-                None => entries.push(Entry { text: series.label.clone(), pen, key: false }),
+                None => {
+                    entries.push(Entry { text: series.label.clone(), series_style, key: false })
+                }
             }
         }
         // Where all is ours there is nothing to tell apart.
         let papers = plot.series.iter().any(|series| series.source == Source::Paper);
         for (source, text) in [(Source::Paper, "paper"), (Source::Ours, "ours")] {
             if papers {
-                let pen = Pen { colour: AXIS, mark: Mark::Circle, source };
-                entries.push(Entry { text: text.to_owned(), pen, key: true });
+                let series_style = SeriesStyle { colour: AXIS, mark: Mark::Circle, source };
+                entries.push(Entry { text: text.to_owned(), series_style, key: true });
             }
         }
         let (mut x, mut row) = (0, 0);
@@ -68,15 +70,19 @@ impl Legend {
     }
 
     /// Draws it from `corner` to the right and down.
-    pub fn draw(&self, root: &Area<'_>, corner: Place) -> Drawn {
+    pub fn draw(&self, root: &Area<'_>, corner: Position) -> DrawResult {
         for ((x, y), entry) in &self.entries {
             let (x, y) = (corner.0 + x, corner.1 + y);
             let middle = y + LINE / 2 - 3;
             if self.bars {
-                marks::bar(root, [(x + 8, middle - 13), (x + SAMPLE - 8, middle + 13)], entry.pen)?;
+                marks::bar(
+                    root,
+                    [(x + 8, middle - 13), (x + SAMPLE - 8, middle + 13)],
+                    entry.series_style,
+                )?;
             } else {
-                marks::line(root, &[(x, middle), (x + SAMPLE, middle)], entry.pen)?;
-                marks::mark(root, (x + SAMPLE / 2, middle), entry.pen)?;
+                marks::line(root, &[(x, middle), (x + SAMPLE, middle)], entry.series_style)?;
+                marks::mark(root, (x + SAMPLE / 2, middle), entry.series_style)?;
             }
             let colour = if entry.key { AXIS } else { INK };
             text(root, &entry.text, (x + SAMPLE + 12, y + 2), LETTER, &colour)?;

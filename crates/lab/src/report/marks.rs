@@ -4,7 +4,7 @@ use plotters::element::{Circle, PathElement, Polygon, Rectangle};
 use plotters::series::DashedLineSeries;
 use plotters::style::{Color, RGBColor, ShapeStyle};
 
-use super::canvas::{Area, Drawn, Place};
+use super::canvas::{Area, DrawResult, Position};
 use super::palette::{GROUND, Mark, look};
 use crate::experiment::{Plot, Series, Source};
 
@@ -15,7 +15,7 @@ const STROKE: u32 = 4;
 
 /// How a series is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pen {
+pub struct SeriesStyle {
     /// One for a system.
     pub colour: RGBColor,
     /// One for a system.
@@ -24,9 +24,9 @@ pub struct Pen {
     pub source: Source,
 }
 
-impl Pen {
+impl SeriesStyle {
     /// The pen of a series of `plot`: by the first series of the same label.
-    pub fn of(plot: &Plot, series: &Series) -> Pen {
+    pub fn of(plot: &Plot, series: &Series) -> SeriesStyle {
         let mut labels: Vec<&str> = Vec::new();
         for known in &plot.series {
             if !labels.contains(&known.label.as_str()) {
@@ -35,14 +35,14 @@ impl Pen {
         }
         let index = labels.iter().position(|label| *label == series.label).unwrap_or(0);
         let (colour, mark) = look(index);
-        Pen { colour, mark, source: series.source }
+        SeriesStyle { colour, mark, source: series.source }
     }
 }
 
 /// Joins places.
-pub fn line(root: &Area<'_>, places: &[Place], pen: Pen) -> Drawn {
-    let style = pen.colour.stroke_width(STROKE);
-    match pen.source {
+pub fn line(root: &Area<'_>, places: &[Position], series_style: SeriesStyle) -> DrawResult {
+    let style = series_style.colour.stroke_width(STROKE);
+    match series_style.source {
         Source::Ours => root.draw(&PathElement::new(places.to_vec(), style)),
         Source::Paper if places.len() < 2 => Ok(()),
         Source::Paper => {
@@ -53,21 +53,27 @@ pub fn line(root: &Area<'_>, places: &[Place], pen: Pen) -> Drawn {
 }
 
 /// A point.
-pub fn mark(root: &Area<'_>, at: Place, pen: Pen) -> Drawn {
-    let full = pen.colour.filled();
-    match pen.source {
-        Source::Ours => shape(root, at, SIZE, pen.mark, full),
+pub fn mark(root: &Area<'_>, at: Position, series_style: SeriesStyle) -> DrawResult {
+    let full = series_style.colour.filled();
+    match series_style.source {
+        Source::Ours => shape(root, at, SIZE, series_style.mark, full),
         Source::Paper => {
             // A ring: plotters has no outlines of polygons that are wider than a pixel.
-            shape(root, at, SIZE + 2, pen.mark, full)?;
-            shape(root, at, SIZE - 3, pen.mark, GROUND.filled())
+            shape(root, at, SIZE + 2, series_style.mark, full)?;
+            shape(root, at, SIZE - 3, series_style.mark, GROUND.filled())
         }
     }
 }
 
-fn shape(root: &Area<'_>, (x, y): Place, size: i32, mark: Mark, style: ShapeStyle) -> Drawn {
-    let polygon = |corners: &[Place]| {
-        let corners: Vec<Place> = corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
+fn shape(
+    root: &Area<'_>,
+    (x, y): Position,
+    size: i32,
+    mark: Mark,
+    style: ShapeStyle,
+) -> DrawResult {
+    let polygon = |corners: &[Position]| {
+        let corners: Vec<Position> = corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
         root.draw(&Polygon::new(corners, style))
     };
     match mark {
@@ -85,12 +91,12 @@ fn shape(root: &Area<'_>, (x, y): Place, size: i32, mark: Mark, style: ShapeStyl
 }
 
 /// A bar between two corners.
-pub fn bar(root: &Area<'_>, corners: [Place; 2], pen: Pen) -> Drawn {
-    match pen.source {
-        Source::Ours => root.draw(&Rectangle::new(corners, pen.colour.filled())),
+pub fn bar(root: &Area<'_>, corners: [Position; 2], series_style: SeriesStyle) -> DrawResult {
+    match series_style.source {
+        Source::Ours => root.draw(&Rectangle::new(corners, series_style.colour.filled())),
         Source::Paper => {
-            root.draw(&Rectangle::new(corners, pen.colour.mix(0.22).filled()))?;
-            root.draw(&Rectangle::new(corners, pen.colour.stroke_width(3)))
+            root.draw(&Rectangle::new(corners, series_style.colour.mix(0.22).filled()))?;
+            root.draw(&Rectangle::new(corners, series_style.colour.stroke_width(3)))
         }
     }
 }

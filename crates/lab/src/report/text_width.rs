@@ -4,7 +4,7 @@ use plotters::element::Text;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, IntoFont, RGBColor, TextStyle};
 
-use super::canvas::{Area, Drawn, Place};
+use super::canvas::{Area, DrawResult, Position};
 
 /// The size of headings.
 pub const TITLE: f64 = 40.0;
@@ -22,12 +22,18 @@ pub fn style(size: f64, colour: &RGBColor) -> TextStyle<'static> {
 }
 
 /// Writes to the right of `at`, below it.
-pub fn text(root: &Area<'_>, text: &str, at: Place, size: f64, colour: &RGBColor) -> Drawn {
+pub fn text(root: &Area<'_>, text: &str, at: Position, size: f64, colour: &RGBColor) -> DrawResult {
     root.draw(&Text::new(text.to_owned(), at, style(size, colour)))
 }
 
 /// Writes below `at`, as far to its left as to its right.
-pub fn centred(root: &Area<'_>, text: &str, at: Place, size: f64, colour: &RGBColor) -> Drawn {
+pub fn centred(
+    root: &Area<'_>,
+    text: &str,
+    at: Position,
+    size: f64,
+    colour: &RGBColor,
+) -> DrawResult {
     let style = style(size, colour).pos(Pos::new(HPos::Center, VPos::Top));
     root.draw(&Text::new(text.to_owned(), at, style))
 }

@@ -111,7 +111,7 @@ pub async fn replay<M: SpaceManager, C: Clock>(
     let before = manager.calls();
     let watch = Stopwatch::new(clock);
     let tally = Cell::new(Report::default());
-    let mut lanes = Lanes::new(options.outstanding);
+    let mut in_flight = InFlight::new(options.outstanding);
     let mut operations = Vec::new();
     for (number, request) in requests.enumerate() {
         if (number as u64).is_multiple_of(PROGRESS_EVERY) {
@@ -126,7 +126,7 @@ pub async fn replay<M: SpaceManager, C: Clock>(
             };
             let work = carry_out(manager, operation, body, &tally, &watch);
             watch.go_on();
-            lanes.begin(operation.object().id, work).await?;
+            in_flight.begin(operation.object().id, work).await?;
             watch.pause();
         }
         if options.operations.is_some_and(|most| tally.get().operations() >= most) {
@@ -134,7 +134,7 @@ pub async fn replay<M: SpaceManager, C: Clock>(
         }
     }
     watch.go_on();
-    lanes.drain().await?;
+    in_flight.drain().await?;
     watch.pause();
     let operations_time = watch.shown();
     progress(Stage::Finishing);
@@ -207,15 +207,15 @@ pub fn check(object: &Object, parts: &[Bytes]) -> Result<(), SpaceError> {
 }
 
 /// Operations under way: at most so many, one per object, those of one object in order.
-struct Lanes<F> {
+struct InFlight<F> {
     most: usize,
     running: FuturesUnordered<F>,
     objects: HashSet<u32>,
 }
 
-impl<F: Future<Output = Result<u32, SpaceError>>> Lanes<F> {
+impl<F: Future<Output = Result<u32, SpaceError>>> InFlight<F> {
     fn new(most: usize) -> Self {
-        Lanes { most: most.max(1), running: FuturesUnordered::new(), objects: HashSet::new() }
+        InFlight { most: most.max(1), running: FuturesUnordered::new(), objects: HashSet::new() }
     }
 
     /// Begins the operation on object `id`; returns when another one may come.

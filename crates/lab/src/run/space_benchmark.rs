@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use store::{FormatOptions, Options, PRESETS};
 use tokio::task::LocalSet;
 
-use crate::cleanup::Leftover;
+use crate::cleanup::TemporaryPath;
 use crate::run::replay::{ReplayOptions, Report, Stage, replay};
 use crate::space::baselines::{
     BuddyFiles, FilePerObject, MultipleDirs, Simple, Squid, SyncPolicy, THRESHOLD_BLOCKS,
@@ -21,8 +21,14 @@ use crate::space::manager::{SpaceError, SpaceManager};
 use crate::space::real_directory::RealDirectory;
 use crate::space::real_engine;
 use crate::space::real_engine::RealClock;
-use crate::workload::quick::{Parameters, Workload};
+use crate::workload::generator::Workload;
+use crate::workload::request::Request;
 use crate::workload::two_level::TwoLevel;
+
+/// The paper's trace, in the proportion of the requests.
+const WORKLOAD: &str = "dec-1996";
+/// Bytes of a mean object of it.
+const MEAN_OBJECT: u32 = 5_400;
 
 /// A space manager by its name.
 #[derive(Clone, Copy)]
@@ -125,9 +131,10 @@ impl SpacePlan {
         u64::try_from(len).unwrap_or(u64::MAX).max(store::CACHE_SIZE_MIN)
     }
 
-    fn workload(&self) -> impl Iterator<Item = crate::workload::request::Request> + use<> {
+    fn workload(&self) -> impl Iterator<Item = Request> + use<> {
         let requests = usize::try_from(self.requests).unwrap_or(usize::MAX);
-        Workload::new(Parameters::new(self.seed, self.requests)).take(requests)
+        let workload = Workload::named(WORKLOAD).expect("it has a listed name");
+        workload.with_requests(self.requests).iter(self.seed).take(requests)
     }
 }
 
@@ -202,7 +209,7 @@ pub fn run(
     let directory = directory.map_err(unusable)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(unusable)?;
-    let _leftover = Leftover::new(directory.path());
+    let _leftover = TemporaryPath::new(directory.path());
     let files = RealDirectory::new(directory.path()).map_err(unusable)?;
     let local = LocalSet::new();
     let report =
@@ -238,8 +245,8 @@ async fn drive(
         Manager::Engine(name) => {
             let preset = store::preset(name).expect("a preset has a listed name");
             let options = Options { memory: plan.engine_memory, ..preset.options };
-            let mean_object = Some(Parameters::new(plan.seed, plan.requests).mean_size as u32);
-            let format = FormatOptions { mean_object, labels: false, ..preset.format };
+            let format =
+                FormatOptions { mean_object: Some(MEAN_OBJECT), labels: false, ..preset.format };
             let path = directory.join("cache.larder");
             let engine = real_engine::create(&path, plan.engine_file(), &format, options).await?;
             replay_on(plan, &engine, progress).await

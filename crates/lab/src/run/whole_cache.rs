@@ -64,7 +64,7 @@ pub trait WebCache {
     ///
     /// # Errors
     /// The cache is broken.
-    fn answer(&self, request: &Request) -> impl Future<Output = Result<Outcome, Broken>>;
+    fn answer(&self, request: &Request) -> impl Future<Output = Result<Outcome, CacheError>>;
 
     /// Objects that came into memory beside one that was asked for, and those of them that were
     /// asked for later, so far.
@@ -75,15 +75,15 @@ pub trait WebCache {
 
 /// A cache came to an end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken(pub String);
+pub struct CacheError(pub String);
 
-impl fmt::Display for Broken {
+impl fmt::Display for CacheError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for CacheError {}
 
 /// When requests come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ pub fn run<S: WebCache>(
     cache: &S,
     requests: impl Iterator<Item = Request>,
     plan: &Plan,
-) -> Result<Figures, Broken> {
+) -> Result<Figures, CacheError> {
     let kept = requests.filter(|request| request.method == Method::Get && !request.uncacheable);
     machine.run(send(machine, cache, kept, plan))?
 }
@@ -124,7 +124,7 @@ async fn send<S: WebCache>(
     cache: &S,
     requests: impl Iterator<Item = Request>,
     plan: &Plan,
-) -> Result<Figures, Broken> {
+) -> Result<Figures, CacheError> {
     let clock = machine.clock();
     let mut figures = Figures::default();
     let mut before = (machine.usage(), cache.prefetched(), clock.now());

@@ -1,5 +1,6 @@
-//! The product's engine as a [`SpaceManager`], on any device and in any time: a real file, memory,
-//! a simulated drive.
+//! The product's engine on any device and in any time (a real file, memory, a simulated drive): how
+//! a cache is made, and how an object is put in and read back; and the engine as a
+//! [`SpaceManager`].
 //!
 //! It gets the lab's objects as the proxy would give it answers: a URL as the key, site and
 //! directory as the neighbourhood, some metadata, the body. The engine evicts by itself when its
@@ -11,14 +12,74 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use device::{Clock, Counts, Device};
-use store::{Body, Content, FormatOptions, Hint, Key, Locality, Lookup, Options, Refusal, Store};
+use store::{Content, Entry, FormatOptions, Hint, Key, Locality, Lookup, Options, Refusal, Store};
 
 use crate::space::manager::{Calls, Read, SpaceError, SpaceManager, Stored};
-use crate::workload::contents::mix;
+use crate::workload::contents::{Bodies, first_wrong_content, mix};
 use crate::workload::request::Object;
 
 /// The metadata of every object: about as much as the head of an answer takes.
 const META: &[u8] = &[b'm'; 300];
+
+/// Makes an empty cache on `device` and opens it in the time of `clock`. Its background is the
+/// caller's to run.
+///
+/// # Errors
+/// The device is too small or broken, or these parameters do not fit it.
+pub async fn create<D: Device, C: Clock>(
+    device: Rc<D>,
+    clock: C,
+    format: &FormatOptions,
+    options: Options,
+) -> Result<Store<D, C>, SpaceError> {
+    let format = FormatOptions { superblock_far: false, labels: false, ..*format };
+    // The secret protects caches against strangers; a run is to be the same each time.
+    let formatted = store::format(&*device, &format, [7; 48], clock.unix_seconds()).await;
+    formatted.map_err(|error| SpaceError::Engine(error.to_string()))?;
+    let opened = Store::open(vec![device], clock, options).await;
+    opened.map_err(|(_, error)| SpaceError::Engine(error.to_string()))
+}
+
+/// Stores an object, whose version is its stamp.
+///
+/// # Errors
+/// The engine does not take it.
+pub async fn insert<D: Device, C: Clock>(
+    store: &Store<D, C>,
+    key: &Key,
+    object: &Object,
+    body: impl Iterator<Item = Content>,
+) -> Result<(), Refusal> {
+    let token = store.begin_fetch(key);
+    let hint = Hint { size: Some(object.size), kind: object.kind, stamp: object.version };
+    let mut writer = store.insert(&token, key, Bytes::from_static(META), hint).await?;
+    for part in body {
+        writer.write(part).await?;
+    }
+    writer.commit().await
+}
+
+/// Reads the whole body of an entry and compares it with that of `object`; false when it is cut.
+///
+/// # Errors
+/// It is not what was stored.
+pub async fn read<D: Device, C: Clock>(
+    entry: &Entry<D, C>,
+    object: &Object,
+) -> Result<bool, SpaceError> {
+    let (mut body, mut at) = (entry.body(0..entry.len()), 0);
+    while let Some(part) = body.next_content().await {
+        let Ok(content) = part else { return Ok(false) };
+        if let Some(position) = first_wrong_content(object, at, &content) {
+            return Err(SpaceError::Wrong { object: *object, position });
+        }
+        at += content.len() as u64;
+    }
+    match at == object.size {
+        true => Ok(true),
+        false => Err(SpaceError::Wrong { object: *object, position: at.min(object.size) }),
+    }
+}
 
 /// The engine, its background running, on a device whose operations are counted.
 pub struct EngineSpace<D: Device, C: Clock> {
@@ -42,17 +103,8 @@ impl<D: Device, C: Clock> EngineSpace<D, C> {
         counts: Rc<dyn Fn() -> Counts>,
         spawn: impl FnOnce(Pin<Box<dyn Future<Output = ()>>>),
     ) -> Result<EngineSpace<D, C>, SpaceError> {
-        // The secret protects caches against strangers; a run is to be the same each time.
-        let format = FormatOptions {
-            memory: options.memory,
-            superblock_far: false,
-            labels: false,
-            ..*format
-        };
-        let formatted = store::format(&*device, &format, [7; 48], clock.unix_seconds()).await;
-        formatted.map_err(|error| SpaceError::Engine(error.to_string()))?;
-        let opened = Store::open(vec![device], clock, options).await;
-        let store = opened.map_err(|(_, error)| SpaceError::Engine(error.to_string()))?;
+        let format = FormatOptions { memory: options.memory, ..*format };
+        let store = self::create(device, clock, &format, options).await?;
         let background = store.clone();
         spawn(Box::pin(async move { background.run_background().await }));
         Ok(EngineSpace { store, counts, elided: false })
@@ -71,50 +123,28 @@ impl<D: Device, C: Clock> EngineSpace<D, C> {
     }
 
     async fn insert(&self, object: &Object, body: Bytes) -> Result<(), Refusal> {
-        let key = key(object);
-        let token = self.store.begin_fetch(&key);
-        let hint = Hint { size: Some(object.size), kind: object.kind, ..Hint::default() };
-        let meta = Bytes::from_static(META);
-        let mut writer = self.store.insert(&token, &key, meta, hint).await?;
-        let content = match self.elided {
-            true => Content::Elided { id: name(object), len: object.size as usize },
-            false => body.into(),
-        };
-        writer.write(content).await?;
-        writer.commit().await
-    }
-}
-
-/// Reads a body that was elided; it must be the one of `object`, whole.
-async fn read_elided<D: Device, C: Clock>(
-    object: &Object,
-    body: &mut Body<D, C>,
-) -> Result<Read, SpaceError> {
-    let (mut first, mut read) = (None, 0);
-    while let Some(part) = body.next_content().await {
-        match part {
-            Ok(Content::Elided { id, len }) => {
-                first.get_or_insert(id);
-                read += len as u64;
+        let key = short_key(object);
+        match self.elided {
+            true => {
+                let body = Bodies::Elided.parts(object, usize::MAX);
+                self::insert(&self.store, &key, object, body).await
             }
-            Ok(Content::Bytes(bytes)) => read += bytes.len() as u64,
-            Err(_) => return Ok(Read::Gone),
+            false => self::insert(&self.store, &key, object, [body.into()].into_iter()).await,
         }
     }
-    if read == object.size && first.is_none_or(|id| id == name(object)) {
-        return Ok(Read::Unseen);
-    }
-    Err(SpaceError::Engine(format!("{object:?}: {read} bytes of {first:?} were read")))
 }
 
-/// What an elided body is told by.
-fn name(object: &Object) -> u64 {
-    mix(u64::from(object.id) << 32 | u64::from(object.version))
+/// An object's name in a whole cache: as long as a URL is, the same for all versions.
+pub fn key(object: &Object) -> Key {
+    named(object, format!("http://server-{:07}.example/objects/{:09}", object.site, object.id))
 }
 
-/// An object's name: as long as a URL is, the same for all versions.
-fn key(object: &Object) -> Key {
-    let url = format!("http://server-{}.example/objects/{:08}", object.site, object.id);
+/// The same in a space manager.
+fn short_key(object: &Object) -> Key {
+    named(object, format!("http://server-{}.example/objects/{:08}", object.site, object.id))
+}
+
+fn named(object: &Object, url: String) -> Key {
     let site = mix(u64::from(object.site));
     let group = mix(site ^ u64::from(object.group));
     Key::new(url.into(), Locality { site, group }).expect("a short key")
@@ -130,13 +160,14 @@ impl<D: Device, C: Clock> SpaceManager for EngineSpace<D, C> {
     }
 
     async fn read(&self, object: &Object) -> Result<Read, SpaceError> {
-        let Lookup::Hit(entry) = self.store.lookup(&key(object)).await else {
+        let Lookup::Hit(entry) = self.store.lookup(&short_key(object)).await else {
             return Ok(Read::Gone);
         };
-        let mut body = entry.body(0..entry.len());
         if self.elided {
-            return read_elided(object, &mut body).await;
+            let is_whole = self::read(&entry, object).await?;
+            return Ok(if is_whole { Read::Unseen } else { Read::Gone });
         }
+        let mut body = entry.body(0..entry.len());
         let mut parts = Vec::new();
         while let Some(part) = body.next().await {
             match part {
@@ -149,7 +180,7 @@ impl<D: Device, C: Clock> SpaceManager for EngineSpace<D, C> {
 
     async fn delete(&self, object: &Object) -> Result<bool, SpaceError> {
         // The lab's cache has decided what goes for room: nobody relies on its being gone.
-        Ok(self.store.evict(&key(object)))
+        Ok(self.store.evict(&short_key(object)))
     }
 
     fn hold_reads(&self, holds: bool) {

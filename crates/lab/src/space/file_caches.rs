@@ -24,8 +24,8 @@ pub use documents::Documents;
 pub use latency::{Latencies, Report};
 pub use least_recent::LeastRecent;
 pub use setups::{
-    LARGEST, Machine, OnModel, UCFS_MEMORY, disk, drive, squid_diskd, squid_ml, squid_on_ffs,
-    web_server, write_through_drive,
+    LARGEST, Machine, OnModel, UCFS_MEMORY, changed_drive, disk, drive, squid_diskd, squid_ml,
+    squid_on_ffs, web_server, write_through_drive,
 };
 pub use squid_ml::SquidMl;
 

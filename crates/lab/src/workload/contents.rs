@@ -4,8 +4,47 @@
 //! another version or another place are never right by accident (but for one in 2^64 words).
 
 use bytes::{Bytes, BytesMut};
+use store::Content;
 
 use crate::workload::request::Object;
+
+/// What bodies are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bodies {
+    /// Bytes that follow from the object: copied, checksummed, stored, read back and compared.
+    Bytes,
+    /// A length and an id ([`store::Content`]): the same decisions and the same requests to the
+    /// device, without the copying, checksumming and comparing of bytes.
+    Elided,
+}
+
+impl Bodies {
+    /// The body of `object`, in parts of at most `part` bytes.
+    pub fn parts(self, object: &Object, part: usize) -> impl Iterator<Item = Content> + use<> {
+        let (object, size) = (*object, object.size as usize);
+        let bytes = if self == Bodies::Bytes { body(&object) } else { Bytes::new() };
+        (0..size).step_by(part).map(move |at| {
+            let len = part.min(size - at);
+            match self {
+                Bodies::Bytes => bytes.slice(at..at + len).into(),
+                Bodies::Elided => Content::Elided { id: elided_id(&object, at as u64), len },
+            }
+        })
+    }
+}
+
+/// The id of an elided body from the byte at `offset` on: far from that of any other object.
+fn elided_id(object: &Object, offset: u64) -> u64 {
+    mix(u64::from(object.id) << 32 | u64::from(object.version)).wrapping_add(offset)
+}
+
+/// As [`first_wrong`], of bytes or of a part of an elided body.
+pub fn first_wrong_content(object: &Object, offset: u64, content: &Content) -> Option<u64> {
+    match content {
+        Content::Bytes(bytes) => first_wrong(object, offset, bytes),
+        Content::Elided { id, .. } => (*id != elided_id(object, offset)).then_some(offset),
+    }
+}
 
 /// The increment of the splitmix64 sequence.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;

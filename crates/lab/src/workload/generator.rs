@@ -92,6 +92,13 @@ impl Workload {
         }
     }
 
+    /// The same in small, with about so many requests; no more than the original's.
+    #[must_use]
+    pub fn with_requests(self, requests: u64) -> Workload {
+        let divisor = (self.requests() / requests.max(1)).max(1);
+        self.scaled(u32::try_from(divisor).unwrap_or(u32::MAX))
+    }
+
     /// Its requests, without end.
     pub fn iter(&self, seed: u64) -> WorkloadRequests {
         match *self {
@@ -106,6 +113,20 @@ impl Workload {
                 WorkloadRequests::Files(Box::new(FileSetRequests::new(files, seed)))
             }
         }
+    }
+
+    /// So many copies of it, each of documents of its own, merged request by request ("linear
+    /// insertion"); without end.
+    pub fn copies(&self, seed: u64, copies: u32) -> impl Iterator<Item = Request> + use<> {
+        let mut streams: Vec<_> =
+            (0..copies).map(|copy| self.iter(seed + u64::from(copy))).collect();
+        (0..copies).cycle().filter_map(move |copy| {
+            let request = streams[copy as usize].next()?;
+            let apart = |number: u32| number * copies + copy;
+            let Request { site, group, object, .. } = request;
+            let (site, group, object) = (apart(site), apart(group), apart(object));
+            Some(Request { site, group, object, ..request })
+        })
     }
 
     /// The caches that its published figures are about.

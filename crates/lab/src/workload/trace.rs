@@ -31,7 +31,7 @@ use std::path::Path;
 
 pub use csv::Columns;
 pub use error::{Damage, TraceError};
-pub use event::{Access, Event, Unfit};
+pub use event::{Access, Event, SkipReason};
 pub use format::{Format, UnknownFormat};
 pub use requests::{ReadOptions, Requests};
 
@@ -58,13 +58,13 @@ pub struct Skipped {
     pub damaged: u64,
     /// The first of them.
     pub damages: Vec<Damage>,
-    unfit: [u64; Unfit::ALL.len()],
+    skip_reason: [u64; SkipReason::ALL.len()],
 }
 
 impl Skipped {
     /// Requests that were passed over for this reason.
-    pub fn unfit(&self, why: Unfit) -> u64 {
-        self.unfit[why as usize]
+    pub fn skip_reason(&self, why: SkipReason) -> u64 {
+        self.skip_reason[why as usize]
     }
 }
 
@@ -174,7 +174,7 @@ impl Trace {
             match next {
                 None => return Ok(None),
                 Some(Err(damage)) => self.damaged(damage),
-                Some(Ok(event)) => match event.unfit {
+                Some(Ok(event)) => match event.skip_reason {
                     Some(why) if self.filter == Filter::Cacheable => self.pass_over(why),
                     _ => return Ok(Some(event)),
                 },
@@ -205,7 +205,7 @@ impl Trace {
                 }
                 None => match self.sizes.get(&object) {
                     Some(size) => return Ok(Some(Access { object, size: *size })),
-                    None => self.pass_over(Unfit::NoSize),
+                    None => self.pass_over(SkipReason::NoSize),
                 },
             }
         }
@@ -220,8 +220,8 @@ impl Trace {
     }
 
     /// Counts a request that is passed over.
-    fn pass_over(&mut self, why: Unfit) {
-        self.skipped.unfit[why as usize] += 1;
+    fn pass_over(&mut self, why: SkipReason) {
+        self.skipped.skip_reason[why as usize] += 1;
     }
 
     /// Lines or records skipped so far because they are damaged, and the first of them.
@@ -283,8 +283,8 @@ no line
             assert_eq!(sizes, [10, 10]);
             assert_eq!(skipped.damaged, 1);
             assert_eq!((skipped.damages[0].number, skipped.damages[0].what.len() > 5), (4, true));
-            let unfit = Unfit::ALL.map(|why| skipped.unfit(why));
-            assert_eq!(unfit, [0, 1, 0, 0, 1]);
+            let skip_reason = SkipReason::ALL.map(|why| skipped.skip_reason(why));
+            assert_eq!(skip_reason, [0, 1, 0, 0, 1]);
         }
         let (sizes, _) = sizes(read(SQUID, Format::Squid).with_filter(Filter::All));
         assert_eq!(sizes, [10, 20, 10]);

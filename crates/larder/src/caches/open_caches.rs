@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use cli::units::{about, size};
 use device::{CacheFile, Contents, Extent, FileKind, OpenOptions};
 use store::{Entropy, FormatOptions, Inspector, METADATA_EXTENT, OpenError, superblock_extents};
 
@@ -17,7 +18,6 @@ use crate::caches::executor::on_device;
 use crate::caches::store_options;
 use crate::config::configuration::Config;
 use crate::config::sizing;
-use crate::config::units::{about, size};
 
 /// The smallest cache in bytes that is created without being asked for a size.
 const SMALLEST_DEFAULT: u64 = 64 << 20;

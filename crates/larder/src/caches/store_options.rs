@@ -5,6 +5,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use cli::units::about;
 use device::{AnyDevice, CacheFile, Ring};
 use proxy::Devices;
 use store::policy::Admission;
@@ -14,7 +15,6 @@ use tokio::task::spawn_local;
 use crate::caches::open_caches::Cache;
 use crate::caches::progress;
 use crate::config::configuration::Config;
-use crate::config::units::about;
 
 /// Operations in flight of one worker at most; more wait.
 const PLACES: u32 = 256;

@@ -10,11 +10,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches, value_parser};
+use cli::outcome::Failure;
 
 use crate::config::configuration::Config;
 use crate::config::layers::Layer;
 use crate::config::loaded::Loaded;
-use crate::process::logging::Failure;
 
 /// Time to connect, and for the answer: a device flush, and what the device is busy with.
 const CONNECT: Duration = Duration::from_secs(5);

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use cli::outcome::{Failure, answer, warn};
+
 use crate::config::layers::Layer;
 use crate::config::loaded::Loaded;
 use crate::config::to_options::{front, keyring, keyring_warnings};
-use crate::process::logging::{Failure, answer, warn};
 use crate::process::machine;
 
 /// Validates the file, also against this machine, and says that it is good, or everything that is

@@ -4,11 +4,11 @@
 //! answer is put into lines for people.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use cli::outcome::{Failure, answer};
 use form_urlencoded::Serializer;
 use serde_json::Value;
 
 use crate::commands::admin_client::{AdminClient, flags};
-use crate::process::logging::{Failure, answer};
 
 /// Returns the command line.
 pub fn command() -> Command {

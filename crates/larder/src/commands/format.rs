@@ -4,12 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use cli::outcome::{Failure, answer};
+use cli::units::size as show;
 use device::{CacheFile, Contents, FileKind, OpenOptions};
 use store::{FormatOptions, OpenError};
 
 use crate::caches::open_caches::{check_room, foreign, format, is_new, judge};
-use crate::config::units::size as show;
-use crate::process::logging::{Failure, answer};
 
 /// Makes an empty cache of `size` bytes at `path`.
 pub fn run(path: &Path, size: u64, force: bool, options: &FormatOptions) -> Result<(), Failure> {

@@ -8,6 +8,8 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use cli::outcome::{Failure, answer};
+use cli::units::about;
 use device::{Access, AnyDevice, CacheFile, OpenOptions};
 use proxy::object::stored_response::{key_prefix, primary_key};
 use proxy::rules::aliases::Aliases;
@@ -21,8 +23,6 @@ use crate::config::configuration::{Config, DEFAULT_SITE};
 use crate::config::layers::Layer;
 use crate::config::loaded::Loaded;
 use crate::config::to_options::rules;
-use crate::config::units::about;
-use crate::process::logging::{Failure, answer};
 
 /// The part that `larder inspect` shows.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! `larder print-config`: prints an example of a configuration file.
 
+use cli::outcome::{Failure, answer};
+
 use crate::config::example_file::example;
-use crate::process::logging::{Failure, answer};
 
 /// Prints it.
 pub fn run() -> Result<(), Failure> {

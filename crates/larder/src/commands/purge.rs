@@ -3,10 +3,10 @@
 //! Every purge is durable when its line is printed.
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
+use cli::outcome::{Failure, answer};
 use serde_json::{Map, Value, json};
 
 use crate::commands::admin_client::{AdminClient, Answer, flags};
-use crate::process::logging::{Failure, answer};
 
 /// Returns the command line.
 pub fn command() -> Command {

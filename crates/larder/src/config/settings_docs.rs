@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use cli::units;
 use store::Preset;
 
 use crate::config::example_file::example;
@@ -17,7 +18,6 @@ use crate::config::layers::Layer;
 use crate::config::loaded::Loaded;
 use crate::config::setting::{Effect, Field};
 use crate::config::settings::{Writer, write_all};
-use crate::config::units;
 use crate::config::value::Kind;
 
 const BEGIN: &str = "<!-- settings: rendered from crates/larder/src/config/settings.rs -->\n";

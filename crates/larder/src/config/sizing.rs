@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::config::units::about;
+use cli::units::about;
 
 const M: u64 = 1 << 20;
 

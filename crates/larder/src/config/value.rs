@@ -7,6 +7,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use cli::units;
 use ipnet::IpNet;
 use proxy::rules::access::{HostPattern, PortRange};
 
@@ -14,7 +15,6 @@ use crate::config::listen_addr;
 use crate::config::listen_addr::ListenAddr;
 use crate::config::origin_server;
 use crate::config::origin_server::Server;
-use crate::config::units;
 
 /// The values that a setting accepts.
 #[derive(Clone, Copy, Debug)]

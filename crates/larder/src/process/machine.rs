@@ -8,6 +8,7 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use cli::units::about;
 use nix::sys::statfs::{
     CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC, DEVPTS_SUPER_MAGIC, PROC_SUPER_MAGIC,
     SECURITYFS_MAGIC, SYSFS_MAGIC, TRACEFS_MAGIC, statfs,
@@ -20,7 +21,6 @@ use crate::config::configuration::Config;
 use crate::config::listen_addr::ListenAddr;
 use crate::config::sizing;
 use crate::config::to_options::guard;
-use crate::config::units::about;
 use crate::process::limits;
 use crate::process::listen_sockets;
 

@@ -264,3 +264,60 @@ impl fmt::Display for Site {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::upstream::servers::group::{GroupOptions, Server};
+
+    fn site(name: &str, hosts: &[&str], servers: &[u16]) -> Site {
+        let server = |port: &u16| Server::new(Endpoint::plain("127.0.0.1", *port));
+        let servers = servers.iter().map(server).collect();
+        let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+        let aliases = Aliases::new(&hosts, !hosts.is_empty(), &[8080]);
+        let group = Group::new(name, servers, GroupOptions::default());
+        Site::new(name, group).with_hosts(hosts).with_aliases(aliases)
+    }
+
+    #[test]
+    fn a_forward_proxy_is_one_site_where_each_name_is_for_itself() {
+        let front = Front::forward();
+        let one = front.site_of("any.example").unwrap();
+        let url = Url::parse("http://any.example:8080/x?y").unwrap();
+        assert_eq!(front.urls(&url), std::slice::from_ref(&url));
+        assert_eq!(front.hosts("any.example:8080"), ["any.example:8080"]);
+        assert_eq!(one.aliases().authorities(&url), ["any.example:8080"]);
+        assert_eq!(one.key(&url), primary_key("forward", &url));
+        assert_eq!((one.name(), front.groups().count()), (None, 0));
+        assert_eq!(front.to_string(), "forward proxy");
+    }
+
+    #[test]
+    fn the_host_picks_the_site_and_with_it_origin_and_key() {
+        let front = Front::reverse(vec![
+            site("a", &["a.example", "::1"], &[81, 82]),
+            site("rest", &[], &[83]),
+        ]);
+        let name = |host| front.site_of(host).and_then(Site::name);
+        assert_eq!(["A.example", "[::1]", "b.example"].map(name), ["a", "a", "rest"].map(Some));
+        let limits = UpstreamLimits::default();
+        let origin = |host| {
+            let site = front.site_of(host).unwrap();
+            let (scheme, port, path) = (Scheme::Http, 80, "/");
+            Target { site, scheme, host, port, aliases: None, path }.origin(&limits).to_string()
+        };
+        assert_eq!(origin("a.example"), "the servers of site a");
+        assert_eq!(origin("b.example"), "127.0.0.1:83");
+        let url = Url::parse("http://[::1]:8080/").unwrap();
+        let keys = front.sites().iter().map(|site| site.key(&url));
+        assert_eq!(
+            keys.collect::<Vec<_>>(),
+            [primary_key("site a", &url), primary_key("site rest", &url)]
+        );
+        let shown = "reverse proxy (a to 127.0.0.1:81, 127.0.0.1:82, rest to 127.0.0.1:83)";
+        assert_eq!(front.to_string(), shown);
+        let alone = Front::reverse(vec![site("a", &["a.example"], &[81])]);
+        assert!(alone.site_of("b.example").is_none());
+    }
+}

@@ -66,7 +66,7 @@ pub enum Fault {
 /// The promise that a store must keep under a plan. Under all of them: no byte that it returns is
 /// wrong, nothing superseded, removed or purged is found again, and nothing panics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Promise {
+pub enum SurvivalGuarantee {
     /// Everything acknowledged as durable is found after a crash.
     Durable,
     /// The same, unless the store says that it gave the device up (a flush that fails, a journal
@@ -174,16 +174,20 @@ impl FaultPlan {
         plan
     }
 
-    /// Returns the promise that a store must keep.
-    pub fn promise(&self) -> Promise {
+    /// Returns what a store must keep.
+    pub fn guarantee(&self) -> SurvivalGuarantee {
         let of = |fault: &Fault| match fault {
-            Fault::Slow { .. } | Fault::Halt { .. } => Promise::Durable,
-            Fault::Error { times, .. } if *times < u64::MAX => Promise::DurableUnlessGivenUp,
-            Fault::Gone { times, .. } if *times < u64::MAX => Promise::DurableUnlessGivenUp,
-            Fault::Error { .. } | Fault::Gone { .. } => Promise::Truthful,
-            Fault::Misdirected { .. } | Fault::Rot { .. } => Promise::Truthful,
+            Fault::Slow { .. } | Fault::Halt { .. } => SurvivalGuarantee::Durable,
+            Fault::Error { times, .. } if *times < u64::MAX => {
+                SurvivalGuarantee::DurableUnlessGivenUp
+            }
+            Fault::Gone { times, .. } if *times < u64::MAX => {
+                SurvivalGuarantee::DurableUnlessGivenUp
+            }
+            Fault::Error { .. } | Fault::Gone { .. } => SurvivalGuarantee::Truthful,
+            Fault::Misdirected { .. } | Fault::Rot { .. } => SurvivalGuarantee::Truthful,
         };
-        self.faults.iter().map(of).max().unwrap_or(Promise::Durable)
+        self.faults.iter().map(of).max().unwrap_or(SurvivalGuarantee::Durable)
     }
 
     /// Counts an operation, and says what happens to it.
@@ -245,15 +249,15 @@ mod tests {
     }
 
     #[test]
-    fn the_weakest_promise_of_a_plan_counts() {
+    fn the_weakest_guarantee_of_a_plan_counts() {
         let slow = Fault::Slow { after: 0, times: 1, by: 1 };
         let error = Fault::Error { operation: Operation::Read, after: 0, times: 1 };
         let rot = Fault::Rot { after: 0, extent: Extent { offset: 0, len: 1 }, mask: 1 };
-        let promise = |faults: &[Fault]| FaultPlan { faults: faults.to_vec() }.promise();
-        assert_eq!(promise(&[]), Promise::Durable);
-        assert_eq!(promise(&[slow]), Promise::Durable);
-        assert_eq!(promise(&[error, slow]), Promise::DurableUnlessGivenUp);
-        assert_eq!(promise(&[error, rot, slow]), Promise::Truthful);
+        let guarantee = |faults: &[Fault]| FaultPlan { faults: faults.to_vec() }.guarantee();
+        assert_eq!(guarantee(&[]), SurvivalGuarantee::Durable);
+        assert_eq!(guarantee(&[slow]), SurvivalGuarantee::Durable);
+        assert_eq!(guarantee(&[error, slow]), SurvivalGuarantee::DurableUnlessGivenUp);
+        assert_eq!(guarantee(&[error, rot, slow]), SurvivalGuarantee::Truthful);
     }
 
     #[test]

@@ -388,23 +388,6 @@ impl Handle {
         self.inner.tell_follower();
     }
 
-    /// Moves the clock to `time` at once, when nothing else could happen by then; otherwise it
-    /// stays. For a task that would sleep until `time` and waits for nothing else meanwhile: it
-    /// saves the detour through the timetable.
-    pub fn skip_to(&self, time: Nanos) -> bool {
-        let inner = &self.inner;
-        if inner.halted.get() || time > inner.end.get() || !inner.ready.lock().is_empty() {
-            return false;
-        }
-        if inner.timetable.borrow_mut().next_time().is_some_and(|next| next <= time) {
-            return false;
-        }
-        let now = inner.now.get().max(time);
-        inner.now.set(now);
-        inner.note(now);
-        true
-    }
-
     /// Sets the clock forward to `time`; what is due by then has still to happen.
     pub fn advance_to(&self, time: Nanos) {
         let now = self.inner.now.get().max(time);

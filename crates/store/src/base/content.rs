@@ -1,9 +1,9 @@
-//! The content of a body: its bytes, or in a simulation a name that stands for them.
+//! The content of a body: its bytes, or in a simulation an id in their place.
 //!
 //! It exists so that a simulation takes every decision that the engine takes without moving bodies
-//! about. What is elided is named by its id: the address of its first byte in an endless run of
+//! about. An elided content is named by its id: the address of its first byte in an endless run of
 //! made-up bytes, so that a part of it has an id as well, two that follow each other are one, and
-//! an id that comes back says as much as the bytes would. In a record the ids stand where the
+//! an id that is read back proves as much as the bytes would. In a record the ids stand where the
 //! checksums of the body's chunks do; lengths, places and requests are those of real bytes.
 
 use std::collections::VecDeque;
@@ -24,8 +24,8 @@ const WORD: u64 = 8;
 pub enum Content {
     /// The bytes themselves.
     Bytes(Bytes),
-    /// So many bytes that are made up when somebody asks for them, and are neither copied nor
-    /// checked nor written.
+    /// So many bytes that are made up when they are asked for, and are neither copied nor checked
+    /// nor written.
     Elided {
         /// The address of the first byte.
         id: u64,
@@ -41,7 +41,7 @@ impl From<Bytes> for Content {
 }
 
 impl Content {
-    /// Number of bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         match self {
             Content::Bytes(bytes) => bytes.len(),
@@ -49,12 +49,12 @@ impl Content {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A part of it.
+    /// Returns a part of it.
     ///
     /// # Panics
     /// When `range` is not within it.
@@ -68,7 +68,7 @@ impl Content {
         }
     }
 
-    /// The bytes, made up where they are elided.
+    /// Returns the bytes, made up where they are elided.
     pub fn bytes(&self) -> Bytes {
         match self {
             Content::Bytes(bytes) => bytes.clone(),
@@ -76,12 +76,12 @@ impl Content {
         }
     }
 
-    /// Whether its bytes are not here.
+    /// Returns whether its bytes are elided.
     pub(crate) fn is_elided(&self) -> bool {
         matches!(self, Content::Elided { .. })
     }
 
-    /// What a record says of each chunk: its checksum, or its id.
+    /// Returns the entry of each chunk in a record: its checksum, or its id.
     pub(crate) fn checksums(&self, secret: &Secret) -> Vec<u64> {
         match self {
             Content::Bytes(bytes) => {
@@ -91,7 +91,8 @@ impl Content {
         }
     }
 
-    /// Puts the bytes to the front of `out`. What is elided leaves it as it is: nobody looks there.
+    /// Copies the bytes to the front of `out`. An elided content leaves `out` as it is: those bytes
+    /// are never read.
     pub(crate) fn write_to(&self, out: &mut [u8]) {
         if let Content::Bytes(bytes) = self {
             out[..bytes.len()].copy_from_slice(bytes);
@@ -144,12 +145,13 @@ impl Content {
     }
 }
 
-/// The ids of the chunks of an elided content.
+/// Returns the ids of the chunks of an elided content.
 pub(crate) fn chunk_ids(id: u64, len: usize) -> impl Iterator<Item = u64> {
     (0..len.div_ceil(CHUNK)).map(move |number| id.wrapping_add((number * CHUNK) as u64))
 }
 
-/// The id of the first `len` bytes of `chunks`, when all of them are elided and follow each other.
+/// Returns the id of the first `len` bytes of `chunks`, when all of them are elided and follow each
+/// other.
 fn elided_run(chunks: &VecDeque<Content>, len: usize) -> Option<u64> {
     let Content::Elided { id: first, .. } = chunks.front()? else { return None };
     let mut found = 0;
@@ -172,7 +174,7 @@ fn made_up(id: u64, len: usize) -> Bytes {
     bytes.freeze().slice(skip..skip + len)
 }
 
-/// The output function of splitmix64: every bit of the result depends on every bit of `x`.
+/// Mixes a number as splitmix64 does: every bit of the result depends on every bit of `x`.
 fn mixed(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! What the engine counts about itself (C12, and what operators ask for).
+//! Counters of the engine (C12, and those that operators need).
 
 /// Totals since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Digests: fixed-size names of records. They exist so that index and tables need not hold keys.
 //!
-//! A digest is SipHash-1-3 with 128 bits of output, keyed with the cache's secret, so that nobody
-//! outside can choose keys that collide in the index. Equal keys have equal digests for the life
-//! of a cache. Two keys with one digest are possible in theory only; the full key is stored with
-//! the record and compared all the same.
+//! A digest is SipHash-1-3 with 128 bits of output, keyed with the cache's secret, so that a client
+//! cannot choose keys that collide in the index. Equal keys have equal digests as long as the cache
+//! exists. Two keys with one digest are possible in theory only; the full key is stored with the
+//! record and compared all the same.
 
 use crate::base::labels::Labels;
 use std::fmt;
@@ -24,7 +24,7 @@ pub(crate) struct Digester {
 }
 
 impl Digester {
-    /// A digester for the cache that has this secret.
+    /// Returns a digester for the cache that has this secret.
     pub(crate) fn new(secret: &[u8; 16]) -> Digester {
         // Pieces are hashed with another key than objects, so that no choice of key bytes makes
         // an object's digest that of a piece.
@@ -37,8 +37,8 @@ impl Digester {
         }
     }
 
-    /// The digest of a label of this kind. Labels that are mistaken for each other are purged with
-    /// each other: 64 bits of a keyed hash make that unlikely enough, and harmless.
+    /// Returns the digest of a label of this kind. Labels with equal digests are purged together:
+    /// 64 bits of a keyed hash make that unlikely enough, and it is harmless.
     pub(crate) fn label(&self, kind: u8, name: &[u8]) -> u64 {
         let mut hasher = self.labels;
         hasher.write_u8(kind);
@@ -51,18 +51,18 @@ impl Digester {
         of.labels(key, meta, &mut |label| all.push(self.label(label.kind, label.name)));
     }
 
-    /// The digest of a prefix. Nothing but a prefix of the same length is compared with it.
+    /// Returns the digest of a prefix. It is compared with prefixes of the same length only.
     pub(crate) fn prefix(&self, prefix: &[u8]) -> u64 {
         self.labels.hash(prefix).h1
     }
 
-    /// The digest of an object's key.
+    /// Returns the digest of an object's key.
     pub(crate) fn key(&self, bytes: &[u8]) -> Digest {
         let hash = self.keys.hash(bytes);
         Digest::from_halves(hash.h1, hash.h2)
     }
 
-    /// The digest of piece `number` of the large object with this identity.
+    /// Returns the digest of piece `number` of the large object with this identity.
     pub(crate) fn piece(&self, object_id: u64, number: u32) -> Digest {
         let mut message = [0; 12];
         message[..8].copy_from_slice(&object_id.to_le_bytes());
@@ -73,7 +73,7 @@ impl Digester {
 }
 
 impl Digest {
-    /// A digest from its first and last eight bytes, read as little-endian numbers.
+    /// Returns a digest from its first and last eight bytes, read as little-endian numbers.
     pub(crate) fn from_halves(low: u64, high: u64) -> Digest {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&low.to_le_bytes());
@@ -81,7 +81,7 @@ impl Digest {
         Digest(bytes)
     }
 
-    /// What it has in common with every digest that an index may take for it: the tag.
+    /// Returns the part that it shares with every digest that an index may take for it: the tag.
     pub(crate) fn tag_alone(&self) -> Digest {
         let tag = (self.halves().1 >> 40).max(1);
         let mut bytes = [0; 16];
@@ -89,13 +89,13 @@ impl Digest {
         Digest(bytes)
     }
 
-    /// The first and the last eight bytes as little-endian numbers.
+    /// Returns the first and the last eight bytes as little-endian numbers.
     pub(crate) fn halves(&self) -> (u64, u64) {
         let all = u128::from_le_bytes(self.0);
         (all as u64, (all >> 64) as u64)
     }
 
-    /// The name of the record that replaces the metadata of the object with this digest.
+    /// Returns the digest of the record that replaces the metadata of the object with this digest.
     pub(crate) fn derive_meta(&self) -> Digest {
         // A bijection without fixed points in practice; as uniform as its argument.
         let (low, high) = self.halves();

@@ -1,4 +1,4 @@
-//! What happens in the store that an operator should know.
+//! Events of the store that an operator should know.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub enum Event {
         device: usize,
         /// "read", "write" or "flush", and the byte offset.
         operation: String,
-        /// What the system said.
+        /// The system's error.
         error: String,
     },
     /// The device is given up: its share of the cache is neither read nor written any more.
@@ -26,7 +26,7 @@ pub enum Event {
         /// Number of the device.
         device: usize,
     },
-    /// What the device holds cannot be proved to be alive: the cache starts empty.
+    /// Records on the device cannot be proved to be alive: the cache starts empty.
     StartedEmpty {
         /// Number of the device.
         device: usize,

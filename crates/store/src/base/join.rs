@@ -39,7 +39,7 @@ pub(crate) async fn yield_now() {
     .await;
 }
 
-/// The values of all, in the order of the futures.
+/// Returns the values of all, in the order of the futures.
 pub(crate) async fn values<T, F: Future<Output = T>>(futures: Vec<F>) -> Vec<T> {
     let mut values: Vec<Option<T>> = futures.iter().map(|_| None).collect();
     let tasks = futures.into_iter().zip(&mut values).map(|(future, value)| async move {

@@ -1,9 +1,9 @@
-//! The name of an object, and where its neighbours are.
+//! The key of an object, and its locality.
 
 use bytes::Bytes;
 
-/// What the store may know of an object's neighbourhood: two opaque hashes made by the caller.
-/// Objects with equal `group` are placed together, then those with equal `site`.
+/// The store's knowledge of an object's locality: two opaque hashes made by the caller. Objects
+/// with equal `group` are placed together, then those with equal `site`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Locality {
     /// The origin server.
@@ -23,17 +23,17 @@ impl Key {
     /// The longest key in bytes that the store takes.
     pub const MAX_LEN: usize = 16 * 1024;
 
-    /// A key of at most [`Key::MAX_LEN`] bytes; `None` when longer.
+    /// Returns a key of at most [`Key::MAX_LEN`] bytes; `None` when longer.
     pub fn new(bytes: Bytes, locality: Locality) -> Option<Key> {
         (bytes.len() <= Self::MAX_LEN).then_some(Key { bytes, locality })
     }
 
-    /// The key's bytes.
+    /// Returns the key's bytes.
     pub fn as_bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// Where the object's neighbours are.
+    /// Returns the object's locality.
     pub fn locality(&self) -> Locality {
         self.locality
     }

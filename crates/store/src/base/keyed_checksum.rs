@@ -1,7 +1,7 @@
 //! The cache's secret and the checksums keyed with it.
 //!
-//! The secret is made when the cache is created. It exists so that nobody outside can choose URLs
-//! that collide in the index, or bytes that pass as a record of ours.
+//! The secret is made when the cache is created. It exists so that a client can choose neither URLs
+//! that collide in the index, nor bytes that pass for a record.
 
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
@@ -32,25 +32,25 @@ impl Secret {
         Secret { seed, checksum_key }
     }
 
-    /// The 32 bytes to be stored.
+    /// Returns the 32 bytes that are stored.
     pub(crate) fn seed(&self) -> &[u8; SECRET_LEN] {
         &self.seed
     }
 
-    /// The key of the index's digests: the second half of the seed.
+    /// Returns the key of the index's digests: the second half of the seed.
     pub(crate) fn digest_key(&self) -> [u8; 16] {
         let mut key = [0; 16];
         key.copy_from_slice(&self.seed[16..]);
         key
     }
 
-    /// The keyed checksum of `bytes`.
+    /// Returns the keyed checksum of `bytes`.
     pub(crate) fn checksum(&self, bytes: &[u8]) -> u64 {
         xxh3_64_with_secret(bytes, &self.checksum_key)
     }
 
-    /// The keyed checksum of `bytes` bound to a place, so that the right bytes at the wrong place
-    /// do not pass.
+    /// Returns the keyed checksum of `bytes` bound to a place, so that the right bytes at the wrong
+    /// place do not pass.
     pub(crate) fn checksum_at(&self, place: u64, bytes: &[u8]) -> u64 {
         let mut bound = [0; 16];
         bound[..8].copy_from_slice(&place.to_le_bytes());

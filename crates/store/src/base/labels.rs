@@ -4,6 +4,19 @@
 //! it can read them off what is stored with every object, its key and its metadata: when a record
 //! is placed, and when there was a purge since the object was last looked at. So an object may have
 //! any number of them.
+//!
+//! # Validity by generation
+//!
+//! A label is also how objects depend on a source outside of HTTP, a document root, say, or a
+//! table: each object that was made of it bears a label that names the source, and raising the
+//! source's generation is a purge of that label ([`crate::Store::purge_all`]). Every object of an
+//! older generation is invalid from then on, and so is what is being made of it by a fetch that
+//! began before ([`crate::FetchToken`]); objects stored later are of the new generation. The
+//! generation is the store's own sequence number, so nothing is kept with an object for it.
+//! However often a source changes, and however many objects it has, it takes one entry of the
+//! table of purges, and it is durable. With [`Mode::Soft`] the objects stay, for whoever can ask
+//! the source whether one of them is still good. Who cannot watch the source while the store is
+//! closed raises its generation after opening.
 
 /// One name of an object. Labels are equal when both fields are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,4 +1,4 @@
-//! Sizes that several parts must agree on.
+//! Sizes that several parts of the store must agree on.
 
 /// Bytes of body in a piece of a large object, at most.
 pub const PIECE_MAX: u32 = 128 * 1024;
@@ -12,10 +12,10 @@ pub const CACHE_SIZE_MIN: u64 = 8 * 1024 * 1024;
 /// Cluster sizes in bytes (UCFS, figure 11: 16 to 256 KB; larger devices profit from larger ones).
 pub const CLUSTER_SIZES: std::ops::RangeInclusive<u32> = 16 * 1024..=4 * 1024 * 1024;
 
-/// The cluster size for a cache of `len` bytes: a megabyte from 1 GiB on, so that a cluster costs
-/// one large write and summaries and tables cost little; less in a smaller cache, so that there are
-/// enough clusters (1,024; 512 at 64 MiB) for eviction to be fine-grained; more in one of more than
-/// 8 GiB.
+/// Returns the cluster size for a cache of `len` bytes: a megabyte from 1 GiB on, so that a cluster
+/// costs one large write and summaries and tables cost little; less in a smaller cache, so that
+/// there are enough clusters (1,024; 512 at 64 MiB) for eviction to be fine-grained; more in one of
+/// more than 8 GiB.
 pub(crate) fn cluster_size_for(len: u64) -> u32 {
     let least = if len < 64 << 20 { 64 * 1024 } else { 128 * 1024 };
     let wanted = (len / 1024).min(1 << 20).max(len / 8192);

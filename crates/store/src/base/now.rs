@@ -1,4 +1,4 @@
-//! The time of one call, from outside.
+//! The time of one call, passed in.
 
 use device::Nanos;
 

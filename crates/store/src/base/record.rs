@@ -1,16 +1,16 @@
-//! A record: what stands in a cluster for an object, for a piece of one, or for new metadata.
+//! A record: the bytes in a cluster of an object, of a piece of one, or of new metadata.
 //!
 //! ```text
 //! header (112 B) | key | metadata | checksums of the body's chunks | body
 //! ```
 //!
 //! The first checksum covers everything up to the body and is bound to the record's place and its
-//! cluster's incarnation; each 64 KiB chunk of the body has its own. A record is believed only
-//! when it is where it says, of the incarnation that is expected there, and under the expected
-//! key: nothing is ever searched for inside bodies.
+//! cluster's incarnation; each 64 KiB chunk of the body has its own. A record is accepted only at
+//! its own place, with the incarnation that is expected there, and under the expected key: bodies
+//! are never searched for records.
 //!
-//! In a simulation the body may be elided ([`Content`]): its ids stand for the checksums then, and
-//! nothing where it would lie.
+//! In a simulation the body may be elided ([`Content`]): its ids then stand in place of the
+//! checksums, and nothing in place of the body.
 
 use std::ops::Range;
 
@@ -31,7 +31,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"LREC");
 const HTML: u8 = 1;
 const ELIDED: u8 = 2;
 
-/// What a record holds.
+/// The content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordKind {
     /// Key, metadata and, when it is small, the whole body of an object.
@@ -64,7 +64,7 @@ pub(crate) struct Header {
     pub(crate) kind: RecordKind,
     /// The object is a page that names others.
     pub(crate) html: bool,
-    /// Of the key (for metadata too); of the object's identity and its number for a piece.
+    /// Digest of the key (for metadata too); for a piece, of the object's identity and its number.
     pub(crate) digest: Digest,
     /// Orders all records of a cache.
     pub(crate) sequence: u64,
@@ -81,15 +81,15 @@ pub(crate) struct Header {
     /// Locality hashes, so that the object can be grouped again.
     pub(crate) site: u64,
     pub(crate) group: u64,
-    /// How often the object had been asked for when the record was written (2.4.1 of the UCFS
-    /// paper: reference number).
+    /// Number of requests for the object when the record was written (2.4.1 of the UCFS paper:
+    /// reference number).
     pub(crate) references: u32,
-    /// What the caller gave as [`crate::Hint::stamp`].
+    /// The caller's [`crate::Hint::stamp`].
     pub(crate) stamp: u32,
 }
 
 impl Header {
-    /// Whether it is an object of the same site and group as that of the record `before` it.
+    /// Returns whether it is an object of the same site and group as the record `before` it.
     pub(crate) fn joins(&self, before: Option<&Header>) -> bool {
         let object = |header: &Header| header.kind == RecordKind::Object;
         object(self)
@@ -111,7 +111,7 @@ pub(crate) struct Record {
     checksums: Vec<u64>,
 }
 
-/// How a record that lies in several runs of slots goes on after the first.
+/// The continuation of a record that lies in several runs of slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chain {
     /// Slots of the first run; 0: there is no other.
@@ -121,10 +121,10 @@ pub(crate) struct Chain {
     pub(crate) next: u32,
 }
 
-/// What the head of a record says of its size and where it goes on, not verified.
+/// The size and continuation of a record by its head, not verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outline {
-    /// What the record says its place's incarnation is.
+    /// The incarnation of its place by the record.
     pub(crate) incarnation: u64,
     pub(crate) chain: Chain,
     /// Bytes up to the body.
@@ -157,12 +157,12 @@ impl Outline {
 pub(crate) struct Place {
     /// Granule number on the device.
     pub(crate) position: u32,
-    /// Of the cluster; in a space of slots, the record's own sequence number.
+    /// Incarnation of the cluster; in a space of slots, the record's own sequence number.
     pub(crate) incarnation: u64,
 }
 
 impl Place {
-    /// The place as a number for a checksum.
+    /// Returns the place as a number for a checksum.
     pub(crate) fn bound(self) -> u64 {
         // Incarnations count up from one boot to the next; spreading keeps the sum unambiguous
         // enough for a checksum seed.
@@ -171,7 +171,7 @@ impl Place {
 }
 
 impl Record {
-    /// A record with the checksums of its body.
+    /// Returns a record with the checksums of its body.
     pub(crate) fn new(
         secret: &Secret,
         header: Header,
@@ -184,7 +184,8 @@ impl Record {
         Record { header, key, meta, body, checksums }
     }
 
-    /// As [`Record::new`], of a body whose checksums are known; with none of them, they are not.
+    /// Returns a record as [`Record::new`] does, of a body whose checksums are known; with none of
+    /// them, they are not.
     pub(crate) fn with_checksums(
         secret: &Secret,
         header: Header,
@@ -199,12 +200,12 @@ impl Record {
         Record { header, key, meta, body, checksums: checksums.to_vec() }
     }
 
-    /// One for each chunk of the body.
+    /// Returns the checksums, one for each chunk of the body.
     pub(crate) fn checksums(&self) -> &[u64] {
         &self.checksums
     }
 
-    /// Bytes on the device, before rounding up to granules.
+    /// Returns its length on the device in bytes, before rounding up to granules.
     pub(crate) fn len(&self) -> usize {
         record_len(self.key.len(), self.meta.len(), self.body.len())
     }
@@ -214,7 +215,7 @@ impl Record {
         self.write_chained(secret, place, Chain::default(), out);
     }
 
-    /// As [`Record::write_to`], for a record that goes on elsewhere.
+    /// Writes a record as [`Record::write_to`] does, for one that continues in another run.
     pub(crate) fn write_chained(
         &self,
         secret: &Secret,
@@ -247,7 +248,7 @@ impl Record {
     }
 }
 
-/// Bytes of a record with variable parts of these lengths.
+/// Returns the length in bytes of a record with variable parts of these lengths.
 pub(crate) fn record_len(key: usize, meta: usize, body: usize) -> usize {
     HEADER_LEN + key + meta + 8 * body.div_ceil(CHUNK) + body
 }
@@ -312,8 +313,8 @@ impl Found {
         Some(Found { header, key, meta, body, checksums, elided })
     }
 
-    /// The incarnation that the record at the front of `bytes`, if there is one, says it belongs
-    /// to. Nothing is verified.
+    /// Returns the incarnation in the record at the front of `bytes`, if there is one. Nothing is
+    /// verified.
     pub(crate) fn claimed_incarnation(bytes: &[u8]) -> Option<u64> {
         let mut from = Decoder(bytes);
         (from.u32()? == MAGIC).then_some(())?;
@@ -321,22 +322,22 @@ impl Found {
         from.u64()
     }
 
-    /// Bytes of the record on the device.
+    /// Returns the length of the record on the device in bytes.
     pub(crate) fn len(&self) -> usize {
         self.body.end
     }
 
-    /// Bytes of it that mean anything: all, or those up to a body that is elided.
+    /// Returns the bytes of it that have content: all, or those up to a body that is elided.
     pub(crate) fn meaningful(&self) -> usize {
         if self.elided { self.body.start } else { self.body.end }
     }
 
-    /// Whether its body is not in the record.
+    /// Returns whether its body is elided.
     pub(crate) fn elided(&self) -> bool {
         self.elided
     }
 
-    /// The body in `bytes`, those that the record was decoded from.
+    /// Returns the body in `bytes`, those that the record was decoded from.
     pub(crate) fn content(&self, bytes: &Bytes) -> Content {
         if !self.elided {
             return Content::Bytes(bytes.slice(self.body.clone()));

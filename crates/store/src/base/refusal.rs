@@ -1,4 +1,4 @@
-//! Why the store does not take an object.
+//! Reasons for which the store does not take an object.
 
 use std::fmt;
 

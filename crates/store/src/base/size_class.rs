@@ -1,9 +1,9 @@
-//! Size classes: seven bits that say how much to read to get a whole record in one read.
+//! Size classes: seven bits for the length of the read that gets a whole record.
 //!
 //! Eight classes per octave from 64 bytes, so that a read is at most 12.5% longer than its record
 //! (records shorter than 64 bytes are read as 64).
 
-/// How many bytes to read for a record.
+/// The length of the read for a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SizeClass(u8);
 
@@ -17,7 +17,7 @@ impl SizeClass {
     /// The longest record in bytes that a class can name: 3.75 MiB.
     pub(crate) const MAX_LEN: u32 = Self::LARGEST.len();
 
-    /// The smallest class whose length is at least `len` bytes, which must be at most
+    /// Returns the smallest class whose length is at least `len` bytes, which must be at most
     /// [`SizeClass::MAX_LEN`]: the caller cuts larger objects into pieces.
     pub(crate) const fn for_len(len: u32) -> SizeClass {
         assert!(len <= Self::MAX_LEN, "a record is never longer than the largest size class");
@@ -30,17 +30,17 @@ impl SizeClass {
         SizeClass((octave * 8 + steps - 8) as u8)
     }
 
-    /// The length in bytes that this class stands for.
+    /// Returns the length of this class in bytes.
     pub(crate) const fn len(self) -> u32 {
         (8 * (8 + self.0 as u32 % 8)) << (self.0 / 8)
     }
 
-    /// The class as a number below [`SizeClass::COUNT`].
+    /// Returns the class as a number below [`SizeClass::COUNT`].
     pub(crate) const fn number(self) -> u8 {
         self.0
     }
 
-    /// The class with this number; `None` when there is none.
+    /// Returns the class with this number; `None` when there is none.
     pub(crate) const fn from_number(number: u8) -> Option<SizeClass> {
         if number < Self::COUNT { Some(SizeClass(number)) } else { None }
     }

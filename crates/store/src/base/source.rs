@@ -1,6 +1,6 @@
-//! Where an answer came from.
+//! Sources of an answer.
 
-/// Where an answer came from.
+/// The source of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The memory tier or a buffer on its way to the device: no read was needed.

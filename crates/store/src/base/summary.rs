@@ -1,5 +1,5 @@
-//! The summary at the end of a sealed cluster: what its records are, in 48 bytes each, so that
-//! recovery and eviction read a few KiB of a cluster instead of all of it.
+//! The summary at the end of a sealed cluster: its records in 48 bytes each, so that recovery and
+//! eviction read a few KiB of a cluster instead of all of it.
 //!
 //! ```text
 //! | records … | (gap) | labels | entry n-1 | … | entry 1 | entry 0 | trailer (64 B) |
@@ -8,9 +8,9 @@
 //! Entries grow downwards from the trailer, so that a reader that has the last 4 KiB has the
 //! trailer and the first entries, and knows how much more to read.
 //!
-//! Before the entries stand the digests of all labels that the records bear, so that a start after
-//! a crash knows them without reading the records. They prove themselves, and may be missing: there
-//! was no room for them, or nobody reads labels.
+//! Before the entries stand the digests of all labels of the records, so that a start after a crash
+//! knows them without reading the records. They have a checksum of their own, and may be missing:
+//! there was no room for them, or no labels are read.
 
 use crate::base::digest::Digest;
 use crate::base::keyed_checksum::Secret;
@@ -28,7 +28,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"LSUM");
 /// The labels that the records of a cluster bear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SummaryLabels<'a> {
-    /// How they were read: [`crate::Labels::version`].
+    /// The way they were read: [`crate::Labels::version`].
     pub(crate) version: u64,
     /// Their digests.
     pub(crate) labels: &'a [u64],
@@ -38,7 +38,7 @@ pub(crate) struct SummaryLabels<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) kind: RecordKind,
-    /// Of the object's key (for metadata too) or of the piece.
+    /// Digest of the object's key (for metadata too) or of the piece.
     pub(crate) digest: Digest,
     pub(crate) sequence: u64,
     /// Granules from the start of the cluster.
@@ -53,7 +53,7 @@ pub(crate) struct Entry {
     pub(crate) joins: bool,
 }
 
-/// Bytes of a summary of `count` records.
+/// Returns the length in bytes of a summary of `count` records.
 pub(crate) fn summary_len(count: usize) -> usize {
     TRAILER_LEN + count * ENTRY_LEN
 }
@@ -90,7 +90,7 @@ pub(crate) fn encode(
     bytes
 }
 
-/// The checksum of labels, which binds them to their cluster and to how they were read.
+/// Returns the checksum of labels, which binds them to their cluster and to the way they were read.
 fn proof(secret: &Secret, place: u32, incarnation: u64, version: u64, labels: &[u8]) -> u64 {
     let mut bound = Vec::with_capacity(28);
     let out = &mut Encoder(&mut bound);
@@ -98,7 +98,7 @@ fn proof(secret: &Secret, place: u32, incarnation: u64, version: u64, labels: &[
     secret.checksum(&bound)
 }
 
-/// What the end of a cluster says.
+/// The content of a cluster's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decoded {
     /// The summary, in the order in which the records were placed.
@@ -128,8 +128,9 @@ pub(crate) fn decode(secret: &Secret, place: u32, incarnation: u64, tail: &[u8])
     entries.collect::<Option<Vec<Entry>>>().map_or(Decoded::Absent, Decoded::Whole)
 }
 
-/// How many of the last bytes of cluster `place` have its summary with the labels, as the trailer
-/// at the end of `tail` says; `None` when there is none, or it has no labels that were read so.
+/// Returns how many of the last bytes of cluster `place` have its summary with the labels, by the
+/// trailer at the end of `tail`; `None` when there is none, or it has no labels that were read in
+/// this way.
 pub(crate) fn len_with_labels(
     place: u32,
     incarnation: u64,
@@ -142,8 +143,8 @@ pub(crate) fn len_with_labels(
     Some(summary_len(trailer.count) + labels * LABEL_LEN)
 }
 
-/// The labels in `tail`, the last bytes of cluster `place`, if they were read as `version` says and
-/// are all there.
+/// Returns the labels in `tail`, the last bytes of cluster `place`, if they were read as `version`
+/// says and are complete.
 pub(crate) fn decode_labels(
     secret: &Secret,
     place: u32,
@@ -165,7 +166,7 @@ pub(crate) fn decode_labels(
 struct Trailer {
     /// Entries.
     count: usize,
-    /// How labels were read, how many there are, and their checksum.
+    /// The way labels were read, their number, and their checksum.
     version: u64,
     labels: Option<usize>,
     proof: u64,

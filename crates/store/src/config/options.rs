@@ -178,6 +178,9 @@ pub struct Options {
     /// as old. At least 1, and no more than a checkpoint of the device has room for (some 1,000 at
     /// 64 MiB, 16,000 for each GiB) and a thirty-second of the memory (116,000 for 256 MiB).
     pub purges: u32,
+    /// Whether purges are logged by name for stores elsewhere that follow them
+    /// ([`crate::Store::purges_since`]); it takes up to 256 KiB of memory for each device.
+    pub purge_log: bool,
     /// Reads the labels off objects; `None`: they have none.
     pub labels: Option<Arc<dyn Labels>>,
     /// Told what operators should know; called without locks held, must not block.
@@ -205,7 +208,7 @@ impl fmt::Debug for Options {
             admission, admission_keys, one_timer_age, reference_half_life, aging_mean,
             young_percent, prefer, index, tier_shares, tier_admission, group_share, group_batch,
             group_small, group_slack, policy, fill_percent, packet, write_page, locality, batch,
-            evict_max, recovery_wait, purges
+            evict_max, recovery_wait, purges, purge_log
         )
     }
 }
@@ -249,6 +252,7 @@ impl Default for Options {
             evict_max: 256,
             recovery_wait: Duration::from_millis(1500),
             purges: 262_144,
+            purge_log: false,
             labels: None,
             on_event: Arc::new(|_| {}),
         }

@@ -12,6 +12,7 @@ use crate::core::state::Core;
 use crate::core::task::{Completed, EvictPlan, Task};
 use crate::format::checkpoint::Checkpoint;
 use crate::format::journal::{Fact, FlushMark, JournalWrite};
+use crate::format::purge_log::PurgeLog;
 use crate::memory::locality_staging::LocalityStaging;
 use crate::space::Space;
 use crate::space::appender::{Appender, Lost, Requests, WriteJob};
@@ -125,7 +126,9 @@ impl Core {
 
     /// The journal as somebody waits for it.
     fn wanted_sync(&self) -> Option<Task> {
-        let durable = self.journal.durable() < self.maintenance.flush_wanted;
+        let logged = self.purge_log.as_ref().map_or(u64::MAX, PurgeLog::durable);
+        let durable = self.journal.durable() < self.maintenance.flush_wanted
+            || logged < self.maintenance.log_wanted;
         let wanted = durable || self.journal.written() < self.maintenance.write_wanted;
         wanted.then_some(Task::Sync { durable })
     }
@@ -517,6 +520,9 @@ impl Core {
     pub(crate) fn begin_flush(&mut self) -> FlushMark {
         self.maintenance.unflushed = false;
         self.space.begin_flush();
+        if let Some(log) = &mut self.purge_log {
+            log.begin_flush();
+        }
         self.journal.begin_flush()
     }
 
@@ -524,6 +530,9 @@ impl Core {
     /// free.
     fn flushed(&mut self, mark: FlushMark, now: Nanos) {
         self.journal.end_flush(mark);
+        if let Some(log) = &mut self.purge_log {
+            log.end_flush();
+        }
         match &mut self.space {
             Space::Clusters(space) => {
                 space.table.journal_durable(self.journal.durable());

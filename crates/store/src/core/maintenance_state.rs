@@ -34,6 +34,8 @@ pub(super) struct MaintenanceState {
     pub(super) write_wanted: JournalPosition,
     /// Somebody waits for the journal to be durable up to here.
     pub(super) flush_wanted: JournalPosition,
+    /// Somebody waits for so many logged purges to be durable.
+    pub(super) log_wanted: u64,
     /// Somebody waits for the superblock to name this run of the store.
     pub(super) run_wanted: u64,
 }

@@ -19,6 +19,7 @@ use crate::core::sizing::{FETCH_PURGES, MemoryPlan, objects_of, table_bytes};
 use crate::core::waiters::Waiters;
 use crate::format::device_layout::Areas;
 use crate::format::journal::Journal;
+use crate::format::purge_log::PurgeLog;
 use crate::format::superblock::Superblock;
 use crate::index::Index;
 use crate::memory::doorkeeper::Doorkeeper;
@@ -87,6 +88,8 @@ pub(crate) struct Core {
     pub(super) held: Held,
     pub(super) purging: PurgeTables,
     pub(super) evictions: Evictions,
+    /// Purges by name, where they are logged.
+    pub(super) purge_log: Option<PurgeLog>,
     pub(super) counters: Counters,
     pub(super) recovering: Option<Recovering>,
     pub(super) health: Health,
@@ -124,6 +127,7 @@ pub(crate) struct Parts {
     pub(crate) memory: u64,
     pub(crate) checkpoint: u64,
     pub(crate) purges: Purges,
+    pub(crate) purge_log: Option<PurgeLog>,
     pub(crate) recovering: Option<Recovering>,
     /// The filters of borne labels, when they are known from an orderly stop.
     pub(crate) label_filters: Option<LabelFilters>,
@@ -160,6 +164,7 @@ impl Core {
             removed_max: parts.superblock.areas.removed_max(),
             fetches: Fetches::default(),
             evictions: Evictions::default(),
+            purge_log: parts.purge_log,
             admission,
             counters: Counters::default(),
             health: Health::Online,
@@ -231,6 +236,17 @@ impl Core {
     /// Where records lie, to be looked at.
     pub(crate) fn space(&self) -> &Space {
         &self.space
+    }
+
+    /// Begins a log of purges by name, if there is none: the device that kept it is given up.
+    pub(crate) fn begin_purge_log(&mut self) -> &mut PurgeLog {
+        let Superblock { uuid, generation, .. } = &self.superblock;
+        self.purge_log.get_or_insert_with(|| PurgeLog::new(uuid, *generation))
+    }
+
+    /// The log of purges by name, where there is one.
+    pub(crate) fn purge_log(&mut self) -> Option<&mut PurgeLog> {
+        self.purge_log.as_mut()
     }
 
     /// How the device is read: whose turn it is, and which reads others wait for.

@@ -17,6 +17,8 @@ pub(crate) enum Goal {
     Written(JournalPosition),
     /// The journal is durable up to here.
     Durable(JournalPosition),
+    /// So many purges of the log are durable.
+    Logged(u64),
     /// The superblocks say that the store went on without so many of its devices.
     RunsWithout(u64),
     /// Everything is written, for an orderly stop.
@@ -31,7 +33,9 @@ impl Goal {
         match self {
             Goal::Written(up_to) => Wanted::Written(up_to),
             Goal::Durable(up_to) => Wanted::Durable(up_to),
-            Goal::RunsWithout(_) | Goal::Drained | Goal::BackgroundEnded => Wanted::Change,
+            Goal::Logged(_) | Goal::RunsWithout(_) | Goal::Drained | Goal::BackgroundEnded => {
+                Wanted::Change
+            }
         }
     }
 }
@@ -83,6 +87,7 @@ impl Core {
         match goal {
             Goal::Written(up_to) => self.synced(up_to, false),
             Goal::Durable(up_to) => self.synced(up_to, true),
+            Goal::Logged(purges) => self.logged(purges),
             Goal::RunsWithout(away) => self.runs_without(away),
             Goal::Drained => self.drain(now),
             Goal::BackgroundEnded => (!self.background.runs()).then_some(true),
@@ -102,6 +107,19 @@ impl Core {
         let wanted = &mut self.maintenance;
         let mark = if durable { &mut wanted.flush_wanted } else { &mut wanted.write_wanted };
         *mark = (*mark).max(up_to);
+        self.wake_background();
+        None
+    }
+
+    /// Whether so many purges of the log are durable; asks for it when they are not.
+    fn logged(&mut self, purges: u64) -> Option<bool> {
+        if self.purge_log.as_ref().is_none_or(|log| log.durable() >= purges) {
+            return Some(true);
+        }
+        if !self.online() {
+            return Some(false);
+        }
+        self.maintenance.log_wanted = self.maintenance.log_wanted.max(purges);
         self.wake_background();
         None
     }

@@ -1,9 +1,9 @@
-//! A checkpoint: what is where at one moment of the journal, the cluster table with its dead
-//! records or the image of the slots.
+//! A checkpoint: the state of the space at one moment of the journal, the cluster table with its
+//! dead records or the image of the slots.
 //!
-//! Two slots are written in turn, so that one whole checkpoint is always there. A checkpoint says
-//! where in the journal recovery goes on from it. It holds no index: that is found by reading the
-//! clusters' summaries, or from the dump of an orderly stop.
+//! Two slots are written in turn, so that one whole checkpoint is always there. A checkpoint names
+//! the position in the journal from which recovery goes on. It holds no index: that is found by
+//! reading the clusters' summaries, or from the dump of an orderly stop.
 
 use crate::base::digest::Digest;
 use crate::base::keyed_checksum::Secret;
@@ -30,7 +30,7 @@ pub(crate) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// A checkpoint of a space in which nothing was removed or purged.
+    /// Returns a checkpoint of a space in which nothing was removed or purged.
     pub(crate) fn of_space(number: u64, journal_block: u64, space: Vec<u8>) -> Checkpoint {
         Checkpoint { number, journal_block, space, removed: Vec::new(), purges: (Vec::new(), 0) }
     }
@@ -38,19 +38,20 @@ impl Checkpoint {
     /// Bytes of a removed digest.
     pub(crate) const REMOVED_LEN: u64 = 24;
 
-    /// Bytes of a checkpoint with so many bytes of space, removed digests and purges.
+    /// Returns the length in bytes of a checkpoint with so many bytes of space, removed digests and
+    /// purges.
     pub(crate) fn len(space: usize, removed: usize, purges: usize) -> usize {
         let len = HEADER_LEN + space + removed * Self::REMOVED_LEN as usize;
         let len = len + purges * Purges::ENTRY_LEN;
         len.next_multiple_of(BLOCK as usize)
     }
 
-    /// The slot to write this checkpoint to.
+    /// Returns the slot to write this checkpoint to.
     pub(crate) fn slot(&self) -> usize {
         usize::from(!self.number.is_multiple_of(2))
     }
 
-    /// Whole blocks.
+    /// Encodes the checkpoint in whole blocks.
     pub(crate) fn encode(&self, secret: &Secret) -> Vec<u8> {
         let mut covered = Vec::with_capacity(self.space.len() + 24 * self.removed.len() + 64);
         let mut out = Encoder(&mut covered);
@@ -68,7 +69,8 @@ impl Checkpoint {
         bytes
     }
 
-    /// Bytes of the checkpoint that starts with `block`; `None` when it is none.
+    /// Returns the length in bytes of the checkpoint that starts with `block`; `None` when it is
+    /// none.
     pub(crate) fn encoded_len(block: &[u8]) -> Option<u64> {
         let mut from = Decoder(block);
         if from.u32()? != MAGIC {

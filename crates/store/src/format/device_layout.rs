@@ -1,8 +1,8 @@
-//! How a device is divided: superblocks, journal, checkpoints, index dump, clusters.
+//! The division of a device: superblocks, journal, checkpoints, index dump, clusters.
 //!
 //! The metadata areas lie in front of the clusters when a cache is created; when it grows, larger
-//! ones are made behind the clusters and the old ones are given up, so that clusters always form
-//! one run that starts where it always did and keep their numbers.
+//! ones are made behind the clusters and the old ones are no longer used, so that clusters always
+//! form one run with the same start and keep their numbers.
 
 use device::Extent;
 
@@ -20,8 +20,8 @@ pub(crate) const SUPERBLOCK_NEAR: u64 = 512 * 1024;
 /// others keep copies of their own tables.
 const SUPERBLOCK_TAIL: u64 = 64 * 1024;
 
-/// Offset of the second superblock of a cache on a device of `len` bytes: as far from the first as
-/// can be, so that nothing that is written over the begin of the device takes both.
+/// Returns the offset of the second superblock of a cache on a device of `len` bytes: as far from
+/// the first as can be, so that no write over the beginning of the device destroys both.
 pub(crate) fn superblock_far(len: u64) -> u64 {
     len.saturating_sub(SUPERBLOCK_TAIL) / SUPERBLOCK_TAIL * SUPERBLOCK_TAIL
 }
@@ -29,9 +29,9 @@ pub(crate) fn superblock_far(len: u64) -> u64 {
 pub(crate) const FIRST_AREA: u64 = 1024 * 1024;
 /// Every area starts and ends on a multiple of this.
 const AREA_ALIGN: u64 = 4096;
-/// Where clusters and slots begin is a multiple of this, so that pages of a host's file system, of
-/// flash and of stripes are pages of ours: a cluster that began within one would have it read, and
-/// written again, with each of its neighbours.
+/// Alignment of the clusters' and slots' start, so that pages of a host's file system, of flash and
+/// of stripes are pages of ours: a cluster that began within one would have it read, and written
+/// again, with each of its neighbours.
 const CLUSTERS_ALIGN: u64 = 64 << 10;
 /// Bytes of a journal block: the smallest unit written alone.
 pub(crate) const BLOCK: u64 = 4096;
@@ -100,7 +100,7 @@ impl MetadataSizes {
 pub(crate) const DEAD_PER_CLUSTER: u64 = 16;
 
 impl Areas {
-    /// As [`Areas::within`], in all of it.
+    /// Returns the same as [`Areas::within`], on the whole device.
     #[cfg(test)]
     pub(crate) fn new(
         len: u64,
@@ -134,9 +134,9 @@ impl Areas {
         (clusters >= 16 && areas.plausible()).then_some(areas)
     }
 
-    /// The division after the device grew to `len` bytes: the same clusters and more behind them;
-    /// `None` when nothing is gained, because there is no room for it or because positions of the
-    /// cache's granule address no more.
+    /// Returns the division after the device grew to `len` bytes: the same clusters and more behind
+    /// them; `None` when nothing is gained, because there is no room for it or because positions of
+    /// the cache's granule address no more.
     pub(crate) fn grown(&self, len: u64, index_bytes: u64) -> Option<Areas> {
         let sizes = MetadataSizes::new(len, self.cluster_size, index_bytes);
         let room = len.checked_sub(sizes.total())?.checked_sub(self.clusters_at)?;
@@ -173,13 +173,13 @@ impl Areas {
         }
     }
 
-    /// The last byte that the cache uses, plus one.
+    /// Returns the last byte that the cache uses, plus one.
     pub(crate) fn end(&self) -> u64 {
         let clusters = self.clusters_at + u64::from(self.clusters) * u64::from(self.cluster_size);
         clusters.max(self.index_dump.end())
     }
 
-    /// Bytes that a checkpoint has beside the largest cluster table.
+    /// Returns the bytes that a checkpoint has beside the largest cluster table.
     fn spare(&self) -> u64 {
         let dead = u64::from(self.clusters) * DEAD_PER_CLUSTER;
         let table = cluster_table_max(self.clusters, dead as usize) as u64;
@@ -200,7 +200,7 @@ impl Areas {
         self.spare() / 8 * 5 / Purges::ENTRY_LEN as u64
     }
 
-    /// Where cluster `number` lies on the device.
+    /// Returns where cluster `number` lies on the device.
     pub(crate) fn cluster(&self, number: u32) -> Extent {
         assert!(number < self.clusters);
         let size = u64::from(self.cluster_size);
@@ -218,7 +218,7 @@ impl Areas {
             .unwrap_or(u32::MAX)
     }
 
-    /// The position of the record `granules` into cluster `number`.
+    /// Returns the position of the record `granules` into cluster `number`.
     pub(crate) fn position(&self, number: u32, granules: u32) -> u32 {
         number * self.granules_per_cluster() + granules
     }
@@ -255,7 +255,8 @@ impl Areas {
         areas.plausible().then_some(areas)
     }
 
-    /// Whether a decoded division could have been made by [`Areas::within`] or [`Areas::grown`].
+    /// Returns whether a decoded division could have been made by [`Areas::within`] or
+    /// [`Areas::grown`].
     fn plausible(&self) -> bool {
         let aligned = |extent: Extent| {
             extent.offset.is_multiple_of(AREA_ALIGN)

@@ -1,5 +1,5 @@
-//! The index as it was at an orderly stop: a header block, then the buckets in steps of at most
-//! 4 MiB, each with its checksum in the header. The header's magic says which kind of index it is.
+//! The index at an orderly stop: a header block, then the buckets in steps of at most 4 MiB, each
+//! with its checksum in the header. The header's magic names the kind of index.
 
 use crate::base::keyed_checksum::Secret;
 use crate::base::wire::{Decoder, Encoder};
@@ -27,17 +27,17 @@ pub(crate) struct Step {
 /// The first block of a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// Which index.
+    /// The kind of index.
     pub(crate) kind: IndexKind,
     /// Buckets of the index.
     pub(crate) buckets: u64,
-    /// One for each step.
+    /// Checksums of the steps.
     pub(crate) checksums: Vec<u64>,
 }
 
 impl Header {
-    /// A header for an index of `buckets` buckets, its checksums still to be entered; `None` when
-    /// they do not fit (more than 2 GiB: such an index is rebuilt from summaries).
+    /// Returns a header for an index of `buckets` buckets, its checksums still to be entered;
+    /// `None` when they do not fit (more than 2 GiB: such an index is rebuilt from summaries).
     pub(crate) fn new(kind: IndexKind, buckets: usize) -> Option<Header> {
         let mut header = Header { kind, buckets: buckets as u64, checksums: Vec::new() };
         let steps = header.buckets.checked_mul(header.bucket_bytes())?.div_ceil(header.step_len());
@@ -46,12 +46,12 @@ impl Header {
         fits.then_some(header)
     }
 
-    /// Bytes of the device that the whole dump takes.
+    /// Returns the length of the whole dump on the device in bytes.
     pub(crate) fn dump_len(&self) -> u64 {
         BLOCK + (self.buckets * self.bucket_bytes()).next_multiple_of(BLOCK)
     }
 
-    /// The first bucket of step `number`.
+    /// Returns the first bucket of step `number`.
     pub(crate) fn first_bucket(&self, number: usize) -> usize {
         (self.step(number).start / self.bucket_bytes()) as usize
     }
@@ -60,20 +60,20 @@ impl Header {
         Index::bucket_bytes(self.kind) as u64
     }
 
-    /// Whole buckets and whole blocks.
+    /// Returns the length of a step in bytes: whole buckets and whole blocks.
     fn step_len(&self) -> u64 {
         let unit = self.bucket_bytes() * BLOCK;
         STEP / unit * unit
     }
 
-    /// The bytes of step `number`.
+    /// Returns the place of step `number`.
     pub(crate) fn step(&self, number: usize) -> Step {
         let start = number as u64 * self.step_len();
         let bytes = self.buckets * self.bucket_bytes();
         Step { start, len: self.step_len().min(bytes.saturating_sub(start)) }
     }
 
-    /// One block.
+    /// Encodes the header as one block.
     pub(crate) fn encode(&self, secret: &Secret) -> Vec<u8> {
         let mut covered = Vec::with_capacity(BLOCK as usize);
         let mut out = Encoder(&mut covered);

@@ -1,11 +1,11 @@
-//! The journal: a ring of 4 KiB blocks that says what cannot be read off the clusters alone.
+//! The journal: a ring of 4 KiB blocks for the facts that cannot be read off the clusters alone.
 //!
-//! Its entries are what keeps dead records dead. They are applied to the last checkpoint in order;
-//! applying one twice does no harm. A block is written once and never again until the ring comes
-//! round; one write is under way at a time.
+//! Its entries keep dead records dead. They are applied to the last checkpoint in order; applying
+//! one twice does no harm. A block is written once and not again until the ring comes round; one
+//! write is under way at a time.
 //!
-//! Every block says up to which block the device is known to have been flushed. A gap below that
-//! mark is damage, and the cache starts empty; a gap above it is what a power loss leaves.
+//! Every block names the block up to which the device is known to have been flushed. A gap below
+//! that mark is damage, and the cache starts empty; a gap above it is the trace of a power loss.
 
 use device::Extent;
 
@@ -19,13 +19,13 @@ use crate::purge::purges::Purge;
 const MAGIC: u32 = u32::from_le_bytes(*b"LJRN");
 const HEADER_LEN: usize = 40;
 
-/// Whether a block looks like one of a journal, whosever.
+/// Returns whether a block looks like one of a journal, of any cache.
 pub(crate) fn is_block(block: &[u8]) -> bool {
     block.starts_with(&MAGIC.to_le_bytes())
 }
 /// Blocks that one write may hold.
 const BLOCKS_PER_WRITE: u64 = 16;
-/// So many facts of slots fill a write: nobody gains by more of them waiting in memory.
+/// Number of facts of slots that fill a write: more of them waiting in memory would gain nothing.
 const FACTS_PER_WRITE: usize = BLOCKS_PER_WRITE as usize * (BLOCK as usize - HEADER_LEN) / 13;
 
 /// A fact about clusters and records.
@@ -45,7 +45,7 @@ pub(crate) enum Fact {
     /// The object at `position` has new metadata, in the record with this sequence number, and is
     /// not to be found without them, in a space of slots.
     Refreshed { position: u32, sequence: u64 },
-    /// Everything with a label, or all there is, was purged.
+    /// Everything with a label, or everything at all, was purged.
     Purged(Purge),
 }
 
@@ -121,7 +121,8 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// A journal whose next block has the sequence number `next_block`; nothing older is needed.
+    /// Returns a journal whose next block has the sequence number `next_block`; nothing older is
+    /// needed.
     pub(crate) fn new(area: Extent, next_block: u64) -> Journal {
         Journal {
             area,
@@ -147,7 +148,7 @@ impl Journal {
         }
     }
 
-    /// As [`Journal::note`], of a fact by which nothing dies but what has this digest.
+    /// Notes a fact as [`Journal::note`] does, when only the record of this digest dies by it.
     pub(crate) fn note_deletion_of(&mut self, digest: &Digest, fact: Fact) {
         self.take(fact);
         self.deletions.note(digest, self.noted);
@@ -158,39 +159,39 @@ impl Journal {
         self.noted += 1;
     }
 
-    /// The journal position up to which the journal must be written so that nothing is found after
-    /// a kill which has died by now and of which nobody knew the key; `None` when it is.
+    /// Returns the position up to which the journal must be written so that no record is found
+    /// after a kill that has died by now without its key being known; `None` when it is.
     pub(crate) fn unwritten_deletion(&self) -> Option<JournalPosition> {
         (self.last_deletion > self.written).then_some(self.last_deletion)
     }
 
-    /// The journal position up to which it must be written so that no record of `digest` is found
-    /// after a kill that has died by now; `None` when it is.
+    /// Returns the position up to which the journal must be written so that no record of `digest`
+    /// is found after a kill that has died by now; `None` when it is.
     pub(crate) fn unwritten_deletion_of(&self, digest: &Digest) -> Option<JournalPosition> {
         self.deletions.last(digest)
     }
 
-    /// Whether there is so much to write that a write takes no more.
+    /// Returns whether the facts to write fill a whole write.
     pub(crate) fn fills_a_write(&self) -> bool {
         self.pending.len() >= FACTS_PER_WRITE
     }
 
-    /// The journal position after everything noted so far.
+    /// Returns the journal position after everything noted so far.
     pub(crate) fn now(&self) -> JournalPosition {
         self.noted
     }
 
-    /// Everything before this position is on the device.
+    /// Returns the position before which everything is on the device.
     pub(crate) fn written(&self) -> JournalPosition {
         self.written
     }
 
-    /// Everything before this position has been flushed.
+    /// Returns the position before which everything has been flushed.
     pub(crate) fn durable(&self) -> JournalPosition {
         self.durable
     }
 
-    /// The sequence number that the next block will have.
+    /// Returns the sequence number that the next block will have.
     pub(crate) fn next_block(&self) -> u64 {
         self.next_block
     }
@@ -199,18 +200,18 @@ impl Journal {
         self.area.len / BLOCK
     }
 
-    /// Half of the ring is in use: time for a checkpoint.
+    /// Returns whether half of the ring is in use: time for a checkpoint.
     pub(crate) fn checkpoint_due(&self) -> bool {
         self.next_block - self.first_block > self.blocks() / 2
     }
 
-    /// A checkpoint made when the next block was `block` is durable: older blocks may go.
+    /// Forgets older blocks: a checkpoint made when the next block was `block` is durable.
     pub(crate) fn forget_before(&mut self, block: u64) {
         self.first_block = self.first_block.max(block);
     }
 
-    /// The next blocks to write; `None` when nothing is pending, a write is under way, or the ring
-    /// is full until the next checkpoint.
+    /// Returns the next blocks to write; `None` when nothing is pending, a write is under way, or
+    /// the ring is full until the next checkpoint.
     pub(crate) fn begin_write(&mut self, secret: &Secret) -> Option<JournalWrite> {
         let room = self.blocks() - (self.next_block - self.first_block);
         if self.writing || self.pending.is_empty() || room == 0 {
@@ -254,8 +255,8 @@ impl Journal {
         count
     }
 
-    /// The write returned by [`Journal::begin_write`] ended. After a failure its facts are lost
-    /// to the device: the caller must stop storing.
+    /// Notes that the write returned by [`Journal::begin_write`] ended. After a failure its facts
+    /// are lost to the device: the caller must stop storing.
     pub(crate) fn end_write(&mut self, write: &JournalWrite) {
         self.writing = false;
         self.written = write.until;
@@ -263,26 +264,26 @@ impl Journal {
         self.written_block = self.next_block - 1;
     }
 
-    /// What a flush that starts now will make durable.
+    /// Returns the mark of a flush that starts now: what it will make durable.
     pub(crate) fn begin_flush(&self) -> FlushMark {
         FlushMark { up_to: self.written, block: self.written_block }
     }
 
-    /// The flush ended well.
+    /// Notes that the flush ended well.
     pub(crate) fn end_flush(&mut self, mark: FlushMark) {
         self.durable = self.durable.max(mark.up_to);
         self.durable_block = self.durable_block.max(mark.block);
     }
 }
 
-/// What a flush covers.
+/// The positions that a flush covers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlushMark {
     up_to: JournalPosition,
     block: u64,
 }
 
-/// What recovery found in the journal's area.
+/// The result of reading the journal's area in a recovery.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Replay {
     /// The facts since the checkpoint, in order, and the sequence number for the next block.

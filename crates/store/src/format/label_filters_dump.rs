@@ -1,10 +1,10 @@
-//! The filters of borne labels as they are at an orderly stop, behind the dump of the index or of
-//! the records and in its area: a head, from a block on, then the words of all eras in steps with a
-//! checksum each in the head.
+//! The filters of borne labels at an orderly stop, behind the dump of the index or of the records
+//! and in its area: a head, from a block on, then the words of all eras in steps with a checksum
+//! each in the head.
 //!
-//! The head is bound to the generation of the superblocks, so that what an earlier stop left is not
-//! taken for it, and to how labels are read. Without it, or when it does not fit, nothing is known
-//! of what is stored until that was read.
+//! The head is bound to the generation of the superblocks, so that the dump of an earlier stop is
+//! not taken for it, and to the way labels are read. Without it, or when it does not fit, the
+//! labels of stored objects are unknown until these have been read.
 
 use crate::base::keyed_checksum::Secret;
 use crate::base::wire::{Decoder, Encoder};
@@ -28,7 +28,7 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// Its bytes on the device.
+    /// Encodes the step.
     pub(crate) fn encode(&self, label_filters: &LabelFilters) -> Vec<u8> {
         let words = &label_filters.eras()[self.era][self.first..self.first + self.words];
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
@@ -43,7 +43,8 @@ impl Step {
     }
 }
 
-/// Bytes of a dump of filters of `bytes` bytes together, for so many clusters, at most.
+/// Returns the largest length in bytes of a dump of filters of `bytes` bytes together, for so many
+/// clusters.
 pub(crate) fn bytes_for(bytes: u64, clusters: u64) -> u64 {
     let steps = bytes / 8 / STEP as u64 + ERAS as u64;
     let head = PREFIX_LEN as u64 + 128 + 24 * ERAS as u64 + clusters + 8 * steps;
@@ -55,13 +56,13 @@ pub(crate) fn bytes_for(bytes: u64, clusters: u64) -> u64 {
 pub(crate) struct Head {
     fields: Vec<u8>,
     pub(crate) steps: Vec<Step>,
-    /// One for each step.
+    /// Checksums of the steps.
     pub(crate) checksums: Vec<u64>,
 }
 
 impl Head {
-    /// The head for `label_filters`, its checksums still to be entered. `version` is that of the
-    /// labels.
+    /// Returns the head for `label_filters`, its checksums still to be entered. `version` is that
+    /// of the labels.
     pub(crate) fn new(label_filters: &LabelFilters, version: u64) -> Head {
         let mut fields = Vec::new();
         Encoder(&mut fields).u64(version);
@@ -72,7 +73,7 @@ impl Head {
         Head { fields, steps, checksums: vec![0; count] }
     }
 
-    /// Bytes of the whole dump.
+    /// Returns the length of the whole dump in bytes.
     pub(crate) fn dump_len(&self) -> u64 {
         let head = (PREFIX_LEN + self.fields.len() + 8 * self.checksums.len()) as u64;
         let end = self.steps.last().map_or(head, |step| step.at + step.words as u64 * 8);
@@ -90,7 +91,7 @@ impl Head {
         bytes
     }
 
-    /// Bytes of the head that begins with `block`; `None` when it is none.
+    /// Returns the length in bytes of the head that begins with `block`; `None` when it is none.
     pub(crate) fn encoded_len(block: &[u8]) -> Option<u64> {
         let mut from = Decoder(block);
         (from.u32()? == MAGIC).then_some(())?;
@@ -127,7 +128,7 @@ impl Head {
     }
 }
 
-/// The steps of a dump whose head has `len` bytes.
+/// Returns the steps of a dump whose head has `len` bytes.
 fn steps(label_filters: &LabelFilters, len: u64) -> Vec<Step> {
     let (mut steps, mut at) = (Vec::new(), len.next_multiple_of(BLOCK));
     for (era, words) in label_filters.eras().iter().enumerate() {

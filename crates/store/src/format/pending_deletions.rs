@@ -1,8 +1,8 @@
-//! The keys of which a record in slots has died, and of which the journal does not say so yet.
+//! The keys of records in slots that have died, and whose deletion is not yet in the journal.
 //!
 //! An insertion waits for deletions of its own key alone: `docs/decisions/0009` says why that is
 //! enough. It promises: a key is known from its deletion until the journal is written up to there,
-//! and what is known takes memory for the deletions that are not written, not for more.
+//! and memory is taken for deletions that are not written alone.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,19 +19,20 @@ pub(crate) struct PendingDeletions {
 }
 
 impl PendingDeletions {
-    /// A record of `digest` died, and `up_to` is the journal's after that was noted.
+    /// Notes that a record of `digest` died, and that the journal's position after that was
+    /// `up_to`.
     pub(crate) fn note(&mut self, digest: &Digest, up_to: JournalPosition) {
         debug_assert!(self.order.back().is_none_or(|(last, _)| *last < up_to));
         self.last.insert(*digest, up_to);
         self.order.push_back((up_to, *digest));
     }
 
-    /// The journal position after the last deletion of `digest` that is not written.
+    /// Returns the journal position after the last deletion of `digest` that is not written.
     pub(crate) fn last(&self, digest: &Digest) -> Option<JournalPosition> {
         self.last.get(digest).copied()
     }
 
-    /// The journal is written up to `up_to`.
+    /// Notes that the journal is written up to `up_to`.
     pub(crate) fn written(&mut self, up_to: JournalPosition) {
         while let Some((at, digest)) = self.order.pop_front_if(|(at, _)| *at <= up_to) {
             // One that died again since is in the order once more.

@@ -1,4 +1,4 @@
-//! The superblock: what a cache is, in two copies at either end of the device (C3).
+//! The superblock: the description of a cache, in two copies at either end of the device (C3).
 //!
 //! It names the format, the cache's identity and secret, the division of the device, and whether
 //! the cache was stopped in order. A copy is rewritten only while the other one is whole.
@@ -21,14 +21,14 @@ const FORMAT_VERSION_MIN: u32 = 1;
 /// Bytes of one copy.
 pub(crate) const SUPERBLOCK_LEN: usize = 4096;
 
-/// How the cache was left.
+/// The state in which the cache was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// In use, or killed.
     InUse,
     /// Stopped in order: the index dump is whole.
     Clean,
-    /// What became dead could not be written down: nothing on the device may be believed.
+    /// Deletions could not be written: nothing on the device may be used.
     Condemned,
 }
 
@@ -82,7 +82,7 @@ pub enum SuperblockError {
 }
 
 impl Superblock {
-    /// One copy, [`SUPERBLOCK_LEN`] bytes: magic, version, checksum of the rest, fields.
+    /// Encodes one copy, [`SUPERBLOCK_LEN`] bytes: magic, version, checksum of the rest, fields.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut fields = Vec::with_capacity(SUPERBLOCK_LEN);
         let mut out = Encoder(&mut fields);
@@ -152,14 +152,14 @@ impl Superblock {
         [SUPERBLOCK, self.second]
     }
 
-    /// Whether a store of several devices ran without this one, when `newest` is the last run of
-    /// any of them: what was removed then was not removed here, so nothing here may be believed.
+    /// Returns whether a store of several devices ran without this one, when `newest` is the last
+    /// run of any of them: removals of that run are missing here, so nothing here may be used.
     pub(crate) fn missed_run(&self, newest: u64) -> bool {
         self.run < newest && self.generation > 1
     }
 }
 
-/// Code and two parameters.
+/// Encodes a layout as a code and two parameters.
 fn encode_layout(layout: Option<LayoutKind>, fields: &mut Vec<u8>) {
     let (code, first, second) = match layout {
         None => (0, 0, 0),
@@ -170,7 +170,7 @@ fn encode_layout(layout: Option<LayoutKind>, fields: &mut Vec<u8>) {
     Encoder(fields).u32(code).u32(first).u32(second);
 }
 
-/// `None` for a layout that is not known, or parameters that it cannot have.
+/// Decodes a layout; returns `None` for one that is not known, or parameters that it cannot have.
 fn decode_layout(from: &mut Decoder<'_>, areas: &Areas) -> Option<Option<LayoutKind>> {
     let (code, first, second) = (from.u32()?, from.u32()?, from.u32()?);
     if code > 0 && u64::from(areas.slots()) * 2 < u64::from(second) {

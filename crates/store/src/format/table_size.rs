@@ -1,11 +1,11 @@
-//! How long a cluster table is as bytes: what a checkpoint must have room for.
+//! The encoded length of a cluster table, for which a checkpoint must have room.
 
 /// Bytes before the first cluster: the number of clusters, the next incarnation, the position.
 const HEADER: usize = 4 + 8 + 4;
 /// Bytes of a cluster in use, without the offsets of its dead records.
 const IN_USE: usize = 1 + 8 + 2 + 4 + 4 + 4 + 4;
 
-/// The longest encoding in bytes of a table with so many clusters and dead records.
+/// Returns the longest encoding in bytes of a table with so many clusters and dead records.
 pub(crate) const fn cluster_table_max(clusters: u32, dead: usize) -> usize {
     HEADER + clusters as usize * IN_USE + dead * 4
 }

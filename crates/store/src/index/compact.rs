@@ -1,4 +1,4 @@
-//! The product's index: where the record of a digest is, in eight bytes per slot.
+//! The product's index: the place of a digest's record, in eight bytes per slot.
 //!
 //! A partial-key cuckoo hash table of fixed capacity. A bucket is one cache line of eight slots;
 //! a digest has a 24-bit tag and two candidate buckets that are found from each other by the tag
@@ -7,10 +7,10 @@
 //! candidate bucket share both: within such a pair a tag occurs at most once.
 //!
 //! It promises:
-//! * No false negatives: what was inserted is found until it is removed, replaced by an entry with
-//!   the same pair and tag, or given up and *returned* as displaced.
+//! * No false negatives: an entry is found until it is removed, replaced by one with the same pair
+//!   and tag, or dropped and *returned* as displaced.
 //! * A digest that is not in it is reported absent in all but one of 10^6 cases at 90% load; the
-//!   key stored with the record tells the rest.
+//!   key stored with the record decides the rest.
 //! * At 90% load an entry costs 8.9 bytes. Insertion visits a bounded number of buckets.
 //!
 //! It is deterministic: the same operations give the same table, byte for byte.
@@ -73,7 +73,7 @@ pub(super) struct CompactIndex {
     sweep: Option<Sweep>,
 }
 
-/// How far a sweep in steps has come.
+/// The progress of a sweep in steps.
 struct Sweep {
     /// The first bucket that it has not met.
     next: usize,
@@ -85,7 +85,7 @@ impl CompactIndex {
     /// Bytes of one bucket in a dump.
     pub(super) const BUCKET_BYTES: usize = SLOTS * 8;
 
-    /// An empty index that holds `objects` entries at 90% load.
+    /// Returns an empty index that holds `objects` entries at 90% load.
     pub(super) fn with_capacity(objects: usize) -> CompactIndex {
         let buckets = (objects.max(SLOTS) * 10).div_ceil(9 * SLOTS).max(2);
         assert!(u32::try_from(buckets).is_ok(), "an index has fewer than 2^32 buckets");
@@ -97,12 +97,12 @@ impl CompactIndex {
         }
     }
 
-    /// Bytes that an index of this capacity takes.
+    /// Returns the bytes that an index of this capacity takes.
     pub(super) fn bytes_for(objects: usize) -> usize {
         (objects.max(SLOTS) * 10).div_ceil(9 * SLOTS).max(2) * Self::BUCKET_BYTES
     }
 
-    /// The entry of `digest`, or of another digest with the same tag and buckets.
+    /// Returns the entry of `digest`, or of another digest with the same tag and buckets.
     pub(super) fn get(&self, digest: &Digest) -> Option<Slot> {
         let (first, tag) = self.home(digest);
         self.find(first, tag).map(|place| self.word(place).slot())
@@ -173,23 +173,23 @@ impl CompactIndex {
         self.len = 0;
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Share of the slots that is taken, 0 to 1.
+    /// Returns the share of the slots that is taken, 0 to 1.
     pub(super) fn load(&self) -> f64 {
         self.len as f64 / (self.buckets.len() * SLOTS) as f64
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory that it takes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.buckets.len() * Self::BUCKET_BYTES
     }
 
     #[cfg(test)]
-    /// How many entries were displaced so far.
+    /// Returns how many entries were displaced so far.
     pub(super) fn given_up(&self) -> u64 {
         self.given_up
     }
@@ -199,7 +199,7 @@ impl CompactIndex {
         self.buckets.len()
     }
 
-    /// All entries, in no order of meaning.
+    /// Returns all entries, in no order of meaning.
     pub(super) fn slots(&self) -> impl Iterator<Item = Slot> {
         let words = self.buckets.iter().flat_map(|bucket| bucket.0.iter());
         words.filter(|word| **word != Word::FREE).map(|word| word.slot())
@@ -300,14 +300,14 @@ impl CompactIndex {
         Ok(())
     }
 
-    /// The first candidate bucket and the tag of a digest.
+    /// Returns the first candidate bucket and the tag of a digest.
     fn home(&self, digest: &Digest) -> (usize, u32) {
         let (low, high) = digest.halves();
         let tag = (high >> (64 - TAG_BITS)) as u32;
         (self.scale(low), tag.max(1))
     }
 
-    /// The other candidate bucket of an entry with this tag in `bucket`; possibly the same.
+    /// Returns the other candidate bucket of an entry with this tag in `bucket`; possibly the same.
     fn other(&self, bucket: usize, tag: u32) -> usize {
         let sum = self.scale(u64::from(tag).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         if sum >= bucket { sum - bucket } else { sum + self.buckets.len() - bucket }

@@ -1,4 +1,4 @@
-//! Making room in a cuckoo hash table of buckets: what both kinds of index have in common.
+//! Insertion into a full cuckoo hash table of buckets, for both kinds of index.
 //!
 //! Every entry may stand in two buckets. When both of a newcomer are full, an entry moves to its
 //! other bucket, an entry there to its own, and so on, along the shortest chain that ends at a
@@ -7,17 +7,17 @@
 /// Entries of a bucket.
 pub(super) const SLOTS: usize = 8;
 
-/// How many full buckets an insertion visits at most in search of a free place.
+/// Largest number of full buckets that an insertion visits in search of a free place.
 const VISITS: usize = 256;
 
-/// Where an entry is: bucket and slot within it.
+/// The place of an entry: bucket and slot within it.
 pub(super) type Place = (usize, usize);
 
 /// A table of buckets, as far as moving entries goes.
 pub(super) trait Table {
-    /// A free slot of the bucket.
+    /// Returns a free slot of the bucket.
     fn free_place(&self, bucket: usize) -> Option<usize>;
-    /// The other bucket in which the entry at this place may stand; possibly the same.
+    /// Returns the other bucket in which the entry at this place may stand; possibly the same.
     fn other_bucket(&self, place: Place) -> usize;
     /// Moves the entry at `from` to `to`, which is free.
     fn shift(&mut self, from: Place, to: Place);

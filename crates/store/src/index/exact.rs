@@ -9,10 +9,10 @@
 //! | Last Modified time | the caller's stamp | 4 |
 //! | MEM bit | bit of the bucket | 1/8 |
 //!
-//! So the lookup of an object reads nothing from the device, and a false answer is as likely as
-//! two equal digests. The number of entries is fixed. They stand in buckets of eight, each in one
-//! of two that its digest names; up to 95% full that does not fail. What does not fit pushes
-//! another entry out, rather one that is on the device than one that is in memory only.
+//! So the lookup of an object reads nothing from the device, and a false answer is as likely as two
+//! equal digests. The number of entries is fixed. They stand in buckets of eight, each in one of
+//! two that its digest names; up to 95% full that does not fail. An entry that does not fit
+//! displaces another, preferably one that is on the device to one that is in memory only.
 //!
 //! It does not know the length of a record, as the paper's does not: a hit reads the cluster.
 
@@ -33,7 +33,7 @@ pub(super) struct ExactIndex {
     /// Granule plus one; 0: in memory only.
     positions: Box<[u32]>,
     stamps: Box<[u32]>,
-    /// Of every bucket the MEM bits of its entries.
+    /// The MEM bits of the entries of every bucket.
     memory: Box<[u8]>,
     /// Digests whose metadata were replaced on the device: next to none, see `virtual_cluster`.
     refreshed: BTreeSet<Digest>,
@@ -45,7 +45,7 @@ impl ExactIndex {
     /// Bytes of one bucket in a dump: its entries, their refreshed bits, and seven bytes of zero.
     pub(super) const BUCKET_BYTES: usize = SLOTS * ENTRY_BYTES + 8;
 
-    /// An empty table with room for `entries`.
+    /// Returns an empty table with room for `entries`.
     pub(super) fn with_capacity(entries: usize) -> ExactIndex {
         let buckets = buckets_for(entries);
         assert!(u32::try_from(buckets).is_ok(), "an index has fewer than 2^32 buckets");
@@ -60,12 +60,12 @@ impl ExactIndex {
         }
     }
 
-    /// Bytes of memory of a table with room for `entries`.
+    /// Returns the bytes of memory of a table with room for `entries`.
     pub(super) fn bytes_for(entries: usize) -> usize {
         buckets_for(entries).saturating_mul(SLOTS * ENTRY_BYTES + 1)
     }
 
-    /// Bytes of the dump of such a table.
+    /// Returns the bytes of the dump of such a table.
     pub(super) fn dump_bytes_for(entries: usize) -> usize {
         buckets_for(entries).saturating_mul(Self::BUCKET_BYTES)
     }
@@ -184,7 +184,8 @@ impl ExactIndex {
         removed
     }
 
-    /// What is in memory only is not dumped: memory is gone by then.
+    /// Writes the buckets from `first` on into `out`; returns how many fit. Objects in memory only
+    /// are left out: memory is gone by then.
     pub(super) fn dump(&self, first: usize, out: &mut [u8]) -> usize {
         let left = self.bucket_count().saturating_sub(first);
         let chunks = out.chunks_exact_mut(Self::BUCKET_BYTES);
@@ -238,7 +239,7 @@ impl ExactIndex {
         Ok(())
     }
 
-    /// False when the bytes are no possible entry of this place.
+    /// Restores an entry; returns false when the bytes are no possible entry of this place.
     fn restore_entry(&mut self, at: usize, entry: &[u8], refreshed: bool, positions: u32) -> bool {
         let (digest, rest) = entry.split_at(16);
         let number = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_le_bytes);
@@ -261,7 +262,7 @@ impl ExactIndex {
         true
     }
 
-    /// The two buckets in which a digest may stand.
+    /// Returns the two buckets in which a digest may stand.
     fn homes(&self, digest: &Digest) -> [usize; 2] {
         let (low, high) = digest.halves();
         let scale =
@@ -280,7 +281,8 @@ impl ExactIndex {
         })
     }
 
-    /// Where the digest stands, entered if it was not: with no record and not in memory yet.
+    /// Returns the place of the digest, entered if it was not: with no record and not in memory
+    /// yet.
     fn find_or_enter(&mut self, digest: &Digest) -> (usize, Inserted) {
         assert!(*digest != FREE, "a keyed digest is not zero but once in 2^128");
         if let Some(at) = self.find(digest) {

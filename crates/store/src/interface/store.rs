@@ -11,12 +11,10 @@ use device::{Clock, Device};
 use crate::base::digest::Digest;
 use crate::base::event::Event;
 use crate::base::key::Key;
-use crate::base::labels::{Mode, Target};
 use crate::base::refusal::Refusal;
 use crate::config::lookup_options::LookupOptions;
 use crate::config::options::Options;
 use crate::core::{Counted, Expected, Goal, LookupRequest, Purpose, Stats, Wanted};
-use crate::format::journal::JournalPosition;
 use crate::interface::entry::Entry;
 use crate::interface::fetch_token::FetchToken;
 use crate::interface::writer::{Hint, Partial, PartialRead, Writer};
@@ -95,7 +93,8 @@ impl<D: Device, C: Clock> Store<D, C> {
         for (number, device) in devices.into_iter().enumerate() {
             let len = u128::from(device.geometry().len);
             let memory = (u128::from(options.memory) * len / u128::from(total.max(1))) as u64;
-            let share = Share { number, memory, newest_run };
+            let is_first = opened.is_empty();
+            let share = Share { number, memory, newest_run, is_first };
             match open_volume(device, clock.clone(), Arc::clone(&options), share).await {
                 Ok((volume, scan)) => opened.push((Rc::new(volume), scan)),
                 Err(error) => failures.push((number, error)),
@@ -262,70 +261,6 @@ impl<D: Device, C: Clock> Store<D, C> {
         let (volume, digest) = self.place(key);
         let (removed, _) = volume.shared.lock().remove(&digest);
         removed
-    }
-
-    /// Removes `key` durably, the device flush included, and overtakes its running fetches.
-    ///
-    /// # Errors
-    /// The device could not make it durable; the object is gone from memory anyway.
-    pub async fn purge(&self, key: &Key) -> Result<bool, Refusal> {
-        let (volume, digest) = self.place(key);
-        let (removed, up_to) = volume.shared.lock().remove(&digest);
-        let durable = volume.reach(Goal::Durable(up_to), None).await;
-        durable.then_some(removed).ok_or(Refusal::Offline)
-    }
-
-    /// Removes several keys as [`Store::purge`] does one, with one flush of each device. Returns
-    /// for each whether something was removed.
-    ///
-    /// # Errors
-    /// A device could not make it durable; the objects are gone from memory anyway.
-    pub async fn purge_keys(&self, keys: &[Key]) -> Result<Vec<bool>, Refusal> {
-        let mut removed = Vec::with_capacity(keys.len());
-        let mut moments: Vec<Option<JournalPosition>> = self.volumes.iter().map(|_| None).collect();
-        for key in keys {
-            let (volume, digest) = self.place(key);
-            let (was_there, up_to) = volume.shared.lock().remove(&digest);
-            removed.push(was_there);
-            let number = self.volumes.iter().position(|other| Rc::ptr_eq(other, volume));
-            moments[number.unwrap_or_default()] = Some(up_to);
-        }
-        let waits = self.volumes.iter().zip(moments).map(|(volume, up_to)| async move {
-            match up_to {
-                Some(up_to) => volume.reach(Goal::Durable(up_to), None).await,
-                None => true,
-            }
-        });
-        let durable =
-            crate::base::join::values(waits.collect()).await.into_iter().all(|durable| durable);
-        durable.then_some(removed).ok_or(Refusal::Offline)
-    }
-
-    /// Purges all objects that any of `targets` concerns, however many there are, and overtakes the
-    /// running fetches whose answers it would concern. It is durable, the device flush included,
-    /// when this returns. A device that is given up, and so cannot be reached, will not be believed
-    /// any more.
-    ///
-    /// # Errors
-    /// No device could make it durable; the objects are not served any more all the same, until
-    /// the next start.
-    pub async fn purge_all(&self, targets: &[Target<'_>], mode: Mode) -> Result<(), Refusal> {
-        let told: Vec<_> =
-            self.volumes.iter().map(|volume| volume.begin_purge(targets, mode)).collect();
-        let waits =
-            self.volumes.iter().zip(told).map(|(volume, up_to)| async move {
-                volume.reach(Goal::Durable(up_to), None).await
-            });
-        let done = crate::base::join::values(waits.collect()).await;
-        let away = done.iter().filter(|done| !**done).count() as u64;
-        if away == 0 {
-            return Ok(());
-        }
-        let others = self.volumes.iter().zip(&done).filter(|(_, done)| **done);
-        let raised = others.map(|(volume, _)| volume.reach(Goal::RunsWithout(away), None));
-        let raised = crate::base::join::values(raised.collect()).await;
-        let durable = !raised.is_empty() && raised.into_iter().all(|raised| raised);
-        durable.then_some(()).ok_or(Refusal::Offline)
     }
 
     /// Whether the index has something under `key`; what that is may be purged, or another key's.

@@ -2,7 +2,8 @@
 
 use super::{Buddy, Layout, Run, SlotMap, Space, Stream, Unified};
 
-/// Which layout, with its parameters. They belong to the cache: they say where objects may lie.
+/// The layout of a cache, with its parameters. They belong to the cache: they say where objects may
+/// lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayoutKind {
     /// Round and round over the free slots.
@@ -34,7 +35,7 @@ pub enum AnyLayout {
 }
 
 impl AnyLayout {
-    /// An empty space with a layout of this kind.
+    /// Returns an empty space with a layout of this kind.
     pub fn new(kind: LayoutKind, space: Space) -> AnyLayout {
         match kind {
             LayoutKind::Stream { runs_max } => AnyLayout::Stream(Stream::new(space, runs_max)),

@@ -1,14 +1,15 @@
-//! Batches: what is to be written together lies in the order in which it will be read.
+//! Batches: objects that are written together, in the order in which they will be read.
 //!
-//! Clients' requests reach the cache interleaved. What is stored waits, in memory where it is
-//! anyway, until there is enough of it for a few large writes; then it goes out sorted by site,
-//! group and arrival, so that the objects of a page lie side by side and one read brings them
-//! (UCFS, 2.6.2: objects of one path are written into one cluster). Large objects, which gain
+//! Clients' requests reach the cache interleaved. Objects to be stored wait, in memory where they
+//! are anyway, until there are enough of them for a few large writes; then they are written sorted
+//! by site, group and arrival, so that the objects of a page lie side by side and one read brings
+//! them (UCFS, 2.6.2: objects of one path are written into one cluster). Large objects, which gain
 //! nothing from neighbours, lie apart from small ones, before them in one batch and behind them in
-//! the next: so most clusters hold one sort only, and can be kept or given up by what their bytes
+//! the next: so most clusters hold one kind only, and can be kept or evicted by what their bytes
 //! earn.
 //!
-//! Pure, and generic in the item. It promises that every item that went in comes out exactly once.
+//! Pure, and generic in the item. It promises that every item that was added comes out exactly
+//! once.
 
 /// Objects of more bytes than this are large: their transfer costs about as much as the operation,
 /// and apart from them small ones can be kept for longer (measured: docs/decisions/0012).
@@ -34,7 +35,7 @@ pub struct Batch<T> {
 }
 
 impl<T> Batch<T> {
-    /// An empty batch that is full at `size` bytes.
+    /// Returns an empty batch that is full at `size` bytes.
     pub fn new(size: u64) -> Batch<T> {
         assert!(size > 0, "a batch has a size");
         Batch { size, items: Vec::new(), bytes: 0, large_first: false }
@@ -58,17 +59,17 @@ impl<T> Batch<T> {
         items.into_iter().map(|waiting| (waiting.item, waiting.bytes))
     }
 
-    /// Bytes of a full batch.
+    /// Returns the bytes of a full batch.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Bytes that wait.
+    /// Returns the number of bytes that wait.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// True without an item.
+    /// Returns whether it has no item.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }

@@ -4,18 +4,17 @@
 //! The rule, precisely. An object of n slots, up to the threshold, belongs to size class n. A class
 //! has *regions*, aligned stretches of the space that are divided into places of n slots; the
 //! object takes the class's free place with the lowest position. When all are taken the lowest
-//! region that is free as a whole joins the class; a region without an object goes back. In the
-//! paper a class is a file of its own and grows as the disk lets it; here the regions are its
-//! chain.
+//! region that is free as a whole joins the class; a region without an object is returned. In the
+//! paper a class is a file of its own and grows as the disk allows; here the regions are its chain.
 //!
 //! An object above the threshold, there a file of its own, is an extent: as many whole units of
 //! [`UNIT`] slots as it needs, at the highest position where they are free side by side. So extents
 //! come from the end of the space and regions from its beginning, and they disturb each other late.
 //!
-//! What a class or an extent cannot use, the rest of a region and of a last unit, counts as lost.
-//! A class without a free place is refused when no region is free, however many places others have:
-//! that is the price of never moving anything, and the eviction that follows must free a place of
-//! this class or a whole region.
+//! Slots that a class or an extent cannot use, the rest of a region and of a last unit, count as
+//! lost. A class without a free place is refused when no region is free, however many places others
+//! have: that is the price of never moving anything, and the eviction that follows must free a
+//! place of this class or a whole region.
 
 #[cfg(test)]
 mod tests;
@@ -54,17 +53,18 @@ pub struct Buddy {
     lost: u32,
 }
 
-/// The size of a region, in slots, that suits a space: a thousandth of it, so that one half-empty
-/// region of every class is bearable, but not less than one place of the largest class needs and
-/// not more than 2,048, where less than an eighth of a region is lost in any class up to 256.
+/// Returns the size of a region, in slots, that suits a space: a thousandth of it, so that one
+/// half-empty region of every class is bearable, but not less than one place of the largest class
+/// needs and not more than 2,048, where less than an eighth of a region is lost in any class up to
+/// 256.
 pub fn region_for(slots: u32, threshold: u32) -> u32 {
     let wished = (slots / 1024).max(1).next_power_of_two().min(2048);
     wished.max(threshold.next_multiple_of(UNIT))
 }
 
 impl Buddy {
-    /// An empty space with classes up to `threshold` slots and regions of `region` slots: at least
-    /// the threshold, at most 65,528 and a multiple of `UNIT`.
+    /// Returns an empty space with classes up to `threshold` slots and regions of `region` slots:
+    /// at least the threshold, at most 65,528 and a multiple of `UNIT`.
     pub fn new(space: Space, threshold: u32, region: u32) -> Buddy {
         space.check();
         assert!(threshold > 0 && threshold <= region, "a region holds a place of every class");
@@ -84,7 +84,7 @@ impl Buddy {
         buddy
     }
 
-    /// The slots at the end that do not fill a unit.
+    /// Returns the slots at the end that do not fill a unit.
     fn last_rest(&self) -> Run {
         let len = self.space.slots % UNIT;
         Run { first: self.space.slots - len, len }
@@ -104,19 +104,19 @@ impl Buddy {
         }
     }
 
-    /// The units of a region.
+    /// Returns the units of a region.
     fn units_of(&self, region: u32) -> Run {
         let len = self.region / UNIT;
         Run { first: region * len, len }
     }
 
-    /// What is left of a region behind its last place.
+    /// Returns what is left of a region behind its last place.
     fn rest_of(&self, region: u32, class: u32) -> Run {
         let len = self.region % class;
         Run { first: (region + 1) * self.region - len, len }
     }
 
-    /// The lowest region that is free as a whole.
+    /// Returns the lowest region that is free as a whole.
     fn free_region(&mut self) -> Option<u32> {
         let count = self.regions.len() as u32;
         while self.pool_from < count {
@@ -180,7 +180,7 @@ impl Buddy {
         None
     }
 
-    /// The units of an extent, and what is left behind it of the last one.
+    /// Returns the units of an extent, and what is left behind it of the last one.
     fn units_and_rest(run: Run) -> (Run, Run) {
         let units = Run { first: run.first / UNIT, len: run.len.div_ceil(UNIT) };
         (units, Run { first: run.end(), len: units.len * UNIT - run.len })
@@ -259,7 +259,7 @@ impl Layout for Buddy {
         if run.len <= self.threshold { self.release_place(run) } else { self.release_extent(run) }
     }
 
-    /// A place opens its region for its class, if the region is free as a whole.
+    /// Returns a place opens its region for its class, if the region is free as a whole.
     fn occupy(&mut self, run: Run) -> bool {
         if run.len == 0 {
             return false;

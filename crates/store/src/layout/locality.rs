@@ -1,14 +1,14 @@
-//! Locality buffers (systems M9): what comes from one site is written together.
+//! Locality buffers (systems M9): the objects of one site are written together.
 //!
-//! Clients' requests reach the cache interleaved, and what is stored in that order scatters each
-//! site's objects. A number of buffers, each of one site, collects them instead. An object goes to
-//! its site's buffer. Without one, and with none empty, the *victim*, the buffer that was filled
-//! least recently (the paper leaves it open), is written and becomes the site's. A full buffer is
-//! written at once.
+//! Clients' requests reach the cache interleaved, and storing objects in that order scatters those
+//! of a site. A number of buffers, each of one site, collects them instead. An object goes to its
+//! site's buffer. Without one, and with none empty, the *victim*, the buffer that was filled least
+//! recently (the paper leaves it open), is written and becomes the site's. A full buffer is written
+//! at once.
 //!
-//! Pure, and generic in the item: what is written is handed out as a batch, whose items are to be
-//! placed one after another in the order in which they came, so that they lie side by side. It
-//! promises that every item that went in comes out exactly once or is taken back by
+//! Pure, and generic in the item: a buffer to be written is returned as a batch, whose items are to
+//! be placed one after another in the order in which they came, so that they lie side by side. It
+//! promises that every item that was added comes out exactly once or is removed by
 //! [`LocalityBuffers::retain`], and that every buffer holds less than its size between two calls.
 
 #[cfg(test)]
@@ -96,12 +96,12 @@ impl<T> LocalityBuffers<T> {
         self.buffers.retain(|buffer| !buffer.items.is_empty());
     }
 
-    /// The items that wait, of each buffer in the order in which they came.
+    /// Returns the items that wait, of each buffer in the order in which they came.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.buffers.iter().flat_map(|buffer| &buffer.items)
     }
 
-    /// Bytes of all items that wait.
+    /// Returns the bytes of all items that wait.
     pub fn bytes(&self) -> u64 {
         self.buffers.iter().map(|buffer| u64::from(buffer.bytes)).sum()
     }

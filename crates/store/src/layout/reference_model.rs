@@ -1,4 +1,5 @@
-//! What the layouts are tested against: a plain vector of slots, and checks that hold for each.
+//! A reference model for tests of the layouts: a plain vector of slots, and checks that hold for
+//! each.
 
 use super::{Layout, Run, Space};
 
@@ -25,7 +26,7 @@ impl Naive {
         run.len > 0 && slots.is_some_and(|slots| slots.iter().all(|used| !used))
     }
 
-    /// The free runs in `from..to`, each as long as can be.
+    /// Returns the free runs in `from..to`, each as long as can be.
     pub(super) fn free_runs(&self, from: u32, to: u32) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
         for slot in (from..to).filter(|slot| !self.used[*slot as usize]) {
@@ -37,7 +38,7 @@ impl Naive {
         runs
     }
 
-    /// Everything that every layout says of its slots, but for those that it has lost.
+    /// Checks all that a layout reports of its slots, except those that it has lost.
     pub(super) fn check(&self, layout: &impl Layout) {
         let slots = self.used.len() as u32;
         let used = self.used.iter().filter(|used| **used).count() as u32;
@@ -55,7 +56,8 @@ impl Naive {
     }
 }
 
-/// How many slots a place for `bytes` takes of each of these runs; `None` if they hold less.
+/// Returns how many slots of each of these runs a place for `bytes` takes; `None` if they hold
+/// less.
 pub(super) fn fill(space: Space, runs: &[Run], bytes: u64) -> Option<Vec<Run>> {
     let (mut taken, mut rest) = (Vec::new(), bytes);
     for run in runs {

@@ -15,7 +15,7 @@ struct Summary {
 }
 
 impl Summary {
-    /// An empty set of numbers below `len`.
+    /// Returns an empty set of numbers below `len`.
     fn new(len: usize) -> Summary {
         let mut levels = Vec::new();
         let mut words = len.div_ceil(64).max(1);
@@ -41,7 +41,7 @@ impl Summary {
         }
     }
 
-    /// The lowest member that is not below `from`.
+    /// Returns the lowest member that is not below `from`.
     fn next(&self, from: usize) -> Option<usize> {
         let mut at = from;
         for (height, level) in self.levels.iter().enumerate() {
@@ -58,7 +58,7 @@ impl Summary {
         None
     }
 
-    /// The highest member that is not above `from`.
+    /// Returns the highest member that is not above `from`.
     fn previous(&self, from: usize) -> Option<usize> {
         let mut at = from;
         for (height, level) in self.levels.iter().enumerate() {
@@ -80,7 +80,7 @@ impl Summary {
     }
 }
 
-/// Which slots are in use. See the head of the file.
+/// The slots in use. See the head of the file.
 pub struct SlotMap {
     /// A bit per slot, set if it is used; set as well for what the last word has too much.
     words: Vec<u64>,
@@ -92,7 +92,7 @@ pub struct SlotMap {
 }
 
 impl SlotMap {
-    /// A map of `slots` free slots.
+    /// Returns a map of `slots` free slots.
     pub fn new(slots: u32) -> SlotMap {
         let words = (slots as usize).div_ceil(64);
         let mut map = SlotMap {
@@ -140,33 +140,33 @@ impl SlotMap {
         }
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     pub fn slots(&self) -> u32 {
         self.slots
     }
 
-    /// How many are in use.
+    /// Returns the number of slots in use.
     pub fn used(&self) -> u32 {
         self.used
     }
 
-    /// How many are free.
+    /// Returns the number of free slots.
     pub fn free(&self) -> u32 {
         self.slots - self.used
     }
 
-    /// How many runs of free slots there are, each as long as can be.
+    /// Returns the number of runs of free slots, each as long as can be.
     pub fn pieces(&self) -> u32 {
         self.pieces
     }
 
-    /// True if the slot is in use.
+    /// Returns whether the slot is in use.
     pub fn is_used(&self, slot: u32) -> bool {
         assert!(slot < self.slots, "slot {slot} of {}", self.slots);
         self.words[slot as usize / 64] >> (slot % 64) & 1 == 1
     }
 
-    /// True if the run lies within the map and all its slots are free.
+    /// Returns whether the run lies within the map and all its slots are free.
     pub fn is_free_run(&self, run: Run) -> bool {
         let within = run.len > 0 && self.slots.checked_sub(run.first) >= Some(run.len);
         within && !self.is_used(run.first) && self.end_of_free(run.first, run.end()) == run.end()
@@ -214,7 +214,7 @@ impl SlotMap {
         self.used -= run.len;
     }
 
-    /// Whether the slot before the run and the one after it are free.
+    /// Returns whether the slot before the run and the one after it are free.
     pub fn free_neighbours(&self, run: Run) -> (bool, bool) {
         let within = run.len > 0 && self.slots.checked_sub(run.first) >= Some(run.len);
         assert!(within, "{run:?} is not within {} slots", self.slots);
@@ -222,7 +222,7 @@ impl SlotMap {
         (left, run.end() < self.slots && !self.is_used(run.end()))
     }
 
-    /// The lowest free slot that is not below `from`.
+    /// Returns the lowest free slot that is not below `from`.
     pub fn next_free(&self, from: u32) -> Option<u32> {
         if from >= self.slots {
             return None;
@@ -236,7 +236,7 @@ impl SlotMap {
         Some(number as u32 * 64 + self.words[number].trailing_ones())
     }
 
-    /// The highest free slot that is not above `from`.
+    /// Returns the highest free slot that is not above `from`.
     pub fn previous_free(&self, from: u32) -> Option<u32> {
         let number = from as usize / 64;
         let word = !*self.words.get(number)? & (u64::MAX >> (63 - from % 64));
@@ -247,7 +247,7 @@ impl SlotMap {
         Some(number as u32 * 64 + (!self.words[number]).ilog2())
     }
 
-    /// Where the free slots that begin at `from`, which is free, end; at most `limit`.
+    /// Returns the end of the free slots that begin at `from`, which is free; at most `limit`.
     pub fn end_of_free(&self, from: u32, limit: u32) -> u32 {
         let number = from as usize / 64;
         let word = self.words[number] & (u64::MAX << (from % 64));
@@ -268,7 +268,7 @@ impl SlotMap {
         }
     }
 
-    /// Where the free slots that end with `from`, which is free, begin.
+    /// Returns the beginning of the free slots that end with `from`, which is free.
     pub fn start_of_free(&self, from: u32) -> u32 {
         let number = from as usize / 64;
         let word = self.words[number] & (u64::MAX >> (63 - from % 64));
@@ -281,7 +281,7 @@ impl SlotMap {
         found.map_or(0, |(number, word)| number as u32 * 64 + word.ilog2() + 1)
     }
 
-    /// The free runs, each as long as can be, in ascending order.
+    /// Returns the free runs, each as long as can be, in ascending order.
     pub fn free_runs(&self) -> impl Iterator<Item = Run> + '_ {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -291,13 +291,13 @@ impl SlotMap {
         })
     }
 
-    /// Memory in bytes.
+    /// Returns the bytes of memory that it takes.
     pub fn memory_bytes(&self) -> usize {
         self.words.capacity() * 8 + self.some_free.memory_bytes() + self.some_used.memory_bytes()
     }
 }
 
-/// The words that a run touches, and its bits in each.
+/// Returns the words that a run touches, and its bits in each.
 fn masks(run: Run) -> impl Iterator<Item = (usize, u64)> {
     let (first, last) = (run.first as usize, run.first as usize + run.len as usize - 1);
     (first / 64..=last / 64).map(move |number| {

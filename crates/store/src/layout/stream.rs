@@ -1,23 +1,24 @@
-//! STREAM (systems M6): writes go on where the last one ended, to the end of the space, then round
+//! STREAM (systems M6): writes continue where the last one ended, to the end of the space, then
 //! again from its beginning over the slots that have become free.
 //!
-//! The rule, precisely. The free slots after the position, in order, going round once, form runs.
-//! An object takes the first of them as they come, the last only as far as it needs: contiguous if
+//! The rule, precisely. The free slots after the position, in order, once around, form runs. An
+//! object takes the first of them as they come, the last only as far as it needs: contiguous if
 //! they happen to be, else in several runs. It may lie in at most `runs_max` of them: the first
 //! `runs_max` runs that hold it together are taken, and smaller ones before them stay free for the
 //! next time round. So `runs_max` = 1 is next fit, and a very large one is the paper's rule to the
 //! letter, which leaves no slot behind. When nothing is found up to the position, all runs are
 //! looked at once more from slot 0, because the position may divide one that would do.
 //!
-//! The run that contains the end of the space does not go on at its beginning: the two are not
+//! The run that contains the end of the space does not continue at its beginning: the two are not
 //! adjacent on the device.
 //!
 //! Objects that are to lie side by side ([`Layout::seek`]) move the position to the next run that
-//! holds them all, if there is one; what lies between stays free for the next time round.
+//! holds them all, if there is one; the slots between stay free for the next time round.
 //!
 //! A search looks at [`SEARCH_MAX`] runs at most, so that an object that is too large for a
 //! fragmented space costs little before it is refused; the next search then goes on where this one
-//! ended. Nobody waits longer for that: what is asked for after a refusal comes after an eviction.
+//! ended. No call waits longer for that: an object that was refused is asked for again only after
+//! an eviction.
 
 #[cfg(test)]
 mod tests;
@@ -49,7 +50,7 @@ enum Search {
 }
 
 impl Stream {
-    /// An empty space in which an object may lie in up to `runs_max` runs (at least one).
+    /// Returns an empty space in which an object may lie in up to `runs_max` runs (at least one).
     pub fn new(space: Space, runs_max: u32) -> Stream {
         space.check();
         assert!(runs_max > 0, "an object has a run");
@@ -58,7 +59,7 @@ impl Stream {
         Stream { space, map, position: 0, runs_max: runs_max as usize, window }
     }
 
-    /// The slot at which the next search begins.
+    /// Returns the slot at which the next search begins.
     pub fn position(&self) -> u32 {
         self.position
     }

@@ -5,9 +5,9 @@
 //! free piece among others, and the largest piece becomes the open one; of several equally large
 //! ones, any. When even that is too small the object is refused and the open piece stays open.
 //! Objects that are to lie side by side ([`Layout::seek`]) count as one there: the open piece is
-//! left when they do not fit it together and the largest piece holds them.
-//! A released run merges with its free neighbours; what merges with the open piece is the open
-//! piece, so that the next object goes to its new front.
+//! left when they do not fit it together and the largest piece holds them. A released run merges
+//! with its free neighbours; a piece that merges with the open piece becomes part of it, so that
+//! the next object goes to its new front.
 //!
 //! The bit vector says whether the neighbours are free, the tables and the heap of [`Pieces`] which
 //! pieces they are: placing and releasing take O(log n) for n free pieces. The open piece is in
@@ -31,7 +31,7 @@ pub struct Unified {
 }
 
 impl Unified {
-    /// An empty space.
+    /// Returns an empty space.
     pub fn new(space: Space) -> Unified {
         space.check();
         let mut pieces = Pieces::default();
@@ -39,7 +39,7 @@ impl Unified {
         Unified { space, map: SlotMap::new(space.slots), pieces, open: None }
     }
 
-    /// Slots of the largest free piece: no object that takes more can be placed.
+    /// Returns the slots of the largest free piece: no object that takes more can be placed.
     pub fn largest(&self) -> u32 {
         let open = self.open.map_or(0, |open| open.len);
         self.pieces.largest().unwrap_or(0).max(open)

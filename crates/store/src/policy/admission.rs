@@ -1,5 +1,5 @@
-//! Admission: what is stored at all. Most objects are never asked for again (70% in the papers), so
-//! that storing them costs writes, and room for what is.
+//! Admission: the choice of the objects that are stored. Most objects are never asked for again
+//! (70% in the papers), so that storing them costs writes, and room for the others.
 //!
 //! It promises: bounded memory, no clock, no randomness; a key that was asked about twice within so
 //! many keys is admitted the second time.
@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Which objects are stored.
+/// The objects that are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AdmissionName {
     /// All.
@@ -28,7 +28,7 @@ impl AdmissionName {
     /// Their names in the same order.
     pub const NAMES: &[&str] = &["all", "second-hit", "when-full"];
 
-    /// As it is written everywhere.
+    /// Returns its name, as it is written everywhere.
     pub fn as_str(self) -> &'static str {
         match self {
             AdmissionName::All => "all",
@@ -77,8 +77,8 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// The policy of this name; all but `all` remember the last `keys` keys, and up to as many
-    /// more, in 2.5 bytes each.
+    /// Returns the policy of this name; all but `all` remember the last `keys` keys, and up to as
+    /// many more, in 2.5 bytes each.
     pub fn new(name: AdmissionName, keys: u64) -> Admission {
         let seen = match name {
             AdmissionName::All => None,
@@ -88,14 +88,14 @@ impl Admission {
         Admission { seen, fills }
     }
 
-    /// Whether everything is admitted, without asking.
+    /// Returns whether everything is admitted, without a call.
     pub fn admits_all(&self) -> bool {
         self.seen.is_none()
     }
 
-    /// Whether an object that was fetched now, and is not stored yet, is to be stored. `hash` is
-    /// uniform, and equal for equal keys; `unused` says that there is room for which nothing else
-    /// has to go.
+    /// Returns whether an object that was fetched now, and is not stored yet, is to be stored.
+    /// `hash` is uniform, and equal for equal keys; `unused` says that there is room for which
+    /// nothing else has to go.
     pub fn admits(&mut self, hash: u64, unused: bool) -> bool {
         let Some(keys) = &mut self.seen else { return true };
         // What is admitted for its room is remembered all the same: it may be asked for again when
@@ -119,7 +119,7 @@ impl Admission {
         }
     }
 
-    /// Bytes of memory that [`Admission::new`] would take.
+    /// Returns the bytes of memory that [`Admission::new`] would take.
     pub fn bytes(name: AdmissionName, keys: u64) -> u64 {
         match name {
             AdmissionName::All => 0,
@@ -129,13 +129,13 @@ impl Admission {
         }
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory that it takes.
     pub fn memory_bytes(&self) -> usize {
         self.seen.as_ref().map_or(0, SeenKeys::memory_bytes)
     }
 }
 
-/// How many of those asked for are asked for again, found or not: counted of one key in
+/// Counts of keys that are asked for again, whether found or not: of one key in
 /// [`Returns::SAMPLE`], as long as it is remembered.
 #[derive(Default)]
 struct Returns {
@@ -154,7 +154,7 @@ impl Returns {
     /// Under which a key is remembered that has come again.
     const MARK: u64 = 0x5bd1_e995_97f4_a7c1;
 
-    /// Whether the key is in the sample. The filter goes by the upper bits.
+    /// Returns whether the key is in the sample. The filter goes by the upper bits.
     fn counts(hash: u64) -> bool {
         hash.is_multiple_of(Returns::SAMPLE)
     }
@@ -175,8 +175,9 @@ impl Returns {
         }
     }
 
-    /// More than two in five: less than half, because those that came last have had no time to
-    /// come again; and more than the 30% that the papers found, of which most goes unused.
+    /// Returns whether more than two in five of the requests are for keys asked for before: less
+    /// than half, because the latest keys have had no time to return; and more than the 30% that
+    /// the papers found, of which most goes unused.
     fn are_usual(&self) -> bool {
         self.first >= Returns::LEAST && self.again > self.first / 5 * 2
     }
@@ -210,7 +211,7 @@ impl SeenKeys {
         SeenKeys { younger: empty.clone(), older: empty, entered: 0, keys: keys.max(1) }
     }
 
-    /// True when the key was seen lately. It is from now on.
+    /// Returns whether the key was seen lately, and remembers it.
     fn see(&mut self, hash: u64) -> bool {
         let at = self.block(hash);
         let mask = mask(hash);
@@ -228,7 +229,7 @@ impl SeenKeys {
         seen
     }
 
-    /// Whether the key was seen lately.
+    /// Returns whether the key was seen lately.
     fn contains(&self, hash: u64) -> bool {
         let at = self.block(hash);
         let mask = mask(hash);
@@ -244,7 +245,7 @@ impl SeenKeys {
     }
 }
 
-/// The bits of a key in its block.
+/// Returns the bits of a key in its block.
 fn mask(hash: u64) -> Block {
     // The block was chosen by the upper bits: the choice within it must not depend on them.
     let mut choices = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32) ^ hash;

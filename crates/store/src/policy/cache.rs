@@ -1,13 +1,12 @@
-//! A cache that is nothing but a policy and a capacity: for simulation.
+//! A cache that is only a policy and a capacity, for simulation.
 //!
-//! Its rules: what is larger than the cache, or than its policy takes, is a miss and not admitted;
-//! on a miss, objects are
-//! given up until the new one fits; an object has the size that it had when it entered, and nothing
-//! else takes room.
+//! Its rules: an object larger than the cache, or than its policy takes, is a miss and not
+//! admitted; on a miss, objects are evicted until the new one fits; an object has the size that it
+//! had when it entered, and nothing else takes room.
 
 use super::{Entry, Id, Policy};
 
-/// What the capacity of a [`PolicyCache`] counts.
+/// The unit of a [`PolicyCache`]'s capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes of objects.
@@ -27,12 +26,13 @@ pub struct PolicyCache<P> {
 }
 
 impl<P: Policy> PolicyCache<P> {
-    /// An empty cache of `capacity` bytes or objects, managed by `policy`, which is empty too.
+    /// Returns an empty cache of `capacity` bytes or objects, managed by `policy`, which is empty
+    /// too.
     pub fn new(policy: P, unit: Unit, capacity: u64) -> PolicyCache<P> {
         PolicyCache { policy, unit, capacity, used: 0, sizes: Vec::new() }
     }
 
-    /// A request for the object `id` of `bytes` bytes with this hash. True when it is a hit.
+    /// Requests the object `id` of `bytes` bytes with this hash; returns whether it is a hit.
     #[inline]
     pub fn request(&mut self, id: Id, hash: u64, bytes: u64) -> bool {
         if self.policy.contains(id) {
@@ -56,17 +56,17 @@ impl<P: Policy> PolicyCache<P> {
         std::hint::black_box(ids.filter(|id| self.policy.contains(*id)).count());
     }
 
-    /// Bytes or objects inside.
+    /// Returns the number of bytes or objects inside.
     pub fn used(&self) -> u64 {
         self.used
     }
 
-    /// The policy.
+    /// Returns the policy.
     pub fn policy(&self) -> &P {
         &self.policy
     }
 
-    /// Bytes of memory of the policy and of the cache's own column.
+    /// Returns the bytes of memory of the policy and of the cache's own column.
     pub fn memory_bytes(&self) -> usize {
         self.policy.memory_bytes() + self.sizes.capacity() * size_of::<u64>()
     }

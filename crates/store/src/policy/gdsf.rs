@@ -1,9 +1,10 @@
-//! `gdsf`, Greedy-Dual-Size-Frequency (Cherkasova 1998): gives up what costs least to be without.
+//! `gdsf`, Greedy-Dual-Size-Frequency (Cherkasova 1998): evicts the object that costs least to be
+//! without.
 //!
 //! An object's value is `L + count × cost / size`: its count is 1 when it enters and rises with
-//! each access. `L` is the value of what was given up last: what is not asked for any more is
-//! overtaken by it. Values are set when an object enters and when it is asked for; among equal ones
-//! the one whose value is older goes first.
+//! each access. `L` is the value of the last evicted object: it overtakes objects that are not
+//! asked for any more. Values are set when an object enters and when it is asked for; among equal
+//! ones the one whose value is older goes first.
 
 use super::heap::{Heap, Rank};
 use super::{Cost, Entry, Id, Parameters, Policy};
@@ -18,7 +19,7 @@ pub struct Gdsf {
     turn: u64,
 }
 
-/// What is noted of an object: 16 bytes.
+/// The note of an object: 16 bytes.
 #[derive(Clone, Copy, Default)]
 struct Note {
     /// Cost by size.
@@ -27,7 +28,7 @@ struct Note {
 }
 
 impl Gdsf {
-    /// An empty one.
+    /// Returns an empty policy.
     pub fn new(parameters: &Parameters) -> Gdsf {
         let (heap, notes) = (Heap::new(), Vec::new());
         Gdsf { heap, notes, cost: parameters.cost, floor: 0.0, turn: 0 }

@@ -1,4 +1,4 @@
-//! A ghost queue: hashes of what was given up lately, oldest forgotten first.
+//! A ghost queue: hashes of lately evicted objects, the oldest forgotten first.
 //!
 //! It promises: the sizes of what it remembers sum up to its capacity at most, so that it is as
 //! long as the part of the cache that it shadows; and memory for twice as many ghosts as there are.
@@ -69,7 +69,7 @@ impl Ghosts {
         true
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory that it takes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.queue.capacity() * size_of::<Ghost>() + self.numbers.allocation_size()
     }
@@ -89,7 +89,8 @@ impl Ghosts {
         }
     }
 
-    /// Numbers all ghosts anew, without gaps: as many steps as were taken out since the last time.
+    /// Numbers all ghosts anew, without gaps: as many steps as ghosts were removed since the last
+    /// time.
     fn close_gaps(&mut self) {
         self.queue.retain(|ghost| ghost.size > 0);
         self.first = 0;
@@ -101,7 +102,7 @@ impl Ghosts {
     }
 }
 
-/// The ghost with this number.
+/// Returns the ghost with this number.
 #[inline]
 fn ghost(queue: &VecDeque<Ghost>, first: u32, number: u32) -> &Ghost {
     &queue[number.wrapping_sub(first) as usize]

@@ -1,4 +1,4 @@
-//! A heap of ids ordered by rank, whose members can be moved and taken out wherever they are.
+//! A heap of ids ordered by rank, whose members can be moved and removed at any position.
 
 use super::{ID_MAX, Id};
 
@@ -7,7 +7,7 @@ const CHILDREN: usize = 4;
 /// In the place of a position: the id is not inside.
 const ABSENT: u32 = ID_MAX + 1;
 
-/// What the heap orders by: the less, the earlier.
+/// The order of the heap: the lower rank comes first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Rank {
     /// Finite.
@@ -50,7 +50,7 @@ impl Heap {
         self.places.get(id as usize).is_some_and(|place| *place != ABSENT)
     }
 
-    /// The rank of an id that is inside.
+    /// Returns the rank of an id that is inside.
     #[inline]
     pub(super) fn rank(&self, id: Id) -> Rank {
         self.members[self.places[id as usize] as usize].rank
@@ -88,7 +88,7 @@ impl Heap {
         }
     }
 
-    /// The first id that is not spared.
+    /// Returns the first id that is not spared.
     #[inline]
     pub(super) fn first(&self, spared: impl Fn(Id) -> bool) -> Option<Id> {
         let first = self.members.first()?.id;
@@ -114,7 +114,7 @@ impl Heap {
         None
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory that it takes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.members.capacity() * size_of::<Member>() + self.places.capacity() * size_of::<u32>()
     }

@@ -1,9 +1,9 @@
-//! `lfu-aging`: gives up what was asked for least often, and forgets with time (the replacement of
-//! UCFS, systems C9, for objects).
+//! `lfu-aging`: evicts the object that was asked for least often, and forgets with time (the
+//! replacement of UCFS, systems C9, for objects).
 //!
 //! An object's count is 1 when it enters and rises by 1 with each access, to 65,535 at most. When
 //! the mean of all counts is above a bound, all are halved, rounding down. Among equal counts the
-//! one that has had it for longest goes first; a halving keeps the order of all objects.
+//! object that has had it for longest goes first; a halving keeps the order of all objects.
 //!
 //! There is a list for each count. A halving joins them two by two without looking at the objects:
 //! each notes its count and the number of halvings that there had been then.
@@ -11,7 +11,7 @@
 use super::links::{Links, List};
 use super::{Entry, Id, Parameters, Policy};
 
-/// What is noted of an object: eight bytes.
+/// The note of an object: eight bytes.
 #[derive(Clone, Copy, Default)]
 struct Note {
     /// Halvings before `count` was noted.
@@ -33,7 +33,7 @@ pub struct LfuAging {
 }
 
 impl LfuAging {
-    /// An empty one.
+    /// Returns an empty policy.
     pub fn new(parameters: &Parameters) -> LfuAging {
         LfuAging {
             links: Links::new(),
@@ -52,7 +52,7 @@ impl LfuAging {
         usize::from(note.count.checked_shr(self.halvings - note.halvings).unwrap_or(0))
     }
 
-    /// The list of a count.
+    /// Returns the list of a count.
     #[inline]
     fn list(&mut self, count: usize) -> &mut List {
         if count >= self.lists.len() {

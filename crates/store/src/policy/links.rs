@@ -1,8 +1,8 @@
 //! Doubly linked lists over ids: two 32-bit links per id, for any number of lists, with what the
 //! policy notes of each id beside them, so that an access touches one place in memory.
 //!
-//! Unlike the slab of the memory tier it hands out no ids: whoever uses it does. An id is in one
-//! list at most; which one, its owner knows.
+//! Unlike the slab of the memory tier it assigns no ids: its user does. An id is in one list at
+//! most; the user knows which.
 
 use super::{ID_MAX, Id};
 
@@ -29,7 +29,7 @@ pub(super) struct List {
 impl List {
     pub(super) const EMPTY: List = List { newest: NONE, oldest: NONE, len: 0 };
 
-    /// What was pushed first.
+    /// Returns the id that was pushed first.
     #[inline]
     pub(super) fn oldest(&self) -> Option<Id> {
         some(self.oldest)
@@ -46,24 +46,24 @@ impl List {
 pub(super) struct Links<T = ()>(Vec<Node<T>>);
 
 impl<T: Copy + Default> Links<T> {
-    /// No id is in a list.
+    /// Returns links without ids.
     pub(super) fn new() -> Links<T> {
         Links(Vec::new())
     }
 
-    /// Whether the id is in a list.
+    /// Returns whether the id is in a list.
     #[inline]
     pub(super) fn contains(&self, id: Id) -> bool {
         self.0.get(id as usize).is_some_and(|node| node.newer != ABSENT)
     }
 
-    /// The note of an id that is in a list.
+    /// Returns the note of an id that is in a list.
     #[inline]
     pub(super) fn note(&self, id: Id) -> T {
         self.0[id as usize].note
     }
 
-    /// The note of an id, if it is in a list.
+    /// Returns the note of an id, if it is in a list.
     #[inline]
     pub(super) fn note_mut(&mut self, id: Id) -> Option<&mut T> {
         let node = self.0.get_mut(id as usize).filter(|node| node.newer != ABSENT);
@@ -129,19 +129,19 @@ impl<T: Copy + Default> Links<T> {
         list.len += newer.len;
     }
 
-    /// The neighbour on the newer side.
+    /// Returns the neighbour on the newer side.
     #[inline]
     pub(super) fn newer(&self, id: Id) -> Option<Id> {
         some(self.0[id as usize].newer)
     }
 
-    /// The ids from `from`, if any, towards the newest.
+    /// Returns the ids from `from`, if any, towards the newest.
     #[inline]
     pub(super) fn from(&self, from: Option<Id>) -> impl Iterator<Item = Id> {
         std::iter::successors(from, |id| self.newer(*id))
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory that they take.
     pub(super) fn memory_bytes(&self) -> usize {
         self.0.capacity() * size_of::<Node<T>>()
     }

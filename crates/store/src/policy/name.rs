@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Which policy.
+/// The name of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PolicyName {
     /// Least recently used.
@@ -41,7 +41,7 @@ impl PolicyName {
     pub const NAMES: &[&str] =
         &["lru", "fifo", "clock", "sieve", "s3-fifo", "lfu-aging", "gdsf", "w-tinylfu"];
 
-    /// As it is written everywhere.
+    /// Returns it as it is written everywhere.
     pub fn as_str(self) -> &'static str {
         match self {
             PolicyName::Lru => "lru",

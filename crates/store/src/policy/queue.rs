@@ -1,7 +1,7 @@
 //! Policies that are one queue from old to young: `fifo`, `lru`, `clock`, `sieve`.
 //!
-//! They differ in two things: what a request for an object changes (nothing, its place, a mark),
-//! and, where there are marks, what becomes of an object that its mark has saved.
+//! They differ in two things: the effect of a request for an object (none, its place, a mark), and,
+//! where there are marks, the place of an object that its mark has saved.
 
 use super::links::{Links, List};
 use super::{Entry, Id, Policy};
@@ -23,7 +23,7 @@ pub type Clock = MarkedQueue<false>;
 /// asked for once leaves quickly.
 pub type Sieve = MarkedQueue<true>;
 
-/// One list, eight bytes per id. `RENEWS`: what is asked for goes to the young end.
+/// One list, eight bytes per id. `RENEWS`: a request moves the object to the young end.
 pub struct Queue<const RENEWS: bool> {
     links: Links,
     list: List,
@@ -83,13 +83,13 @@ impl<const RENEWS: bool> Policy for Queue<RENEWS> {
     }
 }
 
-/// One list, a mark and a hand: twelve bytes per id. `STAYS`: what its mark has saved keeps its
-/// place; else it goes to the young end.
+/// One list, a mark and a hand: twelve bytes per id. `STAYS`: an object that its mark has saved
+/// keeps its place; else it moves to the young end.
 pub struct MarkedQueue<const STAYS: bool> {
     /// Noted: whether it was asked for since the hand came by.
     links: Links<bool>,
     list: List,
-    /// Where the hand looks next; `None`: at the oldest.
+    /// Next position of the hand; `None`: the oldest object.
     hand: Option<Id>,
 }
 

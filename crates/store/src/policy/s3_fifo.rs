@@ -1,20 +1,20 @@
 //! `s3-fifo` (Yang and others, SOSP 2023): three queues, first in, first out.
 //!
-//! New objects enter a small queue, a tenth of the cache. What was asked for often enough there
-//! goes on into the main queue, the rest is given up and remembered in a ghost queue as long as the
-//! main one. What comes back while it is remembered enters the main queue at once. There an object
-//! goes round once more for each time that it was asked for, at most three.
+//! New objects enter a small queue, a tenth of the cache. Objects that were asked for often enough
+//! there move on into the main queue, the others are evicted and remembered in a ghost queue as
+//! long as the main one. An object that returns while it is remembered enters the main queue at
+//! once. There an object goes round once more for each time that it was asked for, at most three.
 //!
-//! What is larger than the small queue is not taken.
+//! An object larger than the small queue is not taken.
 
 use super::ghosts::Ghosts;
 use super::links::{Links, List};
 use super::{Entry, Id, Parameters, Policy};
 
-/// How often an object was asked for: counted up to this.
+/// Largest count of requests for an object.
 const MOST_ASKED: u8 = 3;
 
-/// What is noted of an object: 16 bytes.
+/// The note of an object: 16 bytes.
 #[derive(Clone, Copy, Default)]
 struct Note {
     hash: u64,
@@ -55,13 +55,13 @@ pub struct S3Fifo {
     small_share: u64,
     main_used: u64,
     main_share: u64,
-    /// How often something must be asked for in the small queue to go on into the main one.
+    /// Number of requests for an object in the small queue that moves it on into the main one.
     threshold: u8,
     ghosts: Ghosts,
 }
 
 impl S3Fifo {
-    /// An empty one.
+    /// Returns an empty policy.
     pub fn new(parameters: &Parameters) -> S3Fifo {
         let small = super::percent(parameters.capacity, parameters.small_percent);
         let main_share = parameters.capacity - small;
@@ -82,7 +82,8 @@ impl S3Fifo {
         self.links.from(list.oldest()).find(|id| !spared(*id))
     }
 
-    /// The first of the small queue that was not asked for often enough; those before it go on.
+    /// Returns the first object of the small queue that was not asked for often enough; those
+    /// before it move on.
     fn small_victim(&mut self, spared: impl Fn(Id) -> bool) -> Option<Id> {
         while let Some(id) = self.oldest(self.small, &spared) {
             let note = self.links.note(id);
@@ -97,7 +98,7 @@ impl S3Fifo {
         None
     }
 
-    /// The first of the main queue that was not asked for; those before it go round.
+    /// Returns the first object of the main queue that was not asked for; those before it go round.
     fn main_victim(&mut self, spared: impl Fn(Id) -> bool) -> Option<Id> {
         while let Some(id) = self.oldest(self.main, &spared) {
             let note = self.links.note(id);

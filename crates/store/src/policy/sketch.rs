@@ -1,10 +1,10 @@
-//! A count-min sketch with counters of four bits: about how often a hash was seen lately.
+//! A count-min sketch with counters of four bits: an estimate of how often a hash was seen lately.
 //!
-//! A hash has four counters in one block of 64 bytes, so that asking costs one access to memory;
-//! the least of them is the answer, and only those equal to it are raised. When as many hashes were
-//! added as make a sample, all counters are halved (TinyLFU's reset), so that the past fades. The
-//! sketch grows with what it stands for: a twin of the old counters is put behind them, which keeps
-//! every answer.
+//! A hash has four counters in one block of 64 bytes, so that an estimate costs one access to
+//! memory; the least of them is the answer, and only those equal to it are raised. When as many
+//! hashes were added as make a sample, all counters are halved (TinyLFU's reset), so that the past
+//! fades. The sketch grows with the number of objects: a twin of the old counters is put behind
+//! them, which keeps every answer.
 //!
 //! It promises: an answer is never too low between two halvings, but for counters that are full.
 
@@ -36,7 +36,7 @@ pub(super) struct Sketch {
 }
 
 impl Sketch {
-    /// Halved after `sample` hashes per object that it stands for.
+    /// Returns an empty sketch, halved after `sample` hashes per object.
     pub(super) fn new(sample: usize) -> Sketch {
         Sketch {
             blocks: vec![[0; WORDS]; LEAST_SAMPLE / OBJECTS_PER_BLOCK / 16],
@@ -73,7 +73,7 @@ impl Sketch {
         }
     }
 
-    /// About how often the hash was added lately, at most 15.
+    /// Returns an estimate of how often the hash was added lately, at most 15.
     #[inline]
     pub(super) fn estimate(&self, hash: u64) -> u64 {
         let block = &self.blocks[self.block(hash)];
@@ -84,7 +84,7 @@ impl Sketch {
         (0..ROWS).map(counter).fold(MOST, u64::min)
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory that it takes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.blocks.capacity() * size_of::<[u64; WORDS]>()
     }
@@ -102,7 +102,7 @@ impl Sketch {
     }
 }
 
-/// Word and shift of a hash's counter in a row: 32 counters to choose from.
+/// Returns word and shift of a hash's counter in a row: 32 counters to choose from.
 #[inline]
 fn place(hash: u64, row: usize) -> (usize, u32) {
     let choice = (hash >> (5 * row)) as u32 & 31;

@@ -1,4 +1,4 @@
-//! What all policies promise, and brute-force models of those that have a simple one.
+//! The promises of all policies, and brute-force models of those that have a simple one.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,9 @@ fn hash(id: Id) -> u64 {
     (u64::from(id) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Random insertions, accesses, removals and evictions. `act` is told of each; for an eviction it
-/// chooses among what is inside and not spared (ids below the number), and says what.
+/// Carries out random insertions, accesses, removals and evictions. `act` is called for each; for
+/// an eviction it chooses among the ids that are inside and not spared (ids below the number), and
+/// returns it.
 fn drive(seed: u64, steps: usize, mut act: impl FnMut(&Step, &BTreeMap<Id, u64>) -> Option<Id>) {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut inside = BTreeMap::new();
@@ -88,7 +89,7 @@ fn every_policy_keeps_what_all_promise() {
     }
 }
 
-/// What a model knows of an object.
+/// A model's facts of an object.
 #[derive(Clone, Copy, Default)]
 struct Known {
     count: u64,

@@ -1,13 +1,14 @@
 //! `w-tinylfu` (Einziger, Friedman, Manes 2017): a small window before a large main part that an
-//! object enters only when it was asked for more often than what it takes the place of.
+//! object enters only when it was asked for more often than the object that it displaces.
 //!
-//! The window, a hundredth of the cache, is LRU. When room is needed, the oldest of the window
-//! meets the next victim of the main part: a sketch of the accesses, those of objects that are not
-//! inside too, says which of the two goes. The main part is a segmented LRU: what was asked for
-//! again while on probation is protected, four fifths of it at most; what is protected no more is
-//! on probation again. What the probation has too much then goes without a contest.
+//! The window, a hundredth of the cache, is LRU. When room is needed, the oldest object of the
+//! window meets the next victim of the main part: a sketch of the accesses, those of objects that
+//! are not inside too, decides which of the two goes. The main part is a segmented LRU: an object
+//! that was asked for again while on probation is protected, four fifths of the part at most; one
+//! that is protected no more is on probation again. An excess on probation then goes without a
+//! contest.
 //!
-//! What is larger than the window is not taken. The sketch fades after twelve accesses per object
+//! An object larger than the window is not taken. The sketch fades after twelve accesses per object
 //! inside, but not before 16,384.
 
 use super::links::{Links, List};
@@ -21,7 +22,7 @@ const PROTECTED: usize = 2;
 /// Accesses per object inside after which the sketch is halved.
 const SAMPLE: usize = 12;
 
-/// What is noted of an object: 16 bytes.
+/// The note of an object: 16 bytes.
 #[derive(Clone, Copy, Default)]
 struct Note {
     hash: u64,
@@ -65,7 +66,7 @@ pub struct WTinyLfu {
 }
 
 impl WTinyLfu {
-    /// An empty one.
+    /// Returns an empty policy.
     pub fn new(parameters: &Parameters) -> WTinyLfu {
         let window_share = percent(parameters.capacity, parameters.window_percent);
         let main_share = parameters.capacity - window_share;
@@ -93,8 +94,8 @@ impl WTinyLfu {
         self.links.set_note(id, Note::new(note.hash, note.size(), to));
     }
 
-    /// The oldest of the window goes on if the main part has room: on probation if there is room,
-    /// protected if there is only there. False when it has none.
+    /// Moves the oldest object of the window on if the main part has room: to the protected part if
+    /// only that has room for it, else to probation. Returns false when the main part has none.
     #[inline]
     fn move_on(&mut self) -> bool {
         let Some(oldest) = self.parts[WINDOW].list.oldest() else { return false };

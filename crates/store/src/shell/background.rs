@@ -15,6 +15,7 @@ use crate::base::record::RecordKind;
 use crate::base::summary;
 use crate::base::summary::{Decoded, Entry};
 use crate::core::{Completed, EvictPlan, HoldsRevoked, LabelsPlan, Task};
+use crate::format::purge_log::PurgeLogWrite;
 use crate::format::superblock::{Condition, Superblock};
 use crate::shell::volume::{Shared, Volume};
 use crate::space::appender::WriteJob;
@@ -94,6 +95,9 @@ impl<D: Device, C: Clock> Volume<D, C> {
 
     /// Writes what the journal has to say; then flushes, when `durable`.
     pub(crate) async fn sync(&self, durable: bool) {
+        if durable && !self.write_purge_log().await {
+            return;
+        }
         let mut last = None;
         loop {
             let write = self.shared.lock().next_journal_write(last.as_ref());
@@ -114,6 +118,34 @@ impl<D: Device, C: Clock> Volume<D, C> {
         if durable {
             self.flush_all().await;
         }
+    }
+
+    /// Writes what the log of purges has to say; a flush is to follow. False when it could not, and
+    /// the device was given up: a purge may be missing in it, which nobody may believe it to have.
+    pub(crate) async fn write_purge_log(&self) -> bool {
+        if !self.shared.options.purge_log {
+            return true;
+        }
+        let secret = &self.shared.secret;
+        let write = self.shared.lock().purge_log().and_then(|log| log.begin_write(secret));
+        let Some(PurgeLogWrite { writes, until }) = write else { return true };
+        for (offset, bytes) in &writes {
+            let mut written = None;
+            for _ in 0..WRITE_ATTEMPTS {
+                written = self.write(*offset, bytes).await;
+                if written.is_some() {
+                    break;
+                }
+            }
+            if written.is_none() {
+                self.condemn("the log of purges cannot be written").await;
+                return false;
+            }
+        }
+        if let Some(log) = self.shared.lock().purge_log() {
+            log.end_write(until);
+        }
+        true
     }
 
     /// Flushes the device: what was written before is durable, quarantined clusters become free.

@@ -10,6 +10,7 @@ use crate::config::options::Options;
 use crate::core::{Core, Parts, Recovering, cluster_policy, objects_of};
 use crate::format::device_layout::{Areas, SUPERBLOCK_NEAR, superblock_far};
 use crate::format::journal::Journal;
+use crate::format::purge_log::{PURGE_LOG, PurgeLog};
 use crate::format::superblock::{Condition, SUPERBLOCK_LEN, Superblock};
 use crate::index::Index;
 use crate::purge::label_filters::LabelFilters;
@@ -35,6 +36,8 @@ pub(crate) struct Share {
     pub(crate) memory: u64,
     /// The newest run that any of the store's devices was a part of.
     pub(crate) newest_run: u64,
+    /// It is the first that was opened: the one that keeps the log of purges.
+    pub(crate) is_first: bool,
 }
 
 /// Opens the cache on `device` as a part of a store. Returns what recovery has to read, too.
@@ -44,7 +47,7 @@ pub(crate) async fn open_volume<D: Device, C: Clock>(
     options: Arc<Options>,
     share: Share,
 ) -> Result<(Volume<D, C>, Option<Scanning>), OpenError> {
-    let Share { number, memory, newest_run } = share;
+    let Share { number, memory, newest_run, is_first } = share;
     let Chosen { mut superblock, whole, one_bad } = read_superblocks(&*device).await?;
     if one_bad {
         (options.on_event)(Event::SuperblockRestored { device: number });
@@ -80,6 +83,7 @@ pub(crate) async fn open_volume<D: Device, C: Clock>(
         memory,
         number,
         newest_run,
+        is_first,
         superblock,
         grown,
         size,
@@ -102,6 +106,10 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let [first, second] = superblock.places();
         let order = if second_first { [second, first] } else { [first, second] };
         let written = self.write_superblocks(&superblock, order).await;
+        if self.shared.options.purge_log && written.is_some() {
+            // Its generation is one that the superblocks name.
+            self.sync(true).await;
+        }
         let online = self.shared.lock().status().online;
         (online && written.is_some()).then_some(()).ok_or(OpenError::Unwritable)
     }
@@ -136,6 +144,7 @@ struct Opening<D: Device, C: Clock> {
     memory: u64,
     number: usize,
     newest_run: u64,
+    is_first: bool,
     superblock: Superblock,
     grown: Option<Areas>,
     /// Bytes that the cache will use.
@@ -177,6 +186,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
         if let Some(grown) = grown {
             self.superblock.areas = grown;
         }
+        let purge_log = self.open_purge_log(believed).await;
         let dump = clean.then_some(&old_areas);
         let missing = self.report_missing();
         let (space, index, scan) = match restored.space {
@@ -203,6 +213,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
             memory: self.memory,
             checkpoint: restored.checkpoint,
             purges: restored.purges,
+            purge_log,
             recovering,
         });
         let shared = Arc::new(Shared::new(core, self.number));
@@ -212,6 +223,18 @@ impl<D: Device, C: Clock> Opening<D, C> {
             volume.erase_superblock(SUPERBLOCK_NEAR).await;
         }
         Ok((volume, scan))
+    }
+
+    /// The log of purges, where one is kept: that which is there, or another. What is on a device
+    /// that keeps none now is not believed the next time.
+    async fn open_purge_log(&self, believed: bool) -> Option<PurgeLog> {
+        if !self.options.purge_log || !self.is_first {
+            return None;
+        }
+        let reader = Reader { device: &*self.device };
+        let bytes = if believed { reader.read_steps(PURGE_LOG).await } else { None };
+        let Superblock { secret, uuid, generation, .. } = &self.superblock;
+        Some(PurgeLog::resume(secret, uuid, bytes.as_deref(), *generation))
     }
 
     /// The filters of borne labels as the orderly stop left them.

@@ -22,6 +22,7 @@ mod neighbours;
 mod opening;
 mod probe;
 mod promises;
+mod purge_log;
 mod purging;
 mod rig;
 mod seeds;

@@ -672,3 +672,39 @@ fn nothing_purged_comes_back_whatever_is_borne_evicted_or_lost() {
     use_layout(LayoutName::Cluster, 0);
     assert!(denied > 100, "{denied}");
 }
+
+/// A label that names a source (a document root, say) serves as its generation: see
+/// `store::Labels`.
+#[test]
+fn raising_the_generation_of_a_source_makes_what_was_made_of_it_invalid() {
+    everywhere(|mut rig, options| {
+        let raise = |rig: &mut Rig, source: &str| purge(rig, word(source), Mode::Hard);
+        put(&mut rig, "http://a/1", "root:main");
+        put(&mut rig, "http://a/2", "root:main table:users");
+        put(&mut rig, "http://a/3", "root:other");
+        // It began to be made of the old generation, and is complete in the new one.
+        let token = rig.store.begin_fetch(&key("http://a/4"));
+        raise(&mut rig, "root:main");
+        let late = put_with(&mut rig, &token, "http://a/4", "root:main", 3_000);
+        assert_eq!(late, Err(Refusal::Overtaken));
+        let late = put_with(&mut rig, &token, "http://a/4", "root:other", 3_000);
+        assert_eq!(late, Ok(()), "of another source");
+        let names = ["http://a/1", "http://a/2", "http://a/3", "http://a/4"];
+        assert_eq!(names.map(|name| has(&mut rig, name)), [false, false, true, true]);
+        // What is made now is of the new generation, until that is raised.
+        put(&mut rig, "http://a/1", "root:main");
+        put(&mut rig, "http://a/2", "root:main table:users");
+        raise(&mut rig, "table:users");
+        assert_eq!(names.map(|name| has(&mut rig, name)), [true, false, true, true]);
+        let entries = rig.store.stats()[0].purges;
+        for _ in 0..100 {
+            put(&mut rig, "http://a/1", "root:main");
+            raise(&mut rig, "root:main");
+        }
+        assert!(rig.store.stats()[0].purges <= entries + 1, "one entry for each source");
+        rig.settle();
+        for mut rig in crashed(&rig, options) {
+            assert!(!has(&mut rig, "http://a/1") && !has(&mut rig, "http://a/2"));
+        }
+    });
+}

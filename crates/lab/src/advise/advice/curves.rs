@@ -6,7 +6,7 @@ use super::RECORD;
 use crate::advise::access_log::AccessLog;
 use crate::advise::curve::{Curve, LruCurve, Sample};
 use crate::advise::missratio::{Sampling, Tally};
-use crate::experiment::{Arm, Context, Failed, Meter, Scale};
+use crate::experiment::{Context, Failed, Meter, Scale, Variant};
 use crate::workload::request::Request;
 use crate::workload::trace::Access;
 
@@ -49,18 +49,19 @@ impl Curves {
     /// The log has too many objects (2^30): a sample has fewer.
     pub fn of(log: &AccessLog, meter: &Meter) -> Result<Curves, Failed> {
         let mut context = Context::new("advise", Scale::Full, 1, meter);
-        let curves = context.arms([("curves", ())], |arm, ()| Curves::measure(log, arm))?;
+        let curves =
+            context.variants([("curves", ())], |variant, ()| Curves::measure(log, variant))?;
         curves.into_iter().next().ok_or_else(|| Failed("no curve".to_owned()))
     }
 
-    fn measure(log: &AccessLog, arm: &Arm) -> Result<Curves, Failed> {
+    fn measure(log: &AccessLog, variant: &Variant) -> Result<Curves, Failed> {
         let requests = log.requests();
         let middle = requests.len() / 2;
         let new = || LruCurve::new(Unit::Bytes, Sample::Share(Sampling::ALL));
         let (mut whole, mut first) = (new(), new());
         // By object: the version that was asked for last.
         let mut versions: Vec<Option<u32>> = Vec::new();
-        for (number, request) in arm.watch(requests.len() as u64, requests.iter().enumerate()) {
+        for (number, request) in variant.watch(requests.len() as u64, requests.iter().enumerate()) {
             let object = request.object as usize;
             if object >= versions.len() {
                 versions.resize(object + 1, None);

@@ -41,13 +41,13 @@ pub fn compare_policies(
 ) -> Result<Vec<PolicyOutcome>, Failed> {
     let mut context = Context::new("policies", Scale::Full, jobs, meter);
     let room = log.sampling().shrink(size);
-    let arms = PolicyName::ALL.into_iter().map(|policy| (policy.as_str(), policy));
-    context.arms(arms, |arm, policy| {
+    let variants = PolicyName::ALL.into_iter().map(|policy| (policy.as_str(), policy));
+    context.variants(variants, |variant, policy| {
         let mut simulation = Simulation::new(policy, &Parameters::new(room), Unit::Bytes);
         let (mut numbers, mut batch) = (Numbers::default(), Vec::with_capacity(BATCH));
         let requests = log.requests();
         let (first, second) = requests.split_at(requests.len() / 2);
-        arm.total(requests.len() as u64);
+        variant.total(requests.len() as u64);
         let mut middle = Tally::default();
         for (index, half) in [first, second].into_iter().enumerate() {
             for requests in half.chunks(BATCH) {
@@ -57,7 +57,7 @@ pub fn compare_policies(
                     batch.push(numbers.number(access(request)).ok_or_else(many)?);
                 }
                 simulation.take(&batch);
-                arm.advance(requests.len() as u64);
+                variant.advance(requests.len() as u64);
             }
             if index == 0 {
                 middle = simulation.tally();

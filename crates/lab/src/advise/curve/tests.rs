@@ -3,7 +3,7 @@
 use store::policy::PolicyName;
 
 use super::*;
-use crate::advise::missratio::{Arm, Sweep};
+use crate::advise::missratio::{CacheConfig, Sweep};
 
 /// Requests with a skewed popularity, and sizes between 1 and `largest` that belong to objects.
 fn trace(seed: u64, requests: usize, objects: u64, largest: u64) -> Vec<Access> {
@@ -22,9 +22,9 @@ fn curve(mut curve: LruCurve, trace: &[Access]) -> Curve {
 }
 
 fn replayed(unit: Unit, sizes: &[u64], trace: &[Access]) -> Vec<Tally> {
-    let arm = |size: &u64| Arm { policy: PolicyName::Lru, unit, size: *size };
-    let arms: Vec<Arm> = sizes.iter().map(arm).collect();
-    let mut sweep = Sweep::with_threads(&arms, Sampling::ALL, 1);
+    let config = |size: &u64| CacheConfig { policy: PolicyName::Lru, unit, size: *size };
+    let configs: Vec<CacheConfig> = sizes.iter().map(config).collect();
+    let mut sweep = Sweep::with_threads(&configs, Sampling::ALL, 1);
     assert!(trace.iter().all(|access| sweep.take(*access)));
     sweep.finish().tallies
 }
@@ -112,17 +112,19 @@ fn caches_over_a_sample_are_close_to_all_requests() {
     let trace = trace(8, 400_000, 100_000, 1_000);
     for unit in [Unit::Bytes, Unit::Objects] {
         let size = if unit == Unit::Bytes { 5_000_000 } else { 10_000 };
-        let arms = PolicyName::ALL.map(|policy| Arm { policy, unit, size });
+        let configs = PolicyName::ALL.map(|policy| CacheConfig { policy, unit, size });
         let [exact, sampled] = [Sampling::ALL, Sampling::new(0.1).unwrap()].map(|sampling| {
-            let mut sweep = Sweep::new(&arms, sampling);
+            let mut sweep = Sweep::new(&configs, sampling);
             assert!(trace.iter().all(|access| sweep.take(*access)));
             sweep.finish()
         });
         assert!(sampled.sampled_objects * 9 < exact.sampled_objects);
-        for (arm, (exact, sampled)) in arms.iter().zip(exact.tallies.iter().zip(&sampled.tallies)) {
+        for (config, (exact, sampled)) in
+            configs.iter().zip(exact.tallies.iter().zip(&sampled.tallies))
+        {
             let apart = (exact.miss_ratio() - sampled.miss_ratio()).abs();
             let bytes = (exact.byte_miss_ratio() - sampled.byte_miss_ratio()).abs();
-            assert!(apart < 0.02 && bytes < 0.03, "{arm:?}: {exact:?}, {sampled:?}");
+            assert!(apart < 0.02 && bytes < 0.03, "{config:?}: {exact:?}, {sampled:?}");
             assert_eq!((exact.requests, exact.bytes), (sampled.requests, sampled.bytes));
         }
     }

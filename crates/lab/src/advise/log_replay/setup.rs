@@ -3,10 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use store::policy::{AdmissionName, PolicyName};
-use store::{LayoutName, PRESETS};
+use store::policy::{Admission, AdmissionName, PolicyName};
+use store::{LayoutName, Options, PRESETS};
 
-use crate::run::whole_cache::{Broken, EngineOptions};
+use crate::run::whole_cache::{CacheError, EngineOptions};
 
 /// A layout of the product, or the preset of a paper's system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,13 +52,13 @@ impl System {
         found.map(|name| System::Preset(name)).ok_or_else(unknown)
     }
 
-    fn options(self) -> Result<EngineOptions, Broken> {
+    fn options(self) -> Result<EngineOptions, CacheError> {
         let name = match self {
             System::Layout(_) => PRESETS[0],
             System::Preset(name) => name,
         };
         let preset = store::preset(name);
-        let preset = preset.ok_or_else(|| Broken(format!("there is no preset {name:?}")))?;
+        let preset = preset.ok_or_else(|| CacheError(format!("there is no preset {name:?}")))?;
         let mut options = EngineOptions::from(preset);
         if let System::Layout(layout) = self {
             options.format.layout = layout;
@@ -126,8 +126,9 @@ impl Setup {
     /// How the engine is opened.
     ///
     /// # Errors
-    /// The index would take more than half of the memory: `larder serve` refuses it.
-    pub(super) fn engine(&self) -> Result<EngineOptions, Broken> {
+    /// The index would take more than half of the memory, or the admission more than a quarter:
+    /// `larder serve` refuses it.
+    pub(super) fn engine(&self) -> Result<EngineOptions, CacheError> {
         let mut engine = self.system.options()?;
         engine.options.memory = self.memory;
         engine.options.policy = self.policy.unwrap_or(engine.options.policy);
@@ -137,10 +138,18 @@ impl Setup {
         let mean_object = engine.format.mean_object_for(self.disk);
         let index = engine.options.index.bytes(self.disk, mean_object);
         if index > self.memory / 2 {
-            return Err(Broken(format!(
+            return Err(CacheError(format!(
                 "the index of a cache of {} bytes takes {index} bytes, more than half of the \
                  memory: more --memory, a smaller --disk, or a larger --mean-object",
                 self.disk
+            )));
+        }
+        let Options { admission, admission_keys, .. } = engine.options;
+        let admission = Admission::bytes(admission, admission_keys);
+        if admission > self.memory / 4 {
+            return Err(CacheError(format!(
+                "what its admission remembers takes {admission} bytes, more than a quarter of \
+                 the memory: more --memory"
             )));
         }
         Ok(engine)

@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use device::Clock;
 use sim::Handle;
 
-use crate::run::whole_cache::{Broken, EngineCache, Outcome, WebCache};
+use crate::run::whole_cache::{CacheError, EngineCache, Outcome, WebCache};
 use crate::workload::request::Request;
 
 /// See the module.
@@ -50,7 +50,7 @@ impl Timed {
 }
 
 impl WebCache for Timed {
-    async fn answer(&self, request: &Request) -> Result<Outcome, Broken> {
+    async fn answer(&self, request: &Request) -> Result<Outcome, CacheError> {
         let number = self.answered.replace(self.answered.get() + 1);
         if number == self.warm_up {
             self.stored_before.set(self.stored());

@@ -4,11 +4,10 @@
 //! `algorithm` and `miss_ratio`, the last with four digits. Algorithms that Larder does not have
 //! are passed over.
 
-use std::fmt;
-
+use serde::Deserialize;
 use store::policy::{PolicyName, Unit};
 
-use super::Arm;
+use super::CacheConfig;
 
 /// A figure to compare with.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,27 +26,27 @@ pub struct Figure {
 
 impl Figure {
     /// The cache that it is the figure of.
-    pub fn arm(&self) -> Arm {
-        Arm { policy: self.policy, unit: self.unit, size: self.size }
+    pub fn config(&self) -> CacheConfig {
+        CacheConfig { policy: self.policy, unit: self.unit, size: self.size }
     }
 }
 
-/// A line that cannot be understood.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadReference {
-    line: usize,
-    what: String,
+/// A line of the file.
+#[derive(Deserialize)]
+struct Line {
+    trace: String,
+    mode: Mode,
+    cache_size: u64,
+    algorithm: String,
+    miss_ratio: f64,
 }
 
-impl fmt::Display for BadReference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.what)
-    }
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    Bytes,
+    Objects,
 }
-
-impl std::error::Error for BadReference {}
-
-const COLUMNS: [&str; 5] = ["trace", "mode", "cache_size", "algorithm", "miss_ratio"];
 
 /// How the policy is called in reference files.
 fn policy(algorithm: &str) -> Option<PolicyName> {
@@ -73,37 +72,26 @@ pub fn tolerance(policy: PolicyName) -> f64 {
 }
 
 /// Reads a file of figures.
-pub fn parse(text: &str) -> Result<Vec<Figure>, BadReference> {
-    let mut lines = (1..).zip(text.lines());
-    let header: Vec<&str> = lines.next().map_or("", |(_, header)| header).split(',').collect();
-    let mut columns = [0; COLUMNS.len()];
-    for (column, name) in columns.iter_mut().zip(COLUMNS) {
-        *column = header.iter().position(|title| *title == name).ok_or_else(|| BadReference {
-            line: 1,
-            what: format!("no column is called {name}; needed are {}", COLUMNS.join(", ")),
-        })?;
-    }
-    let figures = lines.filter(|(_, text)| !text.is_empty()).filter_map(|(line, text)| {
-        let fields: Vec<&str> = text.split(',').collect();
-        figure(&columns.map(|column| fields.get(column).copied().unwrap_or_default()))
-            .map_err(|what| BadReference { line, what })
-            .transpose()
+///
+/// # Errors
+/// The line that cannot be understood, and why.
+pub fn parse(text: &str) -> Result<Vec<Figure>, csv::Error> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let figures = reader.deserialize().filter_map(|line| match line {
+        Ok(line) => figure(line).map(Ok),
+        Err(error) => Some(Err(error)),
     });
     figures.collect()
 }
 
-fn figure(fields: &[&str; COLUMNS.len()]) -> Result<Option<Figure>, String> {
-    let [trace, mode, size, algorithm, miss_ratio] = *fields;
-    let Some(policy) = policy(algorithm) else { return Ok(None) };
+/// The figure of a line; `None` of an algorithm that Larder does not have.
+fn figure(line: Line) -> Option<Figure> {
+    let Line { trace, mode, cache_size: size, algorithm, miss_ratio } = line;
     let unit = match mode {
-        "bytes" => Unit::Bytes,
-        "objects" => Unit::Objects,
-        _ => return Err(format!("the mode is {mode:?}, not bytes or objects")),
+        Mode::Bytes => Unit::Bytes,
+        Mode::Objects => Unit::Objects,
     };
-    let size = size.parse().map_err(|_| format!("the cache size {size:?} is not a number"))?;
-    let miss_ratio =
-        miss_ratio.parse().map_err(|_| format!("the miss ratio {miss_ratio:?} is not a number"))?;
-    Ok(Some(Figure { trace: trace.to_owned(), unit, size, policy, miss_ratio }))
+    Some(Figure { trace, unit, size, policy: policy(&algorithm)?, miss_ratio })
 }
 
 #[cfg(test)]
@@ -130,13 +118,12 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let told = |text: &str| parse(text).unwrap_err().to_string();
-        assert!(told("").starts_with("line 1: no column is called trace"));
-        let header = COLUMNS.join(",");
-        assert_eq!(
-            told(&format!("{header}\na,lines,3,LRU,0.5\n")),
-            "line 2: the mode is \"lines\", not bytes or objects"
-        );
-        assert!(told(&format!("{header}\na,bytes,3,LRU\n")).contains("miss ratio \"\""));
-        assert!(told(&format!("{header}\na,bytes,-3,LRU,0.5\n")).contains("\"-3\""));
+        let header = "trace,mode,cache_size,algorithm,miss_ratio";
+        let line = |line: &str| told(&format!("{header}\n{line}\n"));
+        assert!(told("mode\nbytes\n").contains("missing field `trace`"));
+        assert!(line("a,lines,3,LRU,0.5").contains("line: 2"));
+        assert!(line("a,lines,3,LRU,0.5").contains("unknown variant `lines`"));
+        assert!(line("a,bytes,3,LRU").contains("line: 2"));
+        assert!(line("a,bytes,-3,LRU,0.5").contains("invalid digit"));
     }
 }

@@ -20,7 +20,7 @@ const QUEUE: usize = 8;
 
 /// One cache to be simulated, with the papers' parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arm {
+pub struct CacheConfig {
     /// Its eviction policy.
     pub policy: PolicyName,
     /// What its size counts.
@@ -32,7 +32,7 @@ pub struct Arm {
 /// What came of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// By arm, in the order given; estimates for the whole trace when it was sampled.
+    /// By cache, in the order given; estimates for the whole trace when it was sampled.
     pub tallies: Vec<Tally>,
     /// Requests that were in the sample; without sampling, all.
     pub sampled_requests: u64,
@@ -59,19 +59,19 @@ enum Worker {
 
 impl Sweep {
     /// Empty caches; they share as many threads as the machine runs at a time.
-    pub fn new(arms: &[Arm], sampling: Sampling) -> Sweep {
+    pub fn new(configs: &[CacheConfig], sampling: Sampling) -> Sweep {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Sweep::with_threads(arms, sampling, threads)
+        Sweep::with_threads(configs, sampling, threads)
     }
 
     /// Empty caches on so many threads besides the caller's; with one or none, on the caller's.
-    pub fn with_threads(arms: &[Arm], sampling: Sampling, threads: usize) -> Sweep {
-        // Dealt out in turn, as arms of the same policy stand together and take alike long.
-        let count = threads.min(arms.len()).max(1);
+    pub fn with_threads(configs: &[CacheConfig], sampling: Sampling, threads: usize) -> Sweep {
+        // Dealt out in turn, as caches of the same policy stand together and take alike long.
+        let count = threads.min(configs.len()).max(1);
         let mut shares: Vec<Vec<Simulation>> = (0..count).map(|_| Vec::new()).collect();
-        for (number, arm) in arms.iter().enumerate() {
-            let parameters = Parameters::new(sampling.shrink(arm.size));
-            shares[number % count].push(Simulation::new(arm.policy, &parameters, arm.unit));
+        for (number, config) in configs.iter().enumerate() {
+            let parameters = Parameters::new(sampling.shrink(config.size));
+            shares[number % count].push(Simulation::new(config.policy, &parameters, config.unit));
         }
         let workers = if threads > 1 {
             shares.into_iter().map(Worker::spawn).collect()
@@ -112,7 +112,7 @@ impl Sweep {
         let count = self.workers.len();
         let sampled_objects = self.numbers.len() as u64;
         let shares: Vec<Vec<Tally>> = self.workers.into_iter().map(Worker::finish).collect();
-        let arms = shares.iter().map(Vec::len).sum();
+        let configs = shares.iter().map(Vec::len).sum();
         let whole = |number: usize| {
             let sample = shares[number % count][number / count];
             Tally {
@@ -122,7 +122,7 @@ impl Sweep {
                 missed_bytes: self.sampling.grow(sample.missed_bytes, self.bytes),
             }
         };
-        let tallies = (0..arms).map(whole).collect();
+        let tallies = (0..configs).map(whole).collect();
         Outcome { tallies, sampled_requests: self.sampled_requests, sampled_objects }
     }
 
@@ -173,20 +173,20 @@ fn tallies(caches: &[Simulation]) -> Vec<Tally> {
 mod tests {
     use super::*;
 
-    fn arm(policy: PolicyName, size: u64) -> Arm {
-        Arm { policy, unit: Unit::Bytes, size }
+    fn config(policy: PolicyName, size: u64) -> CacheConfig {
+        CacheConfig { policy, unit: Unit::Bytes, size }
     }
 
     #[test]
     fn every_cache_sees_the_whole_trace() {
-        let arms = [
-            arm(PolicyName::Lru, 10),
-            arm(PolicyName::Lru, 100),
-            arm(PolicyName::Fifo, 100),
-            arm(PolicyName::Fifo, 7),
+        let configs = [
+            config(PolicyName::Lru, 10),
+            config(PolicyName::Lru, 100),
+            config(PolicyName::Fifo, 100),
+            config(PolicyName::Fifo, 7),
         ];
         for threads in [0, 1, 2, 3, 9] {
-            let mut sweep = Sweep::with_threads(&arms, Sampling::ALL, threads);
+            let mut sweep = Sweep::with_threads(&configs, Sampling::ALL, threads);
             let requests = 3 * BATCH as u64 + 1;
             for request in 0..requests {
                 assert!(sweep.take(Access { object: (request % 2) << 40, size: 8 }));
@@ -207,7 +207,7 @@ mod tests {
     fn a_sample_stands_for_the_whole() {
         // Each of 50,000 objects twice in a row: half of the requests hit.
         let sampling = Sampling::new(0.1).unwrap();
-        let mut sweep = Sweep::new(&[arm(PolicyName::Lru, 1_000)], sampling);
+        let mut sweep = Sweep::new(&[config(PolicyName::Lru, 1_000)], sampling);
         for request in 0..100_000 {
             assert!(sweep.take(Access { object: request / 2, size: 10 }));
         }

@@ -3,7 +3,7 @@
 
 use store::policy::AdmissionName;
 
-use super::scenario::{Bound, Change, Run, Stage, System};
+use super::scenario::{Bound, Change, Run, Scenario, System};
 use super::scenarios;
 use super::spaces;
 use crate::experiment::{
@@ -37,7 +37,7 @@ pub(super) const FASTER: f64 = 1.5;
 /// Or which share of what is possible.
 pub(super) const POSSIBLE: f64 = 0.9;
 
-/// Who stands on each stage.
+/// What runs on each scenario.
 pub(super) const SYSTEMS: [System; 4] = [
     System::Paper,
     System::Larder(AdmissionName::All),
@@ -49,7 +49,8 @@ pub(super) const SYSTEMS: [System; 4] = [
 pub(super) const NAMES: [&str; SYSTEMS.len()] =
     ["the paper's best", "Larder", "Larder, second-hit", "Larder, when-full"];
 
-/// Changes that explain: the first two on all stages, the others on those of [`scenarios::some`].
+/// Changes that explain: the first two on all scenarios, the others on those of
+/// [`scenarios::some`].
 const CHANGES: [Change; 5] = [
     Change::SmallClusters,
     Change::Minute,
@@ -58,11 +59,11 @@ const CHANGES: [Change; 5] = [
     Change::OnEvict,
 ];
 
-/// What came of a stage.
+/// What came of a scenario.
 pub(super) struct Compared {
     /// Short, and no other one's.
     pub(super) name: String,
-    pub(super) stage: Stage,
+    pub(super) scenario: Scenario,
     pub(super) bound: Bound,
     /// In the order of [`SYSTEMS`].
     pub(super) runs: Vec<Run>,
@@ -97,39 +98,43 @@ impl Compared {
     }
 }
 
-/// Lets all systems stand on all of these stages.
+/// Lets all systems run on all of these scenarios.
 pub(super) fn compare(
     context: &mut Context<'_>,
-    stages: Vec<Stage>,
+    scenarios: Vec<Scenario>,
 ) -> Result<Vec<Compared>, Failed> {
-    let bounds = stages.iter().map(|stage| (format!("{}, bound", label(stage)), *stage));
-    let bounds = context.arms(bounds, |_, stage| stage.bound())?;
-    let arms = stages.iter().flat_map(|stage| {
-        SYSTEMS
-            .map(|system| (format!("{}, {}", label(stage), system.name(stage)), (*stage, system)))
+    let bounds =
+        scenarios.iter().map(|scenario| (format!("{}, bound", label(scenario)), *scenario));
+    let bounds = context.variants(bounds, |_, scenario| scenario.bound())?;
+    let variants = scenarios.iter().flat_map(|scenario| {
+        SYSTEMS.map(|system| {
+            (format!("{}, {}", label(scenario), system.name(scenario)), (*scenario, system))
+        })
     });
-    let runs = context.arms(arms, |arm, (stage, system)| stage.run(arm, system))?;
+    let runs =
+        context.variants(variants, |variant, (scenario, system)| scenario.run(variant, system))?;
     let runs = runs.chunks(SYSTEMS.len());
-    let names: Vec<&str> = stages.iter().map(|stage| stage.name).collect();
-    let name = |stage: &Stage| match names.iter().filter(|name| **name == stage.name).count() {
-        1 => stage.name.to_owned(),
-        _ => label(stage),
-    };
-    let all = stages.iter().zip(bounds).zip(runs);
-    let compared = |((stage, bound), runs): ((&Stage, Bound), &[Run])| Compared {
-        name: name(stage),
-        stage: *stage,
+    let names: Vec<&str> = scenarios.iter().map(|scenario| scenario.name).collect();
+    let name =
+        |scenario: &Scenario| match names.iter().filter(|name| **name == scenario.name).count() {
+            1 => scenario.name.to_owned(),
+            _ => label(scenario),
+        };
+    let all = scenarios.iter().zip(bounds).zip(runs);
+    let compared = |((scenario, bound), runs): ((&Scenario, Bound), &[Run])| Compared {
+        name: name(scenario),
+        scenario: *scenario,
         bound,
         runs: runs.to_vec(),
     };
     Ok(all.map(compared).collect())
 }
 
-fn label(stage: &Stage) -> String {
-    format!("{} on {}", stage.name, stage.drive.name())
+fn label(scenario: &Scenario) -> String {
+    format!("{} on {}", scenario.name, scenario.drive.name())
 }
 
-/// The tables and plots of a comparison, which every experiment on stages has.
+/// The tables and plots of a comparison, which every experiment on scenarios has.
 pub(super) fn show(outcome: Outcome, compared: &[Compared], note: &str) -> Outcome {
     let mut goal = Table::new(
         "goal",
@@ -146,9 +151,9 @@ pub(super) fn show(outcome: Outcome, compared: &[Compared], note: &str) -> Outco
     let mut bytes = Table::new("byte-hits", "Bytes that hit");
     let mut memory = Table::new("memory", "Memory, and what of it may hold objects");
     for one in compared {
-        let name = label(&one.stage);
+        let name = label(&one.scenario);
         for (index, system) in SYSTEMS.iter().enumerate() {
-            let what = format!("{name}, {}", system.name(&one.stage));
+            let what = format!("{name}, {}", system.name(&one.scenario));
             let figures = &one.runs[index].figures;
             times.row(&what, "ms", Stated::Nothing, one.ms(index));
             bounds.row(&what, "%", Stated::Nothing, one.of_bound(index));
@@ -198,7 +203,7 @@ pub(super) fn words(compared: &[Compared], system: usize) -> String {
     each.collect::<Vec<String>>().join("; ")
 }
 
-/// How many of the stages reach the goal without losing hits (a tenth of a point is none).
+/// How many of the scenarios reach the goal without losing hits (a tenth of a point is none).
 pub(super) fn reached(compared: &[Compared], system: usize) -> usize {
     let is_there = |one: &&Compared| one.goal(system) >= 1.0 && one.lost(system) < 0.1;
     compared.iter().filter(is_there).count()
@@ -214,8 +219,8 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let mut times = Table::new("changes", "What would be with other defaults: time for a request");
     let mut hits =
         Table::new("changes-hits", "What would be with other defaults: requests that hit");
-    for Changed { stage, system, run } in &changed {
-        let what = format!("{}, {}", label(stage), system.name(stage));
+    for Changed { scenario, system, run } in &changed {
+        let what = format!("{}, {}", label(scenario), system.name(scenario));
         times.row(&what, "ms", Stated::Nothing, run.figures.disk_ms());
         hits.row(&what, "%", Stated::Nothing, run.figures.document_hit_rate());
     }
@@ -224,27 +229,28 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
 
 /// What came of the product with another default.
 struct Changed {
-    stage: Stage,
+    scenario: Scenario,
     system: System,
     run: Run,
 }
 
-/// Lets the product with other defaults stand on some of the stages.
+/// Lets the product with other defaults run on some of the scenarios.
 fn change(context: &mut Context<'_>) -> Result<Vec<Changed>, Failed> {
     let some = scenarios::some(context);
-    let mut all: Vec<(Stage, System)> = Vec::new();
+    let mut all: Vec<(Scenario, System)> = Vec::new();
     for change in CHANGES {
-        let stages = match change {
+        let scenarios = match change {
             Change::SmallClusters | Change::Minute => scenarios::all(context),
             _ => some.clone(),
         };
-        all.extend(stages.into_iter().map(|stage| (stage, System::Changed(change))));
+        all.extend(scenarios.into_iter().map(|scenario| (scenario, System::Changed(change))));
     }
-    let arms = all.iter().map(|(stage, system)| {
-        (format!("{}, {}", label(stage), system.name(stage)), (*stage, *system))
+    let variants = all.iter().map(|(scenario, system)| {
+        (format!("{}, {}", label(scenario), system.name(scenario)), (*scenario, *system))
     });
-    let runs = context.arms(arms, |arm, (stage, system)| stage.run(arm, system))?;
-    let changed = |((stage, system), run)| Changed { stage, system, run };
+    let runs =
+        context.variants(variants, |variant, (scenario, system)| scenario.run(variant, system))?;
+    let changed = |((scenario, system), run)| Changed { scenario, system, run };
     Ok(all.into_iter().zip(runs).map(changed).collect())
 }
 
@@ -253,11 +259,11 @@ fn changes(compared: &[Compared], changed: &[Changed]) -> String {
     let each = CHANGES.map(|change| {
         let system = System::Changed(change);
         let of = changed.iter().filter(|one| one.system == system).filter_map(|one| {
-            let known = compared.iter().find(|known| known.stage.name == one.stage.name)?;
+            let known = compared.iter().find(|known| known.scenario.name == one.scenario.name)?;
             let [ours, others] = [&known.runs[1].figures, &one.run.figures];
             Some(format!(
                 "{} {:.2} times as fast and {:+.1} points of hits",
-                one.stage.name,
+                one.scenario.name,
                 ours.disk_ms() / others.disk_ms(),
                 others.document_hit_rate() - ours.document_hit_rate(),
             ))
@@ -271,7 +277,7 @@ fn changes(compared: &[Compared], changed: &[Changed]) -> String {
 fn factors_with(change: Change, compared: &[Compared], changed: &[Changed]) -> String {
     let with_change = changed.iter().filter(|one| one.system == System::Changed(change));
     let each = with_change.filter_map(|one| {
-        let known = compared.iter().find(|known| known.stage.name == one.stage.name)?;
+        let known = compared.iter().find(|known| known.scenario.name == one.scenario.name)?;
         Some(format!("{} {:.2}", known.name, known.ms(0) / one.run.figures.disk_ms()))
     });
     each.collect::<Vec<String>>().join(", ")
@@ -286,17 +292,17 @@ fn of_durable_bound(compared: &[Compared]) -> String {
     each.collect::<Vec<String>>().join(", ")
 }
 
-/// On how many stages the goal would be reached with clusters by the divided disk.
+/// On how many scenarios the goal would be reached with clusters by the divided disk.
 fn reached_small(compared: &[Compared], changed: &[Changed]) -> usize {
     let is_there = |one: &&Compared| {
         let small = changed.iter().find(|other| {
-            other.stage.name == one.stage.name
+            other.scenario.name == one.scenario.name
                 && other.system == System::Changed(Change::SmallClusters)
         });
         small.is_some_and(|small| {
             let runs = vec![one.runs[0].clone(), small.run.clone()];
-            let (name, stage, bound) = (one.name.clone(), one.stage, one.bound);
-            reached(&[Compared { name, stage, bound, runs }], 1) == 1
+            let (name, scenario, bound) = (one.name.clone(), one.scenario, one.bound);
+            reached(&[Compared { name, scenario, bound, runs }], 1) == 1
         })
     };
     compared.iter().filter(is_there).count()

@@ -4,17 +4,17 @@
 use device::Nanos;
 use fastrand::Rng;
 use sim::drives::flash;
-use sim::drives::mechanical::{Config, FastWrite, MechanicalDrive};
+use sim::drives::mechanical::Config;
 use sim::drives::striped::Striped;
 use sim::drives::{Drive, Operation, Request, SECTOR};
 
 use crate::experiment::Failed;
+use crate::experiments::tfs::setup::stated_drive;
 use crate::run::whole_cache::Region;
+use crate::space::file_caches::{drive, write_through_drive};
 
 /// Sectors of a stripe: 64 KB.
 const STRIPE: u64 = 128;
-/// Milliseconds of a sector at 40 MB/s, the bus of TFS.
-const BUS_40: f64 = 0.0128;
 
 /// A drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +46,11 @@ impl Model {
     /// A new one, at rest.
     pub(super) fn drive(self) -> Result<Box<dyn Drive>, Failed> {
         Ok(match self {
-            Model::Ucfs => Box::new(mechanical("atlas10k_x3", Config::FastBus, true, None)?),
-            Model::Tfs => Box::new(mechanical("atlas10k", Config::Shipped, false, Some(BUS_40))?),
-            Model::LowEnd => Box::new(mechanical("st320414a", Config::Shipped, false, None)?),
+            Model::Ucfs => Box::new(write_through_drive("atlas10k_x3", Config::FastBus)?),
+            Model::Tfs => Box::new(stated_drive()?),
+            Model::LowEnd => Box::new(drive("st320414a", Config::Shipped)?),
             Model::HighEnd => {
-                let one = || mechanical("st39102lw", Config::Shipped, false, None);
+                let one = || drive("st39102lw", Config::Shipped);
                 let all = (0..5).map(|_| one()).collect::<Result<Vec<_>, _>>()?;
                 Box::new(Striped::new(all, STRIPE).map_err(|why| why.to_string())?)
             }
@@ -60,24 +60,6 @@ impl Model {
             }
         })
     }
-}
-
-fn mechanical(
-    name: &str,
-    config: Config,
-    through: bool,
-    bus: Option<f64>,
-) -> Result<MechanicalDrive, Failed> {
-    let file =
-        sim::drives::shipped::named(name).ok_or_else(|| format!("no drive {name} is shipped"))?;
-    let mut file = file.map_err(|why| why.to_string())?;
-    if through {
-        file.controller.fast_write = FastWrite::Never;
-    }
-    if let Some(bus) = bus {
-        file.controller.bus = bus;
-    }
-    Ok(MechanicalDrive::new(&file, config).map_err(|why| why.to_string())?)
 }
 
 /// What a drive asks at the least: measured before any cache runs on it.

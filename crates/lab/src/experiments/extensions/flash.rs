@@ -1,9 +1,9 @@
-//! The papers' workloads on flash: the same arms as on their own drives, on the two shipped models
-//! of drives with flash memory.
+//! The papers' workloads on flash: the same variants as on their own drives, on the two shipped
+//! models of drives with flash memory.
 
 use super::default::{Compared, NAMES, compare, reached, show, words};
 use super::drives::Model;
-use super::scenario::Stage;
+use super::scenario::Scenario;
 use super::scenarios;
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Parameter, Stated, Table};
 
@@ -40,8 +40,10 @@ pub(super) const DRIVES: [Model; 2] = [Model::Flash("nvme_tlc"), Model::Flash("s
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let drives = &DRIVES[..context.pick(1, DRIVES.len())];
     let some = scenarios::some(context);
-    let on = |drive: &Model| some.iter().map(|stage| Stage { drive: *drive, ..*stage }).collect();
-    let all: Vec<Vec<Stage>> = drives.iter().map(on).collect();
+    let on = |drive: &Model| {
+        some.iter().map(|scenario| Scenario { drive: *drive, ..*scenario }).collect()
+    };
+    let all: Vec<Vec<Scenario>> = drives.iter().map(on).collect();
     let compared = compare(context, all.concat())?;
     let note =
         "Whole caches, one request after another: no use is made of the drive's parallelism.";
@@ -49,7 +51,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let mut written = Table::new("written", "Bytes written to the drive for a byte asked for");
     for one in &compared {
         for (system, run) in NAMES.iter().zip(&one.runs) {
-            let what = format!("{} on {}, {system}", one.stage.name, one.stage.drive.name());
+            let what = format!("{} on {}, {system}", one.scenario.name, one.scenario.drive.name());
             let bytes = run.figures.usage.writes.bytes as f64 / run.figures.bytes as f64;
             written.row(what, "B", Stated::Nothing, bytes);
         }

@@ -7,7 +7,7 @@
 
 use super::default::{Compared, compare, reached, show, words};
 use super::drives::Model;
-use super::scenario::Stage;
+use super::scenario::Scenario;
 use super::scenarios;
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot};
 
@@ -49,18 +49,18 @@ const DRIVES: [Model; 2] = [Model::Ucfs, Model::Flash("nvme_tlc")];
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let sizes = &SIZES[..context.pick(2, SIZES.len())];
-    let stage = scenarios::all(context).into_iter().find(|stage| stage.name == "UC");
-    let stage = stage.ok_or("there is no stage of UC")?;
+    let scenario = scenarios::all(context).into_iter().find(|scenario| scenario.name == "UC");
+    let scenario = scenario.ok_or("there is no stage of UC")?;
     let all = DRIVES.iter().flat_map(|drive| {
-        sizes.iter().map(move |(times, name)| Stage {
+        sizes.iter().map(move |(times, name)| Scenario {
             name,
             drive: *drive,
-            tier: stage.tier * times,
-            disk: stage.disk * times,
-            ..stage
+            tier: scenario.tier * times,
+            disk: scenario.disk * times,
+            ..scenario
         })
     });
-    let all: Vec<Stage> = all.collect();
+    let all: Vec<Scenario> = all.collect();
     let compared = compare(context, all)?;
     let note = "Whole caches, one request after another; a 32nd of everything.";
     let outcome = show(Outcome::new(why(&compared)), &compared, note);

@@ -9,7 +9,7 @@ use store::policy::{Parameters, PolicyName, Unit};
 use super::traces;
 use crate::advise::missratio::{Numbered, Numbers, Simulation, Tally};
 use crate::experiment::{
-    Arm, Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
+    Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table, Variant,
 };
 
 /// See the module.
@@ -55,11 +55,12 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let names: &[&str] = context.pick(&QUICK, &all);
     let (seed, requests) = (context.seed(), context.size(2_000, 60_000, 1_000_000));
     let making = names.iter().map(|name| (format!("{name}, requests"), *name));
-    let traces = context.arms(making, |_, name| trace(name, seed, requests))?;
-    let arms = names.iter().zip(&traces).flat_map(|(name, trace)| {
+    let traces = context.variants(making, |_, name| trace(name, seed, requests))?;
+    let variants = names.iter().zip(&traces).flat_map(|(name, trace)| {
         PolicyName::ALL.map(|policy| (format!("{name}, {policy}"), (trace, policy)))
     });
-    let tallies = context.arms(arms, |arm, (trace, policy)| Ok(sweep(arm, trace, policy)))?;
+    let tallies =
+        context.variants(variants, |variant, (trace, policy)| Ok(sweep(variant, trace, policy)))?;
     let tallies: Vec<Tallies> =
         tallies.chunks(PolicyName::ALL.len()).map(<[Vec<Tally>]>::to_vec).collect();
 
@@ -152,16 +153,16 @@ fn trace(name: &str, seed: u64, requests: u64) -> Result<Trace, Failed> {
 }
 
 /// What comes of the trace behind its warm-up, for each size of the cache.
-fn sweep(arm: &Arm, trace: &Trace, policy: PolicyName) -> Vec<Tally> {
+fn sweep(variant: &Variant, trace: &Trace, policy: PolicyName) -> Vec<Tally> {
     let (warm, counted) = trace.requests.split_at(trace.requests.len() / 5);
-    arm.total(SIZES.len() as u64);
+    variant.total(SIZES.len() as u64);
     let one = |size: u64| {
         let parameters = Parameters::new((trace.bytes * size / 1_000).max(1));
         let mut cache = Simulation::new(policy, &parameters, Unit::Bytes);
         cache.take(warm);
         let before = cache.tally();
         cache.take(counted);
-        arm.advance(1);
+        variant.advance(1);
         let after = cache.tally();
         Tally {
             requests: after.requests - before.requests,

@@ -1,12 +1,12 @@
-//! A stage: the workload, the drive and the sizes of one of the papers' experiments, divided, and
-//! any preset of the engine on it as a whole cache.
+//! A scenario: the workload, the drive and the sizes of one of the papers' experiments, divided,
+//! and any preset of the engine on it as a whole cache.
 //!
-//! All that stand on a stage get the same requests, the same part of the same drive, and the same
+//! All that run on a scenario get the same requests, the same part of the same drive, and the same
 //! memory in all: tables, index, buffers and objects together take what they take in the paper's
 //! system, so that a smaller index leaves more for objects. What is divided are amounts; a cluster,
 //! like a seek, stays as long as on the undivided disk. Requests are answered one after another.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use sim::ffs::Parameters;
@@ -14,15 +14,14 @@ use store::policy::AdmissionName;
 use store::{CLUSTER_SIZES, LayoutName, MEAN_OBJECT, WritePolicy};
 
 use super::drives::{Model, Prices};
-use crate::experiment::{Arm, Failed};
+use crate::experiment::{Failed, Variant};
+use crate::experiments::tfs::setup::web_server;
 use crate::run::whole_cache;
 use crate::run::whole_cache::{
-    Accelerated, Broken, EngineCache, EngineOptions, Figures, FilesCache, Machine, Pace, Plan,
-    Region, Shape, WebCache,
+    Accelerated, EngineCache, EngineOptions, Figures, Machine, Pace, Plan, Region, Shape, WebCache,
 };
-use crate::space::file_caches;
 use crate::workload::generator::Workload;
-use crate::workload::request::{Method, Object, Request};
+use crate::workload::request::{Method, Request};
 use crate::workload::two_level::{Operation, TwoLevel};
 
 const MIB: u64 = 1 << 20;
@@ -47,7 +46,7 @@ pub(super) enum Role {
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stage {
+pub(super) struct Scenario {
     /// As tables name it.
     pub(super) name: &'static str,
     /// The generator's workload.
@@ -78,7 +77,7 @@ pub(super) struct Stage {
     pub(super) scale: u32,
 }
 
-/// Who stands on a stage.
+/// What runs on a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum System {
     /// The paper's best.
@@ -119,9 +118,9 @@ impl Change {
 
 impl System {
     /// As tables name it.
-    pub(super) fn name(self, stage: &Stage) -> String {
+    pub(super) fn name(self, scenario: &Scenario) -> String {
         match self {
-            System::Paper => stage.paper.to_owned(),
+            System::Paper => scenario.paper.to_owned(),
             System::Larder(AdmissionName::All) => "Larder".to_owned(),
             System::Larder(admission) => format!("Larder, {admission}"),
             System::Changed(change) => format!("Larder, {}", change.text()),
@@ -149,7 +148,7 @@ impl Run {
     }
 }
 
-/// What a stage permits at the best.
+/// What a scenario permits at the best.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bound {
     /// Milliseconds of the drive for each request.
@@ -161,7 +160,7 @@ pub(super) struct Bound {
     pub(super) hits: f64,
 }
 
-impl Stage {
+impl Scenario {
     fn divided(&self, bytes: u64) -> u64 {
         (bytes / u64::from(self.scale)).next_multiple_of(MIB)
     }
@@ -189,23 +188,14 @@ impl Stage {
         let workload = Workload::named(self.workload);
         let workload =
             workload.ok_or_else(|| format!("no workload {:?} is known", self.workload))?;
-        let workload = workload.scaled(self.scale);
-        let (copies, size) = (self.copies, self.size);
-        let mut streams: Vec<_> =
-            (0..copies).map(|copy| workload.iter(SEED + u64::from(copy))).collect();
-        let all = (0..self.len()).filter_map(move |number| {
-            let copy = (number % u64::from(copies)) as u32;
-            let request = streams[copy as usize].next()?;
-            let apart = |number: u32| number * copies + copy;
-            let Request { site, group, object, .. } = request;
-            let (site, group, object) = (apart(site), apart(group), apart(object));
-            let size = size.unwrap_or(request.size);
-            Some(Request { site, group, object, size, ..request })
-        });
-        Ok(all.filter(|request| request.method == Method::Get && !request.uncacheable))
+        let all = workload.scaled(self.scale).copies(SEED, self.copies).take(self.len() as usize);
+        let size = self.size;
+        let sized =
+            all.map(move |request| Request { size: size.unwrap_or(request.size), ..request });
+        Ok(sized.filter(|request| request.method == Method::Get && !request.uncacheable))
     }
 
-    /// Any preset, as the stage has to have it.
+    /// Any preset, as the scenario has to have it.
     pub(super) fn options(&self, name: &str) -> Result<EngineOptions, Failed> {
         let preset = store::preset(name).ok_or_else(|| format!("there is no preset {name:?}"))?;
         let mut engine = EngineOptions::from(preset);
@@ -247,8 +237,7 @@ impl Stage {
     /// Bytes of memory that the paper's system takes in all.
     pub(super) fn memory(&self) -> Result<u64, Failed> {
         let machine = Machine::new(self.drive.drive()?);
-        let cache = EngineCache::create(&machine, self.region(), &self.paper()?);
-        Ok(cache.map_err(|why| Failed(why.to_string()))?.shape().memory)
+        Ok(EngineCache::create(&machine, self.region(), &self.paper()?)?.shape().memory)
     }
 
     fn system(&self, system: System) -> Result<EngineOptions, Failed> {
@@ -278,48 +267,38 @@ impl Stage {
         Ok(engine)
     }
 
-    /// Lets a system stand on the stage.
-    pub(super) fn run(&self, arm: &Arm, system: System) -> Result<Run, Failed> {
-        self.run_with(arm, &self.system(system)?)
+    /// Lets a system run on the scenario.
+    pub(super) fn run(&self, variant: &Variant, system: System) -> Result<Run, Failed> {
+        self.run_with(variant, &self.system(system)?)
     }
 
-    /// Lets the engine stand on the stage as these options have it.
-    pub(super) fn run_with(&self, arm: &Arm, options: &EngineOptions) -> Result<Run, Failed> {
+    /// Lets the engine run on the scenario as these options have it.
+    pub(super) fn run_with(
+        &self,
+        variant: &Variant,
+        options: &EngineOptions,
+    ) -> Result<Run, Failed> {
         let machine = Machine::new(self.drive.drive()?);
-        let requests = arm.watch(self.len(), self.requests()?);
+        let requests = variant.watch(self.len(), self.requests()?);
         match self.role {
             Role::Proxy => {
-                let cache =
-                    EngineCache::create(&machine, self.region(), options).map_err(broken)?;
+                let cache = EngineCache::create(&machine, self.region(), options)?;
                 self.serve(&machine, &cache, &cache, requests)
             }
             Role::Accelerator => {
                 let (front, files) = (self.region(), Region { start: 0, ..self.region() });
-                let disk = machine.disk(files, 512).map_err(broken)?;
                 let tier = self.tier / u64::from(self.scale);
                 let parameters = Parameters::ucfs_ffs(tier).asynchronous();
-                let clock = machine.clock();
-                let server = file_caches::web_server(&clock, disk, parameters, self.documents()?);
-                let server = server.map_err(|why| Failed(why.to_string()))?.cache;
-                let server = FilesCache::new(&machine, server);
-                let front = EngineCache::create(&machine, front, options).map_err(broken)?;
+                let server = web_server(&machine, files, parameters, self.requests()?)?;
+                let front = EngineCache::create(&machine, front, options)?;
                 let both = Accelerated::new(front, server);
                 self.serve(&machine, &both, both.front(), requests)
             }
         }
     }
 
-    /// Every document, as it is when it is first asked for.
-    fn documents(&self) -> Result<impl Iterator<Item = Object> + use<>, Failed> {
-        let mut documents: BTreeMap<u32, Object> = BTreeMap::new();
-        for request in self.requests()? {
-            documents.entry(request.object).or_insert_with(|| request.object());
-        }
-        Ok(documents.into_values())
-    }
-
-    /// Lets a cache on the stage's machine, whose engine this is, answer the requests; those that
-    /// warm up first.
+    /// Lets a cache on the scenario's machine, whose engine this is, answer the requests; those
+    /// that warm up first.
     ///
     /// # Errors
     /// The cache is broken.
@@ -332,9 +311,9 @@ impl Stage {
     ) -> Result<Run, Failed> {
         let plan = Plan { warm_up: 0, pace: self.pace };
         let warm_up = requests.by_ref().take(self.requests[0] as usize);
-        whole_cache::run(machine, cache, warm_up, &plan).map_err(broken)?;
+        whole_cache::run(machine, cache, warm_up, &plan)?;
         let before = engine.stats().counters;
-        let figures = whole_cache::run(machine, cache, requests, &plan).map_err(broken)?;
+        let figures = whole_cache::run(machine, cache, requests, &plan)?;
         let after = engine.stats().counters;
         let stored = after.inserted_bytes - before.inserted_bytes;
         let objects = after.insertions - before.insertions;
@@ -407,8 +386,4 @@ impl Stage {
             hits: 100.0 * hits as f64 / requests,
         })
     }
-}
-
-pub(super) fn broken(why: Broken) -> Failed {
-    Failed(why.to_string())
 }

@@ -1,7 +1,7 @@
-//! The stages: the papers' experiments with whole caches, one for each workload.
+//! The scenarios: the papers' experiments with whole caches, one for each workload.
 
 use super::drives::Model;
-use super::scenario::{Role, Stage};
+use super::scenario::{Role, Scenario};
 use crate::experiment::{Context, Parameter, Scale};
 use crate::run::whole_cache::Pace;
 
@@ -12,7 +12,7 @@ const ATLAS: u64 = 26_277 * MIB;
 /// Bytes of the smallest drive of UNIFIED, in whole mebibytes.
 const ST320414A: u64 = 19_454 * MIB;
 
-/// What all experiments on stages have in common.
+/// What all experiments on scenarios have in common.
 pub(super) const PARAMETERS: [Parameter; 6] = [
     Parameter {
         name: "UCFS",
@@ -53,9 +53,9 @@ pub(super) const PARAMETERS: [Parameter; 6] = [
     },
 ];
 
-/// A stage of UCFS: its trace, its requests and its disk.
-fn ucfs(name: &'static str, workload: &'static str, requests: u64, disk: u64) -> Stage {
-    Stage {
+/// A scenario of UCFS: its trace, its requests and its disk.
+fn ucfs(name: &'static str, workload: &'static str, requests: u64, disk: u64) -> Scenario {
+    Scenario {
         name,
         workload,
         copies: 1,
@@ -73,8 +73,8 @@ fn ucfs(name: &'static str, workload: &'static str, requests: u64, disk: u64) ->
     }
 }
 
-fn tfs(name: &'static str, workload: &'static str, copies: u32) -> Stage {
-    Stage {
+fn tfs(name: &'static str, workload: &'static str, copies: u32) -> Scenario {
+    Scenario {
         name,
         workload,
         copies,
@@ -92,8 +92,8 @@ fn tfs(name: &'static str, workload: &'static str, copies: u32) -> Stage {
     }
 }
 
-fn unified(name: &'static str, workload: &'static str, drive: Model, tier: u64) -> Stage {
-    Stage {
+fn unified(name: &'static str, workload: &'static str, drive: Model, tier: u64) -> Scenario {
+    Scenario {
         name,
         workload,
         copies: 1,
@@ -112,7 +112,7 @@ fn unified(name: &'static str, workload: &'static str, drive: Model, tier: u64) 
 }
 
 /// All of them, or of a quick run one of each paper.
-pub(super) fn all(context: &Context<'_>) -> Vec<Stage> {
+pub(super) fn all(context: &Context<'_>) -> Vec<Scenario> {
     let all = [
         ucfs("BO1", "nlanr-bo1", 3_928_770, 16),
         ucfs("PA", "nlanr-pa", 4_990_283, 26),
@@ -126,22 +126,22 @@ pub(super) fn all(context: &Context<'_>) -> Vec<Stage> {
         unified("PolyMix-4, low end", "polymix-4", Model::LowEnd, 100),
         unified("PolyMix-4, high end", "polymix-4", Model::HighEnd, 300),
     ];
-    all.into_iter().filter_map(|stage| sized(stage, context.scale())).collect()
+    all.into_iter().filter_map(|scenario| sized(scenario, context.scale())).collect()
 }
 
-/// The stages that stand for the papers where there is no time for all.
-pub(super) fn some(context: &Context<'_>) -> Vec<Stage> {
+/// The scenarios that stand for the papers where there is no time for all.
+pub(super) fn some(context: &Context<'_>) -> Vec<Scenario> {
     const SOME: [&str; 4] = ["SJ", "UC", "ClarkNet", "PolyMix-4, low end"];
-    all(context).into_iter().filter(|stage| SOME.contains(&stage.name)).collect()
+    all(context).into_iter().filter(|scenario| SOME.contains(&scenario.name)).collect()
 }
 
-fn sized(stage: Stage, scale: Scale) -> Option<Stage> {
-    let [_, all] = stage.requests;
+fn sized(scenario: Scenario, scale: Scale) -> Option<Scenario> {
+    let [_, all] = scenario.requests;
     match scale {
-        Scale::Full => Some(Stage { requests: [all / 3, all - all / 3], ..stage }),
+        Scale::Full => Some(Scenario { requests: [all / 3, all - all / 3], ..scenario }),
         Scale::Smoke | Scale::Quick => {
-            let chosen = ["UC", "ClarkNet", "PolyMix-4, low end"].contains(&stage.name);
-            chosen.then_some(Stage { requests: [2_000, 4_000], scale: 64, ..stage })
+            let chosen = ["UC", "ClarkNet", "PolyMix-4, low end"].contains(&scenario.name);
+            chosen.then_some(Scenario { requests: [2_000, 4_000], scale: 64, ..scenario })
         }
     }
 }

@@ -91,8 +91,7 @@ impl Work {
 pub(super) fn of(machine: Machine, trace: &Trace, utilization: f64) -> Result<Bound, Failed> {
     let executor = Executor::new(None, 1_700_000_000);
     let clock = executor.handle();
-    let bound = executor.run(measured(&clock, machine, trace, utilization));
-    bound.map_err(|why| Failed(why.to_string()))
+    Ok(executor.run(measured(&clock, machine, trace, utilization))?)
 }
 
 async fn measured(

@@ -54,25 +54,28 @@ pub(super) fn compare(context: &mut Context<'_>) -> Result<Compared, Failed> {
     let machine = Machine::of(context);
     let shares = &UTILIZATIONS[..context.pick(1, UTILIZATIONS.len())];
     let trace = machine.trace(context.seed(), GETS, DISK)?;
-    let arms = shares.iter().map(|share| (format!("the bound at {:.0}%", share * 100.0), *share));
-    let bounds = context.arms(arms, |_, share| space_bound::of(machine, &trace, share))?;
-    let arms = shares.iter().flat_map(|share| {
+    let variants =
+        shares.iter().map(|share| (format!("the bound at {:.0}%", share * 100.0), *share));
+    let bounds = context.variants(variants, |_, share| space_bound::of(machine, &trace, share))?;
+    let variants = shares.iter().flat_map(|share| {
         let managers = [
             ("LAZY-READS-LOC", Manager::lazy_loc(*share, 128)),
             ("Larder", Manager::product(*share, LARDER)),
         ];
         managers.map(|(name, manager)| (format!("{name} at {:.0}%", share * 100.0), manager))
     });
-    let runs = context.arms(arms, |arm, manager| machine.run(arm, manager, &trace))?;
+    let runs =
+        context.variants(variants, |variant, manager| machine.run(variant, manager, &trace))?;
     let runs = runs.chunks(2).filter_map(|pair| pair.first_chunk().copied()).collect();
-    let arms = shares.iter().flat_map(|share| {
+    let variants = shares.iter().flat_map(|share| {
         let manager = |product| match product {
             Some(product) => Manager::product(*share, product),
             None => Manager::lazy(*share),
         };
         OTHERS.map(|(name, product)| (format!("{name} at {:.0}%", share * 100.0), manager(product)))
     });
-    let others = context.arms(arms, |arm, manager| machine.run(arm, manager, &trace))?;
+    let others =
+        context.variants(variants, |variant, manager| machine.run(variant, manager, &trace))?;
     let others = others.chunks(OTHERS.len()).map(<[Run]>::to_vec).collect();
     Ok(Compared { runs, others, bounds, gets: trace.counts.gets, note: machine.note() })
 }

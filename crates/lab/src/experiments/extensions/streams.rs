@@ -12,12 +12,12 @@ use store::policy::{AnyPolicy, Cost, Parameters, PolicyCache, PolicyName, Unit};
 use store::{Prefer, ReadUnit, TierAdmission};
 
 use super::drives::Model;
-use super::scenario::{BESIDE, Role, Run, Stage, broken};
+use super::scenario::{BESIDE, Role, Run, Scenario};
 use crate::experiment::{
-    Arm, Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
+    Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table, Variant,
 };
 use crate::run::whole_cache::{
-    Broken, EngineCache, EngineOptions, Machine, Outcome as Answer, Pace, WebCache,
+    CacheError, EngineCache, EngineOptions, Machine, Outcome as Answer, Pace, WebCache,
 };
 use crate::workload::generator::streams::STREAMS;
 use crate::workload::request::Request;
@@ -64,10 +64,10 @@ const PARTS: usize = 5;
 const GOAL: f64 = 62.0;
 
 /// A mechanism that is taken away, and how.
-type Without = (&'static str, fn(&mut EngineOptions));
+type Ablation = (&'static str, fn(&mut EngineOptions));
 
 /// The product as it comes, and what is changed of it.
-const ENGINES: [Without; 7] = [
+const ENGINES: [Ablation; 7] = [
     (LARDER, |_| {}),
     ("no batches", |engine| engine.options.batch = 0),
     ("no fading", |engine| {
@@ -115,16 +115,16 @@ impl Count {
 
 /// What was kept in each part of the counted requests.
 #[derive(Clone)]
-struct Kept {
+struct HitCounts {
     warm_up: u64,
     counted: u64,
     seen: u64,
     parts: [Count; PARTS],
 }
 
-impl Kept {
-    fn new([warm_up, counted]: [u64; 2]) -> Kept {
-        Kept { warm_up, counted, seen: 0, parts: [Count::default(); PARTS] }
+impl HitCounts {
+    fn new([warm_up, counted]: [u64; 2]) -> HitCounts {
+        HitCounts { warm_up, counted, seen: 0, parts: [Count::default(); PARTS] }
     }
 
     fn request(&mut self, size: u64, is_hit: bool) {
@@ -159,11 +159,11 @@ impl Kept {
 /// A cache whose answers are counted.
 struct Counted<'a> {
     cache: &'a EngineCache,
-    kept: RefCell<Kept>,
+    kept: RefCell<HitCounts>,
 }
 
 impl WebCache for Counted<'_> {
-    async fn answer(&self, request: &Request) -> Result<Answer, Broken> {
+    async fn answer(&self, request: &Request) -> Result<Answer, CacheError> {
         let answer = self.cache.answer(request).await?;
         let is_hit = matches!(answer, Answer::MemoryHit | Answer::DiskHit);
         self.kept.borrow_mut().request(request.size, is_hit);
@@ -178,7 +178,7 @@ impl WebCache for Counted<'_> {
 /// Who takes a stream.
 #[derive(Clone, Copy)]
 enum System {
-    Engine(Without),
+    Engine(Ablation),
     Rule(&'static str, PolicyName),
 }
 
@@ -189,28 +189,32 @@ impl System {
         }
     }
 
-    fn run(self, arm: &Arm, stage: &Stage) -> Result<(Kept, Option<Run>), Failed> {
+    fn run(
+        self,
+        variant: &Variant,
+        scenario: &Scenario,
+    ) -> Result<(HitCounts, Option<Run>), Failed> {
         match self {
             System::Engine((_, change)) => {
-                let (kept, run) = engine(arm, stage, change)?;
+                let (kept, run) = engine(variant, scenario, change)?;
                 Ok((kept, Some(run)))
             }
-            System::Rule(_, name) => Ok((rule(arm, stage, name)?, None)),
+            System::Rule(_, name) => Ok((rule(variant, scenario, name)?, None)),
         }
     }
 }
 
 /// What came of a system on a stream.
-struct Came {
+struct Measurement {
     stream: &'static str,
     drive: Model,
     system: System,
-    kept: Kept,
+    kept: HitCounts,
     /// What the drive did, where there is one.
     run: Option<Run>,
 }
 
-impl Came {
+impl Measurement {
     fn is(&self, stream: &str, name: &str) -> bool {
         self.stream == stream && self.system.name() == name && self.drive == MAIN
     }
@@ -225,16 +229,16 @@ impl Came {
     }
 }
 
-/// What all stand on.
+/// What all run on.
 const MAIN: Model = Model::Flash("nvme_tlc");
-/// What the product as it comes stands on besides.
+/// What the product as it comes runs on besides.
 const DISK: Model = Model::Ucfs;
 
-fn stages(context: &Context<'_>, drive: Model) -> [Stage; STREAMS.len()] {
+fn scenarios(context: &Context<'_>, drive: Model) -> [Scenario; STREAMS.len()] {
     let (scale, counted): (u32, u64) = context.size((80, 2), (64, 2), (1, 3));
     STREAMS.map(|stream| {
         let fifth = stream.requests / u64::from(scale) / 5;
-        Stage {
+        Scenario {
             name: stream.name,
             workload: stream.name,
             copies: 1,
@@ -254,27 +258,31 @@ fn stages(context: &Context<'_>, drive: Model) -> [Stage; STREAMS.len()] {
 }
 
 /// The product, changed so.
-fn engine(arm: &Arm, stage: &Stage, change: fn(&mut EngineOptions)) -> Result<(Kept, Run), Failed> {
+fn engine(
+    variant: &Variant,
+    scenario: &Scenario,
+    change: fn(&mut EngineOptions),
+) -> Result<(HitCounts, Run), Failed> {
     let preset = store::preset("larder").ok_or("there is no preset of the product")?;
     let mut options = EngineOptions::from(preset);
-    options.options.memory = stage.tier / u64::from(stage.scale);
+    options.options.memory = scenario.tier / u64::from(scenario.scale);
     change(&mut options);
-    let machine = Machine::new(stage.drive.drive()?);
-    let cache = EngineCache::create(&machine, stage.region(), &options).map_err(broken)?;
-    let counted = Counted { cache: &cache, kept: RefCell::new(Kept::new(stage.requests)) };
-    let requests = arm.watch(stage.len(), stage.requests()?);
-    let run = stage.serve(&machine, &counted, &cache, requests)?;
+    let machine = Machine::new(scenario.drive.drive()?);
+    let cache = EngineCache::create(&machine, scenario.region(), &options)?;
+    let counted = Counted { cache: &cache, kept: RefCell::new(HitCounts::new(scenario.requests)) };
+    let requests = variant.watch(scenario.len(), scenario.requests()?);
+    let run = scenario.serve(&machine, &counted, &cache, requests)?;
     Ok((counted.kept.into_inner(), run))
 }
 
 /// A rule by objects with the bytes of the disk.
-fn rule(arm: &Arm, stage: &Stage, name: PolicyName) -> Result<Kept, Failed> {
-    let capacity = stage.region().len;
+fn rule(variant: &Variant, scenario: &Scenario, name: PolicyName) -> Result<HitCounts, Failed> {
+    let capacity = scenario.region().len;
     let parameters = Parameters { cost: Cost::Root, ..Parameters::new(capacity) };
     let policy = AnyPolicy::new(name, &parameters);
     let mut cache = PolicyCache::new(policy, Unit::Bytes, capacity);
-    let mut kept = Kept::new(stage.requests);
-    for request in arm.watch(stage.len(), stage.requests()?) {
+    let mut kept = HitCounts::new(scenario.requests);
+    for request in variant.watch(scenario.len(), scenario.requests()?) {
         let is_hit = cache.request(request.object, 0, request.size + BESIDE);
         kept.request(request.size, is_hit);
     }
@@ -282,57 +290,55 @@ fn rule(arm: &Arm, stage: &Stage, name: PolicyName) -> Result<Kept, Failed> {
 }
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
-    let mut cases: Vec<(System, Stage)> = Vec::new();
-    for stage in stages(context, MAIN) {
-        cases.extend(ENGINES.map(|without| (System::Engine(without), stage)));
-        cases.extend(RULES.map(|(name, policy)| (System::Rule(name, policy), stage)));
+    let mut cases: Vec<(System, Scenario)> = Vec::new();
+    for scenario in scenarios(context, MAIN) {
+        cases.extend(ENGINES.map(|without| (System::Engine(without), scenario)));
+        cases.extend(RULES.map(|(name, policy)| (System::Rule(name, policy), scenario)));
     }
-    cases.extend(stages(context, DISK).map(|stage| (System::Engine(ENGINES[0]), stage)));
-    let label = |system: System, stage: &Stage| {
-        format!("{}, {} on {}", stage.name, system.name(), stage.drive.name())
+    cases.extend(scenarios(context, DISK).map(|scenario| (System::Engine(ENGINES[0]), scenario)));
+    let label = |system: System, scenario: &Scenario| {
+        format!("{}, {} on {}", scenario.name, system.name(), scenario.drive.name())
     };
-    let arms = cases.iter().map(|(system, stage)| (label(*system, stage), (*system, *stage)));
-    let came = context.arms(arms, |arm, (system, stage)| system.run(arm, &stage))?;
-    let came = cases.into_iter().zip(came).map(|((system, stage), (kept, run))| Came {
-        stream: stage.name,
-        drive: stage.drive,
-        system,
-        kept,
-        run,
+    let variants =
+        cases.iter().map(|(system, scenario)| (label(*system, scenario), (*system, *scenario)));
+    let measured =
+        context.variants(variants, |variant, (system, scenario)| system.run(variant, &scenario))?;
+    let measured = cases.into_iter().zip(measured).map(|((system, scenario), (kept, run))| {
+        Measurement { stream: scenario.name, drive: scenario.drive, system, kept, run }
     });
-    Ok(show(&came.collect::<Vec<Came>>()))
+    Ok(show(&measured.collect::<Vec<Measurement>>()))
 }
 
 /// A figure of a system; `None` where it has none.
-type Figure = fn(&Came) -> Option<f64>;
+type Figure = fn(&Measurement) -> Option<f64>;
 
 /// The tables of all systems: name, heading, unit, figure.
 const TABLES: [(&str, &str, &str, Figure); 6] = [
-    ("hits", "Requests that hit", "%", |came| Some(came.kept.all().hit_percent())),
-    ("byte-hits", "Bytes that hit", "%", |came| Some(came.kept.all().byte_percent())),
-    ("reads", "Reads of the drive for a request", "", |came| {
-        let figures = &came.run.as_ref()?.figures;
+    ("hits", "Requests that hit", "%", |measured| Some(measured.kept.all().hit_percent())),
+    ("byte-hits", "Bytes that hit", "%", |measured| Some(measured.kept.all().byte_percent())),
+    ("reads", "Reads of the drive for a request", "", |measured| {
+        let figures = &measured.run.as_ref()?.figures;
         Some(figures.usage.reads.operations as f64 / figures.requests() as f64)
     }),
-    ("writes", "Writes of the drive for an object stored", "", |came| {
-        let run = came.run.as_ref()?;
+    ("writes", "Writes of the drive for an object stored", "", |measured| {
+        let run = measured.run.as_ref()?;
         Some(run.figures.usage.writes.operations as f64 / run.objects as f64)
     }),
-    ("written", "Bytes written to the drive for a byte stored", "B", |came| {
-        Some(came.run.as_ref()?.amplification())
+    ("written", "Bytes written to the drive for a byte stored", "B", |measured| {
+        Some(measured.run.as_ref()?.amplification())
     }),
-    ("disk-time", "Time of the drive for a request", "ms", |came| {
-        Some(came.run.as_ref()?.figures.disk_ms())
+    ("disk-time", "Time of the drive for a request", "ms", |measured| {
+        Some(measured.run.as_ref()?.figures.disk_ms())
     }),
 ];
 
-fn show(all: &[Came]) -> Outcome {
+fn show(all: &[Measurement]) -> Outcome {
     let mut outcome = Outcome::new(why(all)).table(goal(all)).table(popularity(all));
     for (id, title, unit, figure) in TABLES {
         let mut table = Table::new(id, title);
-        for came in all {
-            if let Some(figure) = figure(came) {
-                table.row(came.what(), unit, Stated::Nothing, figure);
+        for measured in all {
+            if let Some(figure) = figure(measured) {
+                table.row(measured.what(), unit, Stated::Nothing, figure);
             }
         }
         outcome = outcome.table(table);
@@ -342,75 +348,79 @@ fn show(all: &[Came]) -> Outcome {
 }
 
 /// A system on the main drive.
-fn find<'a>(all: &'a [Came], stream: &str, name: &str) -> Option<&'a Came> {
-    all.iter().find(|came| came.is(stream, name))
+fn find<'a>(all: &'a [Measurement], stream: &str, name: &str) -> Option<&'a Measurement> {
+    all.iter().find(|measured| measured.is(stream, name))
 }
 
-fn goal(all: &[Came]) -> Table {
+fn goal(all: &[Measurement]) -> Table {
     let mut table = Table::new("goal", "Requests that hit, and how many should");
-    for came in all.iter().filter(|came| came.system.name() == LARDER) {
-        table.row(came.what(), "%", Stated::AtLeast(GOAL), came.kept.all().hit_percent());
+    for measured in all.iter().filter(|measured| measured.system.name() == LARDER) {
+        table.row(measured.what(), "%", Stated::AtLeast(GOAL), measured.kept.all().hit_percent());
     }
     table
 }
 
 /// No part should be below the first by more than with LRU.
-fn popularity(all: &[Came]) -> Table {
+fn popularity(all: &[Measurement]) -> Table {
     let title = "Points of hits by which the worst fifth is below the first";
     let mut table = Table::new("popularity", title);
-    for came in all {
-        let lru = find(all, came.stream, LRU).map_or(f64::NAN, |came| came.kept.fall());
-        let most = match came.system.name() {
+    for measured in all {
+        let lru = find(all, measured.stream, LRU).map_or(f64::NAN, |measured| measured.kept.fall());
+        let most = match measured.system.name() {
             LARDER => Stated::AtMost(lru),
             _ => Stated::Nothing,
         };
-        table.row(came.what(), "points", most, came.kept.fall());
+        table.row(measured.what(), "points", most, measured.kept.fall());
     }
     table
 }
 
-fn parts(all: &[Came]) -> Table {
+fn parts(all: &[Measurement]) -> Table {
     let mut table = Table::new("fifths", "Requests that hit, by fifths of those counted");
-    for came in all {
-        for (number, part) in (1..).zip(&came.kept.parts) {
-            let what = format!("{}, fifth {number}", came.what());
+    for measured in all {
+        for (number, part) in (1..).zip(&measured.kept.parts) {
+            let what = format!("{}, fifth {number}", measured.what());
             table.row(what, "%", Stated::Nothing, part.hit_percent());
         }
     }
     table
 }
 
-fn bars(all: &[Came]) -> Plot {
+fn bars(all: &[Measurement]) -> Plot {
     let systems: Vec<&str> =
         ENGINES.iter().map(|(name, _)| *name).chain(RULES.iter().map(|(name, _)| *name)).collect();
     let y = Axis::linear("requests that hit (%)");
     let plot = Plot::bars("hits", "Requests that hit", systems.iter().copied(), y);
     STREAMS.iter().fold(plot, |plot, stream| {
         let percent = |name: &&str| {
-            find(all, stream.name, name).map_or(f64::NAN, |came| came.kept.all().hit_percent())
+            find(all, stream.name, name)
+                .map_or(f64::NAN, |measured| measured.kept.all().hit_percent())
         };
         plot.ours_bars(stream.name, systems.iter().map(percent).collect::<Vec<f64>>())
     })
 }
 
-fn lines(all: &[Came]) -> Vec<Plot> {
+fn lines(all: &[Measurement]) -> Vec<Plot> {
     let one = |stream: &str| {
         let (id, title) = (format!("fifths-{stream}"), format!("Requests that hit: {stream}"));
         let (x, y) = (Axis::linear("fifth"), Axis::linear("requests that hit (%)"));
         let plot = Plot::lines(&id, &title, x, y);
-        all.iter().filter(|came| came.is(stream, came.system.name())).fold(plot, |plot, came| {
-            let points = (1..).zip(&came.kept.parts);
-            let points = points.map(|(number, part)| (f64::from(number), part.hit_percent()));
-            plot.ours(came.system.name(), points.collect::<Vec<_>>())
-        })
+        all.iter().filter(|measured| measured.is(stream, measured.system.name())).fold(
+            plot,
+            |plot, measured| {
+                let points = (1..).zip(&measured.kept.parts);
+                let points = points.map(|(number, part)| (f64::from(number), part.hit_percent()));
+                plot.ours(measured.system.name(), points.collect::<Vec<_>>())
+            },
+        )
     };
     STREAMS.iter().map(|stream| one(stream.name)).collect()
 }
 
-fn why(all: &[Came]) -> String {
+fn why(all: &[Measurement]) -> String {
     let each = STREAMS.map(|stream| {
         let figures = |name: &str| {
-            let kept = find(all, stream.name, name).map(|came| came.kept.all());
+            let kept = find(all, stream.name, name).map(|measured| measured.kept.all());
             kept.map_or([f64::NAN; 2], |all| [all.hit_percent(), all.byte_percent()])
         };
         let [hits, bytes] = figures(LARDER);

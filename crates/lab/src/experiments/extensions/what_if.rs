@@ -10,13 +10,13 @@
 use store::policy::{PolicyName, Unit};
 
 use super::drives::Prices;
-use super::scenario::{BESIDE, Role, Run, Stage};
+use super::scenario::{BESIDE, Role, Run, Scenario};
 use super::{scenarios, traces};
 use crate::advise::curve::{Curve, LruCurve, Sample};
 use crate::advise::missratio;
 use crate::advise::missratio::{Sampling, Sweep, Tally};
 use crate::experiment::{
-    Arm, Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
+    Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table, Variant,
 };
 
 /// See the module.
@@ -68,7 +68,7 @@ struct Curves {
 /// A replay of the product.
 #[derive(Clone, Copy)]
 struct Point {
-    stage: Stage,
+    scenario: Scenario,
     /// Quarters of the paper's memory and disk.
     memory: u64,
     disk: u64,
@@ -77,25 +77,25 @@ struct Point {
 impl Point {
     /// Bytes of objects in memory, and of the disk.
     fn sizes(&self) -> [u64; 2] {
-        let part = 4 * u64::from(self.stage.scale);
+        let part = 4 * u64::from(self.scenario.scale);
         let whole = |bytes: u64| bytes.next_multiple_of(LEAST);
-        [self.stage.tier / part * self.memory, whole(self.stage.disk / part * self.disk)]
+        [self.scenario.tier / part * self.memory, whole(self.scenario.disk / part * self.disk)]
     }
 
     fn name(&self) -> String {
         let [memory, disk] = self.sizes().map(|bytes| bytes >> 20);
-        format!("{}, {memory} MB of memory, {disk} MB of disk", self.stage.name)
+        format!("{}, {memory} MB of memory, {disk} MB of disk", self.scenario.name)
     }
 
-    fn run(&self, arm: &Arm) -> Result<Run, Failed> {
+    fn run(&self, variant: &Variant) -> Result<Run, Failed> {
         let [tier, _] = self.sizes();
         // The disk in quarters of the paper's; what is divided is the same for all.
-        let stage = Stage { disk: self.stage.disk / 4 * self.disk, ..self.stage };
-        let mut options = stage.options("larder")?;
+        let scenario = Scenario { disk: self.scenario.disk / 4 * self.disk, ..self.scenario };
+        let mut options = scenario.options("larder")?;
         options.tier = Some(tier);
         // A first guess: the tables follow from the disk.
-        options.options.memory = 2 * tier + stage.region().len / 64;
-        stage.run_with(arm, &options)
+        options.options.memory = 2 * tier + scenario.region().len / 64;
+        scenario.run_with(variant, &options)
     }
 
     /// Memory hits, all hits (in percent), and milliseconds of the drive for a request, as the
@@ -114,32 +114,33 @@ impl Point {
 }
 
 /// The sizes that are replayed: both by one another's own.
-fn points(stage: Stage, quarters: &[u64]) -> Vec<Point> {
-    let by_memory = quarters.iter().map(|memory| Point { stage, memory: *memory, disk: OWN });
+fn points(scenario: Scenario, quarters: &[u64]) -> Vec<Point> {
+    let by_memory = quarters.iter().map(|memory| Point { scenario, memory: *memory, disk: OWN });
     let by_disk = quarters.iter().filter(|quarters| **quarters != OWN);
-    by_memory.chain(by_disk.map(|disk| Point { stage, memory: OWN, disk: *disk })).collect()
+    by_memory.chain(by_disk.map(|disk| Point { scenario, memory: OWN, disk: *disk })).collect()
 }
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let quarters = context.pick(&QUARTERS[1..4], &QUARTERS);
     let requests = context.size(1_000, 6_000, 120_000);
-    let some: Vec<Stage> = scenarios::some(context)
+    let some: Vec<Scenario> = scenarios::some(context)
         .into_iter()
-        .filter(|stage| stage.role == Role::Proxy && stage.name != "SJ")
-        .map(|stage| Stage { requests: [0, requests], ..stage })
+        .filter(|scenario| scenario.role == Role::Proxy && scenario.name != "SJ")
+        .map(|scenario| Scenario { requests: [0, requests], ..scenario })
         .collect();
-    let making = some.iter().map(|stage| (format!("{}, curves", stage.name), *stage));
-    let curves = context.arms(making, |arm, stage| pass(arm, &stage))?;
-    let replays = some.iter().map(|stage| (format!("{}, LRU", stage.name), *stage));
-    let replays = context.arms(replays, |arm, stage| replay(arm, &stage, quarters))?;
-    let all: Vec<Point> = some.iter().flat_map(|stage| points(*stage, quarters)).collect();
-    let arms = all.iter().map(|point| (point.name(), *point));
-    let runs = context.arms(arms, |arm, point| point.run(arm))?;
+    let making = some.iter().map(|scenario| (format!("{}, curves", scenario.name), *scenario));
+    let curves = context.variants(making, |variant, scenario| pass(variant, &scenario))?;
+    let replays = some.iter().map(|scenario| (format!("{}, LRU", scenario.name), *scenario));
+    let replays =
+        context.variants(replays, |variant, scenario| replay(variant, &scenario, quarters))?;
+    let all: Vec<Point> = some.iter().flat_map(|scenario| points(*scenario, quarters)).collect();
+    let variants = all.iter().map(|point| (point.name(), *point));
+    let runs = context.variants(variants, |variant, point| point.run(variant))?;
 
     let mut lru = Table::new("lru", "Requests that hit in an LRU cache: curve, and replay");
     let mut differences = [0.0_f64; 3];
-    for ((stage, curves), replays) in some.iter().zip(&curves).zip(&replays) {
-        let worst = exactly(&mut lru, stage, curves, replays);
+    for ((scenario, curves), replays) in some.iter().zip(&curves).zip(&replays) {
+        let worst = exactly(&mut lru, scenario, curves, replays);
         for (all, one) in differences.iter_mut().zip(worst) {
             *all = all.max(one);
         }
@@ -148,30 +149,30 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let mut product = Table::new("product", "The product: the curve's estimate, and replay");
     let mut off = [0.0_f64; 2];
     let mut rest = all.iter().zip(&runs);
-    for (stage, curves) in some.iter().zip(&curves) {
-        let prices = stage.prices()?;
-        let count = points(*stage, quarters).len();
+    for (scenario, curves) in some.iter().zip(&curves) {
+        let prices = scenario.prices()?;
+        let count = points(*scenario, quarters).len();
         let pairs: Vec<(&Point, &Run)> = rest.by_ref().take(count).collect();
         let worst = estimated(&mut product, curves, &prices, &pairs);
         off = [off[0].max(worst[0]), off[1].max(worst[1])];
-        for plot in plots(stage, curves, &prices, &pairs) {
+        for plot in plots(scenario, curves, &prices, &pairs) {
             outcome = outcome.plot(plot);
         }
     }
     Ok(Outcome { why: why(differences, off), ..outcome }.table(lru).table(product))
 }
 
-/// One pass over the requests of a stage.
-fn pass(arm: &Arm, stage: &Stage) -> Result<Curves, Failed> {
+/// One pass over the requests of a scenario.
+fn pass(variant: &Variant, scenario: &Scenario) -> Result<Curves, Failed> {
     let tenth = Sampling::new(0.1).map_err(|why| Failed(why.to_string()))?;
-    let curve = |sample| LruCurve::new(Unit::Bytes, sample).with_largest(stage.largest);
+    let curve = |sample| LruCurve::new(Unit::Bytes, sample).with_largest(scenario.largest);
     let mut all = [
         curve(Sample::Share(Sampling::ALL)),
         curve(Sample::Share(tenth)),
         curve(Sample::Objects(4_096)),
     ];
     let (mut requests, mut bytes) = (0_u64, 0_u64);
-    for request in arm.watch(stage.len(), stage.requests()?) {
+    for request in variant.watch(scenario.len(), scenario.requests()?) {
         requests += 1;
         bytes += request.size;
         for curve in &mut all {
@@ -185,30 +186,34 @@ fn pass(arm: &Arm, stage: &Stage) -> Result<Curves, Failed> {
 }
 
 /// The sizes at which LRU caches are replayed.
-fn sizes(stage: &Stage, quarters: &[u64]) -> Vec<u64> {
-    let sizes = points(*stage, quarters).into_iter().flat_map(|point| point.sizes());
-    let mut sizes: Vec<u64> = sizes.map(|size| size.max(stage.largest.min(LEAST))).collect();
+fn sizes(scenario: &Scenario, quarters: &[u64]) -> Vec<u64> {
+    let sizes = points(*scenario, quarters).into_iter().flat_map(|point| point.sizes());
+    let mut sizes: Vec<u64> = sizes.map(|size| size.max(scenario.largest.min(LEAST))).collect();
     sizes.sort_unstable();
     sizes.dedup();
     sizes
 }
 
 /// LRU caches of these sizes, one by one.
-fn replay(arm: &Arm, stage: &Stage, quarters: &[u64]) -> Result<Vec<(u64, Tally)>, Failed> {
-    let sizes = sizes(stage, quarters);
-    let arms = sizes.iter().map(|size| missratio::Arm {
+fn replay(
+    variant: &Variant,
+    scenario: &Scenario,
+    quarters: &[u64],
+) -> Result<Vec<(u64, Tally)>, Failed> {
+    let sizes = sizes(scenario, quarters);
+    let variants = sizes.iter().map(|size| missratio::CacheConfig {
         policy: PolicyName::Lru,
         unit: Unit::Bytes,
         size: *size,
     });
-    let arms: Vec<missratio::Arm> = arms.collect();
-    let mut sweep = Sweep::with_threads(&arms, Sampling::ALL, 1);
+    let variants: Vec<missratio::CacheConfig> = variants.collect();
+    let mut sweep = Sweep::with_threads(&variants, Sampling::ALL, 1);
     let (mut requests, mut bytes) = (0, 0);
-    for request in arm.watch(stage.len(), stage.requests()?) {
+    for request in variant.watch(scenario.len(), scenario.requests()?) {
         requests += 1;
         bytes += request.size;
-        // What is too large for the stage is no business of its caches: it misses.
-        if request.size <= stage.largest && !sweep.take(traces::access(&request)) {
+        // What is too large for the scenario is no business of its caches: it misses.
+        if request.size <= scenario.largest && !sweep.take(traces::access(&request)) {
             return Err(Failed::from("too many objects"));
         }
     }
@@ -221,16 +226,16 @@ fn replay(arm: &Arm, stage: &Stage, quarters: &[u64]) -> Result<Vec<(u64, Tally)
     Ok(sizes.into_iter().zip(sweep.finish().tallies.into_iter().map(all)).collect())
 }
 
-/// Adds the rows of a stage; by how many points exact curve and samples are off at the most.
+/// Adds the rows of a scenario; by how many points exact curve and samples are off at the most.
 fn exactly(
     table: &mut Table,
-    stage: &Stage,
+    scenario: &Scenario,
     curves: &Curves,
     replays: &[(u64, Tally)],
 ) -> [f64; 3] {
     let mut worst = [0.0_f64; 3];
     for (size, replayed) in replays {
-        let name = format!("{}, {:.1} MB", stage.name, *size as f64 / LEAST as f64);
+        let name = format!("{}, {:.1} MB", scenario.name, *size as f64 / LEAST as f64);
         let replayed = 100.0 * (1.0 - replayed.miss_ratio());
         let made = [("curve", &curves.exact), ("tenth", &curves.tenth), ("4,096", &curves.bounded)];
         table.row(format!("{name}, replay"), "%", Stated::Nothing, replayed);
@@ -245,7 +250,7 @@ fn exactly(
     worst
 }
 
-/// Adds the rows of a stage; by how much the estimates are off at the most: points of hits, and
+/// Adds the rows of a scenario; by how much the estimates are off at the most: points of hits, and
 /// percent of the time.
 fn estimated(
     table: &mut Table,
@@ -275,10 +280,15 @@ fn estimated(
     worst
 }
 
-fn plots(stage: &Stage, curves: &Curves, prices: &Prices, pairs: &[(&Point, &Run)]) -> Vec<Plot> {
-    let name = stage.name;
-    let id = |what: &str| format!("{what}-{}", stage.workload);
-    let most = stage.disk / u64::from(stage.scale) * 4;
+fn plots(
+    scenario: &Scenario,
+    curves: &Curves,
+    prices: &Prices,
+    pairs: &[(&Point, &Run)],
+) -> Vec<Plot> {
+    let name = scenario.name;
+    let id = |what: &str| format!("{what}-{}", scenario.workload);
+    let most = scenario.disk / u64::from(scenario.scale) * 4;
     let doubled = std::iter::successors(Some(LEAST / 2), |size| Some(size * 2));
     let sizes: Vec<u64> = doubled.take_while(|size| *size <= most).collect();
     let mb = |size: u64| size as f64 / LEAST as f64;

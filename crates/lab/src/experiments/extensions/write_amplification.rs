@@ -5,7 +5,7 @@ use device::Nanos;
 use store::{LayoutName, PRESETS};
 
 use super::drives::Model;
-use super::scenario::{Role, Run, Stage};
+use super::scenario::{Role, Run, Scenario};
 use super::scenarios;
 use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
@@ -59,75 +59,76 @@ const RATES: [u64; 4] = [1_000, 100, 10, 1];
 /// What the product is to write at most.
 const GOAL: f64 = 1.05;
 
-/// A system on a stage.
+/// A system on a scenario.
 #[derive(Clone, Copy)]
 struct Case {
     preset: &'static str,
     /// In place of the preset's own.
     layout: Option<LayoutName>,
-    stage: Stage,
+    scenario: Scenario,
 }
 
 impl Case {
     fn options(&self) -> Result<EngineOptions, Failed> {
-        let mut engine = self.stage.with_memory_of_paper(self.preset)?;
+        let mut engine = self.scenario.with_memory_of_paper(self.preset)?;
         if let Some(layout) = self.layout {
             engine.format.layout = layout;
         }
-        if let Some(size) = self.stage.size {
+        if let Some(size) = self.scenario.size {
             engine.format.mean_object = Some((size + 400) as u32);
         }
         Ok(engine)
     }
 }
 
-/// The stage of all arms: a proxy's requests, faster than they came, on flash.
-fn stage(context: &Context<'_>, rate: u64) -> Result<Stage, Failed> {
-    let stage = scenarios::all(context).into_iter().find(|stage| stage.name == "UC");
-    let stage = stage.ok_or("there is no stage of UC")?;
+/// The scenario of all variants: a proxy's requests, faster than they came, on flash.
+fn scenario(context: &Context<'_>, rate: u64) -> Result<Scenario, Failed> {
+    let scenario = scenarios::all(context).into_iter().find(|scenario| scenario.name == "UC");
+    let scenario = scenario.ok_or("there is no stage of UC")?;
     let (scale, requests) =
         context.size((256, [200, 400]), (256, [1_000, 2_000]), (32, [25_000, 50_000]));
-    Ok(Stage {
+    Ok(Scenario {
         drive: Model::Flash("nvme_tlc"),
         role: Role::Proxy,
         pace: Pace::Every(SECOND / rate),
         requests,
         scale,
         // Room for the tables of all presets and sizes.
-        tier: 4 * stage.tier,
-        ..stage
+        tier: 4 * scenario.tier,
+        ..scenario
     })
 }
 
 /// As many requests for objects of one size as write the disk about once, and twice.
-fn of_size(stage: Stage, size: u64, most: u64) -> Stage {
-    let disk = stage.disk / u64::from(stage.scale);
+fn of_size(scenario: Scenario, size: u64, most: u64) -> Scenario {
+    let disk = scenario.disk / u64::from(scenario.scale);
     let once = (disk * 3 / 2 / (size + 400)).clamp(500, most);
-    Stage { size: Some(size), largest: size.max(1 << 20), requests: [once, once], ..stage }
+    Scenario { size: Some(size), largest: size.max(1 << 20), requests: [once, once], ..scenario }
 }
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
-    let (fast, most) = (stage(context, RATES[0])?, context.size(500, 2_000, 40_000));
+    let (fast, most) = (scenario(context, RATES[0])?, context.size(500, 2_000, 40_000));
     let presets = PRESETS.iter().map(|preset| (*preset, None));
     let layouts = LAYOUTS.iter().map(|layout| ("larder", Some(*layout)));
     let systems: Vec<(&str, Option<LayoutName>)> = presets.chain(layouts).collect();
     let mut cases: Vec<(String, Case)> = Vec::new();
     for (preset, layout) in &systems {
         let what = name(preset, *layout);
-        cases.push((what, Case { preset, layout: *layout, stage: fast }));
+        cases.push((what, Case { preset, layout: *layout, scenario: fast }));
     }
     for preset in BY_SIZE {
         for size in SIZES {
-            let case = Case { preset, layout: None, stage: of_size(fast, size, most) };
+            let case = Case { preset, layout: None, scenario: of_size(fast, size, most) };
             cases.push((format!("{preset}, {}", bytes(size)), case));
         }
     }
     for rate in RATES {
-        let case = Case { preset: "larder", layout: None, stage: stage(context, rate)? };
+        let case = Case { preset: "larder", layout: None, scenario: scenario(context, rate)? };
         cases.push((format!("larder, {rate} requests a second"), case));
     }
     let names: Vec<String> = cases.iter().map(|(name, _)| name.clone()).collect();
-    let runs = context.arms(cases, |arm, case| case.stage.run_with(arm, &case.options()?))?;
+    let runs = context
+        .variants(cases, |variant, case| case.scenario.run_with(variant, &case.options()?))?;
     let rows: Vec<Row<'_>> = names.iter().map(String::as_str).zip(&runs).collect();
     let (of_systems, rest) = rows.split_at(systems.len());
     let (of_sizes, of_rates) = rest.split_at(BY_SIZE.len() * SIZES.len());

@@ -4,7 +4,7 @@
 //! Nothing but the two-level cache: no space manager and no disk take part.
 
 use crate::experiment::{
-    Arm, Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
+    Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table, Variant,
 };
 use crate::workload::generator::Workload;
 use crate::workload::two_level::{CacheCounts, TwoLevel};
@@ -57,8 +57,8 @@ struct Counted {
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let part = context.size(500, 50, 1_u32);
     let seed = context.seed();
-    let arms = DISKS.map(|disk| (format!("{disk} MB"), disk));
-    let counted = context.arms(arms, |arm, disk| count(arm, disk, part, seed))?;
+    let variants = DISKS.map(|disk| (format!("{disk} MB"), disk));
+    let counted = context.variants(variants, |variant, disk| count(variant, disk, part, seed))?;
     let of = |disk: u64| DISKS.iter().position(|known| *known == disk).map(|at| &counted[at]);
     let mix = &of(DISK).ok_or("no disk of that size")?.run;
 
@@ -113,7 +113,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
 }
 
 /// What two caches do, with a `part`-th of everything.
-fn count(arm: &Arm, disk: u64, part: u32, seed: u64) -> Result<Counted, Failed> {
+fn count(variant: &Variant, disk: u64, part: u32, seed: u64) -> Result<Counted, Failed> {
     let workload = Workload::named("dec-1996").ok_or("no workload dec-1996 is known")?;
     let workload = workload.scaled(part);
     let part = u64::from(part);
@@ -122,7 +122,7 @@ fn count(arm: &Arm, disk: u64, part: u32, seed: u64) -> Result<Counted, Failed> 
     let requests = workload.iter(seed).take(gets as usize);
     let mut operations = Vec::new();
     let mut run = CacheCounts::default();
-    for request in arm.watch(gets, requests) {
+    for request in variant.watch(gets, requests) {
         operations.clear();
         cache.request(&request, &mut operations);
         if cache.counts().gets == RUN / part {

@@ -38,15 +38,13 @@ const SIZES: [u64; 7] = [0, 1_024, 2_048, 4_096, 6_144, 8_192, 10_240];
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let directories = context.pick(4, 12);
     let orders = [("in order", DeleteOrder::Forward), ("in reverse", DeleteOrder::Backward)];
-    let costs = context.arms(orders, |_, order| {
-        let drive = file_caches::write_through_drive("st15150", Config::Shipped)
-            .map_err(|why| why.to_string())?;
+    let costs = context.variants(orders, |_, order| {
+        let drive = file_caches::write_through_drive("st15150", Config::Shipped)?;
         let parameters = Parameters::solaris_ufs(64 << 20);
-        measure(drive, parameters, directories, &SIZES, order)
-            .map_err(|why| Failed(why.to_string()))
+        Ok(measure(drive, parameters, directories, &SIZES, order)?)
     })?;
     let [forward, backward] = &costs[..] else {
-        return Err("not as many results as arms".into());
+        return Err("not as many results as variants".into());
     };
     let of = |costs: &[FileCost], size: u64| {
         let found = costs.iter().find(|cost| cost.size == size).copied();

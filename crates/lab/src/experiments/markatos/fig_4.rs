@@ -25,8 +25,9 @@ const MANAGERS: [(&str, Manager, f64); 4] = [
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let machine = Machine::of(context);
     let trace = machine.trace(context.seed(), FILES_GETS, FILES_DISK)?;
-    let arms = MANAGERS.map(|(name, manager, _)| (name, manager));
-    let runs = context.arms(arms, |arm, manager| machine.run(arm, manager, &trace))?;
+    let variants = MANAGERS.map(|(name, manager, _)| (name, manager));
+    let runs =
+        context.variants(variants, |variant, manager| machine.run(variant, manager, &trace))?;
     let rate = |index: usize| runs.get(index).map_or(f64::NAN, |run| run.gets_per_second);
 
     let mut speeds = Table::new("speed", "Gets per second").ordered();

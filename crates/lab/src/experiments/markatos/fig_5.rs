@@ -24,9 +24,10 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let machine = Machine::of(context);
     let trace = machine.trace(context.seed(), GETS, FILES_DISK)?;
     let thresholds = &THRESHOLDS[..context.pick(4, THRESHOLDS.len())];
-    let arms =
+    let variants =
         thresholds.iter().map(|blocks| (format!("{blocks} blocks"), Manager::Buddy(*blocks)));
-    let runs = context.arms(arms, |arm, manager| machine.run(arm, manager, &trace))?;
+    let runs =
+        context.variants(variants, |variant, manager| machine.run(variant, manager, &trace))?;
     let time = |place: usize| runs.get(place).map_or(f64::NAN, |run| run.seconds(GETS));
 
     let mut times = Table::new("time", "Completion time");

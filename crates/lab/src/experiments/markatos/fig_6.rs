@@ -29,18 +29,21 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let streams = utilizations.iter().flat_map(|share| {
         let share = *share;
         let percent = share * 100.0;
-        let arms = [Manager::stream(share), Manager::pack(share)];
-        NAMES.iter().zip(arms).map(move |(name, arm)| (format!("{name} at {percent:.0}%"), arm))
+        let variants = [Manager::stream(share), Manager::pack(share)];
+        NAMES
+            .iter()
+            .zip(variants)
+            .map(move |(name, variant)| (format!("{name} at {percent:.0}%"), variant))
     });
-    let arms = [("BUDDY".to_owned(), Manager::Buddy(256))].into_iter().chain(streams);
-    let arms = arms.map(|(name, manager)| (name, (Host::AsSetUp, manager)));
+    let variants = [("BUDDY".to_owned(), Manager::Buddy(256))].into_iter().chain(streams);
+    let variants = variants.map(|(name, manager)| (name, (Host::AsSetUp, manager)));
     let varied = &VARIED[context.pick(2, 0)..];
     let others = varied.iter().flat_map(|host| {
         let pair = [("BUDDY", Manager::Buddy(256)), ("STREAM at 71%", Manager::stream(0.71))];
         pair.map(|(name, manager)| (format!("{name}, {}", host.name()), (*host, manager)))
     });
-    let mut runs = context.arms(arms.chain(others), |arm, (host, manager)| {
-        machine.on(host).run(arm, manager, &trace)
+    let mut runs = context.variants(variants.chain(others), |variant, (host, manager)| {
+        machine.on(host).run(variant, manager, &trace)
     })?;
     let others = runs.split_off(runs.len() - 2 * varied.len());
     let (Some(buddy), Some(streams)) = (runs.first(), runs.get(1..)) else {

@@ -20,13 +20,17 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let machine = Machine::of(context);
     let utilizations = Machine::utilizations(context);
     let trace = machine.trace(context.seed(), GETS, DISK)?;
-    let arms = utilizations.iter().flat_map(|share| {
+    let variants = utilizations.iter().flat_map(|share| {
         let share = *share;
         let percent = share * 100.0;
-        let arms = [Manager::pack(share), Manager::lazy(share), Manager::lazy_split(share)];
-        NAMES.iter().zip(arms).map(move |(name, arm)| (format!("{name} at {percent:.0}%"), arm))
+        let variants = [Manager::pack(share), Manager::lazy(share), Manager::lazy_split(share)];
+        NAMES
+            .iter()
+            .zip(variants)
+            .map(move |(name, variant)| (format!("{name} at {percent:.0}%"), variant))
     });
-    let runs = context.arms(arms, |arm, manager| machine.run(arm, manager, &trace))?;
+    let runs =
+        context.variants(variants, |variant, manager| machine.run(variant, manager, &trace))?;
     let of = |name: usize, place: usize| &runs[place * NAMES.len() + name];
     let gain = |name: usize, place: usize| {
         100.0 * (of(name, place).gets_per_second / of(0, place).gets_per_second - 1.0)

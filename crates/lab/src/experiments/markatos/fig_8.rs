@@ -28,7 +28,7 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let machine = Machine::of(context);
     let utilizations = Machine::utilizations(context);
     let trace = machine.trace(context.seed(), GETS, DISK)?;
-    let arms = utilizations.iter().flat_map(|share| {
+    let variants = utilizations.iter().flat_map(|share| {
         let share = *share;
         BUFFERS.map(|buffers| {
             let manager = match buffers {
@@ -38,7 +38,8 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
             (format!("{} at {:.0}%", name(buffers), share * 100.0), manager)
         })
     });
-    let runs = context.arms(arms, |arm, manager| machine.run(arm, manager, &trace))?;
+    let runs =
+        context.variants(variants, |variant, manager| machine.run(variant, manager, &trace))?;
     let of = |buffers: usize, place: usize| &runs[place * BUFFERS.len() + buffers];
     let factor = |buffers: usize, place: usize| {
         of(buffers, place).gets_per_second / of(0, place).gets_per_second

@@ -29,7 +29,7 @@ use tokio::sync::Notify;
 use tokio::task::yield_now;
 
 use super::disk_time::{DiskTime, Timed};
-use crate::experiment::{Arm, Axis, Context, Failed, Parameter};
+use crate::experiment::{Axis, Context, Failed, Parameter, Variant};
 use crate::run::replay;
 use crate::space::baselines::{BuddyFiles, FilePerObject, MultipleDirs, Simple, Squid, SyncPolicy};
 use crate::space::engine::EngineSpace;
@@ -239,10 +239,17 @@ impl Machine {
 
     /// Runs `trace` through `manager`. Of an engine that lays its file out in slots, as often as it
     /// takes until the file has the size at which the share of them is taken that is wanted.
-    pub(crate) fn run(self, arm: &Arm, manager: Manager, trace: &Trace) -> Result<Run, Failed> {
-        let Manager::Engine(engine) = manager else { return self.run_on(arm, manager, trace, 0) };
+    pub(crate) fn run(
+        self,
+        variant: &Variant,
+        manager: Manager,
+        trace: &Trace,
+    ) -> Result<Run, Failed> {
+        let Manager::Engine(engine) = manager else {
+            return self.run_on(variant, manager, trace, 0);
+        };
         let mut len = trace.file_len(engine.utilization);
-        let mut run = self.run_on(arm, manager, trace, len)?;
+        let mut run = self.run_on(variant, manager, trace, len)?;
         for _ in 1..ATTEMPTS {
             // Of a file of clusters it is not a number.
             let off = run.utilization / 100.0 - engine.utilization;
@@ -251,22 +258,28 @@ impl Machine {
             }
             let fitting = len as f64 * run.utilization / 100.0 / engine.utilization;
             len = file_len(fitting as u64);
-            run = self.run_on(arm, manager, trace, len)?;
+            run = self.run_on(variant, manager, trace, len)?;
         }
         Ok(run)
     }
 
     /// One run; an engine's file is `len` bytes long.
-    fn run_on(self, arm: &Arm, manager: Manager, trace: &Trace, len: u64) -> Result<Run, Failed> {
+    fn run_on(
+        self,
+        variant: &Variant,
+        manager: Manager,
+        trace: &Trace,
+        len: u64,
+    ) -> Result<Run, Failed> {
         let executor = Executor::new(None, 1_700_000_000);
         let clock = executor.handle();
-        let driver = Driver { machine: self, clock, arm, trace, len };
+        let driver = Driver { machine: self, clock, variant, trace, len };
         let run = async {
             let (ffs, time) = self.timed(&driver.clock)?;
             let run = driver.run(manager, ffs).await?;
-            Ok(Run { disk: time.get(), ..run })
+            Ok::<Run, SpaceError>(Run { disk: time.get(), ..run })
         };
-        executor.run(run).map_err(|why: SpaceError| Failed(why.to_string()))
+        Ok(executor.run(run)?)
     }
 }
 
@@ -463,7 +476,7 @@ impl Run {
 struct Driver<'a> {
     machine: Machine,
     clock: Handle,
-    arm: &'a Arm,
+    variant: &'a Variant,
     trace: &'a Trace,
     /// Bytes of an engine's file.
     len: u64,
@@ -559,7 +572,7 @@ impl Driver<'_> {
         let lazy = LazyReads::default();
         let operations = self.trace.len();
         let (mut taken, mut looks) = (0.0, 0);
-        let watched = self.arm.watch(operations as u64, &self.trace.operations);
+        let watched = self.variant.watch(operations as u64, &self.trace.operations);
         for (number, operation) in watched.enumerate() {
             if number >= operations / 2 + looks * operations / (2 * LOOKS) {
                 (taken, looks) = (taken + utilization(), looks + 1);

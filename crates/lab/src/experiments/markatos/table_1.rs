@@ -32,8 +32,9 @@ const TABLE_2: [Option<f64>; 4] = [Some(358.0), Some(396.0), None, Some(495.0)];
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let machine = Machine::of(context);
     let trace = machine.trace(context.seed(), GETS, DISK)?;
-    let arms = managers().map(|(name, manager, _)| (name, manager));
-    let runs = context.arms(arms, |arm, manager| machine.run(arm, manager, &trace))?;
+    let variants = managers().map(|(name, manager, _)| (name, manager));
+    let runs =
+        context.variants(variants, |variant, manager| machine.run(variant, manager, &trace))?;
 
     let title = "Completion time of 1,058,206 requests";
     let mut times = Table::new("time", title).ordered();

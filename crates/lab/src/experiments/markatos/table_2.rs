@@ -35,9 +35,9 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let machine = Machine::of(context);
     let long = machine.trace(context.seed(), GETS, DISK)?;
     let short = machine.trace(context.seed(), FILES_GETS, FILES_DISK)?;
-    let arms = managers().map(|(name, manager, files, _)| (name, (manager, files)));
-    let runs = context.arms(arms, |arm, (manager, files)| {
-        machine.run(arm, manager, if files { &short } else { &long })
+    let variants = managers().map(|(name, manager, files, _)| (name, (manager, files)));
+    let runs = context.variants(variants, |variant, (manager, files)| {
+        machine.run(variant, manager, if files { &short } else { &long })
     })?;
 
     let mut table = Table::new("speed", "Gets per second").ordered();

@@ -66,18 +66,18 @@ fn open(context: &mut Context<'_>) -> Result<Table, Failed> {
     let base = Case::new(context, 0, SHARE);
     let none = Case { share: 0, ..base };
     let file = |case| Case { bus: Bus::DataFile, ..case };
-    let arms = [
+    let variants = [
         ("a quarter of the memory is TFS's", none, Case { share: 25, ..base }),
         ("three quarters are", none, Case { share: 75, ..base }),
         ("five sixths are", none, Case { share: 83, ..base }),
         ("clusters of 128 KB", none, Case { cluster: 128 << 10, ..base }),
         ("a bus of 5 MB/s, as in the drive's data file", file(none), file(base)),
     ];
-    let cases: Vec<Case> = arms.iter().flat_map(|(_, ffs, tfs)| [*ffs, *tfs]).collect();
+    let cases: Vec<Case> = variants.iter().flat_map(|(_, ffs, tfs)| [*ffs, *tfs]).collect();
     let figures = setup::figures(context, &cases)?;
     let mut table =
         Table::new("open", "UCBSep01, with what the paper leaves open decided otherwise");
-    for ((what, ..), pair) in arms.iter().zip(figures.chunks_exact(2)) {
+    for ((what, ..), pair) in variants.iter().zip(figures.chunks_exact(2)) {
         table.row(*what, "%", 18.0..=65.0, saved(&pair[0], &pair[1]));
     }
     Ok(table)

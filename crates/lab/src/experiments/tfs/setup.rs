@@ -6,20 +6,20 @@
 //! for the first time is copied there, and read from there until it changes. Both servers have
 //! the same memory in all.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
-use sim::drives::mechanical::{Config, MechanicalDrive};
-use sim::drives::shipped;
+use sim::drives::mechanical::{Config, Controller, MechanicalDrive};
 use sim::ffs::Parameters;
 
-use crate::experiment::{Arm, Context, Failed, Parameter};
+use crate::experiment::{Context, Failed, Parameter, Variant};
 use crate::experiments::shared_runs::Runs;
 use crate::run::whole_cache;
 use crate::run::whole_cache::{
-    Accelerated, Broken, EngineCache, EngineOptions, Figures, FilesCache, Machine, Pace, Plan,
-    Region,
+    Accelerated, EngineCache, EngineOptions, Figures, FilesCache, Machine, Pace, Plan, Region,
 };
 use crate::space::file_caches;
+use crate::space::file_caches::Documents;
+use crate::space::manager::SpaceError;
 use crate::workload::generator::Workload;
 use crate::workload::request::{Object, Request};
 
@@ -115,37 +115,15 @@ impl Case {
     fn requests(&self) -> impl Iterator<Item = Request> + use<> {
         let Trace { preset, copies, .. } = TRACES[self.trace];
         let workload = Workload::named(preset).expect("the generator has the paper's traces");
-        let workload = workload.scaled(self.scale);
-        let mut streams: Vec<_> =
-            (0..copies).map(|copy| workload.iter(SEED + u64::from(copy))).collect();
-        let all = (0..2 * self.requests).filter_map(move |number| {
-            let copy = (number % u64::from(copies)) as u32;
-            let request = streams[copy as usize].next()?;
-            let apart = |number: u32| number * copies + copy;
-            let Request { site, group, object, .. } = request;
-            let (site, group, object) = (apart(site), apart(group), apart(object));
-            Some(Request { site, group, object, ..request })
-        });
-        all.filter(|request| !request.uncacheable)
-    }
-
-    /// Every document, as it is when it is first asked for.
-    fn documents(&self) -> impl Iterator<Item = Object> {
-        let mut documents: HashMap<u32, Object> = HashMap::new();
-        for request in self.requests() {
-            documents.entry(request.object).or_insert_with(|| request.object());
-        }
-        documents.into_values()
+        let all = workload.scaled(self.scale).copies(SEED, copies);
+        all.take(2 * self.requests as usize).filter(|request| !request.uncacheable)
     }
 
     fn drive(&self) -> Result<MechanicalDrive, Failed> {
-        let file = shipped::named("atlas10k").ok_or("no drive atlas10k is shipped")?;
-        let mut file = file.map_err(|why| why.to_string())?;
-        if self.bus == Bus::Stated {
-            // Milliseconds of a sector at 40 MB/s.
-            file.controller.bus = 0.0128;
-        }
-        Ok(MechanicalDrive::new(&file, Config::Shipped).map_err(|why| why.to_string())?)
+        Ok(match self.bus {
+            Bus::Stated => stated_drive()?,
+            Bus::DataFile => file_caches::drive("atlas10k", Config::Shipped)?,
+        })
     }
 
     fn region(&self, start: u64) -> Region {
@@ -153,36 +131,58 @@ impl Case {
         Region { start, spread: HALF, len }
     }
 
-    fn run(&self, arm: &Arm) -> Result<Figures, Failed> {
+    fn run(&self, variant: &Variant) -> Result<Figures, Failed> {
         let machine = Machine::new(Box::new(self.drive()?));
-        let requests = arm.watch(2 * self.requests, self.requests());
-        self.serve(&machine, requests).map_err(|why| Failed(why.to_string()))
+        let requests = variant.watch(2 * self.requests, self.requests());
+        self.serve(&machine, requests)
     }
 
     fn serve(
         &self,
         machine: &Machine,
         requests: impl Iterator<Item = Request>,
-    ) -> Result<Figures, Broken> {
+    ) -> Result<Figures, Failed> {
         let plan = Plan { warm_up: self.requests, pace: Pace::AtOnce };
         let memory = (MEMORY << 20) / u64::from(self.scale);
         let tier = memory * u64::from(self.share) / 100;
         let parameters = Parameters::ucfs_ffs(memory - tier).asynchronous();
-        let disk = machine.disk(self.region(0), 512)?;
-        let server = file_caches::web_server(&machine.clock(), disk, parameters, self.documents());
-        let server = server.map_err(|why| Broken(why.to_string()))?.cache;
-        let server = FilesCache::new(machine, server);
+        let server = web_server(machine, self.region(0), parameters, self.requests())?;
         if self.share == 0 {
-            return whole_cache::run(machine, &server, requests, &plan);
+            return Ok(whole_cache::run(machine, &server, requests, &plan)?);
         }
-        let preset = store::preset("tfs").ok_or(Broken("the preset is gone".to_owned()))?;
+        let preset = store::preset("tfs").ok_or("the preset is gone")?;
         let mut options = EngineOptions::from(preset);
         options.tier = Some(tier);
         options.options.memory = 2 * tier;
         options.format.cluster_size = Some(self.cluster);
         let front = EngineCache::create(machine, self.region(HALF), &options)?;
-        whole_cache::run(machine, &Accelerated::new(front, server), requests, &plan)
+        Ok(whole_cache::run(machine, &Accelerated::new(front, server), requests, &plan)?)
     }
+}
+
+/// The Atlas 10K on the bus that the paper states.
+pub(crate) fn stated_drive() -> Result<MechanicalDrive, SpaceError> {
+    // Milliseconds of a sector at 40 MB/s.
+    let change = |controller: &mut Controller| controller.bus = 0.0128;
+    file_caches::changed_drive("atlas10k", Config::Shipped, change)
+}
+
+/// A web server with a file system in this part of the drive, which has every document as it is
+/// when it is first asked for.
+pub(crate) fn web_server(
+    machine: &Machine,
+    region: Region,
+    parameters: Parameters,
+    requests: impl Iterator<Item = Request>,
+) -> Result<FilesCache<'_, Documents>, Failed> {
+    let mut documents: BTreeMap<u32, Object> = BTreeMap::new();
+    for request in requests {
+        documents.entry(request.object).or_insert_with(|| request.object());
+    }
+    let disk = machine.disk(region, 512)?;
+    let documents = documents.into_values();
+    let server = file_caches::web_server(&machine.clock(), disk, parameters, documents)?;
+    Ok(FilesCache::new(machine, server.cache))
 }
 
 /// The runs so far.

@@ -4,14 +4,14 @@
 //! The paper gives one mean for 4 KB and one for 64 KB and does not say where on its 27 GB it
 //! measured them. So the region is what is varied here.
 
-use sim::drives::mechanical::{Config, MechanicalDrive};
-use sim::drives::shipped;
+use sim::drives::mechanical::Config;
 
 use crate::disks::compare::Workload;
 use crate::disks::replay::{Distribution, replay};
 use crate::experiment::{
-    Arm, Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
+    Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table, Variant,
 };
+use crate::space::file_caches;
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {
@@ -55,13 +55,14 @@ const COMPARED: [(u64, &str); 3] =
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let reads = context.size(200, 2_000, 16_000);
     let seed = context.seed();
-    let arms = REGIONS.iter().rev().flat_map(|region| {
+    let variants = REGIONS.iter().rev().flat_map(|region| {
         SIZES.map(|(size, workload, _)| {
             (format!("{size} in {:.1} GB", gb(*region)), (*region, workload))
         })
     });
-    let means =
-        context.arms(arms, |arm, (region, workload)| mean(arm, region, workload, reads, seed))?;
+    let means = context.variants(variants, |variant, (region, workload)| {
+        mean(variant, region, workload, reads, seed)
+    })?;
     // Largest region first, both sizes of each.
     let mean_of = |region: u64, size: usize| {
         let place = REGIONS.iter().rev().position(|known| *known == region);
@@ -106,12 +107,16 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
 }
 
 /// The mean of random reads, in milliseconds.
-fn mean(arm: &Arm, region: u64, workload: &str, reads: u64, seed: u64) -> Result<f64, Failed> {
-    let file = shipped::named("atlas10k_x3").ok_or("no drive atlas10k_x3 is shipped")?;
-    let file = file.map_err(|why| why.to_string())?;
-    let mut drive = MechanicalDrive::new(&file, Config::FastBus).map_err(|why| why.to_string())?;
+fn mean(
+    variant: &Variant,
+    region: u64,
+    workload: &str,
+    reads: u64,
+    seed: u64,
+) -> Result<f64, Failed> {
+    let mut drive = file_caches::drive("atlas10k_x3", Config::FastBus)?;
     let workload = Workload::named(workload).ok_or("no such workload")?;
-    let steps = arm.watch(reads, workload.steps(reads as usize, region, seed));
+    let steps = variant.watch(reads, workload.steps(reads as usize, region, seed));
     let times = Distribution::of(replay(&mut drive, steps).map(|served| served.response_ms()));
     Ok(times.ok_or("no reads")?.mean)
 }

@@ -2,8 +2,8 @@
 
 use super::comparison::{Comparison, words};
 use super::setup;
-use super::setup::{Case, Place, System};
-use super::traces::{Likeness, SJ};
+use super::setup::{Case, DrivePart, System};
+use super::traces::{SJ, TraceKind};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 use crate::run::whole_cache::Figures;
 
@@ -37,11 +37,11 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let runs = Comparison::run(context)?;
     // One trace again, with what the paper leaves open decided otherwise.
     let one = vec![SJ];
-    let near = |case| Case { place: Place::First6, ..case };
+    let near = |case| Case { place: DrivePart::First6, ..case };
     let near = Comparison::of(context, one.clone(), near)?;
     let cached = |case| Case { write_cache: true, ..case };
     let cached = Comparison::of(context, one.clone(), cached)?;
-    let reckoned = |case| Case { likeness: Likeness::Reckoned, ..case };
+    let reckoned = |case| Case { likeness: TraceKind::Reckoned, ..case };
     let reckoned = Comparison::of(context, one, reckoned)?;
 
     let title = "Total disk latency by that of UCFS";

@@ -4,8 +4,10 @@
 use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
-use crate::run::validation;
-use crate::run::validation::{Beside, Figures, Lifetimes, MILLI, Micros, Model, Origins, SECOND};
+use crate::experiments::ucfs::validation_model;
+use crate::experiments::ucfs::validation_model::{
+    Figures, Lifetimes, MILLI, Micros, Model, Neighbourhood, Origins, SECOND,
+};
 use crate::workload::generator::Workload;
 use crate::workload::generator::presets::Preset;
 use crate::workload::request::Request;
@@ -81,11 +83,11 @@ const LIFETIMES: [(&str, Lifetimes); 3] = [
 ];
 
 /// The product's is the first.
-const BESIDES: [(&str, Beside); 4] = [
-    ("product", Beside::Around),
-    ("memory", Beside::Memory),
-    ("page", Beside::Page),
-    ("cluster", Beside::Cluster),
+const BESIDES: [(&str, Neighbourhood); 4] = [
+    ("product", Neighbourhood::Around),
+    ("memory", Neighbourhood::Memory),
+    ("page", Neighbourhood::Page),
+    ("cluster", Neighbourhood::Cluster),
 ];
 
 /// A trace with its origins.
@@ -96,24 +98,24 @@ struct Stage {
 }
 
 impl Stage {
-    fn run(&self, lifetimes: Lifetimes, beside: Beside, most: u32) -> Figures {
+    fn run(&self, lifetimes: Lifetimes, beside: Neighbourhood, most: u32) -> Figures {
         let Preset { caches, divisor, .. } = self.preset;
         // What comes within a visit is nearer each other in a trace whose times are divided.
         let round_trip = ROUND_TRIP / u64::from(divisor);
         let cluster = CLUSTER.min(caches.disk / 64);
         let model = Model { caches, cluster, lifetimes, beside, most, round_trip };
-        validation::run(&model, &self.origins, self.requests.iter().copied())
+        validation_model::run(&model, &self.origins, self.requests.iter().copied())
     }
 }
 
 /// What came of a trace and a lifetime: without neighbours, and by who they are and how many.
-struct Came {
+struct Measurement {
     label: String,
     without: Figures,
     with: Vec<[Figures; BUDGETS.len()]>,
 }
 
-impl Came {
+impl Measurement {
     /// Percent of the validations that clients waited for that they do not wait for any more.
     fn saved(&self, figures: &Figures) -> f64 {
         percent(self.fewer(figures), self.without.validations())
@@ -151,27 +153,27 @@ fn percent(part: i64, whole: u64) -> f64 {
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let stages = stages(context)?;
-    let arms = stages.iter().zip(TRACES).flat_map(|(stage, (name, _))| {
+    let variants = stages.iter().zip(TRACES).flat_map(|(stage, (name, _))| {
         LIFETIMES.map(|(word, lifetimes)| (format!("{name}, {word}"), (stage, lifetimes)))
     });
-    let came = context.arms(arms, |arm, (stage, lifetimes)| {
-        arm.total(1 + (BESIDES.len() * BUDGETS.len()) as u64);
+    let measured = context.variants(variants, |variant, (stage, lifetimes)| {
+        variant.total(1 + (BESIDES.len() * BUDGETS.len()) as u64);
         let made = |beside, most| {
             let figures = stage.run(lifetimes, beside, most);
-            arm.advance(1);
+            variant.advance(1);
             figures
         };
-        let without = made(Beside::Memory, 0);
+        let without = made(Neighbourhood::Memory, 0);
         let with = BESIDES.map(|(_, beside)| BUDGETS.map(|most| made(beside, most)));
-        Ok(Came { label: arm.label().to_owned(), without, with: with.to_vec() })
+        Ok(Measurement { label: variant.label().to_owned(), without, with: with.to_vec() })
     })?;
-    Ok(show(&came).plot(curve(&came)))
+    Ok(show(&measured).plot(curve(&measured)))
 }
 
 fn stages(context: &mut Context<'_>) -> Result<Vec<Stage>, Failed> {
     let (seed, most) = (context.seed(), context.size(1_000, 20_000, 250_000));
-    let arms = TRACES.map(|(name, preset)| (format!("{name}, changes"), preset));
-    context.arms(arms, |_, name| {
+    let variants = TRACES.map(|(name, preset)| (format!("{name}, changes"), preset));
+    context.variants(variants, |_, name| {
         let preset = Preset::named(name).ok_or("the generator has no such trace")?;
         let divisor = preset.requests.div_ceil(most) as u32;
         let preset = preset.scaled(divisor);
@@ -182,7 +184,7 @@ fn stages(context: &mut Context<'_>) -> Result<Vec<Stage>, Failed> {
     })
 }
 
-fn show(came: &[Came]) -> Outcome {
+fn show(measured: &[Measurement]) -> Outcome {
     let mut without = Table::new("without", "Without neighbours, in percent of all requests");
     let mut saved = Table::new("saved", "Validations that clients no longer wait for");
     let mut sooner = Table::new("sooner", "Time that clients no longer wait for validations");
@@ -191,8 +193,8 @@ fn show(came: &[Came]) -> Outcome {
     let mut used = Table::new("used", "Validations of neighbours that were used while fresh");
     let mut outdated =
         Table::new("outdated", "Answers that were not the origin's by then, of 10,000");
-    for one in came {
-        let Came { label, without: base, with } = one;
+    for one in measured {
+        let Measurement { label, without: base, with } = one;
         let share = |part: u64| percent(part as i64, base.requests);
         let row = |what: &str| format!("{label}: {what}");
         without.row(row("validated"), "%", Stated::Nothing, share(base.validations()));
@@ -212,30 +214,30 @@ fn show(came: &[Came]) -> Outcome {
             }
         }
     }
-    let outcome = Outcome::new(why(came)).table(without).table(saved).table(sooner).table(more);
+    let outcome = Outcome::new(why(measured)).table(without).table(saved).table(sooner).table(more);
     outcome.table(price).table(used).table(outdated)
 }
 
 /// What is saved by what it costs, of the product's neighbours.
-fn curve(came: &[Came]) -> Plot {
+fn curve(measured: &[Measurement]) -> Plot {
     let (x, y) = (Axis::linear("% more requests to origins"), Axis::linear("% not waited for"));
     let plot = Plot::lines("saved", "Validations that clients no longer wait for", x, y);
-    let plot = came.iter().fold(plot, |plot, one| {
+    let plot = measured.iter().fold(plot, |plot, one| {
         let points = one.with[0].iter().map(|figures| (one.more(figures), one.saved(figures)));
         plot.ours(&one.label, [(0.0, 0.0)].into_iter().chain(points).collect::<Vec<_>>())
     });
     plot.note("The product's neighbours; budgets of 0, 1, 2, 4 and 8.")
 }
 
-fn why(came: &[Came]) -> String {
-    let of = |beside: usize, budget: usize, what: &dyn Fn(&Came, &Figures) -> f64| {
-        let all = came.iter().map(|one| what(one, &one.with[beside][budget]));
+fn why(measured: &[Measurement]) -> String {
+    let of = |beside: usize, budget: usize, what: &dyn Fn(&Measurement, &Figures) -> f64| {
+        let all = measured.iter().map(|one| what(one, &one.with[beside][budget]));
         let (low, high) = all.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
             (low.min(value), high.max(value))
         });
         format!("{low:.1} to {high:.1}")
     };
-    let (saved, more, price) = (&Came::saved, &Came::more, &Came::price);
+    let (saved, more, price) = (&Measurement::saved, &Measurement::more, &Measurement::price);
     format!(
         "The paper: \"Because UCFS groups affiliated documents together, we can apply the \
          piggyback invalidation techniques to UCFS to reduce networking cost and maintain strong \

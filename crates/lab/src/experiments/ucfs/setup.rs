@@ -6,16 +6,15 @@
 //! different views of the same runs: a run is made once and remembered for as long as the process
 //! lives.
 
-use sim::SimDisk;
 use sim::drives::mechanical::{Config, MechanicalDrive};
 use sim::ffs::Parameters;
 
-use super::traces::{Likeness, SJ, TRACES, Trace, UC};
-use crate::experiment::{Arm, Context, Failed, Parameter, Scale};
+use super::traces::{SJ, TRACES, Trace, TraceKind, UC};
+use crate::experiment::{Context, Failed, Parameter, Scale, Variant};
 use crate::experiments::shared_runs::Runs;
 use crate::run::whole_cache;
 use crate::run::whole_cache::{
-    Broken, EngineCache, EngineOptions, Figures, FilesCache, Machine, Pace, Plan, Region,
+    EngineCache, EngineOptions, Figures, FilesCache, Machine, Pace, Plan, Region,
 };
 use crate::space::file_caches;
 use crate::workload::request::Request;
@@ -56,7 +55,7 @@ impl System {
 
 /// Where on the drive the cache lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum DrivePart {
     /// As much of the drive as the paper's cache took: 16 GB, or 26.
     Paper,
     /// Its first 6 GB, where the drive's mean times are the paper's (`ucfs-disk`).
@@ -73,11 +72,11 @@ pub(super) struct Case {
     pub(super) cluster: u32,
     /// Megabytes of memory that cache data at the scale of the paper.
     pub(super) memory: u32,
-    pub(super) place: Place,
+    pub(super) place: DrivePart,
     /// Writes are acknowledged from the drive's buffer.
     pub(super) write_cache: bool,
     /// Which requests.
-    pub(super) likeness: Likeness,
+    pub(super) likeness: TraceKind,
     /// One part of so many of the paper's set-up.
     pub(super) scale: u32,
     /// Of the scaled trace, the first part of so many.
@@ -140,8 +139,8 @@ impl Case {
             (Scale::Full, SJ) => (4, 1),
             (Scale::Full, _) => (32, 1),
         };
-        let (cluster, memory, place) = (CLUSTER, MEMORY, Place::Paper);
-        let (write_cache, likeness) = (false, Likeness::Published);
+        let (cluster, memory, place) = (CLUSTER, MEMORY, DrivePart::Paper);
+        let (write_cache, likeness) = (false, TraceKind::Published);
         Case { trace, system, cluster, memory, place, write_cache, likeness, scale, part }
     }
 
@@ -157,8 +156,8 @@ impl Case {
     fn region(&self) -> Region {
         let disk = self.trace().disk / MIB * MIB;
         let spread = match self.place {
-            Place::Paper => disk,
-            Place::First6 => 6_000_000_000 / MIB * MIB,
+            DrivePart::Paper => disk,
+            DrivePart::First6 => 6_000_000_000 / MIB * MIB,
         };
         let len = self.scaled(disk);
         Region { start: 0, spread: spread.max(len), len }
@@ -174,11 +173,10 @@ impl Case {
     }
 
     fn drive(&self) -> Result<MechanicalDrive, Failed> {
-        let drive = match self.write_cache {
-            true => file_caches::drive(DRIVE, Config::FastBus),
-            false => file_caches::write_through_drive(DRIVE, Config::FastBus),
-        };
-        drive.map_err(|why| Failed(why.to_string()))
+        Ok(match self.write_cache {
+            true => file_caches::drive(DRIVE, Config::FastBus)?,
+            false => file_caches::write_through_drive(DRIVE, Config::FastBus)?,
+        })
     }
 
     /// The file system of a baseline, with all of its memory.
@@ -217,40 +215,38 @@ impl Case {
         Plan { warm_up: warm_up.min(self.requests() / 2), pace: Pace::Stated }
     }
 
-    fn run(&self, arm: &Arm) -> Result<Figures, Failed> {
+    fn run(&self, variant: &Variant) -> Result<Figures, Failed> {
         let machine = Machine::new(Box::new(self.drive()?));
         let requests =
             self.trace().requests(SEED, self.scale, self.likeness).take(self.requests() as usize);
-        let requests = arm.watch(self.requests(), requests);
-        self.serve(&machine, requests).map_err(|why| Failed(why.to_string()))
+        let requests = variant.watch(self.requests(), requests);
+        self.serve(&machine, requests)
     }
 
     fn serve(
         &self,
         machine: &Machine,
         requests: impl Iterator<Item = Request>,
-    ) -> Result<Figures, Broken> {
+    ) -> Result<Figures, Failed> {
         let (plan, region) = (self.plan(), self.region());
-        let broken = |why: &dyn std::fmt::Display| Broken(why.to_string());
-        let disk = || -> Result<SimDisk, Broken> { machine.disk(region, 512) };
+        let disk = || machine.disk(region, 512);
         let capacity = region.len * SQUID_PERCENT / 100;
         let mapped = self.scaled(MAPPED).min(capacity / 2);
         let (clock, parameters) = (machine.clock(), self.file_system());
         match self.system {
             System::Squid | System::SquidAsync => {
                 let squid = file_caches::squid_on_ffs(&clock, disk()?, parameters, capacity);
-                let squid = machine.run(squid)?.map_err(|why| broken(&why))?.cache;
-                whole_cache::run(machine, &FilesCache::new(machine, squid), requests, &plan)
+                let squid = machine.run(squid)??.cache;
+                Ok(whole_cache::run(machine, &FilesCache::new(machine, squid), requests, &plan)?)
             }
             System::SquidMl => {
                 let squid = file_caches::squid_ml(&clock, disk()?, parameters, capacity, mapped);
-                let squid = machine.run(squid)?.map_err(|why| broken(&why))?.cache;
-                whole_cache::run(machine, &FilesCache::new(machine, squid), requests, &plan)
+                let squid = machine.run(squid)??.cache;
+                Ok(whole_cache::run(machine, &FilesCache::new(machine, squid), requests, &plan)?)
             }
             System::Ucfs | System::Larder => {
-                let options = self.engine().map_err(|why| broken(&why))?;
-                let cache = EngineCache::create(machine, region, &options)?;
-                whole_cache::run(machine, &cache, requests, &plan)
+                let cache = EngineCache::create(machine, region, &self.engine()?)?;
+                Ok(whole_cache::run(machine, &cache, requests, &plan)?)
             }
         }
     }
@@ -276,17 +272,17 @@ fn label(case: &Case) -> String {
         megabytes => format!(", {megabytes} MB"),
     };
     let place = match case.place {
-        Place::Paper => "",
-        Place::First6 => ", first 6 GB",
+        DrivePart::Paper => "",
+        DrivePart::First6 => ", first 6 GB",
     };
     let cache = if case.write_cache { ", write cache" } else { "" };
     let likeness = match case.likeness {
-        Likeness::Published => "",
-        Likeness::Small => ", small objects",
-        Likeness::Alone => ", no sessions",
-        Likeness::Whole => ", whole pages",
-        Likeness::Pages => ", nothing but whole pages",
-        Likeness::Reckoned => ", nothing but whole pages of small objects",
+        TraceKind::Published => "",
+        TraceKind::Small => ", small objects",
+        TraceKind::Alone => ", no sessions",
+        TraceKind::Whole => ", whole pages",
+        TraceKind::Pages => ", nothing but whole pages",
+        TraceKind::Reckoned => ", nothing but whole pages of small objects",
     };
     format!("{name}{cluster}{memory}{place}{cache}{likeness}")
 }

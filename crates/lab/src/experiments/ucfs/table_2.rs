@@ -31,7 +31,7 @@ const PARAMETERS: [Parameter; 3] = [
 ];
 
 /// Of a trace: kilobytes a request, and percents.
-struct Came {
+struct Measurement {
     kilobytes: f64,
     hits: f64,
     in_memory: f64,
@@ -42,17 +42,17 @@ struct Came {
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let traces = setup::traces(context);
-    let arms: Vec<_> = traces
+    let variants: Vec<_> = traces
         .iter()
         .map(|trace| (TRACES[*trace].name, Case::new(context, *trace, System::Squid)))
         .collect();
-    let came = context.arms(arms, |arm, case| {
+    let measured = context.variants(variants, |variant, case| {
         let mut achieved = case.trace().achieved(case.scale);
         let requests =
             case.trace().requests(SEED, case.scale, case.likeness).take(case.requests() as usize);
-        arm.watch(case.requests(), requests).for_each(|request| achieved.take(&request));
+        variant.watch(case.requests(), requests).for_each(|request| achieved.take(&request));
         let figure = |figure| achieved.figure(figure);
-        Ok(Came {
+        Ok(Measurement {
             kilobytes: figure(Figure::Gigabytes) * 1e6 / figure(Figure::Requests),
             hits: figure(Figure::HitPercent),
             in_memory: figure(Figure::MemoryOfHitsPercent),
@@ -65,20 +65,20 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let mut sizes = Table::new("kilobytes", "Kilobytes a request");
     let mut hits = Table::new("hits", "Document hit rate");
     let mut others = Table::new("others", "What the text says of all traces");
-    for (trace, came) in traces.iter().map(|trace| &TRACES[*trace]).zip(&came) {
+    for (trace, measured) in traces.iter().map(|trace| &TRACES[*trace]).zip(&measured) {
         let stated = trace.gigabytes * 1e6 / trace.requests as f64;
-        sizes.row(trace.name, "KB", stated, came.kilobytes);
-        hits.row(trace.name, "%", trace.hit_rate, came.hits);
+        sizes.row(trace.name, "KB", stated, measured.kilobytes);
+        hits.row(trace.name, "%", trace.hit_rate, measured.hits);
         let row = |what| format!("{what}, {}", trace.name);
-        others.row(row("objects asked for once"), "%", 70.0, came.one_timers);
-        others.row(row("requests below 8 KB"), "%", Stated::AtLeast(75.0), came.below_8k);
-        others.row(row("files taken again with a page"), "%", 50.0, came.revisited);
-        others.row(row("hits in memory of all hits"), "%", Stated::Nothing, came.in_memory);
+        others.row(row("objects asked for once"), "%", 70.0, measured.one_timers);
+        others.row(row("requests below 8 KB"), "%", Stated::AtLeast(75.0), measured.below_8k);
+        others.row(row("files taken again with a page"), "%", 50.0, measured.revisited);
+        others.row(row("hits in memory of all hits"), "%", Stated::Nothing, measured.in_memory);
     }
     let names = || traces.iter().map(|trace| TRACES[*trace].name);
     let plot = Plot::bars("hits", "Document hit rate", names(), Axis::linear("%"))
         .paper_bars("trace", traces.iter().map(|trace| TRACES[*trace].hit_rate))
-        .ours_bars("trace", came.iter().map(|came| came.hits))
+        .ours_bars("trace", measured.iter().map(|measured| measured.hits))
         .note(setup::note(context));
     let why = "The logs are no longer public. The generator's parameters are fitted to these \
                figures at full length, and to the share of hits that Squid's buffer cache answered \

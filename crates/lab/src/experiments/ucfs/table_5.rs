@@ -5,7 +5,7 @@ use super::comparison::words;
 use super::setup;
 use super::setup::{Case, System};
 use super::table_3::memory_rates;
-use super::traces::{Likeness, SJ, TRACES};
+use super::traces::{SJ, TRACES, TraceKind};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Table};
 
 /// See the module.
@@ -80,13 +80,13 @@ fn bound() -> Table {
 }
 
 /// What the rate depends on, on the smallest trace.
-const LIKENESSES: [(Likeness, &str); 6] = [
-    (Likeness::Published, "as published"),
-    (Likeness::Alone, "no sessions"),
-    (Likeness::Small, "objects a quarter as large"),
-    (Likeness::Whole, "all parts of a page again, not half"),
-    (Likeness::Pages, "the same, and pages only, no lone objects"),
-    (Likeness::Reckoned, "the same, and at most 4 KB an object"),
+const LIKENESSES: [(TraceKind, &str); 6] = [
+    (TraceKind::Published, "as published"),
+    (TraceKind::Alone, "no sessions"),
+    (TraceKind::Small, "objects a quarter as large"),
+    (TraceKind::Whole, "all parts of a page again, not half"),
+    (TraceKind::Pages, "the same, and pages only, no lone objects"),
+    (TraceKind::Reckoned, "the same, and at most 4 KB an object"),
 ];
 
 fn decides(context: &mut Context<'_>) -> Result<Table, Failed> {

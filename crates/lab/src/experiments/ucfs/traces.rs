@@ -23,7 +23,7 @@ pub(super) struct Trace {
 
 /// In what the requests are like those of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Likeness {
+pub(super) enum TraceKind {
     /// In all that is published of it.
     Published,
     /// Objects are a quarter as large: about the paper's 4 KB (section 2.4.5).
@@ -74,15 +74,15 @@ impl Trace {
         &self,
         seed: u64,
         scale: u32,
-        likeness: Likeness,
+        likeness: TraceKind,
     ) -> impl Iterator<Item = Request> + use<> {
         let mut workload = self.workload(scale);
         if let Workload::Preset(preset) = &mut workload {
             match likeness {
-                Likeness::Published | Likeness::Small => {}
-                Likeness::Alone => preset.browsing.sessions.more = 0.0,
-                Likeness::Whole => preset.browsing.asked_again = 1.0,
-                Likeness::Pages | Likeness::Reckoned => {
+                TraceKind::Published | TraceKind::Small => {}
+                TraceKind::Alone => preset.browsing.sessions.more = 0.0,
+                TraceKind::Whole => preset.browsing.asked_again = 1.0,
+                TraceKind::Pages | TraceKind::Reckoned => {
                     preset.browsing.asked_again = 1.0;
                     preset.browsing.page_share = 1.0;
                 }
@@ -90,8 +90,8 @@ impl Trace {
         }
         workload.iter(seed).map(move |request| {
             let size = match likeness {
-                Likeness::Small => request.size.div_ceil(4),
-                Likeness::Reckoned => request.size.min(4_000),
+                TraceKind::Small => request.size.div_ceil(4),
+                TraceKind::Reckoned => request.size.min(4_000),
                 _ => request.size,
             };
             Request { size, ..request }

@@ -1,33 +1,33 @@
 //! Both proxies on a machine at the paper's rates: what figures 2 to 8 and tables 1 and 2 draw on.
 
-use super::machine::End;
+use super::machine::MachineClass;
 use super::setup;
 use super::setup::{Case, Run, System};
 use crate::experiment::{Axis, Context, Failed, Plot};
 
 /// Runs by rate.
-pub(super) struct Both {
-    pub(super) end: End,
+pub(super) struct MachinePair {
+    pub(super) end: MachineClass,
     pub(super) rates: &'static [u32],
     squid: Vec<Run>,
     unified: Vec<Run>,
 }
 
-impl Both {
+impl MachinePair {
     /// On both machines.
-    pub(super) fn run(context: &mut Context<'_>) -> Result<[Both; 2], Failed> {
+    pub(super) fn run(context: &mut Context<'_>) -> Result<[MachinePair; 2], Failed> {
         let mut cases = Vec::new();
-        for end in End::BOTH {
+        for end in MachineClass::BOTH {
             for system in System::BOTH {
                 let rates = setup::rates(context, end).iter();
                 cases.extend(rates.map(|rate| Case::new(context, end, system, *rate)));
             }
         }
         let mut runs = setup::runs(context, &cases)?.into_iter();
-        Ok(End::BOTH.map(|end| {
+        Ok(MachineClass::BOTH.map(|end| {
             let rates = setup::rates(context, end);
             let mut of = || runs.by_ref().take(rates.len()).collect();
-            Both { end, rates, squid: of(), unified: of() }
+            MachinePair { end, rates, squid: of(), unified: of() }
         }))
     }
 

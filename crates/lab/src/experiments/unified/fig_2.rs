@@ -1,7 +1,7 @@
 //! U8, figure 2: file-system calls of Squid-2.4.
 
-use super::both::{Both, words};
-use super::machine::End;
+use super::both::{MachinePair, words};
+use super::machine::MachineClass;
 use super::setup;
 use super::setup::System;
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
@@ -29,7 +29,7 @@ fn requests(rate: u32) -> Stated {
 }
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
-    let [_, high] = Both::run(context)?;
+    let [_, high] = MachinePair::run(context)?;
     let mut all = Table::new("requests", "Requests of a whole test, high-end").ordered();
     let mut shares = Table::new("shares", "Calls by requests, high-end");
     for (rate, squid, _) in high.pairs() {
@@ -59,12 +59,12 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(Outcome::new(why).table(all).table(shares).plot(plot.note(setup::note(context))))
 }
 
-fn why(high: &Both) -> String {
+fn why(high: &MachinePair) -> String {
     let share = |of: fn(&crate::space::manager::Calls) -> u64| {
         let squid = high.of(System::Squid).iter();
         words(squid.map(|run| 100.0 * run.calls(of) / run.requests), 0)
     };
-    debug_assert_eq!(high.end, End::High);
+    debug_assert_eq!(high.end, MachineClass::High);
     format!(
         "The numbers of section 3.1 that go with the figure are of requests: table 1's opens are \
          76% of them, as it says, whereas all calls of tables 1 and 2 together are 16.6 million \

@@ -1,7 +1,7 @@
 //! U8, figure 3: mean response time of Squid-2.4.
 
-use super::both::{Both, words};
-use super::machine::End;
+use super::both::{MachinePair, words};
+use super::machine::MachineClass;
 use super::setup;
 use super::setup::{Case, Run, System};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
@@ -18,12 +18,12 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
-    let machines = Both::run(context)?;
-    let cases = End::BOTH.map(|end| Case::flooded(context, end, System::Squid));
+    let machines = MachinePair::run(context)?;
+    let cases = MachineClass::BOTH.map(|end| Case::flooded(context, end, System::Squid));
     let peaks = setup::runs(context, &cases)?;
     let mut table = Table::new("delivered", "Requests answered a second when too many come");
     let paper: [Stated; 2] = [(50.0..=60.0).into(), (150.0..=200.0).into()];
-    for ((end, paper), run) in End::BOTH.into_iter().zip(paper).zip(&peaks) {
+    for ((end, paper), run) in MachineClass::BOTH.into_iter().zip(paper).zip(&peaks) {
         table.row(end.name(), "req/s", paper, run.achieved);
     }
     let mut times = Table::new("response", "Mean response time");

@@ -1,7 +1,7 @@
 //! U7, figure 6: mean time of a hit.
 
-use super::both::{Both, words};
-use super::machine::End;
+use super::both::{MachinePair, words};
+use super::machine::MachineClass;
 use super::setup;
 use super::setup::{Run, System};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Stated, Table};
@@ -18,15 +18,15 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 /// How much faster UNIFIED's hits are, over the rates that Squid-2.4 delivers (section 5.2).
-fn paper(end: End) -> (Stated, u32) {
+fn paper(end: MachineClass) -> (Stated, u32) {
     match end {
-        End::Low => ((6.0..=22.0).into(), 50),
-        End::High => ((2.0..=9.0).into(), 170),
+        MachineClass::Low => ((6.0..=22.0).into(), 50),
+        MachineClass::High => ((2.0..=9.0).into(), 170),
     }
 }
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
-    let machines = Both::run(context)?;
+    let machines = MachinePair::run(context)?;
     let mut speedups = Table::new("speedup", "Hit time of Squid-2.4 by that of UNIFIED");
     let mut times = Table::new("hit-time", "Mean hit time");
     for both in &machines {
@@ -48,14 +48,14 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(outcome)
 }
 
-fn why(machines: &[Both; 2]) -> String {
+fn why(machines: &[MachinePair; 2]) -> String {
     let [low, high] = machines.each_ref().map(|both| {
         let kept = both.pairs().filter(|(_, squid, _)| squid.delivered);
         words(kept.map(|(_, squid, unified)| squid.hit_ms() / unified.hit_ms()), 1)
     });
-    let light = |both: &Both, system| both.of(system).first().map_or(f64::NAN, Run::hit_ms);
+    let light = |both: &MachinePair, system| both.of(system).first().map_or(f64::NAN, Run::hit_ms);
     let [one, five] = machines;
-    let ratio = |both: &Both| {
+    let ratio = |both: &MachinePair| {
         let ratios =
             both.pairs().map(|(_, squid, unified)| (squid.hit_ratio() - unified.hit_ratio()).abs());
         100.0 * ratios.fold(0.0, f64::max)

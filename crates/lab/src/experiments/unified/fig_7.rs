@@ -1,7 +1,7 @@
 //! U7, figure 7: mean time of a miss.
 
-use super::both::{Both, words};
-use super::machine::End;
+use super::both::{MachinePair, words};
+use super::machine::MachineClass;
 use super::setup;
 use super::setup::{Run, System};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Stated, Table};
@@ -19,16 +19,16 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 /// Squid's miss time by UNIFIED's: not more than 1 with a light load, more with a heavy one
 /// (section 5.3).
-fn paper(end: End, rate: u32) -> Stated {
+fn paper(end: MachineClass, rate: u32) -> Stated {
     match (end, rate) {
-        (End::Low, 10..=20) | (End::High, 50..=149) => Stated::AtMost(1.0),
-        (End::Low, 30..=50) | (End::High, 150..=170) => Stated::AtLeast(1.0),
+        (MachineClass::Low, 10..=20) | (MachineClass::High, 50..=149) => Stated::AtMost(1.0),
+        (MachineClass::Low, 30..=50) | (MachineClass::High, 150..=170) => Stated::AtLeast(1.0),
         _ => Stated::Nothing,
     }
 }
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
-    let machines = Both::run(context)?;
+    let machines = MachinePair::run(context)?;
     let mut ratios = Table::new("ratio", "Miss time of Squid-2.4 by that of UNIFIED");
     let mut times = Table::new("miss-time", "Mean miss time");
     for both in &machines {
@@ -49,10 +49,10 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(outcome)
 }
 
-fn why(machines: &[Both; 2]) -> String {
-    let light = |both: &Both, system| both.of(system).first().map_or(f64::NAN, Run::miss_ms);
+fn why(machines: &[MachinePair; 2]) -> String {
+    let light = |both: &MachinePair, system| both.of(system).first().map_or(f64::NAN, Run::miss_ms);
     let [low, high] = machines;
-    let kept = |both: &Both, system| {
+    let kept = |both: &MachinePair, system| {
         words(both.of(system).iter().filter(|run| run.delivered).map(Run::miss_ms), 0)
     };
     format!(

@@ -1,7 +1,7 @@
 //! U7, figure 8: mean response time.
 
-use super::both::Both;
-use super::machine::End;
+use super::both::MachinePair;
+use super::machine::MachineClass;
 use super::setup;
 use super::setup::{Run, System};
 use crate::experiment::{Context, Experiment, Failed, Outcome, Paper, Stated, Table};
@@ -18,15 +18,15 @@ pub const EXPERIMENT: Experiment = Experiment {
 };
 
 /// The rate up to which Squid-2.4 delivers, and how much faster UNIFIED is there (section 5.4).
-fn paper(end: End) -> (u32, f64) {
+fn paper(end: MachineClass) -> (u32, f64) {
     match end {
-        End::Low => (50, 3.5),
-        End::High => (170, 1.5),
+        MachineClass::Low => (50, 3.5),
+        MachineClass::High => (170, 1.5),
     }
 }
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
-    let machines = Both::run(context)?;
+    let machines = MachinePair::run(context)?;
     let mut speedups = Table::new("speedup", "Response time of Squid-2.4 by that of UNIFIED");
     let mut times = Table::new("response", "Mean response time");
     for both in &machines {
@@ -48,9 +48,9 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     Ok(outcome)
 }
 
-fn why(machines: &[Both; 2]) -> String {
+fn why(machines: &[MachinePair; 2]) -> String {
     let [low, high] = machines;
-    let at = |both: &Both| {
+    let at = |both: &MachinePair| {
         let (last, _) = paper(both.end);
         both.at(last).map_or(String::new(), |(squid, unified)| {
             format!(

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use device::Nanos;
 
-use crate::workload::generator::distributions::Dice;
+use crate::workload::generator::distributions::SplitMix;
 use crate::workload::generator::polymix::{PolyMix, PolyMixRequests};
 use crate::workload::request::Request;
 
@@ -51,7 +51,7 @@ pub(super) struct Load {
     rate: u32,
     divisor: u32,
     requests: PolyMixRequests,
-    dice: Dice,
+    dice: SplitMix,
     /// How often each object was asked for afresh.
     reloads: HashMap<u32, u32>,
     /// Objects that were asked for, by number.
@@ -70,7 +70,7 @@ impl Load {
             rate,
             divisor,
             requests: PolyMixRequests::new(scaled, seed),
-            dice: Dice::of(seed, 1),
+            dice: SplitMix::of(seed, 1),
             reloads: HashMap::new(),
             seen: Vec::new(),
         }

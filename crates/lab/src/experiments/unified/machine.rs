@@ -34,27 +34,27 @@ const LEAST_BUFFERS: u64 = 1 << 20;
 
 /// One of the two machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum End {
+pub(super) enum MachineClass {
     Low,
     High,
 }
 
-impl End {
-    pub(super) const BOTH: [End; 2] = [End::Low, End::High];
+impl MachineClass {
+    pub(super) const BOTH: [MachineClass; 2] = [MachineClass::Low, MachineClass::High];
 
     /// As the paper calls the test.
     pub(super) fn name(self) -> &'static str {
         match self {
-            End::Low => "low-end",
-            End::High => "high-end",
+            MachineClass::Low => "low-end",
+            MachineClass::High => "high-end",
         }
     }
 
     /// What it is made of.
     pub(super) fn full_size(self) -> file_caches::Machine {
         match self {
-            End::Low => file_caches::Machine::LOW_END,
-            End::High => file_caches::Machine::HIGH_END,
+            MachineClass::Low => file_caches::Machine::LOW_END,
+            MachineClass::High => file_caches::Machine::HIGH_END,
         }
     }
 }
@@ -62,7 +62,7 @@ impl End {
 /// A machine that is divided.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machine {
-    pub(super) end: End,
+    pub(super) end: MachineClass,
     /// By what.
     pub(super) divisor: u32,
     /// Drives acknowledge writes from the medium.

@@ -1,6 +1,6 @@
 //! Tables 1 and 2 of the paper: calls of a whole test.
 
-use super::machine::End;
+use super::machine::MachineClass;
 
 /// What a rate's test took.
 #[derive(Clone, Copy, Debug)]
@@ -17,10 +17,10 @@ pub(super) struct Counted {
 }
 
 /// What a machine's test took at `rate`.
-pub(super) fn counted(end: End, rate: u32) -> Option<&'static Counted> {
+pub(super) fn counted(end: MachineClass, rate: u32) -> Option<&'static Counted> {
     let rows: &[Counted] = match end {
-        End::Low => &LOW,
-        End::High => &HIGH,
+        MachineClass::Low => &LOW,
+        MachineClass::High => &HIGH,
     };
     rows.iter().find(|row| row.rate == rate)
 }

@@ -18,20 +18,18 @@ use bytes::Bytes;
 use device::{Clock, Nanos};
 use sim::Handle;
 use sim::ffs::{Ffs, FileDevice};
-use store::{Content, Entry, Hint, Key, Locality, Lookup, Options, Preset, Source, Stats, Store};
-use store::{FormatOptions, Refusal, TierShares};
+use store::{Lookup, Options, Refusal, Source, Stats, Store, TierShares};
 use tokio::sync::{Mutex, Notify};
 
 use super::machine::Machine;
+use crate::space::engine;
+use crate::space::engine::key;
 use crate::space::file_caches::{Diskd, Limits, Machine as FullSize};
 use crate::space::manager::{Calls, Read, SpaceError, SpaceManager};
 use crate::space::modelled_directory::ModelledFiles;
-use crate::workload::contents::mix;
+use crate::workload::contents::Bodies;
 use crate::workload::request::{Object, Request};
 use crate::workload::two_level::{Operation, TwoLevel};
-
-/// The metadata of every object: about as much as the head of an answer takes.
-const META: &[u8] = &[b'm'; 300];
 
 /// What the engine stores beside a body: header, key and metadata, and half a slot that stays
 /// empty at the end.
@@ -196,18 +194,18 @@ impl Squid {
                     // What fails here fails again at the next call of the request.
                     drop(self.process.clock.spawn(async move {
                         let Proxy::Squid(squid) = &*proxy else { return };
-                        let _claim = squid.claim(object.id).await;
+                        let _claim = squid.lock_object(object.id).await;
                         drop(squid.manager.delete(&object).await);
                     }));
                 }
                 Operation::Store(object) => {
                     self.process.wait(delay).await;
-                    let _claim = self.claim(object.id).await;
+                    let _claim = self.lock_object(object.id).await;
                     self.manager.store(&object, zeros(object.size)).await?;
                     self.process.wait(noticed).await;
                 }
                 Operation::Read(object) => {
-                    let _claim = self.claim(object.id).await;
+                    let _claim = self.lock_object(object.id).await;
                     let read = self.manager.read(&object).await?;
                     self.lost.set(self.lost.get() + u64::from(read == Read::Gone));
                     self.process.wait(noticed).await;
@@ -218,21 +216,21 @@ impl Squid {
         Ok(answer)
     }
 
-    async fn claim(&self, id: u32) -> Claim<'_> {
+    async fn lock_object(&self, id: u32) -> ObjectLock<'_> {
         while !self.busy.borrow_mut().insert(id) {
             self.freed.notified().await;
         }
-        Claim { squid: self, id }
+        ObjectLock { squid: self, id }
     }
 }
 
 /// An object that is being worked on.
-struct Claim<'a> {
+struct ObjectLock<'a> {
     squid: &'a Squid,
     id: u32,
 }
 
-impl Drop for Claim<'_> {
+impl Drop for ObjectLock<'_> {
     fn drop(&mut self) {
         self.squid.busy.borrow_mut().remove(&self.id);
         self.squid.freed.notify_waiters();
@@ -295,14 +293,17 @@ impl Unified {
         let ffs = machine.striped(clock)?;
         let file = FileDevice::preallocate(&ffs, "cache", len);
         let device = Rc::new(file.map_err(|error| SpaceError::file("make", "cache", error))?);
+        let open = |options: &Options| {
+            engine::create(Rc::clone(&device), clock.clone(), &preset.format, options.clone())
+        };
         // What else takes memory grows with it in proportion: the second guess is right.
         for _ in 0..2 {
-            let stats = open(clock, &device, &preset, &options).await?.stats();
+            let stats = open(&options).await?.stats();
             let tier = stats.first().map_or(0, |stats: &Stats| stats.tier_capacity as i64);
             let missing = (machine.memory() as i64 - tier) * 8 / 5;
             options.memory = options.memory.saturating_add_signed(missing);
         }
-        let store = open(clock, &device, &preset, &options).await?;
+        let store = open(&options).await?;
         let background = store.clone();
         drop(clock.spawn(async move { background.run_background().await }));
         let process = Process { clock: clock.clone(), turn: Mutex::new(()) };
@@ -316,7 +317,7 @@ impl Unified {
             turn = None;
         }
         if !request.uncacheable {
-            match self.find(request).await {
+            match self.find(request).await? {
                 Some(Source::Ram) => return Ok(Answer::MemoryHit),
                 Some(Source::Disk) => return Ok(Answer::DiskHit),
                 None => {}
@@ -338,52 +339,16 @@ impl Unified {
     }
 
     /// Where the current version was found.
-    async fn find(&self, request: &Request) -> Option<Source> {
-        let Lookup::Hit(entry) = self.store.lookup(&key(request)).await else { return None };
-        let current = entry.stamp() == request.version;
-        (current && whole(&entry).await).then(|| entry.source())
+    async fn find(&self, request: &Request) -> Result<Option<Source>, SpaceError> {
+        let object = request.object();
+        let Lookup::Hit(entry) = self.store.lookup(&key(&object)).await else { return Ok(None) };
+        let is_there = entry.stamp() == object.version && engine::read(&entry, &object).await?;
+        Ok(is_there.then(|| entry.source()))
     }
 
     async fn keep(&self, request: &Request) -> Result<(), Refusal> {
-        let key = key(request);
-        let token = self.store.begin_fetch(&key);
-        let hint = Hint { size: Some(request.size), kind: request.kind, stamp: request.version };
-        let meta = Bytes::from_static(META);
-        let mut writer = self.store.insert(&token, &key, meta, hint).await?;
-        let id = mix(u64::from(request.object) << 32 | u64::from(request.version));
-        writer.write(Content::Elided { id, len: request.size as usize }).await?;
-        writer.commit().await
+        let object = request.object();
+        let body = Bodies::Elided.parts(&object, usize::MAX);
+        engine::insert(&self.store, &key(&object), &object, body).await
     }
-}
-
-async fn open(
-    clock: &Handle,
-    device: &Rc<FileDevice>,
-    preset: &Preset,
-    options: &Options,
-) -> Result<Store<FileDevice, Handle>, SpaceError> {
-    let format = FormatOptions { superblock_far: false, labels: false, ..preset.format };
-    let formatted = store::format(&**device, &format, [7; 48], clock.unix_seconds()).await;
-    formatted.map_err(|error| SpaceError::Engine(error.to_string()))?;
-    let opened = Store::open(vec![Rc::clone(device)], clock.clone(), options.clone()).await;
-    opened.map_err(|(_, error)| SpaceError::Engine(error.to_string()))
-}
-
-/// Takes the whole body; false when it is cut.
-async fn whole(entry: &Entry<FileDevice, Handle>) -> bool {
-    let mut body = entry.body(0..entry.len());
-    while let Some(part) = body.next_content().await {
-        if part.is_err() {
-            return false;
-        }
-    }
-    true
-}
-
-/// An object's name, as long as a URL is.
-fn key(request: &Request) -> Key {
-    let url = format!("http://server-{:07}.example/objects/{:09}", request.site, request.object);
-    let site = mix(u64::from(request.site));
-    let group = mix(site ^ u64::from(request.group));
-    Key::new(url.into(), Locality { site, group }).expect("a short key")
 }

@@ -11,9 +11,9 @@ use sim::{Executor, Handle};
 use tokio::sync::Semaphore;
 
 use super::load::{FILLS, Load};
-use super::machine::{End, Machine};
+use super::machine::{Machine, MachineClass};
 use super::proxy::{Answer, Costs, Proxy, Squid, Unified};
-use crate::experiment::{Arm, Context, Failed, Parameter, Scale};
+use crate::experiment::{Context, Failed, Parameter, Scale, Variant};
 use crate::space::manager::{Calls, SpaceError};
 
 /// Requests are the same in all experiments.
@@ -58,7 +58,7 @@ impl System {
 
 /// What differs from the paper's set-up, to see what it comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Variant {
+pub(super) enum Modification {
     /// Nothing.
     Paper,
     /// UNIFIED's process goes on while the disk reads.
@@ -79,18 +79,18 @@ pub(super) enum Variant {
     DearCalls,
 }
 
-impl Variant {
+impl Modification {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Variant::Paper => "as set up",
-            Variant::Asynchronous => "UNIFIED does not wait for reads",
-            Variant::WriteThrough => "drives without write caching",
-            Variant::LaterMetadata => "metadata written later",
-            Variant::NoAccessTimes => "no access times",
-            Variant::Mounted => "metadata written later and no access times",
-            Variant::SlowProcessor => "a processor half as fast",
-            Variant::FreeCalls => "calls left to DISKD cost the processor nothing",
-            Variant::DearCalls => "calls left to DISKD cost the processor 0.3 ms",
+            Modification::Paper => "as set up",
+            Modification::Asynchronous => "UNIFIED does not wait for reads",
+            Modification::WriteThrough => "drives without write caching",
+            Modification::LaterMetadata => "metadata written later",
+            Modification::NoAccessTimes => "no access times",
+            Modification::Mounted => "metadata written later and no access times",
+            Modification::SlowProcessor => "a processor half as fast",
+            Modification::FreeCalls => "calls left to DISKD cost the processor nothing",
+            Modification::DearCalls => "calls left to DISKD cost the processor 0.3 ms",
         }
     }
 }
@@ -98,11 +98,11 @@ impl Variant {
 /// A run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Case {
-    pub(super) end: End,
+    pub(super) end: MachineClass,
     pub(super) system: System,
     /// Requests a second.
     pub(super) rate: u32,
-    pub(super) variant: Variant,
+    pub(super) modification: Modification,
     /// Requests come so many times as fast.
     haste: u32,
     /// One part of so many of all sizes and of the number of requests.
@@ -115,37 +115,46 @@ pub(super) struct Case {
 
 impl Case {
     /// The paper's test, as large as the scale permits.
-    pub(super) fn new(context: &Context<'_>, end: End, system: System, rate: u32) -> Case {
+    pub(super) fn new(context: &Context<'_>, end: MachineClass, system: System, rate: u32) -> Case {
         let (divisor, part, fills) = match context.scale() {
             Scale::Smoke => (128, 64, 1),
             Scale::Quick => (128, 4, 1),
             Scale::Full => (1, 4, FILLS),
         };
-        Case { end, system, rate, variant: Variant::Paper, haste: 1, divisor, part, fills }
+        Case {
+            end,
+            system,
+            rate,
+            modification: Modification::Paper,
+            haste: 1,
+            divisor,
+            part,
+            fills,
+        }
     }
 
     /// The same, changed.
-    pub(super) fn varied(self, variant: Variant) -> Case {
-        Case { variant, ..self }
+    pub(super) fn varied(self, modification: Modification) -> Case {
+        Case { modification, ..self }
     }
 
     /// What is answered when four times as many requests come as a machine can answer by the
     /// paper; the working set is that of the paper's rate.
-    pub(super) fn flooded(context: &Context<'_>, end: End, system: System) -> Case {
+    pub(super) fn flooded(context: &Context<'_>, end: MachineClass, system: System) -> Case {
         let rate = match (end, system) {
-            (End::Low, System::Squid) => 50,
-            (End::Low, System::Unified) => 120,
-            (End::High, System::Squid) => 170,
-            (End::High, System::Unified) => 250,
+            (MachineClass::Low, System::Squid) => 50,
+            (MachineClass::Low, System::Unified) => 120,
+            (MachineClass::High, System::Squid) => 170,
+            (MachineClass::High, System::Unified) => 250,
         };
         Case { haste: 4, ..Case::new(context, end, system, rate) }
     }
 
     fn machine(&self) -> Machine {
-        let write_through = self.variant == Variant::WriteThrough;
-        let mounted = self.variant == Variant::Mounted;
-        let synchronous = self.variant != Variant::LaterMetadata && !mounted;
-        let access_time = self.variant != Variant::NoAccessTimes && !mounted;
+        let write_through = self.modification == Modification::WriteThrough;
+        let mounted = self.modification == Modification::Mounted;
+        let synchronous = self.modification != Modification::LaterMetadata && !mounted;
+        let access_time = self.modification != Modification::NoAccessTimes && !mounted;
         let (end, divisor) = (self.end, self.divisor);
         Machine { end, divisor, write_through, synchronous, access_time }
     }
@@ -157,11 +166,11 @@ impl Case {
     }
 
     async fn proxy(&self, clock: &Handle) -> Result<Proxy, SpaceError> {
-        let slower = if self.variant == Variant::SlowProcessor { 2 } else { 1 };
+        let slower = if self.modification == Modification::SlowProcessor { 2 } else { 1 };
         let notice = (self.notice() * 1e9) as Nanos;
-        let message = match self.variant {
-            Variant::FreeCalls => 0,
-            Variant::DearCalls => 3 * MESSAGE,
+        let message = match self.modification {
+            Modification::FreeCalls => 0,
+            Modification::DearCalls => 3 * MESSAGE,
             _ => MESSAGE * slower,
         };
         let costs = Costs { request: REQUEST * slower, message, notice };
@@ -169,31 +178,31 @@ impl Case {
         Ok(match self.system {
             System::Squid => Proxy::Squid(Box::new(Squid::new(clock, &machine, costs).await?)),
             System::Unified => {
-                let blocks = self.variant != Variant::Asynchronous;
+                let blocks = self.modification != Modification::Asynchronous;
                 Proxy::Unified(Unified::new(clock, &machine, costs, blocks).await?)
             }
         })
     }
 
-    fn run(&self, arm: &Arm) -> Result<Run, Failed> {
+    fn run(&self, variant: &Variant) -> Result<Run, Failed> {
         let executor = Executor::new(None, 1_000_000_000);
         let clock = executor.handle();
-        let test = executor.try_run(Nanos::MAX, self.test(&clock, arm));
+        let test = executor.try_run(Nanos::MAX, self.test(&clock, variant));
         let test = test.map_err(|stop| Failed(stop.to_string()))?;
         test.map_err(|why| Failed(why.to_string()))
     }
 
-    async fn test(&self, clock: &Handle, arm: &Arm) -> Result<Run, SpaceError> {
+    async fn test(&self, clock: &Handle, variant: &Variant) -> Result<Run, SpaceError> {
         let mut load = Load::new(self.rate, self.divisor, SEED);
         let fill = load.fill(self.fills * self.machine().cache());
         let len = load.plateau_len(self.part);
-        arm.total(fill.len() as u64 + len);
+        variant.total(fill.len() as u64 + len);
         let proxy = Rc::new(self.proxy(clock).await?);
         let before = proxy.calls();
         let filling = Crowd::new(clock, &proxy, FILLING);
         for request in &fill {
             filling.send(*request, 0, false).await;
-            arm.advance(1);
+            variant.advance(1);
         }
         filling.end().await?;
         let filled = proxy.calls() - before;
@@ -212,7 +221,7 @@ impl Case {
                 clock.sleep_until(due).await;
             }
             crowd.send(timed.request, timed.delay, number >= settled).await;
-            arm.advance(1);
+            variant.advance(1);
         }
         let late = clock.now() - due;
         let (since, before_settled) = answered;
@@ -385,8 +394,8 @@ impl Run {
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}, {} req/s", self.system.name(), self.end.name(), self.rate)?;
-        match self.variant {
-            Variant::Paper => Ok(()),
+        match self.modification {
+            Modification::Paper => Ok(()),
             other => write!(f, ", {}", other.name()),
         }
     }
@@ -398,32 +407,32 @@ type Slot = Arc<OnceLock<Result<Run, Failed>>>;
 static RUNS: Mutex<Option<HashMap<Case, Slot>>> = Mutex::new(None);
 
 /// What came of a case, from memory where it was run before.
-fn run_once(arm: &Arm, case: Case) -> Result<Run, Failed> {
+fn run_once(variant: &Variant, case: Case) -> Result<Run, Failed> {
     let slot = {
         let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(runs.get_or_insert_default().entry(case).or_default())
     };
-    slot.get_or_init(|| case.run(arm)).clone()
+    slot.get_or_init(|| case.run(variant)).clone()
 }
 
 /// What came of each case.
 pub(super) fn runs(context: &mut Context<'_>, cases: &[Case]) -> Result<Vec<Run>, Failed> {
-    context.arms(cases.iter().map(|case| (case, *case)), run_once)
+    context.variants(cases.iter().map(|case| (case, *case)), run_once)
 }
 
 /// The paper's rates on a machine; a quick run has some of them.
-pub(super) fn rates(context: &Context<'_>, end: End) -> &'static [u32] {
+pub(super) fn rates(context: &Context<'_>, end: MachineClass) -> &'static [u32] {
     match (context.scale(), end) {
-        (Scale::Smoke | Scale::Quick, End::Low) => &[10, 50],
-        (Scale::Smoke | Scale::Quick, End::High) => &[50, 170],
-        (Scale::Full, End::Low) => &[10, 20, 30, 40, 50, 100, 120],
-        (Scale::Full, End::High) => &[50, 100, 150, 170, 200, 250],
+        (Scale::Smoke | Scale::Quick, MachineClass::Low) => &[10, 50],
+        (Scale::Smoke | Scale::Quick, MachineClass::High) => &[50, 170],
+        (Scale::Full, MachineClass::Low) => &[10, 20, 30, 40, 50, 100, 120],
+        (Scale::Full, MachineClass::High) => &[50, 100, 150, 170, 200, 250],
     }
 }
 
 /// Said below every plot.
 pub(super) fn note(context: &Context<'_>) -> String {
-    let case = Case::new(context, End::Low, System::Squid, 0);
+    let case = Case::new(context, MachineClass::Low, System::Squid, 0);
     let (divisor, part) = (case.divisor, case.part);
     match divisor {
         1 => format!("As large as the paper's; one part in {part} of the plateau."),

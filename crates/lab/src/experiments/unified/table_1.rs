@@ -1,7 +1,7 @@
 //! U7, tables 1 and 2: calls to the file system.
 
-use super::both::{Both, words};
-use super::machine::End;
+use super::both::{MachinePair, words};
+use super::machine::MachineClass;
 use super::paper;
 use super::setup;
 use super::setup::{Run, System};
@@ -33,7 +33,7 @@ pub const READS_AND_WRITES: Experiment = Experiment {
 type Of = fn(&Calls) -> u64;
 
 fn files(context: &mut Context<'_>) -> Result<Outcome, Failed> {
-    let machines = Both::run(context)?;
+    let machines = MachinePair::run(context)?;
     let mut outcome = Outcome::new(why_files(&machines));
     for both in &machines {
         let end = both.end.name();
@@ -68,7 +68,7 @@ fn files(context: &mut Context<'_>) -> Result<Outcome, Failed> {
 
 type Paper1 = fn(&paper::Counted) -> f64;
 
-fn plot(both: &Both, what: &str, system: System, lines: &[(&str, Of, Paper1)]) -> Plot {
+fn plot(both: &MachinePair, what: &str, system: System, lines: &[(&str, Of, Paper1)]) -> Plot {
     let end = both.end.name();
     let id = format!("{end}-{}", system.name().to_lowercase().replace('.', "-"));
     let title = format!("Calls: {what}, {}, {end} test", system.name());
@@ -85,7 +85,7 @@ fn plot(both: &Both, what: &str, system: System, lines: &[(&str, Of, Paper1)]) -
 }
 
 /// By how much ours differ from the paper's, in percent, by rate.
-fn off(both: &Both, system: System, of: Of, paper: Paper1) -> String {
+fn off(both: &MachinePair, system: System, of: Of, paper: Paper1) -> String {
     let runs = both.rates.iter().zip(both.of(system));
     let off = runs.filter_map(|(rate, run)| {
         let stated = paper::counted(both.end, *rate)?;
@@ -94,7 +94,7 @@ fn off(both: &Both, system: System, of: Of, paper: Paper1) -> String {
     words(off, 0)
 }
 
-fn why_files(machines: &[Both; 2]) -> String {
+fn why_files(machines: &[MachinePair; 2]) -> String {
     let [low, high] = machines;
     let deletes = |both| off(both, System::Squid, |calls| calls.unlinks, |it| it.deletes);
     let opens = |both| off(both, System::Squid, |calls| calls.opens + calls.creates, |it| it.opens);
@@ -116,7 +116,7 @@ fn why_files(machines: &[Both; 2]) -> String {
 }
 
 fn reads_and_writes(context: &mut Context<'_>) -> Result<Outcome, Failed> {
-    let machines = Both::run(context)?;
+    let machines = MachinePair::run(context)?;
     let mut outcome = Outcome::new(why_reads(&machines));
     let mut saved = Table::new("saved", "Reads and writes that UNIFIED saves");
     for both in &machines {
@@ -157,16 +157,16 @@ fn fewer(squid: &Run, unified: &Run) -> [f64; 2] {
     calls.map(|of| 100.0 * (1.0 - unified.calls(of) / squid.calls(of)))
 }
 
-fn why_reads(machines: &[Both; 2]) -> String {
-    let saved = |both: &Both, index: usize| {
+fn why_reads(machines: &[MachinePair; 2]) -> String {
+    let saved = |both: &MachinePair, index: usize| {
         words(both.pairs().map(|(_, squid, unified)| fewer(squid, unified)[index]), 0)
     };
-    let per = |both: &Both, of: Of, by: fn(&Calls) -> u64| {
+    let per = |both: &MachinePair, of: Of, by: fn(&Calls) -> u64| {
         let runs = both.of(System::Squid);
         words(runs.iter().map(|run| run.calls(of) / run.calls(by)), 2)
     };
     let [low, high] = machines;
-    debug_assert_eq!((low.end, high.end), (End::Low, End::High));
+    debug_assert_eq!((low.end, high.end), (MachineClass::Low, MachineClass::High));
     format!(
         "UNIFIED saves {} percent of the reads at the rates of the low-end test and {} of the \
          high-end one (the paper: about 50), and {} and {} percent of the writes (63). Of an \

@@ -1,8 +1,8 @@
 //! U7, table 3: peak throughput, and what it depends on.
 
-use super::machine::End;
+use super::machine::MachineClass;
 use super::setup;
-use super::setup::{Case, Run, System, Variant};
+use super::setup::{Case, Modification, Run, System};
 use crate::experiment::{Axis, Context, Experiment, Failed, Outcome, Paper, Plot, Stated, Table};
 
 /// See the module.
@@ -16,42 +16,42 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-fn paper(end: End, system: System) -> [f64; 2] {
+fn paper(end: MachineClass, system: System) -> [f64; 2] {
     match (end, system) {
-        (End::Low, System::Squid) => [50.0, 60.0],
-        (End::Low, System::Unified) => [120.0, 130.0],
-        (End::High, System::Squid) => [170.0, 180.0],
-        (End::High, System::Unified) => [250.0, 300.0],
+        (MachineClass::Low, System::Squid) => [50.0, 60.0],
+        (MachineClass::Low, System::Unified) => [120.0, 130.0],
+        (MachineClass::High, System::Squid) => [170.0, 180.0],
+        (MachineClass::High, System::Unified) => [250.0, 300.0],
     }
 }
 
 /// What is varied; a quick run has the first three.
-const VARIANTS: [(Variant, &[System]); 9] = [
-    (Variant::Paper, &System::BOTH),
-    (Variant::FreeCalls, &[System::Squid]),
-    (Variant::DearCalls, &[System::Squid]),
-    (Variant::LaterMetadata, &[System::Squid]),
-    (Variant::Asynchronous, &[System::Unified]),
-    (Variant::NoAccessTimes, &[System::Squid]),
-    (Variant::Mounted, &[System::Squid]),
-    (Variant::WriteThrough, &System::BOTH),
-    (Variant::SlowProcessor, &System::BOTH),
+const MODIFICATIONS: [(Modification, &[System]); 9] = [
+    (Modification::Paper, &System::BOTH),
+    (Modification::FreeCalls, &[System::Squid]),
+    (Modification::DearCalls, &[System::Squid]),
+    (Modification::LaterMetadata, &[System::Squid]),
+    (Modification::Asynchronous, &[System::Unified]),
+    (Modification::NoAccessTimes, &[System::Squid]),
+    (Modification::Mounted, &[System::Squid]),
+    (Modification::WriteThrough, &System::BOTH),
+    (Modification::SlowProcessor, &System::BOTH),
 ];
 
 /// Answers a second, by what is varied, of both machines.
-type Varied = Vec<((Variant, System), [Run; 2])>;
+type Varied = Vec<((Modification, System), [Run; 2])>;
 
 fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let varied = vary(context)?;
     let peak = |system| {
-        let found = varied.iter().find(|(of, _)| *of == (Variant::Paper, system));
+        let found = varied.iter().find(|(of, _)| *of == (Modification::Paper, system));
         found.map_or([f64::NAN; 2], |(_, runs)| runs.each_ref().map(|run| run.achieved))
     };
     let peaks = [peak(System::Squid), peak(System::Unified)];
     let mut table = Table::new("peak", "Requests answered a second").ordered();
     let mut more = Table::new("gain", "What UNIFIED adds");
     let mut groups = Vec::new();
-    for (at, (end, gain)) in End::BOTH.into_iter().zip([127.0, 57.0]).enumerate() {
+    for (at, (end, gain)) in MachineClass::BOTH.into_iter().zip([127.0, 57.0]).enumerate() {
         for (system, peaks) in System::BOTH.into_iter().zip(&peaks) {
             let [from, to] = paper(end, system);
             let what = format!("{}, {}", end.name(), system.name());
@@ -68,9 +68,9 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
         .note(format!("Of the paper's ranges, the middle. {}", setup::note(context)));
     let title = "Requests answered a second, if one thing is different";
     let mut different = Table::new("varied", title);
-    for ((variant, system), runs) in &varied {
-        for (end, run) in End::BOTH.into_iter().zip(runs) {
-            let what = format!("{}, {}, {}", end.name(), system.name(), variant.name());
+    for ((modification, system), runs) in &varied {
+        for (end, run) in MachineClass::BOTH.into_iter().zip(runs) {
+            let what = format!("{}, {}, {}", end.name(), system.name(), modification.name());
             different.row(what, "req/s", Stated::Nothing, run.achieved);
         }
     }
@@ -79,14 +79,16 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
 }
 
 fn vary(context: &mut Context<'_>) -> Result<Varied, Failed> {
-    let variants = &VARIANTS[..context.pick(3, VARIANTS.len())];
-    let each = |(variant, systems): &(Variant, &'static [System])| {
-        let variant = *variant;
-        systems.iter().map(move |system| (variant, *system))
+    let variants = &MODIFICATIONS[..context.pick(3, MODIFICATIONS.len())];
+    let each = |(modification, systems): &(Modification, &'static [System])| {
+        let modification = *modification;
+        systems.iter().map(move |system| (modification, *system))
     };
-    let all: Vec<(Variant, System)> = variants.iter().flat_map(each).collect();
-    let case = |(variant, system), end| Case::flooded(context, end, system).varied(variant);
-    let cases: Vec<Case> = all.iter().flat_map(|of| End::BOTH.map(|end| case(*of, end))).collect();
+    let all: Vec<(Modification, System)> = variants.iter().flat_map(each).collect();
+    let case =
+        |(modification, system), end| Case::flooded(context, end, system).varied(modification);
+    let cases: Vec<Case> =
+        all.iter().flat_map(|of| MachineClass::BOTH.map(|end| case(*of, end))).collect();
     let runs = setup::runs(context, &cases)?;
     let pairs = runs.chunks_exact(2).map(|pair| [pair[0], pair[1]]);
     Ok(all.into_iter().zip(pairs).collect())
@@ -95,8 +97,8 @@ fn vary(context: &mut Context<'_>) -> Result<Varied, Failed> {
 fn why(peaks: [[f64; 2]; 2], varied: &Varied) -> String {
     let of = |system| {
         let mine = varied.iter().filter(|((_, of), _)| *of == system);
-        let mine = mine.map(|((variant, _), [low, high])| {
-            format!("{:.0} and {:.0} ({})", low.achieved, high.achieved, variant.name())
+        let mine = mine.map(|((modification, _), [low, high])| {
+            format!("{:.0} and {:.0} ({})", low.achieved, high.achieved, modification.name())
         });
         mine.collect::<Vec<_>>().join(", ")
     };

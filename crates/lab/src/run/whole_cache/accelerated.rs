@@ -3,7 +3,7 @@
 
 use store::Source;
 
-use super::{Broken, EngineCache, FilesCache, Outcome, WebCache};
+use super::{CacheError, EngineCache, FilesCache, Outcome, WebCache};
 use crate::space::file_caches::Documents;
 use crate::workload::request::Request;
 
@@ -26,8 +26,8 @@ impl<'a> Accelerated<'a> {
 }
 
 impl WebCache for Accelerated<'_> {
-    async fn answer(&self, request: &Request) -> Result<Outcome, Broken> {
-        let found = self.front.find(request).await;
+    async fn answer(&self, request: &Request) -> Result<Outcome, CacheError> {
+        let found = self.front.find(request).await?;
         match found {
             Some((true, Source::Ram)) => return Ok(Outcome::MemoryHit),
             Some((true, Source::Disk)) => return Ok(Outcome::DiskHit),

@@ -1,6 +1,6 @@
 //! Other people's caches on a modelled file system, as whole caches.
 
-use super::{Broken, Machine, Outcome, WebCache};
+use super::{CacheError, Machine, Outcome, WebCache};
 use crate::space::file_caches::{FileCache, Served};
 use crate::workload::request::Request;
 
@@ -24,12 +24,12 @@ impl<'a, C: FileCache> FilesCache<'a, C> {
 }
 
 impl<C: FileCache> WebCache for FilesCache<'_, C> {
-    async fn answer(&self, request: &Request) -> Result<Outcome, Broken> {
+    async fn answer(&self, request: &Request) -> Result<Outcome, CacheError> {
         let reads = self.machine.usage().reads.operations;
         let outdated = self.cache.counts().outdated;
         let served = self.cache.serve(request).await;
         let read = self.machine.usage().reads.operations > reads;
-        Ok(match served.map_err(|error| Broken(error.to_string()))? {
+        Ok(match served.map_err(|error| CacheError(error.to_string()))? {
             Served::Memory => Outcome::MemoryHit,
             Served::Disk if read => Outcome::DiskHit,
             Served::Disk => Outcome::MemoryHit,

@@ -11,7 +11,7 @@ use device::Nanos;
 use sim::drives::{self, Drive, SECTOR};
 use sim::{Executor, Handle, Order, SimDisk};
 
-use super::Broken;
+use super::CacheError;
 
 /// The wall time at which runs begin, in unix seconds.
 const START: u64 = 1_000_000_000;
@@ -109,14 +109,14 @@ impl Machine {
     ///
     /// # Errors
     /// The drive does not reach so far.
-    pub fn disk(&self, region: Region, block: u32) -> Result<SimDisk, Broken> {
+    pub fn disk(&self, region: Region, block: u32) -> Result<SimDisk, CacheError> {
         let Region { start, spread, len } = region;
         let sectors = self.drive.borrow().sectors();
         let whole = [start, len].iter().all(|bytes| bytes.is_multiple_of(PIECE));
         if !whole || len == 0 || spread < len || start + spread > sectors * SECTOR {
             let has = sectors * SECTOR;
             let why = format!("{len} bytes do not fit on {spread} from {start} of {has} on");
-            return Err(Broken(why));
+            return Err(CacheError(why));
         }
         let part = Part {
             drive: Rc::clone(&self.drive),
@@ -134,8 +134,8 @@ impl Machine {
     ///
     /// # Errors
     /// It hangs.
-    pub fn run<T>(&self, future: impl Future<Output = T>) -> Result<T, Broken> {
-        self.executor.try_run(Nanos::MAX, future).map_err(|stop| Broken(stop.to_string()))
+    pub fn run<T>(&self, future: impl Future<Output = T>) -> Result<T, CacheError> {
+        self.executor.try_run(Nanos::MAX, future).map_err(|stop| CacheError(stop.to_string()))
     }
 }
 

@@ -4,7 +4,8 @@ use sim::Uniform;
 use store::preset;
 
 use super::*;
-use crate::workload::quick::{Parameters, Workload};
+use crate::workload::contents::Bodies;
+use crate::workload::generator::Workload;
 
 const MS: Nanos = 1_000_000;
 
@@ -26,6 +27,11 @@ fn engine(machine: &Machine, name: &str, tier: u64) -> EngineCache {
 
 fn request(object: u32, version: u32, size: u64) -> Request {
     Request { object, version, size, ..Request::default() }
+}
+
+fn workload(seed: u64, requests: usize) -> impl Iterator<Item = Request> {
+    let workload = Workload::named("dec-1996").unwrap().with_requests(requests as u64);
+    workload.iter(seed).take(requests)
 }
 
 const PLAN: Plan = Plan { warm_up: 0, pace: Pace::Every(100 * MS) };
@@ -69,7 +75,7 @@ fn disk_time_is_all_that_the_drive_did() {
     let machine = machine();
     let cache = engine(&machine, "ucfs", 2 << 20);
     let plan = Plan { warm_up: 1_000, ..PLAN };
-    let workload = Workload::new(Parameters::new(1, 5_000)).take(5_000);
+    let workload = workload(1, 5_000);
     let figures = run(&machine, &cache, workload, &plan).unwrap();
     let usage = figures.usage;
     assert_eq!(figures.requests(), 4_000);
@@ -88,7 +94,7 @@ fn equal_runs_are_equal_and_pace_matters() {
         let machine = machine();
         let cache = engine(&machine, "ucfs", 2 << 20);
         let plan = Plan { warm_up: 500, pace };
-        let workload = Workload::new(Parameters::new(7, 3_000)).take(3_000);
+        let workload = workload(7, 3_000);
         super::run(&machine, &cache, workload, &plan).unwrap()
     };
     assert_eq!(run(Pace::AtOnce), run(Pace::AtOnce));
@@ -129,4 +135,29 @@ fn a_spread_space_keeps_its_distances() {
     assert!((15.0..17.0).contains(&ratio), "{ratio}");
     let machine = Machine::new(Box::new(Arm(0)));
     assert!(machine.disk(Region { start: 0, spread: 1 << 34, len: 64 << 20 }, 4096).is_err());
+}
+
+/// Everything that a run with such bodies comes to: figures, the engine's own, and the digest of
+/// each step of a task, event, device request and answer.
+fn history(name: &str, bodies: Bodies) -> (Figures, store::Counters, store::ReadCounters, u64) {
+    let machine = machine();
+    let preset = preset(name).unwrap();
+    let mut options = EngineOptions { bodies, ..EngineOptions::from(preset) };
+    options.options.memory = 2 << 20;
+    let cache = EngineCache::create(&machine, region(8 << 20), &options).unwrap();
+    let figures = run(&machine, &cache, workload(1, 6_000), &PLAN).unwrap();
+    let stats = cache.stats();
+    (figures, stats.counters, stats.reads, machine.clock().history())
+}
+
+#[test]
+fn elided_bodies_change_no_decision() {
+    for name in store::PRESETS {
+        let bytes = history(name, Bodies::Bytes);
+        assert_eq!(bytes, history(name, Bodies::Elided), "{name}");
+        let count = |outcome| bytes.0.outcomes.of(outcome);
+        let all = [Outcome::MemoryHit, Outcome::DiskHit, Outcome::Miss];
+        assert!(all.into_iter().all(|outcome| count(outcome) > 100), "{name}: {bytes:?}");
+        assert!(bytes.1.evicted_records > 0, "{name}: nothing had to go");
+    }
 }

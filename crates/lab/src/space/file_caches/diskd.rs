@@ -163,23 +163,23 @@ struct OneAtATime<F> {
 
 impl<F: FileSystem> OneAtATime<F> {
     async fn in_turn<T>(&self, call: impl AsyncFnOnce(&F) -> T) -> T {
-        let _waiting = Waiting::new(&self.waiting);
+        let _waiting = PendingCall::new(&self.waiting);
         let _turn = self.turn.lock().await;
         call(&self.below).await
     }
 }
 
 /// A call that waits or is being made.
-struct Waiting<'a>(&'a Cell<u32>);
+struct PendingCall<'a>(&'a Cell<u32>);
 
-impl Waiting<'_> {
-    fn new(count: &Cell<u32>) -> Waiting<'_> {
+impl PendingCall<'_> {
+    fn new(count: &Cell<u32>) -> PendingCall<'_> {
         count.set(count.get() + 1);
-        Waiting(count)
+        PendingCall(count)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingCall<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
     }

@@ -48,7 +48,11 @@ pub fn write_through_drive(name: &str, config: Config) -> Result<MechanicalDrive
     changed_drive(name, config, |controller| controller.fast_write = FastWrite::Never)
 }
 
-fn changed_drive(
+/// The shipped drive of this name, changed.
+///
+/// # Errors
+/// There is none.
+pub fn changed_drive(
     name: &str,
     config: Config,
     change: impl FnOnce(&mut Controller),

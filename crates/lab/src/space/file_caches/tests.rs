@@ -10,8 +10,7 @@ use sim::{Executor, Handle, SimDisk, Uniform};
 use super::*;
 use crate::space::baselines::CallSizes;
 use crate::space::modelled_directory::ModelledFiles;
-use crate::workload::quick;
-use crate::workload::quick::Workload;
+use crate::workload::generator::Workload;
 use crate::workload::request::Object;
 
 const MIB: u64 = 1 << 20;
@@ -28,8 +27,8 @@ fn request(object: u32, version: u32, size: u64) -> Request {
 }
 
 fn workload(seed: u64, requests: usize) -> impl Iterator<Item = Request> {
-    let parameters = quick::Parameters::new(seed, requests as u64);
-    Workload::new(parameters).take(requests)
+    let workload = Workload::named("dec-1996").unwrap().with_requests(requests as u64);
+    workload.iter(seed).take(requests)
 }
 
 /// C15's memory, made small.

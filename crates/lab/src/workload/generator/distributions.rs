@@ -4,18 +4,18 @@ use crate::workload::contents::mix;
 
 /// A sequence of random numbers: splitmix64.
 #[derive(Clone, Debug)]
-pub struct Dice(u64);
+pub struct SplitMix(u64);
 
-impl Dice {
+impl SplitMix {
     /// The sequence of this seed.
-    pub fn new(seed: u64) -> Dice {
-        Dice(mix(seed))
+    pub fn new(seed: u64) -> SplitMix {
+        SplitMix(mix(seed))
     }
 
     /// The dice of a thing, so that what it is follows from its number and not from when it is
     /// asked for.
-    pub fn of(seed: u64, thing: u64) -> Dice {
-        Dice(mix(seed ^ mix(thing)))
+    pub fn of(seed: u64, thing: u64) -> SplitMix {
+        SplitMix(mix(seed ^ mix(thing)))
     }
 
     /// Any number.
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn distributions_are_what_they_are_called() {
-        let mut dice = Dice::new(1);
+        let mut dice = SplitMix::new(1);
         assert!((mean(|_| dice.uniform()) - 0.5).abs() < 0.003);
         assert!(mean(|_| dice.normal()).abs() < 0.01);
         assert!((mean(|_| dice.normal().powi(2)) - 1.0).abs() < 0.02);
@@ -96,10 +96,10 @@ mod tests {
 
     #[test]
     fn a_seed_says_everything() {
-        let draws = |seed| [(); 4].map(|()| Dice::new(seed).number());
+        let draws = |seed| [(); 4].map(|()| SplitMix::new(seed).number());
         assert_eq!(draws(5), draws(5));
-        assert_ne!(Dice::of(1, 2).number(), Dice::of(1, 3).number());
+        assert_ne!(SplitMix::of(1, 2).number(), SplitMix::of(1, 3).number());
         // On any machine.
-        assert_eq!(Dice::new(0).below(1_000), 652);
+        assert_eq!(SplitMix::new(0).below(1_000), 652);
     }
 }

@@ -7,7 +7,7 @@
 //! SPECweb99 Zipf's law says.
 
 use super::calibration::Figure;
-use super::distributions::Dice;
+use super::distributions::SplitMix;
 use super::presets::Published;
 use crate::workload::request::{Kind, Request};
 
@@ -123,7 +123,7 @@ impl FileSet {
 pub struct FileSetRequests {
     what: FileSet,
     seed: u64,
-    dice: Dice,
+    dice: SplitMix,
     requests: u64,
     /// The share of directories up to each.
     directories: Vec<f64>,
@@ -152,7 +152,7 @@ impl FileSetRequests {
             })
             .collect();
         directories.iter_mut().for_each(|share| *share /= sum);
-        FileSetRequests { what, seed, dice: Dice::new(seed), requests: 0, directories }
+        FileSetRequests { what, seed, dice: SplitMix::new(seed), requests: 0, directories }
     }
 
     /// One of the places with these weights.
@@ -193,7 +193,7 @@ impl FileSetRequests {
                 let number = before + self.dice.below(u64::from(files)) as u32;
                 let (least, most) = (BOUNDS[class as usize], BOUNDS[class as usize + 1]);
                 // Small files are more frequent than large ones: the logarithm is uniform.
-                let place = Dice::of(self.seed, u64::from(number)).uniform();
+                let place = SplitMix::of(self.seed, u64::from(number)).uniform();
                 let size = (least * (most / least).powf(place)) as u64;
                 File { number, group: number / 100, size }
             }

@@ -11,8 +11,8 @@
 //! It promises: equal parameters give equal requests, on every machine; memory grows with pages,
 //! sites and objects (24, 40 and 4 bytes), never with requests.
 
-use super::distributions::Dice;
-use super::sessions::{Sessions, Sites, Thinking};
+use super::distributions::SplitMix;
+use super::sessions::{Sessions, Sites, ThinkingClients};
 use super::sizes::Sizes;
 use crate::workload::request::{Kind, Request};
 
@@ -87,7 +87,7 @@ pub enum Choice {
 /// The requests of people who browse: an endless iterator.
 pub struct BrowsingRequests {
     what: Browsing,
-    dice: Dice,
+    dice: SplitMix,
     now_ms: f64,
     pages: Vec<Page>,
     /// By object: its current version.
@@ -97,7 +97,7 @@ pub struct BrowsingRequests {
     /// Where sessions go on, by site.
     trails: Sites,
     /// Clients who read a page before they go on.
-    thinking: Thinking,
+    thinking: ThinkingClients,
     visits: Vec<Visit>,
     /// Visits begun.
     visited: u32,
@@ -169,14 +169,14 @@ impl BrowsingRequests {
             Choice::Growing { .. } => None,
         };
         let mut requests = BrowsingRequests {
-            dice: Dice::new(what.seed),
+            dice: SplitMix::new(what.seed),
             now_ms: 0.0,
             pages: Vec::new(),
             versions: Vec::new(),
             sites: Numbers::default(),
             groups: Numbers::default(),
             trails: Sites::default(),
-            thinking: Thinking::default(),
+            thinking: ThinkingClients::default(),
             visits: Vec::new(),
             visited: 0,
             history: Vec::new(),
@@ -365,7 +365,7 @@ impl BrowsingRequests {
         let (site, group) = match is_alone {
             true => (self.sites.add(), self.groups.add()),
             false => {
-                let any = |dice: &mut Dice| dice.below(self.pages.len() as u64) as u32;
+                let any = |dice: &mut SplitMix| dice.below(self.pages.len() as u64) as u32;
                 let near = self.pages[from.unwrap_or_else(|| any(&mut self.dice)) as usize];
                 match self.dice.chance(new_directory) {
                     true => (near.site, self.groups.add()),
@@ -398,11 +398,11 @@ impl BrowsingRequests {
     /// object differ by up to a tenth.
     fn size(&self, object: u32, version: u32) -> u64 {
         let seed = self.what.seed;
-        let size = self.what.sizes.draw(&mut Dice::of(seed, u64::from(object)));
+        let size = self.what.sizes.draw(&mut SplitMix::of(seed, u64::from(object)));
         if version == 0 {
             return size;
         }
-        let mut dice = Dice::of(seed, u64::from(version) << 32 | u64::from(object));
+        let mut dice = SplitMix::of(seed, u64::from(version) << 32 | u64::from(object));
         (size as f64 * (0.9 + 0.2 * dice.uniform())).max(1.0) as u64
     }
 }

@@ -7,7 +7,7 @@
 //! robots do with connections is no part of a trace, nor are their validations and reloads.
 
 use super::calibration::Figure;
-use super::distributions::Dice;
+use super::distributions::SplitMix;
 use super::presets::Published;
 use crate::workload::request::{Kind, Method, Request};
 
@@ -104,7 +104,7 @@ impl Content {
         }
     }
 
-    fn size(self, dice: &mut Dice) -> u64 {
+    fn size(self, dice: &mut SplitMix) -> u64 {
         let kilobytes = match self {
             Content::Image => 4.5 * dice.exponential(),
             Content::Html => 8.5 * dice.exponential(),
@@ -115,7 +115,7 @@ impl Content {
     }
 
     /// Days from one modification to the next.
-    fn cycle_days(self, dice: &mut Dice) -> f64 {
+    fn cycle_days(self, dice: &mut SplitMix) -> f64 {
         let lognormal = |mean: f64, deviation: f64, normal: f64| {
             let variance = (1.0 + (deviation / mean).powi(2)).ln();
             (mean.ln() - variance / 2.0 + variance.sqrt() * normal).exp()
@@ -131,7 +131,7 @@ impl Content {
 
 /// An object that is asked for directly, with the images embedded in it.
 #[derive(Clone, Copy)]
-struct Direct {
+struct TopLevelObject {
     first: u32,
     images: u8,
     content: Content,
@@ -141,11 +141,11 @@ struct Direct {
 pub struct PolyMixRequests {
     what: PolyMix,
     seed: u64,
-    dice: Dice,
+    dice: SplitMix,
     now_ms: f64,
     requests: u64,
     /// Everything that was ever asked for directly; the working set is its end.
-    directs: Vec<Direct>,
+    directs: Vec<TopLevelObject>,
     /// Where the working set begins.
     oldest: usize,
     next_object: u32,
@@ -171,7 +171,7 @@ impl PolyMixRequests {
         PolyMixRequests {
             what,
             seed,
-            dice: Dice::new(seed),
+            dice: SplitMix::new(seed),
             now_ms: 0.0,
             requests: 0,
             directs: Vec::new(),
@@ -189,7 +189,7 @@ impl PolyMixRequests {
             _ => Content::Other,
         };
         let images = if content == Content::Html { self.dice.zipf(13) as u8 } else { 0 };
-        self.directs.push(Direct { first: self.next_object, images, content });
+        self.directs.push(TopLevelObject { first: self.next_object, images, content });
         self.next_object += 1 + u32::from(images);
         let newest = self.next_object;
         let set = self.what.working_set();
@@ -201,11 +201,11 @@ impl PolyMixRequests {
 
     /// Whether a direct object, by its number, may be cached.
     fn is_cachable(&self, object: u32, content: Content) -> bool {
-        Dice::of(self.seed ^ 1, u64::from(object)).chance(content.cachable())
+        SplitMix::of(self.seed ^ 1, u64::from(object)).chance(content.cachable())
     }
 
     fn size(&self, object: u32, content: Content) -> u64 {
-        content.size(&mut Dice::of(self.seed ^ 2, u64::from(object)))
+        content.size(&mut SplitMix::of(self.seed ^ 2, u64::from(object)))
     }
 
     /// A direct object of the working set: 10% of the time one of the hot hundredth, whose place
@@ -223,7 +223,7 @@ impl PolyMixRequests {
         }
         // Among its like, so that shares of content types and of what may be cached stay.
         let like = |at: usize| {
-            let Direct { first, content, .. } = self.directs[at];
+            let TopLevelObject { first, content, .. } = self.directs[at];
             (content, self.is_cachable(first, content))
         };
         let near = found.saturating_sub(4).max(self.oldest)..(found + 5).min(self.directs.len());
@@ -256,10 +256,10 @@ impl Iterator for PolyMixRequests {
         let goes_on = self.directs.get(direct as usize).is_some_and(|page| next <= page.images);
         let (direct, part) = if goes_on { (direct as usize, next) } else { (self.direct(), 0) };
         self.pages[place] = Robot { direct: direct as u32, next: part.saturating_add(1) };
-        let Direct { first, content, .. } = self.directs[direct];
+        let TopLevelObject { first, content, .. } = self.directs[direct];
         let object = first + u32::from(part);
         let content = if part == 0 { content } else { Content::Image };
-        let mut life = Dice::of(self.seed ^ 3, u64::from(object));
+        let mut life = SplitMix::of(self.seed ^ 3, u64::from(object));
         let cycle_ms = content.cycle_days(&mut life) * DAY_MS;
         let version = (self.now_ms / cycle_ms + life.uniform()) as u32;
         let [post, head] = self.what.rare;

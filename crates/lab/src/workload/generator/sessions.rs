@@ -10,7 +10,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::distributions::Dice;
+use super::distributions::SplitMix;
 
 /// How people go on from a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,7 +51,7 @@ impl Sites {
     }
 
     /// One of them, each as likely; `None` if there is none.
-    pub(super) fn known(&self, site: u32, dice: &mut Dice) -> Option<u32> {
+    pub(super) fn known(&self, site: u32, dice: &mut SplitMix) -> Option<u32> {
         let recent = self.0.get(site as usize)?;
         let held = (recent.visits as usize).min(REMEMBERED);
         (held > 0).then(|| recent.pages[dice.below(held as u64) as usize])
@@ -60,13 +60,13 @@ impl Sites {
 
 /// Clients who read a page before they go on, by the time when they do.
 #[derive(Default)]
-pub(super) struct Thinking {
+pub(super) struct ThinkingClients {
     /// Until which millisecond; the number of the entry, so that the order is certain; who; where.
     waiting: BinaryHeap<Reverse<(u64, u64, u32, u32)>>,
     entries: u64,
 }
 
-impl Thinking {
+impl ThinkingClients {
     /// A client reads a page until that millisecond.
     pub(super) fn add(&mut self, until_ms: f64, client: u32, page: u32) {
         self.waiting.push(Reverse((until_ms as u64, self.entries, client, page)));
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_site_offers_its_last_visits() {
-        let (mut sites, mut dice) = (Sites::default(), Dice::new(1));
+        let (mut sites, mut dice) = (Sites::default(), SplitMix::new(1));
         assert_eq!(sites.known(3, &mut dice), None);
         sites.remember(3, 100);
         assert_eq!(sites.known(3, &mut dice), Some(100));
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn who_has_read_first_goes_on_first() {
-        let mut thinking = Thinking::default();
+        let mut thinking = ThinkingClients::default();
         thinking.add(20.0, 1, 10);
         thinking.add(10.0, 2, 20);
         thinking.add(10.0, 3, 30);

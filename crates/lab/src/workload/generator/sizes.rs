@@ -1,6 +1,6 @@
 //! Sizes of objects: a lognormal body with a Pareto tail, as studies of web traffic find them.
 
-use super::distributions::Dice;
+use super::distributions::SplitMix;
 
 /// The body and the tail of a distribution of sizes, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,7 +21,7 @@ pub struct Sizes {
 
 impl Sizes {
     /// Bytes of an object, whose dice these are.
-    pub fn draw(&self, dice: &mut Dice) -> u64 {
+    pub fn draw(&self, dice: &mut SplitMix) -> u64 {
         let size = match dice.chance(self.tail) {
             true => {
                 // Pareto, cut at the largest by taking the share of what lies below it.
@@ -70,7 +70,7 @@ mod tests {
         let sizes = SIZES.with_mean(20_000.0);
         assert!((sizes.mean() - 20_000.0).abs() < 1e-6);
         let mut drawn: Vec<u64> =
-            (0..400_000).map(|object| sizes.draw(&mut Dice::of(3, object))).collect();
+            (0..400_000).map(|object| sizes.draw(&mut SplitMix::of(3, object))).collect();
         drawn.sort_unstable();
         let median = drawn[drawn.len() / 2] as f64;
         assert!((3_000.0..3_400.0).contains(&median), "median {median}");

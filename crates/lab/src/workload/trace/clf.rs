@@ -47,7 +47,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Event, String> {
         kind: url.kind,
         method,
         status,
-        unfit: event::unfit(method, url.is_dynamic, status),
+        skip_reason: event::skip_reason(method, url.is_dynamic, status),
     })
 }
 
@@ -113,7 +113,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
 mod tests {
     use super::*;
     use crate::workload::request::{Kind, Method};
-    use crate::workload::trace::Unfit;
+    use crate::workload::trace::SkipReason;
 
     const LINE: &str = "host.example - - [01/Jul/1995:00:00:12 -0400] \
                         \"GET /shuttle/countdown/ HTTP/1.0\" 200 3985";
@@ -142,7 +142,7 @@ mod tests {
         let event = |from: &str, to: &str| parse(LINE.replace(from, to).as_bytes()).unwrap();
         assert_eq!(event("200 3985", "304 -").size, None);
         assert_eq!(event("3985", "-").size, Some(0));
-        assert_eq!(event("GET", "POST").unfit, Some(Unfit::Method));
+        assert_eq!(event("GET", "POST").skip_reason, Some(SkipReason::Method));
         assert_eq!(event("GET", "HEAD").method, Method::Head);
         assert_eq!(event(" HTTP/1.0", "").object, hash(b"/shuttle/countdown/"), "HTTP/0.9");
         assert_eq!(event("countdown/", "a\"b\"").object, hash(b"/shuttle/a\"b\""));

@@ -15,7 +15,7 @@ use store::Kind;
 
 use super::error::{Damage, TraceError};
 use super::event;
-use super::event::{Event, Unfit, hash, millis, number, shown};
+use super::event::{Event, SkipReason, hash, millis, number, shown};
 use super::lines::{LINE_MAX, Lines};
 use super::url::Url;
 
@@ -237,7 +237,8 @@ impl Columns {
                 Role::Kind => event.kind = kind(field),
                 Role::Modified => event.modified = name(field).wrapping_add(1),
                 Role::Cacheable => {
-                    event.unfit = matches!(field, b"0" | b"no" | b"false").then_some(Unfit::Outcome)
+                    event.skip_reason =
+                        matches!(field, b"0" | b"no" | b"false").then_some(SkipReason::Outcome)
                 }
                 Role::Browser => is_browser = true,
             }
@@ -256,7 +257,8 @@ impl Columns {
         if event.status == 304 || is_browser && event.size == Some(0) {
             event.size = None;
         }
-        event.unfit = event.unfit.or(event::unfit(event.method, is_dynamic, event.status));
+        event.skip_reason =
+            event.skip_reason.or(event::skip_reason(event.method, is_dynamic, event.status));
         Ok(event)
     }
 }
@@ -349,11 +351,15 @@ mod tests {
             kind: Kind::Html,
             method: Method::Head,
             status: 404,
-            unfit: Some(Unfit::Outcome),
+            skip_reason: Some(SkipReason::Outcome),
         };
         assert_eq!(found, expected);
-        assert_eq!(event("key,size", "a?b,1").unfit, None, "only a URL is known for a program's");
-        assert_eq!(event("url,size", "/a?b,1").unfit, Some(Unfit::Dynamic));
+        assert_eq!(
+            event("key,size", "a?b,1").skip_reason,
+            None,
+            "only a URL is known for a program's"
+        );
+        assert_eq!(event("url,size", "/a?b,1").skip_reason, Some(SkipReason::Dynamic));
         assert_eq!(event("url\tresponse\tsize", "/a\t304\t0").size, None);
     }
 

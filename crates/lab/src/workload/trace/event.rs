@@ -40,12 +40,12 @@ pub struct Event {
     /// The status of the answer; 200 where there is none.
     pub status: u16,
     /// Why no cache would store the answer, if so.
-    pub unfit: Option<Unfit>,
+    pub skip_reason: Option<SkipReason>,
 }
 
 /// Why a request is no business of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unfit {
+pub enum SkipReason {
     /// Not a GET.
     Method,
     /// An answer that programs make: `?`, `cgi-bin`, `.cgi` in the URL.
@@ -58,19 +58,24 @@ pub enum Unfit {
     NoSize,
 }
 
-impl Unfit {
+impl SkipReason {
     /// All, in the order of their counts.
-    pub const ALL: [Unfit; 5] =
-        [Unfit::Method, Unfit::Dynamic, Unfit::Status, Unfit::Outcome, Unfit::NoSize];
+    pub const ALL: [SkipReason; 5] = [
+        SkipReason::Method,
+        SkipReason::Dynamic,
+        SkipReason::Status,
+        SkipReason::Outcome,
+        SkipReason::NoSize,
+    ];
 
     /// In a word or two.
     pub fn as_str(self) -> &'static str {
         match self {
-            Unfit::Method => "not GET",
-            Unfit::Dynamic => "dynamic",
-            Unfit::Status => "status",
-            Unfit::Outcome => "outcome",
-            Unfit::NoSize => "size unknown",
+            SkipReason::Method => "not GET",
+            SkipReason::Dynamic => "dynamic",
+            SkipReason::Status => "status",
+            SkipReason::Outcome => "outcome",
+            SkipReason::NoSize => "size unknown",
         }
     }
 }
@@ -97,14 +102,14 @@ pub(super) fn is_storable(status: u16) -> bool {
 }
 
 /// Why a cache does not store this, by what every log tells.
-pub(super) fn unfit(method: Method, is_dynamic: bool, status: u16) -> Option<Unfit> {
+pub(super) fn skip_reason(method: Method, is_dynamic: bool, status: u16) -> Option<SkipReason> {
     if method != Method::Get {
-        return Some(Unfit::Method);
+        return Some(SkipReason::Method);
     }
     if is_dynamic {
-        return Some(Unfit::Dynamic);
+        return Some(SkipReason::Dynamic);
     }
-    (!is_storable(status)).then_some(Unfit::Status)
+    (!is_storable(status)).then_some(SkipReason::Status)
 }
 
 /// Digits only.

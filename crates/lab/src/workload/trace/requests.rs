@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use super::event::{Event, Unfit};
+use super::event::{Event, SkipReason};
 use super::{Columns, Filter, Format, Skipped, Trace, TraceError};
 use crate::workload::contents::mix;
 use crate::workload::request::Request;
@@ -84,7 +84,7 @@ impl Requests {
                     let request = self.numbering.request(&event);
                     match request {
                         Numbered::Request(_) => {}
-                        Numbered::NoSize => trace.pass_over(Unfit::NoSize),
+                        Numbered::NoSize => trace.pass_over(SkipReason::NoSize),
                         Numbered::Full => return Err((path, TraceError::TooManyNames)),
                     }
                     self.trace = Some((path, trace));
@@ -183,7 +183,7 @@ impl Numbering {
             status: event.status,
             method: event.method,
             kind: event.kind,
-            uncacheable: event.unfit.is_some(),
+            uncacheable: event.skip_reason.is_some(),
         })
     }
 }
@@ -195,7 +195,7 @@ impl Row {
         let told = event.modified != 0 && self.modified != 0;
         let size = event.size.unwrap_or(self.size);
         // An answer that is no document (an error, a part) says nothing of the object.
-        let is_document = event.unfit.is_none();
+        let is_document = event.skip_reason.is_none();
         let is_changed = match told {
             true => event.modified != self.modified,
             false => is_document && (size != self.size || event.is_new_version),
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn an_error_is_no_new_version() {
-        let error = Event { unfit: Some(Unfit::Status), ..event(0, 99) };
+        let error = Event { skip_reason: Some(SkipReason::Status), ..event(0, 99) };
         let found = run(&[event(0, 7), error, event(0, 7)]);
         assert_eq!(found, [(0, 0, 7), (0, 0, 7), (0, 0, 7)].map(Some));
     }

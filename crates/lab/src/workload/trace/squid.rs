@@ -7,7 +7,7 @@
 use store::Kind;
 
 use super::event;
-use super::event::{Event, Unfit, hash, millis, number, shown};
+use super::event::{Event, SkipReason, hash, millis, number, shown};
 use super::url::Url;
 
 /// What C17 keeps, with the names that Squid gave these outcomes since version 3.2.
@@ -57,8 +57,8 @@ pub(super) fn parse(line: &[u8]) -> Result<Event, String> {
     let name = field("URL")?;
     let content_type = fields.nth(2);
     let url = Url::new(name);
-    let unfit = event::unfit(method, url.is_dynamic, status)
-        .or((!KEPT.contains(&outcome)).then_some(Unfit::Outcome));
+    let skip_reason = event::skip_reason(method, url.is_dynamic, status)
+        .or((!KEPT.contains(&outcome)).then_some(SkipReason::Outcome));
     Ok(Event {
         time_ms,
         object: hash(name),
@@ -75,7 +75,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Event, String> {
         },
         method,
         status,
-        unfit,
+        skip_reason,
     })
 }
 
@@ -103,26 +103,27 @@ mod tests {
             kind: Kind::Html,
             method: Method::Get,
             status: 200,
-            unfit: None,
+            skip_reason: None,
         };
         assert_eq!(event, expected);
     }
 
     #[test]
     fn what_is_kept() {
-        let unfit = |from: &str, to: &str| parse(LINE.replace(from, to).as_bytes()).unwrap().unfit;
+        let skip_reason =
+            |from: &str, to: &str| parse(LINE.replace(from, to).as_bytes()).unwrap().skip_reason;
         for kept in KEPT {
             let kept = String::from_utf8_lossy(kept);
-            assert_eq!(unfit("TCP_MISS", &kept), None, "{kept}");
+            assert_eq!(skip_reason("TCP_MISS", &kept), None, "{kept}");
         }
         let others = ["TCP_DENIED", "TCP_CLIENT_REFRESH_MISS", "TCP_SWAPFAIL_MISS", "UDP_HIT"];
         for other in others {
-            assert_eq!(unfit("TCP_MISS", other), Some(Unfit::Outcome), "{other}");
+            assert_eq!(skip_reason("TCP_MISS", other), Some(SkipReason::Outcome), "{other}");
         }
-        assert_eq!(unfit("GET", "POST"), Some(Unfit::Method));
-        assert_eq!(unfit("b.html", "b?x"), Some(Unfit::Dynamic));
-        assert_eq!(unfit("/200", "/404"), Some(Unfit::Status));
-        assert_eq!(unfit("/200", "/304"), None);
+        assert_eq!(skip_reason("GET", "POST"), Some(SkipReason::Method));
+        assert_eq!(skip_reason("b.html", "b?x"), Some(SkipReason::Dynamic));
+        assert_eq!(skip_reason("/200", "/404"), Some(SkipReason::Status));
+        assert_eq!(skip_reason("/200", "/304"), None);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub struct Statistics {
     uncacheable: u64,
     /// Time of the earliest and the latest request.
     times_ms: Option<(u64, u64)>,
-    objects: Vec<Asked>,
+    objects: Vec<ObjectHistory>,
     known: u64,
     sites: u32,
     groups: u32,
@@ -37,7 +37,7 @@ pub struct Statistics {
 
 /// What is known of an object.
 #[derive(Clone, Copy, Default)]
-struct Asked {
+struct ObjectHistory {
     times: u32,
     version: u32,
     size: u64,
@@ -130,7 +130,7 @@ impl Statistics {
         self.near(client, site, group);
         let object = object as usize;
         if object >= self.objects.len() {
-            self.objects.resize(object + 1, Asked::default());
+            self.objects.resize(object + 1, ObjectHistory::default());
         }
         let asked = &mut self.objects[object];
         let is_known = asked.times > 0;
@@ -140,7 +140,7 @@ impl Statistics {
         self.changes += u64::from(is_changed);
         self.hits += u64::from(is_hit);
         self.hit_bytes += if is_hit { size } else { 0 };
-        *asked = Asked { times: asked.times.saturating_add(1), version, size };
+        *asked = ObjectHistory { times: asked.times.saturating_add(1), version, size };
     }
 
     fn near(&mut self, client: u32, site: u32, group: u32) {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use crate::cleanup::Leftover;
+use crate::cleanup::TemporaryPath;
 use crate::workload::request::{Kind, Method, Request};
 
 /// The first line of a table.
@@ -197,7 +197,7 @@ fn split(waiting: &[u8]) -> (u32, u32) {
 /// Where bytes go.
 enum Target {
     /// A new file, which has no name of its own yet.
-    New(NamedTempFile, Leftover),
+    New(NamedTempFile, TemporaryPath),
     /// What is there and is no file that could be replaced: a pipe, say.
     There(File),
 }
@@ -214,7 +214,7 @@ impl Target {
             _ => {
                 let mode = std::fs::Permissions::from_mode(MODE);
                 let new = tempfile::Builder::new().permissions(mode).tempfile_in(beside)?;
-                let leftover = Leftover::new(new.path());
+                let leftover = TemporaryPath::new(new.path());
                 Ok(Target::New(new, leftover))
             }
         }

@@ -8,7 +8,7 @@ fn example(kind: Kind) -> Value {
     let text = match kind {
         Kind::Bool => "true".to_owned(),
         Kind::Int(min, _) | Kind::Size(min, _) => min.to_string(),
-        Kind::Time(min, _) => crate::config::units::duration(min),
+        Kind::Time(min, _) => cli::units::duration(min),
         Kind::Addr | Kind::Listen => "[::1]:1".to_owned(),
         Kind::Mode => "600".to_owned(),
         Kind::Network => "10.0.0.0/8".to_owned(),

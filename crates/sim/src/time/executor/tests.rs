@@ -49,30 +49,6 @@ fn a_seed_decides_and_repeats() {
 }
 
 #[test]
-fn the_clock_skips_only_over_nothing() {
-    let executor = Executor::new(None, 0);
-    let clock = executor.handle();
-    let sleeper = executor.handle();
-    executor.run(async {
-        clock.spawn(async move { sleeper.sleep_until(1_000).await });
-        assert!(!clock.skip_to(500), "a task can run");
-        clock.sleep_until(100).await;
-        assert!(clock.skip_to(500) && clock.now() == 500);
-        assert!(clock.skip_to(300) && clock.now() == 500, "it never goes back");
-        assert!(!clock.skip_to(1_000) && clock.now() == 500, "a sleeper wakes by then");
-        clock.sleep_until(1_000).await;
-        clock.sleep_until(1_001).await;
-        assert!(clock.skip_to(5_000));
-    });
-    let late = executor.try_run(1_000, async { clock.skip_to(7_000) });
-    assert_eq!(late, Ok(false), "its patience ends before");
-    executor.run(async {
-        clock.halt();
-        assert!(!clock.skip_to(6_000), "it is to stop here");
-    });
-}
-
-#[test]
 fn time_jumps_and_wall_time_follows() {
     let executor = Executor::new(None, 1_700_000_000);
     let clock = executor.handle();

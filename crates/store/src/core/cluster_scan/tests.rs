@@ -39,6 +39,7 @@ fn core_with(used: u32) -> Core {
         memory: 16 << 20,
         checkpoint: 2,
         purges: Purges::new(1),
+        purge_log: None,
         label_filters: None,
     })
 }

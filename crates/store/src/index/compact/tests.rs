@@ -24,7 +24,7 @@ fn colliding(random: &mut fastrand::Rng, homes: u64, tags: u64) -> Digest {
     Digest::from_halves(low, (random.u64(..tags) << (64 - TAG_BITS)) | random.u64(..1 << 40))
 }
 
-/// What the index must hold: entries by pair of buckets and tag.
+/// The entries that the index must hold, by pair of buckets and tag.
 type Model = BTreeMap<(usize, u32), Slot>;
 
 fn pair(index: &CompactIndex, digest: &Digest) -> (usize, u32) {

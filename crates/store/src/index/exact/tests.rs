@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::test_seed::seeds;
 
-/// What the paper's table holds of one file.
+/// The paper's entry of one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Held {
     position: Option<u32>,
@@ -25,7 +25,7 @@ fn slot(held: Held) -> Option<Slot> {
     held.position.map(|position| Slot { position, class, refreshed: held.refreshed })
 }
 
-/// What an insertion gave up is gone from the model too.
+/// Removes from the model the entries that an insertion displaced.
 fn lost(model: &mut Model, inserted: Inserted) {
     let on_device = inserted.displaced.map(|displaced| {
         let mut held = model.iter().filter(|(_, held)| slot(**held) == Some(displaced));
@@ -40,7 +40,7 @@ fn lost(model: &mut Model, inserted: Inserted) {
     }
 }
 
-/// An entry with neither a record nor a copy in memory is none.
+/// Removes an entry with neither a record nor a copy in memory.
 fn settle(model: &mut Model, digest: &Digest) {
     let idle = |held: &Held| held.position.is_none() && !held.memory;
     if model.get(digest).is_some_and(idle) {

@@ -25,13 +25,13 @@ impl Rule {
         self.naive.used.len() as u32
     }
 
-    /// The places of a region of a class.
+    /// Returns the places of a region of a class.
     fn places(&self, region: u32, class: u32) -> impl Iterator<Item = Run> + use<> {
         let start = region * self.region;
         (0..self.region / class).map(move |place| Run { first: start + place * class, len: class })
     }
 
-    /// True if the slot belongs to no class and to no extent.
+    /// Returns whether the slot belongs to no class and to no extent.
     fn in_pool(&self, slot: u32) -> bool {
         let class = self.classes.get((slot / self.region) as usize).copied().flatten();
         slot < self.slots() / UNIT * UNIT && class.is_none() && !self.extents[slot as usize]
@@ -59,7 +59,7 @@ impl Rule {
         })
     }
 
-    /// What recovery may take.
+    /// Returns whether a recovery may take the run.
     fn may_occupy(&self, run: Run) -> bool {
         if run.len == 0 || !self.naive.is_free(run) {
             return false;
@@ -93,8 +93,8 @@ impl Rule {
         self.classes.resize((slots / self.region) as usize, None);
     }
 
-    /// The slots that nothing can take: those behind the places of a region, behind an extent and
-    /// behind the last unit.
+    /// Returns the slots that nothing can take: those behind the places of a region, behind an
+    /// extent and behind the last unit.
     fn lost(&self) -> u32 {
         let regions = self.classes.iter().flatten().map(|class| self.region % class);
         let extents = self.extents.iter().zip(&self.naive.used);

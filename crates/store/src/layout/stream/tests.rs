@@ -6,8 +6,8 @@ use crate::test_seed::seeds;
 
 const SPACE: Space = Space { slots: 100, slot_bytes: 512, run_header: 32 };
 
-/// The rule: the first `runs_max` successive free runs that hold the bytes, from the position up
-/// to the position, else of all free runs going round from slot 0.
+/// Returns the place by the rule: the first `runs_max` successive free runs that hold the bytes,
+/// from the position up to the position, else of all free runs from slot 0.
 fn place(naive: &Naive, stream: &Stream, bytes: u64) -> Option<Vec<Run>> {
     let (position, slots) = (stream.position(), naive.used.len() as u32);
     let mut round = naive.free_runs(position, slots);

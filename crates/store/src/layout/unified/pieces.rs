@@ -1,9 +1,9 @@
-//! Free pieces: the largest at hand, and each one by its first and by its last slot.
+//! Free pieces: the largest one, and each by its first and by its last slot.
 //!
 //! A maximum heap by length (systems U4) and two hash tables (front-rear hashing, U5) over one
 //! array of nodes. A node is 8 bytes, a heap entry 8 (both arrays grow by an eighth), and each
 //! table holds the node's number, 4 bytes and a byte of tag, at a load between 7/32 and 7/8,
-//! because removals leave marks behind: 28 to 64 bytes a piece. Nothing is given back when there
+//! because removals leave marks behind: 28 to 64 bytes a piece. No memory is returned when there
 //! are fewer pieces. The heap has four children to an entry, so that a piece sinks through half the
 //! levels of a binary one and the children lie in one or two cache lines.
 
@@ -20,7 +20,7 @@ const ARITY: usize = 4;
 struct Node {
     /// The piece's first slot; the next vacant node if this one is vacant.
     first: u32,
-    /// Where in the heap the piece is.
+    /// Position of the piece in the heap.
     at: u32,
 }
 
@@ -69,7 +69,7 @@ fn grow<T>(array: &mut Vec<T>) {
 }
 
 impl Pieces {
-    /// Slots of the largest piece.
+    /// Returns the number of slots of the largest piece.
     pub fn largest(&self) -> Option<u32> {
         self.heap.first().map(|entry| entry.len)
     }
@@ -183,7 +183,7 @@ impl Pieces {
         self.nodes[entry.node as usize].at = at as u32;
     }
 
-    /// Memory in bytes.
+    /// Returns the bytes of memory that they take.
     pub fn memory_bytes(&self) -> usize {
         let arrays =
             self.nodes.capacity() * size_of::<Node>() + self.heap.capacity() * size_of::<Ranked>();
@@ -193,8 +193,8 @@ impl Pieces {
 
 #[cfg(test)]
 impl Pieces {
-    /// Every piece in ascending order, after a check that the heap, the positions in it and both
-    /// tables agree.
+    /// Returns every piece in ascending order, after a check that the heap, the positions in it and
+    /// both tables agree.
     pub(super) fn all(&self) -> Vec<Run> {
         assert_eq!((self.front.len(), self.rear.len()), (self.heap.len(), self.heap.len()));
         let mut all = Vec::new();

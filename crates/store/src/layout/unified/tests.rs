@@ -43,7 +43,7 @@ impl Rule {
     }
 }
 
-/// Heap order, positions, and that each piece is found by both ends.
+/// Checks heap order, positions, and that each piece is found by both ends.
 fn check_pieces(pieces: &Pieces, expected: &[Run]) {
     let all = pieces.all();
     assert_eq!(all, expected);

@@ -1,0 +1,438 @@
+//! A client of a store under trial: does by chance whatever the interface permits, and checks every
+//! answer against the history.
+//!
+//! It promises: only its own keys are changed by it, one change after another; it reads those of
+//! everybody.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+use bytes::{Bytes, BytesMut};
+use device::{Clock, Nanos};
+use fastrand::Rng;
+use sim::Handle;
+use store::{Entry, FetchToken, Hint, Kind, Lookup, Mode, PartialRead, Refusal, Store};
+
+use super::content::{State, Sweep, any_len, key};
+use super::oracle::History;
+use super::recording_device::RecordingDevice;
+
+/// The store under trial.
+pub type TestedStore = Store<RecordingDevice, Handle>;
+type Found = Entry<RecordingDevice, Handle>;
+
+/// What a lookup found, verified byte by byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LookupResult {
+    /// Nothing.
+    Nothing,
+    /// The whole object.
+    Whole(State),
+    /// Its head and a part of its body; then an error.
+    Cut(State),
+}
+
+impl LookupResult {
+    /// The state that was seen, whole or in part.
+    pub fn state(self) -> Option<State> {
+        match self {
+            LookupResult::Nothing => None,
+            LookupResult::Whole(state) | LookupResult::Cut(state) => Some(state),
+        }
+    }
+}
+
+/// See the module.
+pub struct Client {
+    /// The store.
+    pub store: TestedStore,
+    /// What was asked of it.
+    pub history: Rc<RefCell<History>>,
+    /// The time.
+    pub clock: Handle,
+    /// Its choices.
+    pub random: Rng,
+    /// The keys that it changes.
+    pub own: Vec<u32>,
+    /// The keys that anybody changes.
+    pub all: u32,
+}
+
+impl Client {
+    /// Does so many things, with a check of the account after each fourth.
+    ///
+    /// # Errors
+    /// What the store did wrong.
+    pub async fn work(mut self, steps: u32) -> Result<(), String> {
+        for step in 0..steps {
+            self.step().await?;
+            // It reads all tables of the store, and takes longer than the step.
+            if step % 4 == 0 {
+                self.store.account().into_iter().try_for_each(|account| account.map(|_| ()))?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn step(&mut self) -> Result<(), String> {
+        let number = self.own[self.random.usize(..self.own.len())];
+        match self.random.u8(..36) {
+            0..11 => {
+                // Of a copy, so that histories stay the same but for this.
+                if self.random.clone().u8(..4) == 0 {
+                    self.give_up(number);
+                }
+                let len = any_len(&mut self.random);
+                _ = self.insert(number, len).await;
+            }
+            11 => self.insert_overtaken(number).await?,
+            12 | 13 => {
+                let sweeps = self.random.clone().u8(..4) == 0;
+                if let (true, Some(state)) = (sweeps, self.refresh(number).await?) {
+                    // Before the new metadata are on the device.
+                    _ = self.sweep_by(Sweep::Meta(state.meta % 3), Mode::Hard).await;
+                }
+            }
+            14 => self.refresh_superseded(number).await?,
+            15 | 16 => _ = self.remove(number).await,
+            17 => _ = self.purge(number).await,
+            18 => self.abort(number).await,
+            19 => self.read_beside(number).await?,
+            20 => self.drop_lookup().await,
+            21 => self.sleep(1_500_000_000).await,
+            22 | 23 => self.sleep(20_000_000).await,
+            24 => self.read_range(number).await?,
+            32..34 => _ = self.sweep(Mode::Hard).await,
+            34 => _ = self.sweep(Mode::Soft).await,
+            35 if self.random.clone().bool() => self.refresh_swept(number).await?,
+            35 => self.insert_swept(number).await?,
+            25..29 => {
+                let any = self.random.u32(..self.all);
+                self.look(any).await?;
+            }
+            _ => _ = self.look(number).await?,
+        }
+        Ok(())
+    }
+
+    /// Waits longer than anything takes to reach the device and to become durable.
+    pub async fn rest(&mut self) {
+        let deadline = self.clock.now() + 20_000_000_000;
+        self.clock.sleep_until(deadline).await;
+    }
+
+    async fn sleep(&mut self, most: Nanos) {
+        let deadline = self.clock.now() + self.random.u64(..most);
+        self.clock.sleep_until(deadline).await;
+    }
+
+    /// Stores a new body of `len` bytes.
+    ///
+    /// # Errors
+    /// The store refused.
+    pub async fn insert(&mut self, number: u32, len: u64) -> Result<State, Refusal> {
+        let state = self.history.borrow_mut().next_state(number, len);
+        let token = self.store.begin_fetch(&key(number));
+        self.insert_with(&token, state).await.map(|()| state)
+    }
+
+    /// Stores `state` with a token that may be older.
+    pub async fn insert_with(&mut self, token: &FetchToken, state: State) -> Result<(), Refusal> {
+        let begun = self.history.borrow_mut().store(state);
+        let result = self.try_insert(token, state).await;
+        match result {
+            Ok(()) => self.history.borrow_mut().returned(begun),
+            Err(_) => self.history.borrow_mut().refused(begun),
+        }
+        result
+    }
+
+    async fn try_insert(&mut self, token: &FetchToken, state: State) -> Result<(), Refusal> {
+        let size = self.random.bool().then_some(state.len);
+        let kind = if self.random.u8(..8) == 0 { Kind::Html } else { Kind::Other };
+        let hint = Hint { size, kind, ..Hint::default() };
+        let (key, meta) = (key(state.key), state.meta_bytes());
+        let mut writer = self.store.insert(token, &key, meta, hint).await?;
+        let mut body = state.body();
+        let chunk = self.random.usize(1_000..50_000);
+        while !body.is_empty() {
+            writer.write(body.split_to(chunk.min(body.len()))).await?;
+            if self.random.u8(..20) == 0 {
+                self.sleep(50_000_000).await;
+            }
+        }
+        writer.commit().await
+    }
+
+    /// A fetch that began before a removal or purge must not be stored.
+    async fn insert_overtaken(&mut self, number: u32) -> Result<(), String> {
+        let token = self.store.begin_fetch(&key(number));
+        if self.random.bool() {
+            self.remove(number).await;
+        } else {
+            _ = self.purge(number).await;
+        }
+        let len = any_len(&mut self.random);
+        let state = self.history.borrow_mut().next_state(number, len);
+        match self.insert_with(&token, state).await {
+            Err(_) => Ok(()),
+            Ok(()) => Err(format!("{state:?} was stored though its fetch had been overtaken")),
+        }
+    }
+
+    /// Begins to store a body, and gives up half-way.
+    pub async fn abort(&mut self, number: u32) {
+        let len = any_len(&mut self.random);
+        let state = self.history.borrow_mut().next_state(number, len);
+        let key = key(number);
+        let token = self.store.begin_fetch(&key);
+        let insertion = self.store.insert(&token, &key, state.meta_bytes(), Hint::default());
+        if let Ok(mut writer) = insertion.await {
+            _ = writer.write(state.body().slice(..len as usize / 2)).await;
+        }
+    }
+
+    /// Stores a body while somebody reads it.
+    async fn read_beside(&mut self, number: u32) -> Result<(), String> {
+        let len = self.random.u64(50_000..300_000);
+        let state = self.history.borrow_mut().next_state(number, len);
+        let begun = self.history.borrow_mut().store(state);
+        let (key, body) = (key(number), state.body());
+        let token = self.store.begin_fetch(&key);
+        let insertion = self.store.insert(&token, &key, state.meta_bytes(), Hint::default());
+        let mut stored = false;
+        if let Ok(mut writer) = insertion.await {
+            let partial = writer.partial();
+            let mut read = 0_usize;
+            let mut whole = true;
+            for chunk in body.chunks(40_000) {
+                if writer.write(body.slice_ref(chunk)).await.is_err() {
+                    whole = false;
+                    break;
+                }
+                let answer = self.store.read_partial(&partial, read as u64).await;
+                if let PartialRead::Bytes(bytes) = answer {
+                    if body.get(read..read + bytes.len()) != Some(&*bytes) {
+                        return Err(format!("a wrong byte of the unfinished {state:?}"));
+                    }
+                    read += bytes.len();
+                }
+            }
+            stored = whole && writer.commit().await.is_ok();
+        }
+        match stored {
+            true => self.history.borrow_mut().returned(begun),
+            false => self.history.borrow_mut().refused(begun),
+        }
+        Ok(())
+    }
+
+    /// Replaces the metadata of what is under the key, if anything is.
+    ///
+    /// # Errors
+    /// What was found is wrong.
+    pub async fn refresh(&mut self, number: u32) -> Result<Option<State>, String> {
+        let token = self.store.begin_fetch(&key(number));
+        let Some((entry, old)) = self.find(number).await? else { return Ok(None) };
+        let state = State { meta: old.meta + 1, ..old };
+        let begun = self.history.borrow_mut().refresh(state);
+        let meta = state.meta_bytes();
+        let result = self.store.replace_meta(&token, &key(number), &entry, meta).await;
+        match result {
+            Ok(()) => self.history.borrow_mut().returned(begun),
+            Err(_) => self.history.borrow_mut().refused(begun),
+        }
+        Ok(result.is_ok().then_some(state))
+    }
+
+    /// Metadata that a purge overtook, of what they bear or of what was there before, must not be
+    /// taken: they were made before it.
+    async fn refresh_swept(&mut self, number: u32) -> Result<(), String> {
+        let token = self.store.begin_fetch(&key(number));
+        let Some((entry, old)) = self.find(number).await? else { return Ok(()) };
+        let state = State { meta: old.meta + 1, ..old };
+        let mode = if self.random.bool() { Mode::Hard } else { Mode::Soft };
+        let like = if self.random.bool() { old } else { state };
+        let sweep = Sweep::of(like, &mut self.random);
+        _ = self.sweep_by(sweep, mode).await;
+        match self.store.replace_meta(&token, &key(number), &entry, state.meta_bytes()).await {
+            Err(_) => Ok(()),
+            Ok(()) => Err(format!("{state:?} was taken though {sweep:?} had overtaken it")),
+        }
+    }
+
+    /// Metadata of a version that was superseded, removed or purged must not be replaced.
+    ///
+    /// # Errors
+    /// They were, or what was found is wrong.
+    pub async fn refresh_superseded(&mut self, number: u32) -> Result<(), String> {
+        let Some((entry, old)) = self.find(number).await? else { return Ok(()) };
+        if self.random.clone().u8(..3) == 0 {
+            let sweep = Sweep::of(old, &mut self.random);
+            if self.sweep_by(sweep, Mode::Hard).await.is_err() {
+                return Ok(());
+            }
+        } else if self.random.bool() {
+            let len = any_len(&mut self.random);
+            if self.insert(number, len).await.is_err() {
+                return Ok(());
+            }
+        } else {
+            self.remove(number).await;
+        }
+        let token = self.store.begin_fetch(&key(number));
+        let meta = State { meta: old.meta + 1, ..old }.meta_bytes();
+        match self.store.replace_meta(&token, &key(number), &entry, meta).await {
+            Err(_) => Ok(()),
+            Ok(()) => Err(format!("the metadata of {old:?} were replaced, which was gone")),
+        }
+    }
+
+    /// Removes the key.
+    pub async fn remove(&mut self, number: u32) -> bool {
+        let begun = self.history.borrow_mut().remove(number);
+        let removed = self.store.remove(&key(number)).await;
+        self.history.borrow_mut().returned(begun);
+        removed
+    }
+
+    /// Gives the key up, as for want of room: whether it is found afterwards is open, until it is
+    /// stored again.
+    pub fn give_up(&self, number: u32) {
+        _ = self.history.borrow_mut().purge(number);
+        self.store.evict(&key(number));
+    }
+
+    /// Purges the key.
+    ///
+    /// # Errors
+    /// The store could not make it durable.
+    pub async fn purge(&mut self, number: u32) -> Result<bool, Refusal> {
+        let begun = self.history.borrow_mut().purge(number);
+        let result = self.store.purge(&key(number)).await;
+        // A purge that failed has removed the object from memory; it may come back, or not.
+        if result.is_ok() {
+            self.history.borrow_mut().returned(begun);
+        }
+        result
+    }
+
+    /// Purges whatever has something in common, for good or softly.
+    async fn sweep(&mut self, mode: Mode) -> Result<(), Refusal> {
+        let (key, version) = (self.random.u32(..self.all), self.random.u32(..5));
+        let like = State { key, version, meta: self.random.u32(..3), len: 0 };
+        let sweep = Sweep::of(like, &mut self.random);
+        self.sweep_by(sweep, mode).await
+    }
+
+    /// Purges what `sweep` concerns.
+    ///
+    /// # Errors
+    /// The store could not make it durable.
+    pub async fn sweep_by(&mut self, sweep: Sweep, mode: Mode) -> Result<(), Refusal> {
+        let begun = self.history.borrow_mut().sweep(sweep, mode);
+        let name = sweep.name();
+        let result = self.store.purge_all(&[sweep.target(&name)], mode).await;
+        // One that failed is in force until the end of this session, and perhaps after it.
+        if result.is_ok() {
+            self.history.borrow_mut().all_returned(begun);
+        }
+        result
+    }
+
+    /// A fetch that began before a purge that concerns its answer must not be stored.
+    async fn insert_swept(&mut self, number: u32) -> Result<(), String> {
+        let token = self.store.begin_fetch(&key(number));
+        let len = any_len(&mut self.random);
+        let state = self.history.borrow_mut().next_state(number, len);
+        let mode = if self.random.bool() { Mode::Hard } else { Mode::Soft };
+        let sweep = Sweep::of(state, &mut self.random);
+        _ = self.sweep_by(sweep, mode).await;
+        match self.insert_with(&token, state).await {
+            Err(_) => Ok(()),
+            Ok(()) => Err(format!("{state:?} was stored though {sweep:?} had overtaken it")),
+        }
+    }
+
+    /// Begins a lookup and goes away before it ends.
+    async fn drop_lookup(&mut self) {
+        let wanted = key(self.random.u32(..self.all));
+        let store = self.store.clone();
+        let deadline = self.clock.now() + self.random.u64(..200_000);
+        let lookup = async {
+            if let Lookup::Hit(entry) = store.lookup(&wanted).await {
+                let mut body = entry.body(0..entry.len());
+                while let Some(Ok(_)) = body.next().await {}
+            }
+        };
+        sim::until(&self.clock, deadline, lookup).await;
+    }
+
+    /// What is under the key, its metadata verified.
+    async fn find(&mut self, number: u32) -> Result<Option<(Found, State)>, String> {
+        let from = self.history.borrow_mut().stamp();
+        let Lookup::Hit(entry) = self.store.lookup(&key(number)).await else { return Ok(None) };
+        let Some(state) = State::from_meta(entry.meta()) else {
+            return Err(format!("key {number} has metadata that never were: {:?}", entry.meta()));
+        };
+        if (state.key, state.len) != (number, entry.len()) {
+            let len = entry.len();
+            return Err(format!("key {number} answers with {state:?} and {len} bytes"));
+        }
+        let history = self.history.borrow();
+        let permitted = history.during(number, from);
+        if !history.tolerates(&permitted, state) {
+            return Err(format!("{state:?} was found, permitted are {permitted:?}"));
+        }
+        let (must, may) = history.outdated(state, from);
+        let outdated = entry.outdated_since().is_some();
+        if permitted.contains(&state) && (must && !outdated || outdated && !may) {
+            let events = history.explain(number);
+            return Err(format!("{state:?} is outdated: {outdated}, not {must} or {may}{events}"));
+        }
+        drop(history);
+        Ok(Some((entry, state)))
+    }
+
+    /// What is under the key, every byte verified.
+    ///
+    /// # Errors
+    /// It is not what may be there now.
+    pub async fn look(&mut self, number: u32) -> Result<LookupResult, String> {
+        let Some((entry, state)) = self.find(number).await? else {
+            return Ok(LookupResult::Nothing);
+        };
+        let whole = read(&entry, state, 0..state.len).await?;
+        Ok(if whole { LookupResult::Whole(state) } else { LookupResult::Cut(state) })
+    }
+
+    async fn read_range(&mut self, number: u32) -> Result<(), String> {
+        let Some((entry, state)) = self.find(number).await? else { return Ok(()) };
+        let start = self.random.u64(..=state.len);
+        let end = self.random.u64(start..=state.len);
+        read(&entry, state, start..end).await.map(|_| ())
+    }
+}
+
+/// Reads a range of an entry and verifies it; false when it was cut short.
+async fn read(entry: &Found, state: State, range: Range<u64>) -> Result<bool, String> {
+    let expected = state.body().slice(range.start as usize..range.end as usize);
+    let mut body = entry.body(range);
+    let mut bytes = BytesMut::new();
+    let mut error = None;
+    while let Some(chunk) = body.next().await {
+        match chunk {
+            Ok(chunk) => bytes.extend_from_slice(&chunk),
+            Err(reason) => error = Some(reason),
+        }
+    }
+    let bytes: Bytes = bytes.freeze();
+    if expected.get(..bytes.len()) != Some(&*bytes) {
+        return Err(format!("a wrong byte of {state:?}"));
+    }
+    if error.is_none() != (bytes.len() == expected.len()) {
+        return Err(format!("a body of {state:?} ended with {error:?} after {}", bytes.len()));
+    }
+    Ok(error.is_none())
+}

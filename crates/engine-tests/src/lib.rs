@@ -1,0 +1,122 @@
+//! Tests of the engine on simulated devices.
+//!
+//! The library runs trials: histories by chance on a simulated disk that fails by chance, through
+//! orderly stops, kills, power losses and reopenings, each answer checked against what was asked.
+//!
+//! A trial is a number of *sessions* of one cache. In a session the store is opened, several
+//! clients work on it at once, and it ends in one of the ways in which programs end. What the next
+//! session finds must be what the history permits.
+//!
+//! It promises: a seed repeats bit for bit ([`Report::history`] tells); whatever goes wrong comes
+//! back as a [`Finding`], panics of the engine included.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod client;
+mod content;
+mod oracle;
+mod recording_device;
+mod run;
+mod scenario;
+mod variant;
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use fastrand::Rng;
+use sim::Contents;
+
+pub use client::{Client, LookupResult, TestedStore};
+pub use content::{State, any_len, key};
+pub use oracle::{End, History};
+pub use recording_device::RecordingDevice;
+pub use run::{Session, SessionEnd, TestSetup};
+pub use scenario::Scenario;
+pub use variant::{Variant, names, variant, variants};
+
+/// What happened in a trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Sessions of the cache.
+    pub sessions: u32,
+    /// Operations on the device.
+    pub operations: u64,
+    /// Operations of the device that failed.
+    pub errors: u64,
+    /// States that had to be found at a reopening, and were.
+    pub kept: u64,
+    /// A digest of everything that happened, in its order.
+    pub history: u64,
+}
+
+impl Report {
+    /// Adds another trial's figures.
+    pub fn add(&mut self, other: &Report) {
+        self.sessions += other.sessions;
+        self.operations += other.operations;
+        self.errors += other.errors;
+        self.kept += other.kept;
+        self.history = self.history.rotate_left(7) ^ other.history;
+    }
+}
+
+/// A promise that was not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The variant's name.
+    pub variant: &'static str,
+    /// The seed that shows it.
+    pub seed: u64,
+    /// What was found.
+    pub what: String,
+    /// The sessions up to then, a line each.
+    pub sessions: Vec<String>,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Finding { variant, seed, what, sessions } = self;
+        writeln!(f, "{what}")?;
+        sessions.iter().try_for_each(|session| writeln!(f, "  {session}"))?;
+        write!(f, "to see it again: cargo xtask sim --layout {variant} --seed {seed}")
+    }
+}
+
+impl std::error::Error for Finding {}
+
+/// Runs the trial of this seed.
+///
+/// # Errors
+/// The first promise that was not kept.
+pub fn run(variant: Variant, seed: u64) -> Result<Report, Finding> {
+    let mut sessions = Vec::new();
+    let trial = AssertUnwindSafe(|| course(variant, seed, &mut sessions));
+    let result = catch_unwind(trial).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Err(format!("a panic: {}", text.unwrap_or_default()))
+    });
+    result.map_err(|what| Finding { variant: variant.name, seed, what, sessions })
+}
+
+/// One trial: a set-up, and sessions on it.
+fn course(variant: Variant, seed: u64, sessions: &mut Vec<String>) -> Result<Report, String> {
+    let mut random = Rng::with_seed(seed);
+    let setup = TestSetup::draw(variant, &mut random);
+    let mut contents = setup.formatted()?;
+    let mut history = History::default();
+    let mut report = Report::default();
+    let mut len = setup.len;
+    for number in 0..random.u32(2..6) {
+        let mut session = Session::draw(&setup, &mut random, len, seed ^ u64::from(number));
+        let (left, after) = session.live(contents, history, &mut report, sessions)?;
+        (contents, history) = (left, after);
+        if random.u8(..6) == 0 {
+            len = (len + (random.u64(1..8) << 20)).min(setup.room);
+        }
+    }
+    // The last word has a store that nothing happens to.
+    let mut last = Session::quiet(&setup, len, seed);
+    let _: (Contents, History) = last.live(contents, history, &mut report, sessions)?;
+    Ok(report)
+}

@@ -1,0 +1,48 @@
+//! `larder lab disk-compare`: simulated drives beside reference data.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgMatches, Command, value_parser};
+use cli::outcome::{Failure, answer};
+
+/// The arguments of `larder lab disk-compare`.
+pub fn command() -> Command {
+    Command::new("disk-compare")
+        .about("Compare the simulated drives with a folder of reference data")
+        .after_help("Exit code 1 when a figure is beyond its tolerance.")
+        .arg(
+            Arg::new("folder")
+                .value_name("FOLDER")
+                .required(true)
+                .value_parser(value_parser!(PathBuf))
+                .help(
+                    "With gold_workloads.csv, validation.csv, atlas10k_x3_regions.csv, real/ and \
+                     reference/.",
+                ),
+        )
+        .arg(
+            Arg::new("seed")
+                .long("seed")
+                .value_name("N")
+                .value_parser(value_parser!(u64))
+                .default_value("1")
+                .help("Seed of the generated requests."),
+        )
+}
+
+/// Does what the arguments ask for.
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    let folder = matches.get_one::<PathBuf>("folder").cloned().unwrap_or_default();
+    let seed = matches.get_one("seed").copied().unwrap_or(1);
+    let found = crate::disks::compare::compare(&folder, seed).map_err(Failure::runtime)?;
+    answer(found.text.trim_end())?;
+    if found.beyond.is_empty() {
+        return answer(&format!("\nAll {} figures are within their tolerance.", found.figures));
+    }
+    let beyond = found.beyond.join("\n");
+    Err(Failure::runtime(format!(
+        "{} of {} figures are beyond their tolerance:\n{beyond}",
+        found.beyond.len(),
+        found.figures
+    )))
+}

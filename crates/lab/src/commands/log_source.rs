@@ -1,0 +1,184 @@
+//! What `replay` and `advise` have in common: the logs that they read, the drive that they simulate
+//! and the pace of requests.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgMatches, value_parser};
+use cli::outcome::{Failure, warn};
+use cli::units;
+use serde_json::{Value, json};
+
+use super::missratio::sample;
+use super::trace::{read_options, warn_of_damage, written};
+use super::watch::Count;
+use crate::advise::access_log::{AccessLog, LogOptions};
+use crate::advise::missratio::Sampling;
+use crate::disks::choice;
+use crate::disks::choice::DriveChoice;
+use crate::run::whole_cache::Pace;
+use crate::workload::trace::SkipReason;
+
+/// Requests that are kept unless `--sample` says otherwise: 384 MiB of them.
+const MOST: usize = 8 << 20;
+
+/// Arguments that say which log it is about, and how it is played.
+pub fn arguments() -> [Arg; 7] {
+    let [format, columns] = written();
+    [
+        Arg::new("log")
+            .value_name("LOG")
+            .required(true)
+            .num_args(1..)
+            .value_parser(value_parser!(PathBuf))
+            .help(
+                "Logs or traces, plain or compressed with gzip, zstd, xz; merged by time; \
+                 - alone is standard input.",
+            ),
+        format,
+        columns,
+        Arg::new("sample").long("sample").value_name("RATE").value_parser(sample).help(
+            "Keep this share of the objects, such as 0.1 or 10%, with all their requests, in \
+             caches that much smaller (SHARDS). [default: 1, halved while more than 8,388,608 \
+             requests are kept]",
+        ),
+        Arg::new("drive")
+            .long("drive")
+            .value_name("NAME|FILE:NAME")
+            .default_value(choice::DEFAULT)
+            .value_parser(|text: &str| DriveChoice::named(text))
+            .help(
+                "The simulated drive: a shipped one (nvme_tlc and sata_tlc are flash of today, \
+                 `larder lab disk --list` names the mechanical ones), FILE:NAME of a data file, \
+                 or the FILE of a flash drive (docs/research/models.md).",
+            ),
+        Arg::new("pace")
+            .long("pace")
+            .value_name("PACE")
+            .default_value("log")
+            .value_parser(["log", "closed"])
+            .help(
+                "log: requests come when the log says, so that what is written in the background \
+                 is written as often as in service; closed: each as soon as the one before is \
+                 answered, which is the most that the drive takes.",
+            ),
+        Arg::new("jobs")
+            .long("jobs")
+            .value_name("N")
+            .value_parser(value_parser!(u16).range(1..))
+            .help("Caches that run at a time; by default as many as there are processors."),
+    ]
+}
+
+/// Reads the logs; what is damaged is named.
+pub fn read(matches: &ArgMatches, command: &str) -> Result<AccessLog, Failure> {
+    let paths: Vec<PathBuf> = matches.get_many("log").into_iter().flatten().cloned().collect();
+    let asked = matches.get_one::<Sampling>("sample").copied();
+    let options = LogOptions {
+        read: read_options(matches),
+        sampling: asked.unwrap_or(Sampling::ALL),
+        most: if asked.is_some() { usize::MAX } else { MOST },
+    };
+    let mut count = Count::new("requests read");
+    let log = AccessLog::read(paths, &options, |number| count.show(number));
+    drop(count);
+    let log = log.map_err(|unreadable| {
+        let (path, why) = (unreadable.path.display(), unreadable.why);
+        Failure::runtime(format!("lab {command}: {path}: {why}"))
+    })?;
+    warn_of_damage(log.skipped());
+    if log.requests().is_empty() {
+        return Err(Failure::runtime(format!(
+            "lab {command}: there is no request in it that a cache may answer ({}); `larder lab \
+             trace stats --all` shows what there is",
+            passed_over(&log)
+        )));
+    }
+    if pace(matches) == Pace::Stated && !log.has_times() {
+        warn(&format!(
+            "lab {command}: the log has no times: each request comes when the one before is \
+             answered"
+        ));
+    }
+    Ok(log)
+}
+
+/// The drive.
+pub fn drive(matches: &ArgMatches, command: &str) -> Result<DriveChoice, Failure> {
+    let drive = matches.get_one::<DriveChoice>("drive").cloned();
+    let drive =
+        drive.ok_or_else(|| Failure::usage(format!("lab {command}: --drive is missing")))?;
+    for note in drive.notes() {
+        warn(&format!("{}: {note}", drive.name()));
+    }
+    Ok(drive)
+}
+
+/// When requests come.
+pub fn pace(matches: &ArgMatches) -> Pace {
+    match matches.get_one::<String>("pace").map(String::as_str) {
+        Some("closed") => Pace::AtOnce,
+        _ => Pace::Stated,
+    }
+}
+
+/// Caches at a time.
+pub fn jobs(matches: &ArgMatches) -> usize {
+    let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+    matches.get_one::<u16>("jobs").map_or_else(processors, |jobs| usize::from(*jobs))
+}
+
+/// The log in a few lines: what is in it, what was left out, what is a sample.
+pub fn describe(log: &AccessLog) -> String {
+    let summary = log.summary();
+    let mut text = format!(
+        "{} requests for {} objects, {} asked for, {} of objects, {:.1} hours; passed over: {}",
+        summary.requests,
+        summary.objects,
+        units::about(summary.bytes),
+        units::about(summary.object_bytes),
+        summary.seconds / 3_600.0,
+        passed_over(log)
+    );
+    if log.sampling() != Sampling::ALL {
+        let rate = 100.0 * log.sampling().rate();
+        text.push_str(&format!(
+            "\nSampled: {rate:.3}% of the objects with their {} requests, caches that much \
+             smaller; what follows are estimates for the whole log.",
+            log.requests().len()
+        ));
+    }
+    text
+}
+
+fn passed_over(log: &AccessLog) -> String {
+    let mut parts: Vec<String> = SkipReason::ALL
+        .iter()
+        .filter(|why| log.skip_reason(**why) > 0)
+        .map(|why| format!("{} {}", log.skip_reason(*why), why.as_str()))
+        .collect();
+    if log.damaged() > 0 {
+        parts.push(format!("{} damaged", log.damaged()));
+    }
+    if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
+}
+
+/// The same for programs.
+pub fn as_json(log: &AccessLog) -> Value {
+    let summary = log.summary();
+    let passed_over: Value = SkipReason::ALL
+        .iter()
+        .map(|why| (why.as_str().replace(' ', "_"), Value::from(log.skip_reason(*why))))
+        .collect();
+    json!({
+        "requests": summary.requests,
+        "objects": summary.objects,
+        "bytes": summary.bytes,
+        "object_bytes": summary.object_bytes,
+        "one_timers": summary.one_timers,
+        "seconds": summary.seconds,
+        "sample": log.sampling().rate(),
+        "sampled_requests": log.requests().len(),
+        "damaged": log.damaged(),
+        "passed_over": passed_over,
+    })
+}

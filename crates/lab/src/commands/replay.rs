@@ -1,0 +1,200 @@
+//! `larder lab replay`: an operator's log on the product's engine, for every layout, policy, memory
+//! and disk that he names.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use cli::outcome::{Failure, answer};
+use cli::units;
+use cli::units::SIZE_EXAMPLE;
+use serde_json::json;
+use store::policy::{AdmissionName, PolicyName};
+
+use super::{log_source, missratio, replay_table, watch};
+use crate::advise::access_log::AccessLog;
+use crate::advise::log_replay;
+use crate::advise::log_replay::{ReplayOptions, Row, System, combinations};
+
+const AFTER_HELP: &str = "\
+Each combination is the engine of `larder serve` on an empty cache of its own on a simulated drive \
+in virtual time: requests of the log are looked up, one at a time, and what is missing or has \
+changed is stored, as if the origin had answered at once. Only GET requests whose answers may be \
+stored count (docs/research/lab.md); the others are told by reason.
+
+Columns: hits of all requests, those from memory, those from disk; bytes of hits by bytes asked \
+for; the time that the drive worked; mean and 99th percentile of a disk hit; reads and writes of \
+the drive; bytes written by bytes stored; bytes stored, and how many times the size of the disk \
+that is (below 2, little was ever replaced). --csv and --json name them in full.";
+
+/// The arguments of `larder lab replay`.
+pub fn command() -> Command {
+    Command::new("replay")
+        .about("Replay your logs on the engine: hits, disk time, latency, bytes written")
+        .after_help(AFTER_HELP)
+        .arg_required_else_help(true)
+        .args(log_source::arguments())
+        .args(caches())
+        .args(outputs())
+}
+
+/// Which caches.
+fn caches() -> [Arg; 8] {
+    let list = |id: &'static str, name: &'static str, help: String| {
+        Arg::new(id).long(id).value_delimiter(',').value_name(name).help(help)
+    };
+    let sizes = |id: &'static str, default: &'static str, help: &str| {
+        list(id, "SIZE,...", help.to_owned()).default_value(default).value_parser(size)
+    };
+    let layouts = store::LayoutName::NAMES.join(", ");
+    let policies = PolicyName::NAMES.join(", ");
+    [
+        list("layouts", "NAME,...", format!("Layouts of the product: {layouts} [default: all]."))
+            .value_parser(System::layout),
+        list("presets", "NAME,...", format!("Presets beside: {}.", store::PRESETS.join(", ")))
+            .value_parser(System::preset),
+        list(
+            "policy",
+            "NAME,...",
+            format!(
+                "What says which object goes: {policies} [default: the preset's]. The layout \
+                 cluster goes by its references and takes none."
+            ),
+        )
+        .value_parser(missratio::policy),
+        list(
+            "admission",
+            "NAME,...",
+            format!(
+                "What is stored at all: {} [default: the preset's].",
+                AdmissionName::NAMES.join(", ")
+            ),
+        )
+        .value_parser(|text: &str| text.parse::<AdmissionName>()),
+        sizes("memory", "256M", "Memory for everything, as `larder serve --memory`."),
+        sizes("disk", "10G", "Sizes of the cache, as `larder serve --cache-size`."),
+        Arg::new("mean-object")
+            .long("mean-object")
+            .value_name("SIZE")
+            .value_parser(size)
+            .help("Mean object that the index is sized for, as store.mean-object [default: auto]."),
+        Arg::new("warm-up")
+            .long("warm-up")
+            .value_name("PERCENT")
+            .default_value("0")
+            .value_parser(value_parser!(u8).range(0..=99))
+            .help("So much of the log, its beginning, fills the caches and is not counted."),
+    ]
+}
+
+fn outputs() -> [Arg; 3] {
+    let flag = |id: &'static str, help: &'static str| {
+        Arg::new(id).long(id).action(ArgAction::SetTrue).help(help)
+    };
+    [
+        flag("csv", "Print CSV instead of a table.").conflicts_with("json"),
+        flag("json", "Print JSON instead of a table."),
+        Arg::new("out")
+            .long("out")
+            .value_name("DIR")
+            .value_parser(value_parser!(PathBuf))
+            .help("Write replay.txt, replay.csv and replay.json there as well."),
+    ]
+}
+
+/// Reads a size.
+pub fn size(text: &str) -> Result<u64, String> {
+    units::parse_size(text).ok_or_else(|| format!("it is not {SIZE_EXAMPLE}"))
+}
+
+/// Does what the arguments ask for.
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    let setups = setups(matches)?;
+    let options = ReplayOptions {
+        drive: log_source::drive(matches, "replay")?,
+        pace: log_source::pace(matches),
+        warm_up: matches.get_one("warm-up").copied().unwrap_or_default(),
+        jobs: log_source::jobs(matches),
+    };
+    let log = log_source::read(matches, "replay")?;
+    let rows = watch::watched("replay", |meter| log_replay::replay(&log, &setups, &options, meter));
+    let rows = rows.map_err(|why| Failure::runtime(format!("lab replay: {why}")))?;
+    none_ran(&rows)?;
+    let text = format!("{}\n{}", heading(&log, &options), replay_table::text(&rows));
+    let json = json!({
+        "log": log_source::as_json(&log),
+        "drive": options.drive.name(),
+        "pace": matches.get_one::<String>("pace"),
+        "warm_up_percent": options.warm_up,
+        "caches": replay_table::json(&rows),
+    });
+    let csv = replay_table::csv(&rows);
+    if let Some(folder) = matches.get_one::<PathBuf>("out") {
+        let json = format!("{json:#}\n");
+        write(folder, &[("replay.txt", &text), ("replay.csv", &csv), ("replay.json", &json)])?;
+    }
+    match (matches.get_flag("json"), matches.get_flag("csv")) {
+        (true, _) => answer(&format!("{json:#}")),
+        (_, true) => answer(csv.trim_end()),
+        _ => answer(text.trim_end()),
+    }
+}
+
+/// When no cache could be run, that is an error: the first reason.
+fn none_ran(rows: &[Row]) -> Result<(), Failure> {
+    if rows.iter().any(|row| row.result.is_ok()) {
+        return Ok(());
+    }
+    let why = rows.iter().find_map(|row| row.result.as_ref().err().map(|why| (row, why)));
+    let why = why.map_or_else(String::new, |(row, why)| format!("{}: {why}", row.setup));
+    Err(Failure::usage(format!("lab replay: none of these caches can be run. {why}")))
+}
+
+fn setups(matches: &ArgMatches) -> Result<Vec<log_replay::Setup>, Failure> {
+    let many = |id: &str| -> Vec<u64> {
+        matches.get_many::<u64>(id).into_iter().flatten().copied().collect()
+    };
+    let systems = |id: &str| -> Vec<System> {
+        matches.get_many::<System>(id).into_iter().flatten().copied().collect()
+    };
+    let (mut chosen, presets) = (systems("layouts"), systems("presets"));
+    if chosen.is_empty() && presets.is_empty() {
+        chosen = store::LayoutName::ALL.map(System::Layout).to_vec();
+    }
+    chosen.extend(presets);
+    let policies: Vec<PolicyName> =
+        matches.get_many("policy").into_iter().flatten().copied().collect();
+    let mean_object = matches.get_one::<u64>("mean-object").copied();
+    let mean_object = mean_object.map(u32::try_from).transpose().map_err(|_| {
+        Failure::usage("lab replay: --mean-object is at most 4G; objects are rarely so large")
+    })?;
+    let admissions: Vec<AdmissionName> =
+        matches.get_many("admission").into_iter().flatten().copied().collect();
+    let mut setups = combinations(&chosen, &policies, &admissions, &many("memory"), &many("disk"));
+    setups.iter_mut().for_each(|setup| setup.mean_object = mean_object);
+    Ok(setups)
+}
+
+fn heading(log: &AccessLog, options: &ReplayOptions) -> String {
+    let drive = &options.drive;
+    format!(
+        "{}\nDrive: {}, {} ({})",
+        log_source::describe(log),
+        drive.name(),
+        drive.label(),
+        units::about(drive.bytes())
+    )
+}
+
+/// Writes files into a directory, which is made where it is missing.
+pub fn write(folder: &Path, files: &[(&str, &str)]) -> Result<(), Failure> {
+    let failed = |path: &Path, error: std::io::Error| {
+        Failure::runtime(format!("cannot write {}: {error}", path.display()))
+    };
+    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    for (name, content) in files {
+        let path = folder.join(name);
+        fs::write(&path, content).map_err(|error| failed(&path, error))?;
+    }
+    Ok(())
+}

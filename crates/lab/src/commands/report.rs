@@ -1,0 +1,34 @@
+//! `larder lab report`: a page of whatever experiments have been run.
+
+use std::path::{Path, PathBuf};
+
+use clap::{ArgMatches, Command};
+use cli::outcome::{Failure, answer};
+
+use super::run::{OUT, out};
+
+/// The arguments of `larder lab report`.
+pub fn command() -> Command {
+    Command::new("report")
+        .about("Make one page of the results of all experiments that have been run")
+        .after_help(
+            "Writes report.html into the directory: plots, every number beside the paper's, and \
+             what differs and why, in one file that needs no network.",
+        )
+        .arg(out())
+}
+
+/// Does what the arguments ask for.
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    let folder = matches.get_one::<PathBuf>("out").map_or(Path::new(OUT), PathBuf::as_path);
+    let (path, records) = crate::report::build(folder).map_err(Failure::runtime)?;
+    if records == 0 {
+        return Err(Failure::usage(format!(
+            "lab report: {} has no results; `larder lab run all --out {}` makes some",
+            folder.display(),
+            folder.display()
+        )));
+    }
+    let noun = if records == 1 { "experiment" } else { "experiments" };
+    answer(&format!("{} has {records} {noun}.", path.display()))
+}

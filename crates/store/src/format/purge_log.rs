@@ -1,0 +1,327 @@
+//! The log of purges by name, for stores elsewhere that follow them: a ring of blocks in front of
+//! the first area, which other versions leave alone. Kept only where it is asked for.
+//!
+//! It says nothing to recovery: what is purged here follows from the journal and the checkpoint. It
+//! promises whoever follows it that no purge that was acknowledged is missing between two
+//! positions; where that is not known for sure, the log says that it does not reach back so far.
+//!
+//! A purge has a number; a block holds the purges from one number on. The last block grows: each of
+//! its versions has all that it holds, and versions are written to two places in turn, the next one
+//! only when the one before is durable. So what was acknowledged is always in a whole version. Each
+//! opening writes the last block anew, with its generation: where the last one names another than
+//! the one before, the cache was in use without the log, and another log begins. So it does when
+//! the place of the next version holds something that is damaged, for that may have been it.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use device::Extent;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::base::key::{Key, Locality};
+use crate::base::keyed_checksum::Secret;
+use crate::base::labels::Mode;
+use crate::base::logged_purge::{LoggedPurge, PurgePosition, PurgedTarget, PurgesSince};
+use crate::base::wire::{Decoder, Encoder};
+use crate::format::device_layout::BLOCK;
+
+/// Where the log lies: behind the first superblock, before the place that the second had once.
+pub(crate) const PURGE_LOG: Extent = Extent { offset: 64 * 1024, len: 384 * 1024 };
+
+const MAGIC: u32 = u32::from_le_bytes(*b"LPLG");
+const HEADER_LEN: usize = 64;
+const ROOM: usize = BLOCK as usize - HEADER_LEN;
+/// Blocks of the ring, each of which has two places.
+const BLOCKS: u64 = PURGE_LOG.len / BLOCK / 2;
+/// Purges that are told at a time.
+const TOLD_AT_ONCE: usize = 256;
+
+/// A purge, or that there was one whose name is too long.
+type Entry = Option<LoggedPurge>;
+
+fn encode(entry: &Entry) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let Some(LoggedPurge { target, mode, at }) = entry else {
+        Encoder(&mut bytes).u8(4).zeros(14);
+        return bytes;
+    };
+    let (kind, label, locality, name) = match target {
+        PurgedTarget::Everything => (0, 0, None, &[][..]),
+        PurgedTarget::Label { kind, name } => (1, *kind, None, &name[..]),
+        PurgedTarget::Prefix(prefix) => (2, 0, None, &prefix[..]),
+        PurgedTarget::Key(key) => (3, 0, Some(key.locality()), &key.as_bytes()[..]),
+    };
+    let mut out = Encoder(&mut bytes);
+    out.u8(kind).u8(u8::from(*mode == Mode::Soft)).u8(label).u64(*at).u32(name.len() as u32);
+    if let Some(Locality { site, group }) = locality {
+        out.u64(site).u64(group);
+    }
+    out.bytes(name);
+    bytes
+}
+
+fn decode(from: &mut Decoder<'_>) -> Option<Entry> {
+    let (kind, soft, label) = (from.u8()?, from.u8()?, from.u8()?);
+    let (at, len) = (from.u64()?, from.u32()? as usize);
+    let locality = match kind {
+        3 => Some(Locality { site: from.u64()?, group: from.u64()? }),
+        _ => None,
+    };
+    let name = Bytes::copy_from_slice(from.bytes(len)?);
+    let target = match (kind, locality) {
+        (0, _) => PurgedTarget::Everything,
+        (1, _) => PurgedTarget::Label { kind: label, name },
+        (2, _) => PurgedTarget::Prefix(name),
+        (3, Some(locality)) => PurgedTarget::Key(Key::new(name, locality)?),
+        (4, _) => return Some(None),
+        _ => return None,
+    };
+    let mode = if soft == 0 { Mode::Hard } else { Mode::Soft };
+    Some(Some(LoggedPurge { target, mode, at }))
+}
+
+/// A block of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Block {
+    log: u64,
+    generation: u64,
+    number: u64,
+    version: u64,
+    /// The number of its first purge.
+    first: u64,
+    entries: Vec<Entry>,
+    /// Bytes of them.
+    bytes: usize,
+    /// It is not written as it is.
+    dirty: bool,
+}
+
+/// The place of a version of a block, counted in blocks.
+fn place(number: u64, version: u64) -> u64 {
+    number % BLOCKS * 2 + version % 2
+}
+
+impl Block {
+    fn end(&self) -> u64 {
+        self.first + self.entries.len() as u64
+    }
+
+    fn encode(&self, secret: &Secret) -> Vec<u8> {
+        let mut covered = Vec::with_capacity(BLOCK as usize);
+        let mut out = Encoder(&mut covered);
+        out.u64(self.log).u64(self.generation).u64(self.number).u64(self.version);
+        out.u64(self.first).u32(self.entries.len() as u32).u32(0);
+        for entry in &self.entries {
+            Encoder(&mut covered).bytes(&encode(entry));
+        }
+        covered.resize(BLOCK as usize - 16, 0);
+        let checksum = secret.checksum_at(place(self.number, self.version), &covered);
+        let mut bytes = Vec::with_capacity(BLOCK as usize);
+        Encoder(&mut bytes).u32(MAGIC).u32(0).u64(checksum).bytes(&covered);
+        bytes
+    }
+
+    /// The block at this place, if it is whole.
+    fn decode(secret: &Secret, at: u64, bytes: &[u8]) -> Option<Block> {
+        let mut from = Decoder(bytes);
+        let (magic, _, checksum) = (from.u32()?, from.u32()?, from.u64()?);
+        if magic != MAGIC || secret.checksum_at(at, from.0) != checksum {
+            return None;
+        }
+        let (log, generation, number, version) =
+            (from.u64()?, from.u64()?, from.u64()?, from.u64()?);
+        let (first, count) = (from.u64()?, from.u32()?);
+        from.u32()?;
+        let before = from.0.len();
+        let entries = (0..count).map(|_| decode(&mut from)).collect::<Option<Vec<Entry>>>()?;
+        let bytes = before - from.0.len();
+        let block = Block { log, generation, number, version, first, entries, bytes, dirty: false };
+        (place(number, version) == at).then_some(block)
+    }
+}
+
+/// Blocks to be written, and how many purges they hold with those before.
+pub(crate) struct PurgeLogWrite {
+    /// Byte offsets on the device.
+    pub(crate) writes: Vec<(u64, Vec<u8>)>,
+    pub(crate) until: u64,
+}
+
+/// The log in operation.
+pub(crate) struct PurgeLog {
+    /// The oldest first; the last one grows.
+    blocks: VecDeque<Block>,
+    /// What else is in the ring is to be erased with the next write.
+    erases: bool,
+    written: u64,
+    durable: u64,
+    /// What the flush under way makes durable.
+    flushing: u64,
+}
+
+impl PurgeLog {
+    /// An empty log of a cache with this identity that is opened for the time `generation`.
+    pub(crate) fn new(uuid: &[u8; 16], generation: u64) -> PurgeLog {
+        let log = xxh3_64(&[&uuid[..], &generation.to_le_bytes()].concat());
+        let tail = Block {
+            log,
+            generation,
+            number: 0,
+            version: 0,
+            first: 0,
+            entries: Vec::new(),
+            bytes: 0,
+            dirty: true,
+        };
+        PurgeLog { blocks: [tail].into(), erases: true, written: 0, durable: 0, flushing: 0 }
+    }
+
+    /// Goes on with the log that the `bytes` of its area hold, if it was kept up to the opening
+    /// before this one; else begins another.
+    pub(crate) fn resume(
+        secret: &Secret,
+        uuid: &[u8; 16],
+        bytes: Option<&[u8]>,
+        generation: u64,
+    ) -> PurgeLog {
+        let found = bytes.and_then(|bytes| PurgeLog::found(secret, bytes));
+        let found = found.filter(|log| log.tail().generation + 1 == generation);
+        let Some(mut log) = found else { return PurgeLog::new(uuid, generation) };
+        let tail = log.tail_mut();
+        (tail.generation, tail.version, tail.dirty) = (generation, tail.version + 1, true);
+        log
+    }
+
+    /// The log that the bytes of its area hold; `None` when the last of it may be lost.
+    fn found(secret: &Secret, bytes: &[u8]) -> Option<PurgeLog> {
+        let places: Vec<&[u8]> = bytes.chunks_exact(BLOCK as usize).collect();
+        let read = |at: u64| Block::decode(secret, at, places.get(at as usize)?);
+        let all: Vec<Block> = (0..BLOCKS * 2).filter_map(read).collect();
+        let tail =
+            all.iter().max_by_key(|block| (block.generation, block.number, block.version))?;
+        let next = [place(tail.number, tail.version + 1), place(tail.number + 1, 0)];
+        let damaged = |at: &u64| {
+            let bytes = places.get(*at as usize);
+            read(*at).is_none() && bytes.is_none_or(|bytes| bytes.iter().any(|byte| *byte != 0))
+        };
+        if next.iter().any(damaged) {
+            return None;
+        }
+        let mut blocks = VecDeque::from([tail.clone()]);
+        while let Some(first) = blocks.front()
+            && (blocks.len() as u64) < BLOCKS
+        {
+            let ours = all.iter().filter(|block| block.log == tail.log);
+            let before = ours.filter(|block| block.number + 1 == first.number);
+            let Some(before) = before.max_by_key(|block| block.version) else { break };
+            if before.end() != first.first {
+                break;
+            }
+            blocks.push_front(before.clone());
+        }
+        let end = tail.end();
+        Some(PurgeLog { blocks, erases: false, written: end, durable: end, flushing: end })
+    }
+
+    fn tail(&self) -> &Block {
+        self.blocks.back().expect("there is always one")
+    }
+
+    fn tail_mut(&mut self) -> &mut Block {
+        self.blocks.back_mut().expect("there is always one")
+    }
+
+    /// Logs a purge. Returns how many there are with it: it counts as logged when so many are
+    /// durable.
+    pub(crate) fn log(&mut self, purge: LoggedPurge) -> u64 {
+        let mut entry = Some(purge);
+        let mut len = encode(&entry).len();
+        if len > ROOM {
+            entry = None;
+            len = encode(&entry).len();
+        }
+        if self.tail().bytes + len > ROOM {
+            let full = self.tail();
+            let (number, first) = (full.number + 1, full.end());
+            let (log, generation) = (full.log, full.generation);
+            let (version, entries, bytes, dirty) = (0, Vec::new(), 0, true);
+            let empty = Block { log, generation, number, version, first, entries, bytes, dirty };
+            self.blocks.push_back(empty);
+            if self.blocks.len() as u64 > BLOCKS {
+                self.blocks.pop_front();
+            }
+        }
+        let tail = self.tail_mut();
+        // The version that was written stays until this one is durable.
+        tail.version += u64::from(!tail.dirty);
+        (tail.dirty, tail.bytes) = (true, tail.bytes + len);
+        tail.entries.push(entry);
+        tail.end()
+    }
+
+    /// The blocks to be written next; `None` when there are none, or those that were written last
+    /// are not durable yet.
+    pub(crate) fn begin_write(&mut self, secret: &Secret) -> Option<PurgeLogWrite> {
+        if self.written > self.durable {
+            return None;
+        }
+        let dirty = self.blocks.iter_mut().filter(|block| block.dirty);
+        let mut writes: Vec<(u64, Vec<u8>)> = dirty
+            .map(|block| {
+                block.dirty = false;
+                (place(block.number, block.version), block.encode(secret))
+            })
+            .collect();
+        if writes.is_empty() {
+            return None;
+        }
+        if std::mem::take(&mut self.erases) {
+            let taken: Vec<u64> = writes.iter().map(|(at, _)| *at).collect();
+            let others = (0..BLOCKS * 2).filter(|at| !taken.contains(at));
+            writes.extend(others.map(|at| (at, vec![0; BLOCK as usize])));
+        }
+        writes.iter_mut().for_each(|(at, _)| *at = PURGE_LOG.offset + *at * BLOCK);
+        Some(PurgeLogWrite { writes, until: self.tail().end() })
+    }
+
+    /// They are written.
+    pub(crate) fn end_write(&mut self, until: u64) {
+        self.written = until;
+    }
+
+    /// A flush begins.
+    pub(crate) fn begin_flush(&mut self) {
+        self.flushing = self.written;
+    }
+
+    /// It has ended well.
+    pub(crate) fn end_flush(&mut self) {
+        self.durable = self.flushing;
+    }
+
+    /// How many purges are durable.
+    pub(crate) fn durable(&self) -> u64 {
+        self.durable
+    }
+
+    /// What was logged and is durable since a position; `None`: since ever.
+    pub(crate) fn since(&self, position: Option<PurgePosition>) -> PurgesSince {
+        let here = PurgePosition { log: self.tail().log, number: self.durable };
+        let floor = self.blocks.front().map_or(0, |block| block.first);
+        let known = position.filter(|position| {
+            position.log == here.log && (floor..=here.number).contains(&position.number)
+        });
+        let Some(PurgePosition { log, number }) = known else { return PurgesSince::TooOld(here) };
+        let last = here.number.min(number + TOLD_AT_ONCE as u64);
+        let after = self.blocks.iter().skip_while(|block| block.end() <= number);
+        let entries = after.flat_map(|block| (block.first..).zip(&block.entries));
+        let wanted = entries.filter(|(at, _)| (number..last).contains(at));
+        match wanted.map(|(_, entry)| entry.clone()).collect::<Option<Vec<LoggedPurge>>>() {
+            Some(purges) => PurgesSince::Purges(purges, PurgePosition { log, number: last }),
+            None => PurgesSince::TooOld(here),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,334 @@
+//! The log of purges: a follower of a store misses none, whatever crashes; purges of another store
+//! are carried out as lastingly as its own.
+
+use std::cell::RefCell;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use device::{Fault, ManualClock, MemoryDevice, Operation};
+use store::{
+    FormatOptions, LayoutName, LoggedPurge, Mode, Options, PurgePosition, PurgedTarget,
+    PurgesSince, Store, Target,
+};
+
+use crate::content::key;
+use crate::probe::Probe;
+use crate::purging::{WORD, labelled, word};
+use crate::rig::{Rig, Seen, TestStore, formatted, product, use_layout};
+use crate::seeds::seeds;
+
+fn logging() -> Options {
+    Options { purge_log: true, ..labelled(product()) }
+}
+
+fn here(store: &TestStore) -> PurgePosition {
+    match store.purges_since(None).unwrap() {
+        PurgesSince::TooOld(position) => position,
+        PurgesSince::Purges(..) => panic!("no position was given"),
+    }
+}
+
+/// What was purged since `position`; `None` when that is too old.
+fn follow(store: &TestStore, mut position: PurgePosition) -> Option<Vec<PurgedTarget>> {
+    let mut all = Vec::new();
+    loop {
+        let PurgesSince::Purges(purges, next) = store.purges_since(Some(position)).unwrap() else {
+            return None;
+        };
+        if purges.is_empty() {
+            return Some(all);
+        }
+        all.extend(purges.into_iter().map(|purge| purge.target));
+        position = PurgePosition::from_bytes(next.to_bytes());
+    }
+}
+
+fn purge_word(rig: &mut Rig, name: &str, mode: Mode) {
+    let store = rig.store.clone();
+    rig.run(store.purge_all(&[word(name)], mode)).unwrap();
+}
+
+fn label(name: &str) -> PurgedTarget {
+    PurgedTarget::Label { kind: WORD, name: Bytes::copy_from_slice(name.as_bytes()) }
+}
+
+#[test]
+fn without_the_option_nothing_is_logged() {
+    let rig = Rig::open(formatted(24 << 20, 64 << 10), labelled(product()));
+    assert_eq!(rig.store.purges_since(None), None);
+}
+
+#[test]
+fn every_kind_of_purge_is_logged_by_name_and_in_order() {
+    for layout in LayoutName::ALL {
+        use_layout(layout, 0);
+        let mut rig = Rig::open(formatted(24 << 20, 64 << 10), logging());
+        let start = here(&rig.store);
+        rig.purge(1).unwrap();
+        purge_word(&mut rig, "that nothing bears", Mode::Soft);
+        let store = rig.store.clone();
+        let targets = [Target::Prefix(b"http://a/"), Target::Everything];
+        rig.run(store.purge_all(&targets, Mode::Hard)).unwrap();
+        rig.run(store.purge_keys(&[key(2), key(3)])).unwrap();
+        let expected = [
+            PurgedTarget::Key(key(1)),
+            label("that nothing bears"),
+            PurgedTarget::Prefix(Bytes::from_static(b"http://a/")),
+            PurgedTarget::Everything,
+            PurgedTarget::Key(key(2)),
+            PurgedTarget::Key(key(3)),
+        ];
+        assert_eq!(follow(&rig.store, start), Some(expected.to_vec()), "{layout}");
+        let PurgesSince::Purges(purges, _) = rig.store.purges_since(Some(start)).unwrap() else {
+            panic!("it was just given");
+        };
+        assert_eq!(purges[1].mode, Mode::Soft);
+        assert_eq!(purges[1].at, device::Clock::unix_seconds(&rig.clock));
+        rig.remove(4);
+        assert_eq!(follow(&rig.store, start).unwrap().len(), 6, "an invalidation is no purge");
+    }
+}
+
+#[test]
+fn a_position_outlives_a_stop_a_kill_and_a_power_loss() {
+    let mut rig = Rig::open(formatted(24 << 20, 64 << 10), logging());
+    let start = here(&rig.store);
+    rig.purge(1).unwrap();
+    let first = here(&rig.store);
+    let mut rig = rig.reopen();
+    rig.purge(2).unwrap();
+    for image in [rig.probe.memory.crash_process(), rig.probe.memory.crash_power(1)] {
+        let mut rig = Rig::open(image, logging());
+        let (one, two) = (PurgedTarget::Key(key(1)), PurgedTarget::Key(key(2)));
+        assert_eq!(follow(&rig.store, start), Some(vec![one, two.clone()]));
+        assert_eq!(follow(&rig.store, first), Some(vec![two.clone()]));
+        rig.purge(3).unwrap();
+        assert_eq!(follow(&rig.store, first), Some(vec![two, PurgedTarget::Key(key(3))]));
+    }
+}
+
+#[test]
+fn a_run_without_the_log_and_an_empty_start_begin_another() {
+    let mut rig = Rig::open(formatted(24 << 20, 64 << 10), logging());
+    rig.purge(1).unwrap();
+    let position = here(&rig.store);
+    let (probe, _) = rig.stop();
+    let mut rig = Rig::open(probe.memory.crash_process(), labelled(product()));
+    rig.purge(2).unwrap();
+    let (probe, _) = rig.stop();
+    let rig = Rig::open(probe.memory.crash_process(), logging());
+    assert_eq!(follow(&rig.store, position), None);
+    assert_eq!(follow(&rig.store, here(&rig.store)), Some(Vec::new()));
+}
+
+/// The purges that a follower must know of at some moment: those that were acknowledged, and how
+/// many were begun.
+#[derive(Clone, Default)]
+struct Known {
+    targets: Vec<PurgedTarget>,
+    acknowledged: usize,
+    /// Positions that were given, with the number of purges before them.
+    positions: Vec<(PurgePosition, usize)>,
+}
+
+/// Takes the device as a crash would leave it at some moments, and what was known then.
+fn watch(rig: &Rig, seed: u64, known: &Rc<RefCell<Known>>) -> Rc<RefCell<Vec<Crashed>>> {
+    let images: Rc<RefCell<Vec<Crashed>>> = Rc::default();
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (taken, known) = (Rc::clone(&images), Rc::clone(known));
+    rig.probe.watch.set_hook(Some(Box::new(move |memory: &MemoryDevice, _| {
+        if random.u8(..25) == 0 && taken.borrow().len() < 40 {
+            let killed = random.bool();
+            let image = match killed {
+                true => memory.crash_process(),
+                false => memory.crash_power(random.u64(..)),
+            };
+            taken.borrow_mut().push((image, killed, known.borrow().clone()));
+        }
+    })));
+    images
+}
+
+/// A device after a crash, whether that was a kill, and what was known.
+type Crashed = (MemoryDevice, bool, Known);
+
+#[test]
+fn a_follower_misses_no_purge_that_was_acknowledged() {
+    let (mut followed, mut too_old) = (0, 0);
+    for seed in seeds("purge_log::a_follower_misses_no_purge", 3) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        for layout in LayoutName::ALL {
+            use_layout(layout, 0);
+            let mut rig = Rig::open(formatted(24 << 20, 64 << 10), logging());
+            let known: Rc<RefCell<Known>> = Rc::default();
+            known.borrow_mut().positions.push((here(&rig.store), 0));
+            let images = watch(&rig, seed, &known);
+            for step in 0..60 {
+                let number = random.u32(..20);
+                match random.u8(..6) {
+                    0..3 => _ = rig.insert(number, random.u64(..9_000)),
+                    3 => rig.settle(),
+                    kind => {
+                        let name = format!("word {step}");
+                        let by_key = kind == 4;
+                        let target =
+                            if by_key { PurgedTarget::Key(key(number)) } else { label(&name) };
+                        known.borrow_mut().targets.push(target);
+                        match by_key {
+                            true => _ = rig.purge(number).unwrap(),
+                            false => purge_word(&mut rig, &name, Mode::Hard),
+                        }
+                        let mut known = known.borrow_mut();
+                        known.acknowledged = known.targets.len();
+                        let position = (here(&rig.store), known.acknowledged);
+                        known.positions.push(position);
+                    }
+                }
+            }
+            rig.probe.watch.set_hook(None);
+            for (image, killed, known) in images.take() {
+                let rig = Rig::open(image, logging());
+                for (position, before) in &known.positions {
+                    let Some(purges) = follow(&rig.store, *position) else {
+                        assert!(!killed, "seed {seed}, {layout}: a kill loses nothing");
+                        too_old += 1;
+                        continue;
+                    };
+                    followed += 1;
+                    let end = before + purges.len();
+                    assert!(end >= known.acknowledged, "seed {seed}, {layout}: one is missing");
+                    assert_eq!(purges, known.targets[*before..end], "seed {seed}, {layout}");
+                }
+            }
+        }
+    }
+    assert!(followed > 500, "{followed} followed, {too_old} too old");
+}
+
+#[test]
+fn purges_of_another_store_are_durable_here_and_not_told_on() {
+    let mut rig = Rig::open(formatted(24 << 20, 64 << 10), logging());
+    let start = here(&rig.store);
+    rig.purge(1).unwrap();
+    purge_word(&mut rig, "2", Mode::Hard);
+    let PurgesSince::Purges(purges, _) = rig.store.purges_since(Some(start)).unwrap() else {
+        panic!("it was just given");
+    };
+    for layout in LayoutName::ALL {
+        use_layout(layout, 0);
+        let mut other = Rig::open(formatted(24 << 20, 64 << 10), logging());
+        let states: Vec<_> = (1..4).map(|number| other.insert(number, 4_000).unwrap()).collect();
+        other.settle_durably();
+        let (store, before) = (other.store.clone(), here(&other.store));
+        other.run(store.apply_purges(&purges)).unwrap();
+        assert_eq!(follow(&other.store, before), Some(Vec::new()), "every store tells its own");
+        for image in [other.probe.memory.crash_process(), other.probe.memory.crash_power(3)] {
+            let mut other = Rig::open(image, logging());
+            assert_eq!(other.look(1), Seen::Nothing, "{layout}");
+            // The words of its metadata are numbers: its key and its version are 2.
+            assert_eq!(other.look(2), Seen::Nothing, "{layout}");
+            assert_eq!(other.look(3), Seen::Whole(states[2]), "{layout}");
+        }
+    }
+    let store = rig.store.clone();
+    let nothing: &[LoggedPurge] = &[];
+    rig.run(store.apply_purges(nothing)).unwrap();
+}
+
+/// Opens a store over `devices`, runs `body` and ends without a stop.
+fn with_devices<T>(devices: &[MemoryDevice], body: impl AsyncFnOnce(&TestStore) -> T) -> T {
+    let clock = ManualClock::new(1_700_000_000);
+    let run = async {
+        let devices = devices.iter().cloned().map(|memory| Rc::new(Probe::new(memory))).collect();
+        let options = Options { memory: 8 << 20, ..logging() };
+        let opened = Store::open(devices, clock.clone(), options).await;
+        let store = opened.map_err(|(_, error)| error).unwrap();
+        let mut background = pin!(store.run_background());
+        let mut body = pin!(body(&store));
+        std::future::poll_fn(|context| {
+            let _ = background.as_mut().poll(context);
+            body.as_mut().poll(context)
+        })
+        .await
+    };
+    let mut run = pin!(run);
+    for turn in 0..1_000_000 {
+        if let Poll::Ready(value) = run.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return value;
+        }
+        if turn % 50 == 49
+            && let Some(next) = clock.next_deadline()
+        {
+            clock.advance(next.saturating_sub(device::Clock::now(&clock)));
+        }
+    }
+    panic!("nothing came of it");
+}
+
+fn empty_device() -> MemoryDevice {
+    let memory = MemoryDevice::new(16 << 20, 512);
+    let entropy = std::array::from_fn(|_| fastrand::u8(..));
+    crate::rig::now_or_never(store::format(&memory, &FormatOptions::default(), entropy, 1))
+        .unwrap();
+    memory
+}
+
+#[test]
+fn one_device_keeps_the_log_and_when_it_is_another_it_is_another_log() {
+    let devices = [empty_device(), empty_device()];
+    let purge = async |store: &TestStore, number| store.purge(&key(number)).await.unwrap();
+    let first = with_devices(&devices, async |store| {
+        let start = here(store);
+        for number in 0..20 {
+            purge(store, number * 8).await;
+        }
+        assert_eq!(follow(store, start).map(|purges| purges.len()), Some(20), "of both devices");
+        start
+    });
+    // The second device alone: what it says of the first one's log is nothing.
+    let alone = with_devices(&devices[1..], async |store| {
+        assert_eq!(follow(store, first), None);
+        let here = here(store);
+        purge(store, 1).await;
+        assert_eq!(follow(store, here).map(|purges| purges.len()), Some(1));
+        here
+    });
+    // Both: the first is not believed any more, and the second keeps no log beside it.
+    let both = with_devices(&devices, async |store| {
+        assert_eq!((follow(store, first), follow(store, alone)), (None, None));
+        let here = here(store);
+        purge(store, 2).await;
+        here
+    });
+    with_devices(&devices[1..], async |store| {
+        assert_eq!((follow(store, alone), follow(store, both)), (None, None), "it missed a purge");
+    });
+}
+
+#[test]
+fn a_device_that_fails_leaves_the_log_to_the_next_and_is_not_believed_again() {
+    let devices = [empty_device(), empty_device()];
+    let (before, after) = with_devices(&devices, async |store| {
+        let before = here(store);
+        store.purge(&key(1)).await.unwrap();
+        for operation in [Operation::Write, Operation::Flush] {
+            let error = std::io::ErrorKind::Other;
+            devices[0].inject(Fault { operation, after: 0, times: u64::MAX, error });
+        }
+        for number in 0..40 {
+            let _ = store.purge(&key(number * 8)).await;
+        }
+        let after = here(store);
+        let purged = store.purge_all(&[Target::Everything], Mode::Hard).await;
+        purged.unwrap();
+        assert_eq!(follow(store, after), Some(vec![PurgedTarget::Everything]));
+        assert_eq!(follow(store, before), None);
+        (before, after)
+    });
+    devices[0].heal();
+    with_devices(&devices, async |store| {
+        assert_eq!((follow(store, before), follow(store, after)), (None, None));
+    });
+}
