@@ -26,7 +26,7 @@ pub(crate) type SubscriptionId = u64;
 
 /// What was evicted, and who wants to know.
 #[derive(Default)]
-pub(super) struct Evictions {
+pub(crate) struct Evictions {
     queue: Option<Box<EvictionQueue<Arc<Object>>>>,
     /// The last subscription; the queue is its own.
     last: SubscriptionId,
@@ -61,6 +61,24 @@ impl Evictions {
         self.queue.is_some()
     }
 
+    /// Subscribes to evictions from now on, in place of who did before.
+    pub(crate) fn subscribe(&mut self, limits: EvictionLimits) -> SubscriptionId {
+        self.last += 1;
+        self.queue = Some(Box::new(EvictionQueue::new(limits)));
+        self.last
+    }
+
+    /// Ends a subscription, unless another took its place.
+    pub(crate) fn unsubscribe(&mut self, id: SubscriptionId) {
+        if self.last == id {
+            self.queue = None;
+        }
+    }
+
+    fn dropped(&mut self, id: SubscriptionId) -> u64 {
+        self.of(id).map_or(0, |queue| queue.dropped())
+    }
+
     fn of(&mut self, id: SubscriptionId) -> Option<&mut EvictionQueue<Arc<Object>>> {
         self.queue.as_deref_mut().filter(|_| self.last == id)
     }
@@ -77,38 +95,25 @@ pub(crate) struct LeftMemory {
 }
 
 impl Core {
-    /// Subscribes to evictions from now on, in place of who did before.
-    pub(crate) fn subscribe_evictions(&mut self, limits: EvictionLimits) -> SubscriptionId {
-        self.evictions.last += 1;
-        self.evictions.queue = Some(Box::new(EvictionQueue::new(limits)));
-        self.evictions.last
-    }
-
-    /// Ends a subscription, unless another took its place.
-    pub(crate) fn unsubscribe_evictions(&mut self, id: SubscriptionId) {
-        if self.evictions.last == id {
-            self.evictions.queue = None;
-        }
+    /// Who subscribes to evictions, and what waits for them.
+    pub(crate) fn evictions(&mut self) -> &mut Evictions {
+        &mut self.evictions
     }
 
     /// Takes the oldest offer that still holds; and how many were dropped so far.
     pub(crate) fn next_evicted(&mut self, id: SubscriptionId) -> (Option<LeftMemory>, u64) {
         // Nobody notes down any more what is removed.
         if !self.online() {
-            self.unsubscribe_evictions(id);
+            self.evictions.unsubscribe(id);
         }
         while let Some((digest, object)) = self.evictions.of(id).and_then(EvictionQueue::take) {
             if let Some(last_copy) = self.is_last_copy(&digest, &object) {
                 let fetch = self.begin_fetch(digest);
                 let evicted = LeftMemory { digest, object, last_copy, fetch };
-                return (Some(evicted), self.evictions_dropped(id));
+                return (Some(evicted), self.evictions.dropped(id));
             }
         }
-        (None, self.evictions_dropped(id))
-    }
-
-    fn evictions_dropped(&mut self, id: SubscriptionId) -> u64 {
-        self.evictions.of(id).map_or(0, |queue| queue.dropped())
+        (None, self.evictions.dropped(id))
     }
 
     /// Whether `object` is in no place any more; `None` when it is not the present version, or a

@@ -185,7 +185,7 @@ impl Core {
         self.journal.note(Fact::Opened { cluster, incarnation });
         self.space.opened(cluster);
         self.rotate_label_eras(self.sequence);
-        self.purging.label_filters.opened(cluster);
+        self.label_filters.opened(cluster);
         self.space.appender_mut().open(cluster, incarnation, self.journal.now());
         self.wake_background();
         Room::Ready

@@ -578,7 +578,7 @@ impl Core {
         loop {
             self.space.encode(self.sequence, &mut clusters);
             let removed = self.recovering.as_ref().map_or(0, |recovering| recovering.removed.len());
-            if Checkpoint::len(clusters.len(), removed, self.purging.in_force.len()) <= room {
+            if Checkpoint::len(clusters.len(), removed, self.purges.len()) <= room {
                 break;
             }
             let Space::Clusters(space) = &self.space else { break };
@@ -600,7 +600,7 @@ impl Core {
             journal_block: self.journal.next_block(),
             space: clusters,
             removed,
-            purges: self.encode_purges(),
+            purges: self.purges.encode(),
         };
         let slot = self.areas.checkpoints[checkpoint.slot()];
         (checkpoint, slot)

@@ -13,7 +13,7 @@ use crate::core::evictions::Evictions;
 use crate::core::fetches::Fetches;
 use crate::core::held::Held;
 use crate::core::maintenance_state::MaintenanceState;
-use crate::core::parts::{Background, InMemory, PurgeTables};
+use crate::core::parts::{Background, InMemory};
 use crate::core::recovering::Recovering;
 use crate::core::sizing::{FETCH_PURGES, MemoryPlan, objects_of, table_bytes};
 use crate::core::waiters::Waiters;
@@ -26,6 +26,7 @@ use crate::memory::doorkeeper::Doorkeeper;
 use crate::policy::Admission;
 use crate::purge::label_filters::LabelFilters;
 use crate::purge::purges::Purges;
+use crate::purge::tables::PurgeTables;
 use crate::read::reads::Reads;
 use crate::space::Space;
 use crate::space::appender::Appender;
@@ -86,7 +87,12 @@ pub(crate) struct Core {
     pub(super) admission: Admission,
     /// What the readers of large objects hold.
     pub(super) held: Held,
-    pub(super) purging: PurgeTables,
+    pub(super) purges: PurgeTables,
+    /// Which labels may be borne.
+    pub(super) label_filters: LabelFilters,
+    /// Metadata in clusters that gave their object a label and may not be written yet: digest of
+    /// the object, position of the metadata.
+    pub(super) relabelled: Vec<(Digest, u32)>,
     pub(super) evictions: Evictions,
     /// Purges by name, where they are logged.
     pub(super) purge_log: Option<PurgeLog>,
@@ -184,14 +190,11 @@ impl Core {
             journal: parts.journal,
             recovering: parts.recovering,
             checkpoint: parts.checkpoint,
-            purging: PurgeTables {
-                in_force: parts.purges,
-                for_fetches: Purges::new(FETCH_PURGES),
-                label_filters: parts.label_filters.unwrap_or_else(|| {
-                    LabelFilters::new(label_filters, clusters.unwrap_or(0), sequence)
-                }),
-                relabelled: Vec::new(),
-            },
+            purges: PurgeTables::new(parts.purges, FETCH_PURGES),
+            label_filters: parts.label_filters.unwrap_or_else(|| {
+                LabelFilters::new(label_filters, clusters.unwrap_or(0), sequence)
+            }),
+            relabelled: Vec::new(),
         };
         core.recount_unknown();
         core.fit_purges(parts.memory);

@@ -136,7 +136,7 @@ impl Core {
             dead_records: clusters.total_dead(),
             layout: LayoutName::of(self.superblock.layout),
             slots: self.space.slots().map(SlotSpace::stats),
-            purges: self.purging.in_force.len(),
+            purges: self.purges.len(),
             generation: self.superblock.generation,
         }
     }
