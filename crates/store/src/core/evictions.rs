@@ -47,7 +47,7 @@ impl Evictions {
         }
     }
 
-    /// The same, of an object that was asked for.
+    /// Does the same of an object that was asked for.
     pub(super) fn offer_object(&mut self, digest: &Digest, object: &Arc<Object>) {
         if let Some(queue) = &mut self.queue
             && object.header.kind == RecordKind::Object
@@ -56,7 +56,7 @@ impl Evictions {
         }
     }
 
-    /// Whether anybody wants to know.
+    /// Returns whether anybody wants to know.
     pub(super) fn wanted(&self) -> bool {
         self.queue.is_some()
     }
@@ -116,9 +116,9 @@ impl Core {
         (None, self.evictions.dropped(id))
     }
 
-    /// Whether `object` is in no place any more; `None` when it is not the present version, or a
-    /// purge concerns it. It is held against purges as a fetch is: the table keeps none for its
-    /// sake, but knows those of what nothing bears, and how far back it is complete.
+    /// Returns whether `object` is in no place any more; `None` when it is not the present version,
+    /// or a purge concerns it. It is held against purges as a fetch is: the table keeps none for
+    /// its sake, but knows those of what nothing bears, and how far back it is complete.
     fn is_last_copy(&self, digest: &Digest, object: &Object) -> Option<bool> {
         let checked = object.checked.load(Ordering::Relaxed);
         let valid = self.memory.tier.peek(digest).is_none()

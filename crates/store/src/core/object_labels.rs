@@ -15,8 +15,8 @@ use crate::space::Space;
 use crate::space::cluster_table::State;
 
 impl Core {
-    /// Whether what is to be kept in memory under `digest`, or is, has no record that will be found
-    /// after it: its labels are borne by it alone.
+    /// Returns whether what is to be kept in memory under `digest`, or is, has no record that will
+    /// be found after it: its labels are borne by it alone.
     pub(super) fn lives_in_memory(
         &self,
         digest: &Digest,
@@ -30,7 +30,7 @@ impl Core {
         resident.dirty || !placed()
     }
 
-    /// The digests of what an object is called; none of a piece.
+    /// Returns the digests of what an object is called; none of a piece.
     pub(super) fn labels_of(&self, kind: RecordKind, key: &[u8], meta: &[u8]) -> Vec<u64> {
         let mut all = Vec::new();
         if let Some(labels) = self.options.labels.as_deref().filter(|_| kind != RecordKind::Piece) {
@@ -39,7 +39,7 @@ impl Core {
         all
     }
 
-    /// A record with these labels was placed, in this cluster where there are clusters.
+    /// Notes that a record with these labels was placed, in this cluster where there are clusters.
     pub(super) fn note_record_labels(
         &mut self,
         cluster: Option<ClusterId>,
@@ -54,14 +54,14 @@ impl Core {
         }
     }
 
-    /// `object` lives in memory alone.
+    /// Notes that `object` lives in memory alone.
     pub(super) fn note_resident(&mut self, object: &Object) {
         for label in self.labels_of(object.header.kind, &object.key, &object.meta) {
             self.label_filters.add(label);
         }
     }
 
-    /// These are the labels of what is in the cluster.
+    /// Takes in the labels of what is in the cluster.
     pub(super) fn learn_labels(&mut self, cluster: ClusterId, incarnation: u64, labels: &[u64]) {
         if self.is_current(cluster, incarnation) {
             self.rotate_label_eras(self.sequence);
@@ -69,17 +69,17 @@ impl Core {
         }
     }
 
-    /// A scan of slots found a record that may live.
+    /// Takes in the labels of a record that a scan of slots found and that may live.
     pub(super) fn learn_scanned(&mut self, labels: &[u64]) {
         self.label_filters.scanned(labels);
     }
 
-    /// The scan of the slots has listed all that lives.
+    /// Notes that the scan of the slots has listed all that lives.
     pub(super) fn scanned_all(&mut self) {
         self.label_filters.all_scanned(self.sequence + 1);
     }
 
-    /// Recovery has ended: what labels it did not find is read at once, if that is little.
+    /// Has the labels that recovery did not find read at once, if that is little.
     pub(super) fn recovered_labels(&mut self) {
         self.recount_unknown();
         if let Space::Clusters(space) = &self.space
@@ -92,7 +92,8 @@ impl Core {
         }
     }
 
-    /// The filters for a dump, and how their labels were read; `None`: there is nothing to save.
+    /// Returns the filters for a dump, and how their labels were read; `None`: there is nothing to
+    /// save.
     pub(super) fn label_filters_to_save(&mut self) -> Option<(&LabelFilters, u64)> {
         let version = self.options.labels.as_deref()?.version();
         self.recount_unknown();
@@ -150,8 +151,8 @@ impl Core {
         }
     }
 
-    /// The next cluster whose labels are to be read. After the last of them the purges of labels
-    /// that nothing bears are dropped.
+    /// Returns the next cluster whose labels are to be read. After the last of them the purges of
+    /// labels that nothing bears are dropped.
     pub(super) fn next_labels(&mut self) -> Option<Task> {
         let Space::Clusters(space) = &mut self.space else { return None };
         let busy = self.recovering.is_some() || self.maintenance.draining;
@@ -173,7 +174,7 @@ impl Core {
         Some(Task::ReadLabels(LabelsPlan { evict, dead }))
     }
 
-    /// The plan's cluster was read; `None`: it could not be, or not all of it.
+    /// Takes in the labels of the plan's cluster; `None`: it could not be read, or not all of it.
     pub(super) fn labels_read(&mut self, plan: &LabelsPlan, labels: Option<&[u64]>) {
         let Some(labels) = labels else {
             self.evict(&plan.evict, None);

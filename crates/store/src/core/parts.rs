@@ -23,7 +23,7 @@ pub(super) struct InMemory {
 }
 
 impl InMemory {
-    /// Nothing, with as much room as `plan` gives it; beside a space of clusters or not.
+    /// Makes it empty, with as much room as `plan` gives it; beside a space of clusters or not.
     pub(super) fn new(
         options: &Options,
         doorkeeper: Option<Doorkeeper>,
@@ -83,7 +83,7 @@ impl Background {
         self.runs = false;
     }
 
-    /// Whether it runs.
+    /// Returns whether it runs.
     pub(super) fn runs(&self) -> bool {
         self.runs
     }

@@ -86,7 +86,7 @@ impl Core {
         self.options.labels.is_none() || self.label_filters.may_be_borne(label)
     }
 
-    /// Clusters that are opened from now on have no lower incarnation.
+    /// Returns the lowest incarnation that clusters opened from now on have.
     fn boundary(&self) -> u64 {
         match &self.space {
             Space::Clusters(space) => space.table.next_incarnation(),
@@ -166,13 +166,13 @@ impl Core {
         Named { labels: self.options.labels.as_deref(), key, meta }
     }
 
-    /// Whether a purge since `begun` concerns an object with this key and these metadata.
+    /// Returns whether a purge since `begun` concerns an object with this key and these metadata.
     pub(crate) fn overtaken(&self, begun: u64, key: &[u8], meta: &[u8]) -> bool {
         let named = self.named(key, meta);
         self.purges.concern(&self.digester, begun, &named)
     }
 
-    /// What purges have made of `object`, which it remembers: each is asked about once.
+    /// Returns what purges have made of `object`, which it remembers: each is asked about once.
     pub(super) fn validity(&self, object: &Object) -> Validity {
         use std::sync::atomic::Ordering::Relaxed;
         let (newest, checked) = (self.purges.newest_in_force(), object.checked.load(Relaxed));
@@ -188,8 +188,8 @@ impl Core {
         object.outdated_since().map_or(Validity::Valid, Validity::Outdated)
     }
 
-    /// Whether `object`, which was found under `digest`, is alive after all purges. What is not is
-    /// removed, if it still is the present version.
+    /// Returns whether `object`, which was found under `digest`, is alive after all purges. What is
+    /// not is removed, if it still is the present version.
     pub(super) fn is_alive(&mut self, digest: &Digest, object: &Object) -> bool {
         if self.validity(object) != Validity::Purged {
             return true;
@@ -203,8 +203,9 @@ impl Core {
         false
     }
 
-    /// Metadata that give `of` a label which those before did not, in a cluster: should they be
-    /// lost in a crash, the object would fall back to what a purge of that label does not concern.
+    /// Remembers metadata that give `of` a label which those before did not, in a cluster: should
+    /// they be lost in a crash, the object would fall back to what a purge of that label does not
+    /// concern.
     pub(super) fn note_labels(&mut self, of: &Object, meta: &Bytes, position: u32) {
         let Some(labels) = self.options.labels.as_deref() else { return };
         if !self.space.has_clusters() {

@@ -207,7 +207,7 @@ impl Core {
         if account.balanced() { Ok(account) } else { Err(format!("{account:?} does not add up")) }
     }
 
-    /// What never changes while the cache is open.
+    /// Returns what never changes while the cache is open.
     pub(crate) fn constants(&self) -> Constants {
         Constants {
             uuid: self.superblock.uuid,
@@ -222,7 +222,7 @@ impl Core {
         }
     }
 
-    /// Whether the device is in use, and how far recovery has come.
+    /// Returns whether the device is in use, and how far recovery has come.
     pub(crate) fn status(&self) -> Status {
         Status {
             online: self.online(),
@@ -231,12 +231,12 @@ impl Core {
         }
     }
 
-    /// The superblock as it was written last.
+    /// Returns the superblock as it was written last.
     pub(crate) fn superblock(&self) -> &Superblock {
         &self.superblock
     }
 
-    /// Where records lie, to be looked at.
+    /// Returns where records lie, to be looked at.
     pub(crate) fn space(&self) -> &Space {
         &self.space
     }
@@ -247,17 +247,17 @@ impl Core {
         self.purge_log.get_or_insert_with(|| PurgeLog::new(uuid, *generation))
     }
 
-    /// The log of purges by name, where there is one.
+    /// Returns the log of purges by name, where there is one.
     pub(crate) fn purge_log(&mut self) -> Option<&mut PurgeLog> {
         self.purge_log.as_mut()
     }
 
-    /// How the device is read: whose turn it is, and which reads others wait for.
+    /// Returns how the device is read: whose turn it is, and which reads others wait for.
     pub(crate) fn reads(&mut self) -> &mut Reads {
         &mut self.reads
     }
 
-    /// The stamp of what is stored under `digest`; see [`crate::Store::stamp`].
+    /// Returns the stamp of what is stored under `digest`; see [`crate::Store::stamp`].
     pub(crate) fn stamp(&self, digest: &Digest) -> Option<u32> {
         self.index.stamp(digest)
     }
@@ -271,7 +271,7 @@ impl Core {
         self.background.wake();
     }
 
-    /// The background task, as far as it is not what it is to do.
+    /// Returns the background task, as far as it is not what it is to do.
     pub(crate) fn background(&mut self) -> &mut Background {
         &mut self.background
     }
@@ -285,7 +285,7 @@ impl Core {
         first
     }
 
-    /// Bytes of the largest record.
+    /// Returns the bytes of the largest record.
     pub(super) fn record_max(&self) -> usize {
         match &self.space {
             Space::Clusters(_) => Appender::record_max(&self.areas),
@@ -293,8 +293,8 @@ impl Core {
         }
     }
 
-    /// Bytes of body in a piece of a large object: small enough for a reader's buffer and for the
-    /// clusters; large enough for one read to be worth it.
+    /// Returns the bytes of body in a piece of a large object: small enough for a reader's buffer
+    /// and for the clusters; large enough for one read to be worth it.
     fn piece_size(&self) -> u32 {
         match &self.space {
             Space::Clusters(_) => Appender::piece_size(&self.areas),
@@ -302,12 +302,12 @@ impl Core {
         }
     }
 
-    /// The place that a record at `position` has now; `None` when nothing lives there.
+    /// Returns the place that a record at `position` has now; `None` when nothing lives there.
     pub(super) fn place_at(&self, position: u32) -> Option<Place> {
         self.space.place_at(&self.areas, position)
     }
 
-    /// Whether the record at `position` is the one that has, or had, `place`.
+    /// Returns whether the record at `position` is the one that has, or had, `place`.
     pub(super) fn is_at(&self, position: u32, place: Option<Place>) -> bool {
         place.is_some() && self.place_at(position) == place
     }
