@@ -2,3 +2,4 @@
 
 pub(crate) mod label_filters;
 pub(crate) mod purges;
+pub(crate) mod tables;

@@ -41,12 +41,12 @@ struct FoundMeta {
 }
 
 impl ClusterScan {
-    /// A scan that has read nothing yet.
+    /// Begins a scan that has read nothing yet.
     pub(crate) fn new() -> ClusterScan {
         ClusterScan { done: 0, metas: BTreeMap::new() }
     }
 
-    /// What the cluster holds cannot be known.
+    /// Gives the cluster up: what it holds cannot be known.
     fn abandon(&mut self, core: &mut Core, cluster: ClusterId, incarnation: u64) {
         let unchanged = core.space.table().incarnation(cluster) == incarnation
             && core.space.table().state(cluster) == State::OnDisk;
@@ -130,7 +130,7 @@ impl ClusterScan {
 }
 
 impl ClusterScan {
-    /// Whether no cluster is left to be read.
+    /// Returns whether no cluster is left to be read.
     pub(crate) fn is_complete(core: &Core) -> bool {
         core.recovering.as_ref().is_none_or(|recovering| recovering.left.is_empty())
     }
@@ -184,7 +184,7 @@ impl ClusterScan {
 }
 
 impl Core {
-    /// Recovery has ended; returns how many records there are.
+    /// Ends recovery; returns how many records there are.
     pub(super) fn recovered(&mut self) -> usize {
         self.recovering = None;
         self.recovered_labels();

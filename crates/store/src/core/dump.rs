@@ -9,14 +9,14 @@ use crate::space::slot_dump;
 pub(crate) struct Dump<'a>(&'a mut Core);
 
 impl Core {
-    /// The tables that an orderly stop saves.
+    /// Returns the tables that an orderly stop saves.
     pub(crate) fn dump(&mut self) -> Dump<'_> {
         Dump(self)
     }
 }
 
 impl<'a> Dump<'a> {
-    /// The kind of the index, and its buckets.
+    /// Returns the kind of the index, and its buckets.
     pub(crate) fn index_shape(&self) -> (IndexKind, usize) {
         (self.0.index.kind(), self.0.index.bucket_count())
     }
@@ -31,7 +31,8 @@ impl<'a> Dump<'a> {
         slot_dump::encode(self.0.space.slots_mut()?, &self.0.index)
     }
 
-    /// The filters of borne labels, and how the labels were read; `None`: there is nothing to save.
+    /// Returns the filters of borne labels, and how the labels were read; `None`: there is nothing
+    /// to save.
     pub(crate) fn label_filters(self) -> Option<(&'a LabelFilters, u64)> {
         self.0.label_filters_to_save()
     }

@@ -26,7 +26,7 @@ pub(crate) type SubscriptionId = u64;
 
 /// What was evicted, and who wants to know.
 #[derive(Default)]
-pub(super) struct Evictions {
+pub(crate) struct Evictions {
     queue: Option<Box<EvictionQueue<Arc<Object>>>>,
     /// The last subscription; the queue is its own.
     last: SubscriptionId,
@@ -47,7 +47,7 @@ impl Evictions {
         }
     }
 
-    /// The same, of an object that was asked for.
+    /// Does the same of an object that was asked for.
     pub(super) fn offer_object(&mut self, digest: &Digest, object: &Arc<Object>) {
         if let Some(queue) = &mut self.queue
             && object.header.kind == RecordKind::Object
@@ -56,9 +56,27 @@ impl Evictions {
         }
     }
 
-    /// Whether anybody wants to know.
+    /// Returns whether anybody wants to know.
     pub(super) fn wanted(&self) -> bool {
         self.queue.is_some()
+    }
+
+    /// Subscribes to evictions from now on, in place of who did before.
+    pub(crate) fn subscribe(&mut self, limits: EvictionLimits) -> SubscriptionId {
+        self.last += 1;
+        self.queue = Some(Box::new(EvictionQueue::new(limits)));
+        self.last
+    }
+
+    /// Ends a subscription, unless another took its place.
+    pub(crate) fn unsubscribe(&mut self, id: SubscriptionId) {
+        if self.last == id {
+            self.queue = None;
+        }
+    }
+
+    fn dropped(&mut self, id: SubscriptionId) -> u64 {
+        self.of(id).map_or(0, |queue| queue.dropped())
     }
 
     fn of(&mut self, id: SubscriptionId) -> Option<&mut EvictionQueue<Arc<Object>>> {
@@ -77,43 +95,30 @@ pub(crate) struct LeftMemory {
 }
 
 impl Core {
-    /// Subscribes to evictions from now on, in place of who did before.
-    pub(crate) fn subscribe_evictions(&mut self, limits: EvictionLimits) -> SubscriptionId {
-        self.evictions.last += 1;
-        self.evictions.queue = Some(Box::new(EvictionQueue::new(limits)));
-        self.evictions.last
-    }
-
-    /// Ends a subscription, unless another took its place.
-    pub(crate) fn unsubscribe_evictions(&mut self, id: SubscriptionId) {
-        if self.evictions.last == id {
-            self.evictions.queue = None;
-        }
+    /// Who subscribes to evictions, and what waits for them.
+    pub(crate) fn evictions(&mut self) -> &mut Evictions {
+        &mut self.evictions
     }
 
     /// Takes the oldest offer that still holds; and how many were dropped so far.
     pub(crate) fn next_evicted(&mut self, id: SubscriptionId) -> (Option<LeftMemory>, u64) {
         // Nobody notes down any more what is removed.
         if !self.online() {
-            self.unsubscribe_evictions(id);
+            self.evictions.unsubscribe(id);
         }
         while let Some((digest, object)) = self.evictions.of(id).and_then(EvictionQueue::take) {
             if let Some(last_copy) = self.is_last_copy(&digest, &object) {
                 let fetch = self.begin_fetch(digest);
                 let evicted = LeftMemory { digest, object, last_copy, fetch };
-                return (Some(evicted), self.evictions_dropped(id));
+                return (Some(evicted), self.evictions.dropped(id));
             }
         }
-        (None, self.evictions_dropped(id))
+        (None, self.evictions.dropped(id))
     }
 
-    fn evictions_dropped(&mut self, id: SubscriptionId) -> u64 {
-        self.evictions.of(id).map_or(0, |queue| queue.dropped())
-    }
-
-    /// Whether `object` is in no place any more; `None` when it is not the present version, or a
-    /// purge concerns it. It is held against purges as a fetch is: the table keeps none for its
-    /// sake, but knows those of what nothing bears, and how far back it is complete.
+    /// Returns whether `object` is in no place any more; `None` when it is not the present version,
+    /// or a purge concerns it. It is held against purges as a fetch is: the table keeps none for
+    /// its sake, but knows those of what nothing bears, and how far back it is complete.
     fn is_last_copy(&self, digest: &Digest, object: &Object) -> Option<bool> {
         let checked = object.checked.load(Ordering::Relaxed);
         let valid = self.memory.tier.peek(digest).is_none()

@@ -16,12 +16,12 @@ pub(crate) struct Fetches {
 }
 
 impl Fetches {
-    /// A fetch of `digest` begins. Fetches that began since the last removal share a flag.
+    /// Begins a fetch of `digest`. Fetches that began since the last removal share a flag.
     pub(crate) fn begin(&mut self, digest: Digest) -> Overtaken {
         Arc::clone(self.running.entry(digest).or_default())
     }
 
-    /// A fetch ended; `flag` is the one that it was given.
+    /// Ends a fetch; `flag` is the one that it was given.
     pub(crate) fn end(&mut self, digest: &Digest, flag: &Overtaken) {
         let last = self
             .running
@@ -32,7 +32,7 @@ impl Fetches {
         }
     }
 
-    /// `digest` was removed: whoever fetches it now may not store what comes.
+    /// Overtakes the fetches of `digest`, which was removed: what they bring may not be stored.
     pub(crate) fn overtake(&mut self, digest: &Digest) {
         if let Some(flag) = self.running.remove(digest) {
             flag.store(true, Ordering::Release);

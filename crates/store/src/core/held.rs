@@ -120,7 +120,8 @@ pub struct HeldStats {
 }
 
 impl Held {
-    /// What the options allow on a device with these `areas`, beside a memory tier of `tier` bytes.
+    /// Returns what the options allow on a device with these `areas`, beside a memory tier of
+    /// `tier` bytes.
     pub(super) fn of(options: &Options, areas: &Areas, tier: usize) -> Held {
         let space = u64::from(areas.clusters) * u64::from(areas.cluster_size);
         let placed_max = space * u64::from(options.held_percent) / 100;
@@ -144,14 +145,14 @@ impl Held {
         }
     }
 
-    /// When revoked holds that are not reported yet are to be; `None` without any.
+    /// Returns when revoked holds that are not reported yet are to be; `None` without any.
     pub(super) fn report_due(&self) -> Option<Nanos> {
         let (reported, at) = self.reported;
         let news = (reported.objects, reported.transfers) != (self.revoked, self.timed_out);
         news.then(|| at.map_or(0, |at| at.saturating_add(REPORT_INTERVAL)))
     }
 
-    /// The revoked holds that are reported now.
+    /// Returns the revoked holds to be reported now.
     pub(super) fn report(&mut self, now: Nanos) -> Option<HoldsRevoked> {
         self.report_due().filter(|due| *due <= now)?;
         let all = HoldsRevoked { objects: self.revoked, transfers: self.timed_out };
@@ -170,20 +171,20 @@ impl Held {
         }
     }
 
-    /// Whether somebody reads the version and it may hold more.
+    /// Returns whether somebody reads the version and it may hold more.
     pub(super) fn may_hold(&self, object_id: u64) -> bool {
         self.versions.get(&object_id).is_some_and(|version| !version.revoked)
     }
 
-    /// Whether the piece is held.
+    /// Returns whether the piece is held.
     pub(super) fn has(&self, object_id: u64, number: u32) -> bool {
         let version = self.versions.get(&object_id);
         version.is_some_and(|version| version.pieces.contains_key(&number))
     }
 
-    /// The version whose hold is to be revoked so that `object_id` may hold more; `None` when that
-    /// is the lowest, or nobody reads the body of `object_id`: then it holds what there is room
-    /// for.
+    /// Returns the version whose hold is to be revoked so that `object_id` may hold more; `None`
+    /// when that is the lowest, or nobody reads the body of `object_id`: then it holds what there
+    /// is room for.
     pub(super) fn lower_than(&self, object_id: u64) -> Option<u64> {
         let (rank, lowest) = self.holders.first_key_value()?;
         let version = self.versions.get(&object_id).filter(|version| version.is_read)?;
@@ -191,7 +192,7 @@ impl Held {
         (*rank < own).then_some(*lowest)
     }
 
-    /// Bytes that are pinned besides, when a piece is held at this place.
+    /// Returns the bytes that are pinned besides, when a piece is held at this place.
     fn cost(&self, cluster: Option<(ClusterId, u32)>, location: &Location) -> u64 {
         match cluster {
             Some((cluster, _)) if self.clusters.contains_key(&cluster) => 0,
@@ -200,7 +201,7 @@ impl Held {
         }
     }
 
-    /// A piece at this place is held.
+    /// Counts a piece at this place as held.
     fn add(&mut self, cluster: Option<(ClusterId, u32)>, location: &Location) {
         self.placed += self.cost(cluster, location);
         if let Some((cluster, _)) = cluster {
@@ -208,7 +209,7 @@ impl Held {
         }
     }
 
-    /// It is not any more.
+    /// Counts it as held no more.
     pub(super) fn subtract(&mut self, cluster: Option<(ClusterId, u32)>, location: &Location) {
         if let Some((cluster, _)) = cluster
             && let Some(count) = self.clusters.get_mut(&cluster)
@@ -222,7 +223,7 @@ impl Held {
         self.placed -= self.cost(cluster, location);
     }
 
-    /// `object_id` holds something on the device from now on.
+    /// Ranks `object_id`, which holds something on the device from now on.
     fn enter_ranks(&mut self, object_id: u64) {
         if self.versions.get(&object_id).is_some_and(|version| version.rank.is_none()) {
             self.rank_highest(object_id);
@@ -240,7 +241,7 @@ impl Held {
         self.holders.insert(rank, object_id);
     }
 
-    /// Somebody reads the body of `object_id`, or gets on with it.
+    /// Notes that the body of `object_id` is being read, and read further.
     fn progressed(&mut self, object_id: u64) {
         let Some(version) = self.versions.get_mut(&object_id) else { return };
         version.is_read = true;
@@ -249,8 +250,8 @@ impl Held {
         }
     }
 
-    /// A reader of `object_id` moves from piece to piece, or ends (`None`); returns the pieces that
-    /// nobody is going to read any more.
+    /// Moves a reader of `object_id` from piece to piece, or ends it (`None`); returns the pieces
+    /// that nobody is going to read any more.
     fn moved(&mut self, object_id: u64, from: u32, to: Option<u32>) -> Vec<Piece> {
         let Some(version) = self.versions.get_mut(&object_id) else { return Vec::new() };
         if let Some(count) = version.readers.get_mut(&from) {
@@ -273,7 +274,7 @@ impl Held {
         std::mem::replace(&mut version.pieces, wanted).into_values().collect()
     }
 
-    /// Somebody begins to read the version at piece `at`.
+    /// Begins to read the version at piece `at`.
     pub(super) fn begin(&mut self, object_id: u64, at: u32, now: Nanos) -> ReaderId {
         self.last += 1;
         self.readers.insert(self.last, Reader { object_id, at, begun: now });
@@ -282,8 +283,8 @@ impl Held {
         self.last
     }
 
-    /// The reader has read what lies before piece `at`; returns the pieces that nobody is going to
-    /// read any more.
+    /// Notes that the reader has read what lies before piece `at`; returns the pieces that nobody
+    /// is going to read any more.
     pub(super) fn read_on(&mut self, id: ReaderId, at: u32) -> Vec<Piece> {
         let Some(reader) = self.readers.get_mut(&id).filter(|reader| reader.at != at) else {
             return Vec::new();
@@ -295,14 +296,14 @@ impl Held {
         done
     }
 
-    /// The reader reads the body, and does not only have it at hand.
+    /// Notes that the reader reads the body, and does not only have it at hand.
     pub(super) fn reads_body(&mut self, id: ReaderId) {
         if let Some(reader) = self.readers.get(&id) {
             self.progressed(reader.object_id);
         }
     }
 
-    /// The reader has ended, if its hold was not revoked before; returns the pieces that nobody is
+    /// Ends the reader, if its hold was not revoked before; returns the pieces that nobody is
     /// going to read any more.
     pub(super) fn end(&mut self, id: ReaderId) -> Vec<Piece> {
         let Some(reader) = self.readers.remove(&id) else { return Vec::new() };
@@ -321,17 +322,17 @@ impl Held {
         Some(self.end(id))
     }
 
-    /// Where the piece is, when it is held.
+    /// Returns where the piece is, when it is held.
     pub(super) fn piece(&self, object_id: u64, number: u32) -> Option<&Piece> {
         self.versions.get(&object_id)?.pieces.get(&number)
     }
 
-    /// Whether a piece at this place may be held besides all others.
+    /// Returns whether a piece at this place may be held besides all others.
     pub(super) fn has_room(&self, cluster: Option<(ClusterId, u32)>, location: &Location) -> bool {
         self.placed + self.cost(cluster, location) <= self.placed_max
     }
 
-    /// The piece at this place, which the caller pins, is held.
+    /// Holds the piece at this place, which the caller pins.
     pub(super) fn hold_placed(
         &mut self,
         object_id: u64,
@@ -346,7 +347,7 @@ impl Held {
         }
     }
 
-    /// The piece, which was never placed, is held, if there is room.
+    /// Holds the piece, which was never placed, if there is room.
     pub(super) fn hold_in_memory(&mut self, object_id: u64, number: u32, object: Arc<Object>) {
         let bytes = object.weight();
         if self.in_memory + bytes <= self.in_memory_max
@@ -357,12 +358,12 @@ impl Held {
         }
     }
 
-    /// A piece in memory is not held any more.
+    /// Counts a piece in memory as held no more.
     pub(super) fn forget_in_memory(&mut self, object: &Arc<Object>) {
         self.in_memory -= object.weight();
     }
 
-    /// The readers of a version hold nothing any more; returns what they held.
+    /// Revokes what the readers of a version hold, and returns it.
     pub(super) fn revoke(&mut self, object_id: u64) -> Option<Vec<Piece>> {
         let version = self.versions.get_mut(&object_id)?;
         version.revoked = true;

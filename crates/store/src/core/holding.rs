@@ -72,7 +72,7 @@ impl Core {
         self.release_held(done);
     }
 
-    /// Readers that have taken too long hold nothing any more.
+    /// Revokes the holds of readers that have taken too long.
     pub(super) fn end_overdue(&mut self, now: Nanos) {
         while let Some(done) = self.held.end_overdue(now) {
             self.release_held(done);
@@ -92,7 +92,7 @@ impl Core {
         }
     }
 
-    /// A piece is about to die: who reads its version holds it.
+    /// Holds a piece that is about to die for those who read its version.
     pub(super) fn hold_dying(&mut self, object_id: u64, number: u32) {
         if self.held.has(object_id, number) {
             return;
@@ -111,7 +111,7 @@ impl Core {
         self.place_at(slot.position).is_some()
     }
 
-    /// False when the version may hold no more.
+    /// Holds a piece in its place. False when the version may hold no more.
     fn hold_placed(&mut self, object_id: u64, number: u32, slot: Slot) -> bool {
         let Some(place) = self.place_at(slot.position) else { return true };
         if !self.held.may_hold(object_id) {
@@ -133,13 +133,13 @@ impl Core {
         true
     }
 
-    /// The cluster that `place` lies in, and its bytes.
+    /// Returns the cluster that `place` lies in, and its bytes.
     fn cluster_held(&self, place: Place) -> Option<(ClusterId, u32)> {
         let cluster = self.space.cluster_of(&self.areas, place.position)?;
         Some((cluster, self.areas.cluster_size))
     }
 
-    /// The readers of a version hold nothing any more.
+    /// Revokes what the readers of a version hold.
     fn revoke(&mut self, object_id: u64) {
         if let Some(pieces) = self.held.revoke(object_id) {
             self.release_held(pieces);
@@ -164,8 +164,8 @@ impl Core {
         }
     }
 
-    /// Piece `number` of a version that somebody reads and that is not to be found any more; `None`
-    /// when it is not held. The plan is pinned like any other.
+    /// Finds piece `number` of a version that somebody reads and that is not to be found any more;
+    /// `None` when it is not held. The plan is pinned like any other.
     pub(crate) fn find_held(&mut self, object_id: u64, number: u32) -> Option<HeldPiece> {
         if !self.online() {
             return None;

@@ -32,18 +32,18 @@ use crate::space::cluster_table::State;
 const KEPT_AT_ONCE: u32 = 64;
 
 impl Core {
-    /// A fetch of `digest` begins: the flag that is set when it is overtaken, and the last sequence
-    /// number before it.
+    /// Begins a fetch of `digest`: returns the flag that is set when it is overtaken, and the last
+    /// sequence number before it.
     pub(crate) fn begin_fetch(&mut self, digest: Digest) -> (Overtaken, u64) {
         (self.fetches.begin(digest), self.sequence)
     }
 
-    /// A fetch has ended, or an insertion of what it brought.
+    /// Ends a fetch, or an insertion of what it brought.
     pub(crate) fn end_fetch(&mut self, digest: &Digest, flag: &Overtaken) {
         self.fetches.end(digest, flag);
     }
 
-    /// An object that was fetched is going to be written: the number of its version.
+    /// Begins to write an object that was fetched: returns the number of its version.
     pub(crate) fn begin_writing(
         &mut self,
         fetched: &Fetched,
@@ -60,8 +60,8 @@ impl Core {
         Ok(self.sequence)
     }
 
-    /// Whether what was fetched for the key of `digest` is to be stored (asked once per fetch).
-    /// What takes the place of something stored always is: else the old version would stay.
+    /// Returns whether what was fetched for the key of `digest` is to be stored (asked once per
+    /// fetch). What takes the place of something stored always is: else the old version would stay.
     pub(crate) fn admits(&mut self, digest: &Digest) -> bool {
         if self.admission.admits_all() {
             return true;
@@ -138,8 +138,9 @@ impl Core {
         self.memory.staging.as_ref().is_some_and(LocalityStaging::is_stuck)
     }
 
-    /// Whether `record` lives in memory only until it leaves it. What would sweep memory does not,
-    /// and the head of such an object is worth little without its pieces: all go out at once.
+    /// Returns whether `record` lives in memory only until it leaves it. What would sweep memory
+    /// does not, and the head of such an object is worth little without its pieces: all go out at
+    /// once.
     fn written_late(&self, record: &Record) -> bool {
         let header = &record.header;
         let in_pieces = header.piece_size > 0;
@@ -147,7 +148,7 @@ impl Core {
             && !(in_pieces && header.object_len > self.tier_share_max())
     }
 
-    /// What is under the digest of `record` makes way for it.
+    /// Removes what is under the digest of `record`, in whose place that comes.
     fn supersede(&mut self, record: &Record) {
         if record.header.kind == RecordKind::Object {
             self.counters.insertions += 1;
@@ -171,7 +172,7 @@ impl Core {
         }
     }
 
-    /// A place in the open cluster.
+    /// Makes sure of a place in the open cluster.
     fn make_room_in_cluster(&mut self, len: usize, now: Now) -> Room {
         if self.space.appender().has_room(&self.areas, len) {
             return Room::Ready;
@@ -185,7 +186,7 @@ impl Core {
         self.journal.note(Fact::Opened { cluster, incarnation });
         self.space.opened(cluster);
         self.rotate_label_eras(self.sequence);
-        self.purging.label_filters.opened(cluster);
+        self.label_filters.opened(cluster);
         self.space.appender_mut().open(cluster, incarnation, self.journal.now());
         self.wake_background();
         Room::Ready
@@ -238,7 +239,7 @@ impl Core {
         position
     }
 
-    /// What an insertion into the index pushed out is dead: nothing leads to it any more.
+    /// Declares dead what an insertion into the index pushed out: nothing leads to it any more.
     pub(super) fn retire(&mut self, inserted: Inserted) {
         for slot in inserted.old.into_iter().chain(inserted.displaced) {
             self.mark_dead(slot);
@@ -432,7 +433,7 @@ impl Core {
         written > 0
     }
 
-    /// What is placed next gets a cluster of its own (2.4.2 of the UCFS paper: the write buffer is
+    /// Gives what is placed next a cluster of its own (2.4.2 of the UCFS paper: the write buffer is
     /// a whole number of clusters).
     pub(super) fn begin_cluster(&mut self) {
         if self.space.has_clusters() && self.space.appender().begun() {

@@ -25,8 +25,8 @@ use crate::read::window::{DistanceBand, Memory};
 use crate::space::Location;
 use crate::space::slots::SlotSpace;
 
-/// At most `most` bytes of `bounds` around a record in it, in whole granules from its begin on; the
-/// record is never cut.
+/// Cuts at most `most` bytes of `bounds` around a record in it, in whole granules from its begin
+/// on; the record is never cut.
 fn within(bounds: Extent, record: Extent, most: u64, granule: u64) -> Extent {
     let before = record.offset - bounds.offset;
     let room = most.saturating_sub(record.len);
@@ -122,7 +122,7 @@ impl Core {
         }
     }
 
-    /// What the memory tier has under the digest; `None` when that is nothing.
+    /// Returns what the memory tier has under the digest; `None` when that is nothing.
     fn find_resident(&mut self, request: &LookupRequest<'_>, now: u32) -> Option<Finding> {
         let LookupRequest { digest, expected, options, .. } = *request;
         let exclusive = options.is_exclusive();
@@ -141,7 +141,7 @@ impl Core {
         Some(Finding::Object(object, Source::Ram))
     }
 
-    /// The piece that is looked for, when it is on its way to somebody else.
+    /// Returns the piece that is looked for, when it is on its way to somebody else.
     fn piece_in_transit(&self, digest: &Digest, expected: Expected<'_>) -> Option<Arc<Object>> {
         match expected {
             Expected::Piece => {
@@ -151,8 +151,8 @@ impl Core {
         }
     }
 
-    /// The object of `slot` when its record still waits to be written. Its replaced metadata, if
-    /// any, came later and wait as well.
+    /// Returns the object of `slot` when its record still waits to be written. Its replaced
+    /// metadata, if any, came later and wait as well.
     fn unwritten(&self, digest: &Digest, slot: Slot) -> Option<Arc<Object>> {
         let record = self.space.unwritten(slot.position)?;
         let object = Object::from_record(record, self.place_at(slot.position));
@@ -211,7 +211,8 @@ impl Core {
         Some(plan)
     }
 
-    /// Whether an object whose record has `len` bytes enters memory when it is read for a request.
+    /// Returns whether an object whose record has `len` bytes enters memory when it is read for a
+    /// request.
     pub(super) fn enters_memory(&mut self, digest: &Digest, len: usize) -> bool {
         let Some(doorkeeper) = &mut self.memory.doorkeeper else { return true };
         let seen = doorkeeper.seen(digest);
@@ -221,7 +222,7 @@ impl Core {
         keep
     }
 
-    /// `digest` is to enter memory when it is read next: it leaves memory, where it was asked for,
+    /// Lets `digest` enter memory when it is read next: it leaves memory, where it was asked for,
     /// or is read for its own sake.
     pub(super) fn expect(&mut self, digest: &Digest) {
         if let Some(doorkeeper) = &mut self.memory.doorkeeper {
@@ -229,7 +230,7 @@ impl Core {
         }
     }
 
-    /// What is to be read to have in memory what surrounds the record of `digest` on the device: at
+    /// Plans the read that brings to memory what surrounds the record of `digest` on the device: at
     /// most `most` bytes. `None` when it is not there, or lies in several runs.
     pub(crate) fn plan_around(&mut self, digest: Digest, most: u64) -> Option<ReadPlan> {
         if !self.online() || self.space.slots().is_some_and(SlotSpace::assembling) {
@@ -267,15 +268,15 @@ impl Core {
         })
     }
 
-    /// The read under way, for another record, that brings that of `slot` along. None brings what
-    /// lies in several runs.
+    /// Returns the read under way, for another record, that brings that of `slot` along. None
+    /// brings what lies in several runs.
     fn covering_window(&self, slot: Slot) -> Option<WindowId> {
         self.place_at(slot.position)?;
         let Location { extent, split } = self.space.locate(&self.areas, slot);
         if split.is_some() { None } else { self.reads.covering(extent) }
     }
 
-    /// How much is read for a record: the read unit.
+    /// Chooses how much is read for a record: the read unit.
     fn choose_extent(
         &mut self,
         slot: Slot,
@@ -318,7 +319,7 @@ impl Core {
         (extent, Some(Surroundings::new(&self.areas, extent.offset, scope)))
     }
 
-    /// What `extent` is, which holds the record at `position`.
+    /// Returns what `extent` is, which holds the record at `position`.
     fn scope_of(&self, position: u32, extent: Extent) -> Scope {
         match self.space.cluster_of(&self.areas, position) {
             Some(cluster) if extent == self.areas.cluster(cluster) => Scope::Cluster(cluster),
@@ -327,7 +328,8 @@ impl Core {
         }
     }
 
-    /// What is known of earlier reads that took something along, and of the price of its room.
+    /// Returns what is known of earlier reads that took something along, and of the price of its
+    /// room.
     fn space_price(&self) -> Memory {
         let memory = self.memory.tier.space_price();
         let ahead = self.reads.ahead();
@@ -405,8 +407,8 @@ impl Core {
         true
     }
 
-    /// Whether memory takes anything in: not while it has more than its share already, which
-    /// waits for room on the device.
+    /// Returns whether memory takes anything in: not while it has more than its share already,
+    /// which waits for room on the device.
     pub(super) fn memory_takes(&mut self, now: Now) -> bool {
         self.shrink_tier(now);
         self.memory.tier.excess() == 0
@@ -433,8 +435,8 @@ impl Core {
         self.insert_resident(digest, self.resident(object, false, prefetched, cluster, accesses));
     }
 
-    /// Whether memory is the place for it: it fits, and is not a part of something so large that
-    /// it would sweep everything else out.
+    /// Returns whether memory is the place for it: it fits, and is not a part of something so large
+    /// that it would sweep everything else out.
     pub(super) fn worth_keeping(&self, object: &Arc<Object>) -> bool {
         use crate::memory::memory_tier::Weighed;
         let scan = object.header.kind == RecordKind::Piece
@@ -442,7 +444,7 @@ impl Core {
         !scan && self.memory.tier.fits(object.weight())
     }
 
-    /// The cluster in which an object lives.
+    /// Returns the cluster in which an object lives.
     pub(super) fn cluster_of(&self, object: &Object) -> Option<u32> {
         object.place.and_then(|place| self.space.cluster_of(&self.areas, place.position))
     }
@@ -485,7 +487,7 @@ impl Core {
         }
     }
 
-    /// The plan's reads have ended.
+    /// Unpins what the plan pinned: its reads have ended.
     fn unpin(&mut self, plan: &ReadPlan) {
         if let Some(timing) = plan.timing {
             self.reads.measured(timing);

@@ -110,10 +110,14 @@ impl Core {
             Completed::ReadLabels(plan, labels) => self.labels_read(&plan, labels.as_deref()),
             Completed::Checkpoint(checkpoint) => self.checkpoint_done(&checkpoint),
             Completed::NameRun(run) => self.run_named(run),
+            Completed::Background => {
+                self.background.stop();
+                self.wake_waiters();
+            }
         }
     }
 
-    /// Whether room is wanted and waits for nothing but the journal.
+    /// Returns whether room is wanted and waits for nothing but the journal.
     fn space_waits_for_journal(&self) -> bool {
         match &self.space {
             Space::Clusters(space) => {
@@ -124,7 +128,7 @@ impl Core {
         }
     }
 
-    /// The journal as somebody waits for it.
+    /// Returns the journal write that somebody waits for.
     fn wanted_sync(&self) -> Option<Task> {
         let logged = self.purge_log.as_ref().map_or(u64::MAX, PurgeLog::durable);
         let durable = self.journal.durable() < self.maintenance.flush_wanted
@@ -160,7 +164,7 @@ impl Core {
         }
     }
 
-    /// The journal, or a flush, for which it is time though nobody waits.
+    /// Returns the journal write, or flush, for which it is time though nobody waits.
     fn overdue_sync(&mut self, now: Nanos) -> Option<Task> {
         let (facts, flush) = self.sync_due(now);
         if flush.is_some_and(|due| due <= now) {
@@ -172,7 +176,7 @@ impl Core {
         due.then_some(Task::Sync { durable: false })
     }
 
-    /// When the facts that wait must be written, and when the device flushed.
+    /// Returns when the facts that wait must be written, and when the device flushed.
     fn sync_due(&mut self, now: Nanos) -> (Option<Nanos>, Option<Nanos>) {
         let facts = self.journal.now() > self.journal.written();
         if !facts {
@@ -209,7 +213,7 @@ impl Core {
         self.options.durability_bound.as_nanos() as Nanos
     }
 
-    /// Low and high mark of the free reserve, in clusters.
+    /// Returns the low and the high mark of the free reserve, in clusters.
     fn reserve(&self) -> (u32, u32) {
         let most = (self.areas.clusters / 16).max(1);
         let low = (RESERVE_BYTES / self.areas.cluster_size).clamp(1, most);
@@ -217,7 +221,7 @@ impl Core {
         (low, (low + more).min(most.max(2)))
     }
 
-    /// Whether there is room that nothing has to go for.
+    /// Returns whether there is room that nothing has to go for.
     pub(super) fn has_unused_room(&self) -> bool {
         match &self.space {
             Space::Clusters(space) => {
@@ -261,7 +265,7 @@ impl Core {
         Some(Task::Again)
     }
 
-    /// At most so many clusters that are missed least, pinned.
+    /// Pins and returns at most so many clusters, those that are missed least.
     fn victims(&mut self, most: u32) -> Vec<ClusterId> {
         let mut victims = Vec::new();
         while (victims.len() as u32) < most
@@ -290,8 +294,8 @@ impl Core {
         self.maintenance.sweep = Some(Sweep { victims, bits });
     }
 
-    /// Something in `cluster` was asked for, and it is not known what lies together there: it is
-    /// found out, unless much else is.
+    /// Notes that something in `cluster` was asked for of which it is not known what it lies
+    /// beside: it is found out, unless much else is.
     pub(super) fn want_runs(&mut self, cluster: ClusterId) {
         let wanted = &mut self.maintenance.unlearned;
         if wanted.len() < LEARNT_AT_ONCE && !wanted.contains(&cluster) {
@@ -310,7 +314,7 @@ impl Core {
         Some(Task::Learn { cluster, incarnation, extent: self.areas.cluster(cluster) })
     }
 
-    /// The cluster's summary was read, if it has one.
+    /// Takes in the summary of a cluster, if it has one.
     fn learnt(&mut self, cluster: ClusterId, incarnation: u64, entries: &[Entry]) {
         if self.space.table_mut().unpin(cluster) {
             self.wake_waiters();
@@ -330,7 +334,7 @@ impl Core {
         }
     }
 
-    /// A cluster that goes whether or not room is wanted.
+    /// Returns a cluster that goes whether or not room is wanted.
     fn spent_cluster(&mut self, now: Now) -> Option<ClusterId> {
         if let Some(cluster) = self.space.table().most_dead() {
             return Some(cluster);
@@ -340,7 +344,7 @@ impl Core {
         Some(cluster)
     }
 
-    /// How many clusters are to go for room.
+    /// Returns how many clusters are to go for room.
     fn clusters_wanted(&mut self) -> u32 {
         let (low, high) = self.reserve();
         let free = self.space.nearly_free();
@@ -420,7 +424,7 @@ impl Core {
         self.forget_record(entry.kind, &entry.digest, position);
     }
 
-    /// The record at `position` is given up, if the index leads to it.
+    /// Gives the record at `position` up, if the index leads to it.
     pub(super) fn evict_object(&mut self, digest: &Digest, position: u32) {
         let Some(slot) = self.index.get(digest).filter(|slot| slot.position == position) else {
             return;
@@ -435,7 +439,7 @@ impl Core {
         self.counters.evicted_records += 1;
     }
 
-    /// Current metadata go: the object would fall back to older ones, so it goes too.
+    /// Gives up current metadata, and with them the object, which would fall back to older ones.
     pub(super) fn evict_meta(&mut self, digest: &Digest, position: u32) {
         if !self.index.remove_at(&digest.derive_meta(), position) {
             return;
@@ -467,7 +471,7 @@ impl Core {
         self.counters.evicted_records += removed as u64;
     }
 
-    /// The job reached the device.
+    /// Takes in that the job reached the device.
     fn written(&mut self, job: &WriteJob, requests: Requests) {
         for cluster in Appender::completes(job) {
             self.space.table_mut().written(cluster);
@@ -478,7 +482,8 @@ impl Core {
         self.wake_waiters();
     }
 
-    /// The job failed: the records of its clusters are lost, the clusters not used again.
+    /// Takes in that the job failed: the records of its clusters are lost, the clusters not used
+    /// again.
     fn write_failed(&mut self, job: &WriteJob) {
         for (cluster, lost) in self.space.appender_mut().fail_write(&self.areas, job) {
             for record in &lost {
@@ -497,13 +502,7 @@ impl Core {
         debug_assert_eq!(lost.position, self.areas.position(cluster, lost.entry.granule));
     }
 
-    /// The background has ended: whoever waits for it goes on.
-    pub(crate) fn background_ended(&mut self) {
-        self.background.stop();
-        self.wake_waiters();
-    }
-
-    /// What of the journal is to be written next, after `written` was; `None`: nothing.
+    /// Returns what of the journal is to be written next, after `written` was; `None`: nothing.
     pub(crate) fn next_journal_write(
         &mut self,
         written: Option<&JournalWrite>,
@@ -516,7 +515,7 @@ impl Core {
         self.journal.begin_write(&self.secret)
     }
 
-    /// A flush of the device begins: what was written before is durable when it ends.
+    /// Begins a flush of the device: what was written before is durable when it ends.
     pub(crate) fn begin_flush(&mut self) -> FlushMark {
         self.maintenance.unflushed = false;
         self.space.begin_flush();
@@ -526,7 +525,7 @@ impl Core {
         self.journal.begin_flush()
     }
 
-    /// The flush has ended: the journal is durable up to the mark, quarantined clusters may become
+    /// Ends the flush: the journal is durable up to the mark, quarantined clusters may become
     /// free.
     fn flushed(&mut self, mark: FlushMark, now: Nanos) {
         self.journal.end_flush(mark);
@@ -544,13 +543,13 @@ impl Core {
         self.wake_background();
     }
 
-    /// The superblocks name this run of the store.
+    /// Takes in that the superblocks name this run of the store.
     fn run_named(&mut self, run: u64) {
         self.superblock.run = run;
         self.wake_waiters();
     }
 
-    /// One step of an orderly stop: whether everything is written; `None`: not yet.
+    /// Does one step of an orderly stop. Returns whether everything is written; `None`: not yet.
     pub(super) fn drain(&mut self, now: Now) -> Option<bool> {
         if !self.online() {
             return Some(false);
@@ -566,7 +565,7 @@ impl Core {
             .then_some(true)
     }
 
-    /// The next checkpoint, as of now, and where it is to be written.
+    /// Makes the next checkpoint, as of now, and says where it is to be written.
     /// Where dead records have come faster than the background could give clusters up, those with
     /// the most of them go now, so that it fits its slot.
     pub(crate) fn make_checkpoint(&mut self) -> (Checkpoint, Extent) {
@@ -578,7 +577,7 @@ impl Core {
         loop {
             self.space.encode(self.sequence, &mut clusters);
             let removed = self.recovering.as_ref().map_or(0, |recovering| recovering.removed.len());
-            if Checkpoint::len(clusters.len(), removed, self.purging.in_force.len()) <= room {
+            if Checkpoint::len(clusters.len(), removed, self.purges.len()) <= room {
                 break;
             }
             let Space::Clusters(space) = &self.space else { break };
@@ -600,13 +599,13 @@ impl Core {
             journal_block: self.journal.next_block(),
             space: clusters,
             removed,
-            purges: self.encode_purges(),
+            purges: self.purges.encode(),
         };
         let slot = self.areas.checkpoints[checkpoint.slot()];
         (checkpoint, slot)
     }
 
-    /// The checkpoint is durable.
+    /// Takes in that the checkpoint is durable.
     fn checkpoint_done(&mut self, checkpoint: &Checkpoint) {
         self.journal.forget_before(checkpoint.journal_block);
         self.counters.checkpoints += 1;

@@ -37,7 +37,7 @@ impl Core {
         true
     }
 
-    /// The entry of an object in memory was pushed out of a full index: the object goes with it.
+    /// Takes an object out of memory whose entry was pushed out of a full index.
     pub(super) fn resident_displaced(&mut self, digest: &Digest) {
         if let Some(resident) = self.memory.tier.remove(digest) {
             let only_here = resident.dirty && resident.cluster.is_none();

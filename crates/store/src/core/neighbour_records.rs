@@ -38,12 +38,12 @@ impl Neighbour {
         self.digest
     }
 
-    /// Whether it is alive and not in memory, and has metadata in another place.
+    /// Returns whether it is alive and not in memory, and has metadata in another place.
     pub(crate) fn is_refreshed(&self) -> bool {
         self.refreshed
     }
 
-    /// Site and key of its record in `bytes`, in which it was found.
+    /// Returns site and key of its record in `bytes`, in which it was found.
     pub(crate) fn name(&self, secret: &Secret, bytes: &Bytes) -> Option<(u64, Bytes)> {
         let record = bytes.slice(self.range.start.min(bytes.len())..);
         let found = Found::decode(secret, self.place, &record)?;
@@ -66,8 +66,8 @@ impl NeighbourScan {
     pub(crate) const NOTHING: NeighbourScan = NeighbourScan::Records(Vec::new());
 }
 
-/// What `bytes`, which were read for `plan`, say lies beside its record. Of a whole cluster that is
-/// what its summary says. In a part of one, records are found one behind the other: each is
+/// Finds in `bytes`, which were read for `plan`, what lies beside its record. Of a whole cluster
+/// that is what its summary says. In a part of one, records are found one behind the other: each is
 /// believed only if its checksum, bound to place and incarnation, says that it was written there,
 /// and taken only if the index says so too, so that nothing in a body can pass for one. In slots
 /// the table of what lives says where a record begins and how long it is; the bytes only spare it
@@ -154,8 +154,9 @@ fn listed(
     entries.iter().map(neighbour).collect()
 }
 
-/// The wanted ones of `neighbours`, every byte verified, in memory of their own, with the band
-/// that each lies in. What is damaged is left out: whoever asks for it will find that.
+/// Makes objects of the wanted ones of `neighbours`, every byte verified, in memory of their own,
+/// with the band that each lies in. What is damaged is left out: whoever asks for it will find
+/// that.
 pub(crate) fn verified(
     secret: &Secret,
     plan: &ReadPlan,
@@ -178,7 +179,7 @@ pub(crate) fn verified(
     wanted.filter_map(object).collect()
 }
 
-/// The object of `digest` in `bytes`, every byte verified, in memory of its own.
+/// Makes the object of `digest` from `bytes`, every byte verified, in memory of its own.
 pub(crate) fn ahead_verified(secret: &Secret, ahead: &Ahead, bytes: &Bytes) -> Option<Arc<Object>> {
     let record = bytes.get(ahead.range.start..)?;
     let found = Found::decode(secret, ahead.place, record)?;

@@ -14,7 +14,8 @@ use crate::purge::purges::Validity;
 const STEPS: usize = 64;
 
 impl Core {
-    /// The neighbours of an object in memory, the nearest first. Objects in pieces are left out.
+    /// Returns the neighbours of an object in memory, the nearest first. Objects in pieces are left
+    /// out.
     pub(crate) fn neighbours(&self, digest: &Digest) -> Vec<Arc<Object>> {
         let Some(resident) = self.memory.tier.peek(digest) else { return Vec::new() };
         let beside = self.memory.tier.beside(digest, STEPS).filter(|(_, other)| {
@@ -24,13 +25,15 @@ impl Core {
         beside.map(|(_, other)| Arc::clone(&other.object)).collect()
     }
 
-    /// What is in memory under `digest` with this key, without a trace; not an object in pieces.
+    /// Returns what is in memory under `digest` with this key, without a trace; not an object in
+    /// pieces.
     pub(crate) fn resident_whole(&self, digest: &Digest, key: &[u8]) -> Option<Arc<Object>> {
         let object = &self.memory.tier.peek(digest)?.object;
         (object.key == key && self.is_whole(object)).then(|| Arc::clone(object))
     }
 
-    /// An object whose body is in its record, and that no purge has made dead.
+    /// Returns whether it is an object whose body is in its record, and that no purge has made
+    /// dead.
     fn is_whole(&self, object: &Object) -> bool {
         object.header.kind == RecordKind::Object
             && !object.in_pieces()

@@ -15,8 +15,8 @@ use crate::space::Space;
 use crate::space::cluster_table::State;
 
 impl Core {
-    /// Whether what is to be kept in memory under `digest`, or is, has no record that will be found
-    /// after it: its labels are borne by it alone.
+    /// Returns whether what is to be kept in memory under `digest`, or is, has no record that will
+    /// be found after it: its labels are borne by it alone.
     pub(super) fn lives_in_memory(
         &self,
         digest: &Digest,
@@ -30,7 +30,7 @@ impl Core {
         resident.dirty || !placed()
     }
 
-    /// The digests of what an object is called; none of a piece.
+    /// Returns the digests of what an object is called; none of a piece.
     pub(super) fn labels_of(&self, kind: RecordKind, key: &[u8], meta: &[u8]) -> Vec<u64> {
         let mut all = Vec::new();
         if let Some(labels) = self.options.labels.as_deref().filter(|_| kind != RecordKind::Piece) {
@@ -39,7 +39,7 @@ impl Core {
         all
     }
 
-    /// A record with these labels was placed, in this cluster where there are clusters.
+    /// Notes that a record with these labels was placed, in this cluster where there are clusters.
     pub(super) fn note_record_labels(
         &mut self,
         cluster: Option<ClusterId>,
@@ -50,36 +50,36 @@ impl Core {
             self.rotate_label_eras(seq);
         }
         for label in labels {
-            self.purging.label_filters.add_at(cluster, *label);
+            self.label_filters.add_at(cluster, *label);
         }
     }
 
-    /// `object` lives in memory alone.
+    /// Notes that `object` lives in memory alone.
     pub(super) fn note_resident(&mut self, object: &Object) {
         for label in self.labels_of(object.header.kind, &object.key, &object.meta) {
-            self.purging.label_filters.add(label);
+            self.label_filters.add(label);
         }
     }
 
-    /// These are the labels of what is in the cluster.
+    /// Takes in the labels of what is in the cluster.
     pub(super) fn learn_labels(&mut self, cluster: ClusterId, incarnation: u64, labels: &[u64]) {
         if self.is_current(cluster, incarnation) {
             self.rotate_label_eras(self.sequence);
-            self.purging.label_filters.learnt(cluster, labels);
+            self.label_filters.learnt(cluster, labels);
         }
     }
 
-    /// A scan of slots found a record that may live.
+    /// Takes in the labels of a record that a scan of slots found and that may live.
     pub(super) fn learn_scanned(&mut self, labels: &[u64]) {
-        self.purging.label_filters.scanned(labels);
+        self.label_filters.scanned(labels);
     }
 
-    /// The scan of the slots has listed all that lives.
+    /// Notes that the scan of the slots has listed all that lives.
     pub(super) fn scanned_all(&mut self) {
-        self.purging.label_filters.all_scanned(self.sequence + 1);
+        self.label_filters.all_scanned(self.sequence + 1);
     }
 
-    /// Recovery has ended: what labels it did not find is read at once, if that is little.
+    /// Has the labels that recovery did not find read at once, if that is little.
     pub(super) fn recovered_labels(&mut self) {
         self.recount_unknown();
         if let Space::Clusters(space) = &self.space
@@ -87,22 +87,23 @@ impl Core {
         {
             let table = &space.table;
             let in_use = (0..table.clusters()).filter(|c| table.state(*c).in_use()).count();
-            self.purging.label_filters.read_few(in_use as u32);
+            self.label_filters.read_few(in_use as u32);
             self.wake_background();
         }
     }
 
-    /// The filters for a dump, and how their labels were read; `None`: there is nothing to save.
+    /// Returns the filters for a dump, and how their labels were read; `None`: there is nothing to
+    /// save.
     pub(super) fn label_filters_to_save(&mut self) -> Option<(&LabelFilters, u64)> {
         let version = self.options.labels.as_deref()?.version();
         self.recount_unknown();
-        Some((&self.purging.label_filters, version))
+        Some((&self.label_filters, version))
     }
 
     /// Begins another era of labels when the present one is full, with the record of this sequence
     /// number or the cluster that is about to be opened.
     pub(super) fn rotate_label_eras(&mut self, sequence: u64) {
-        if !self.purging.label_filters.rotation_due() {
+        if !self.label_filters.rotation_due() {
             return;
         }
         let mut places = [0; ERAS];
@@ -114,14 +115,14 @@ impl Core {
         match &self.space {
             Space::Clusters(space) => (0..space.table.clusters())
                 .filter(|cluster| space.table.state(*cluster).in_use())
-                .for_each(|cluster| count(self.purging.label_filters.era_of_cluster(cluster))),
+                .for_each(|cluster| count(self.label_filters.era_of_cluster(cluster))),
             Space::Slots(space) => space
                 .sequences()
                 .filter(|other| *other != sequence)
-                .flat_map(|sequence| self.purging.label_filters.eras_of_record(sequence))
+                .flat_map(|sequence| self.label_filters.eras_of_record(sequence))
                 .for_each(|era| count(Some(era))),
         }
-        if self.purging.label_filters.turn(&places, sequence) {
+        if self.label_filters.turn(&places, sequence) {
             let here: Vec<Arc<Object>> = self
                 .memory
                 .tier
@@ -130,7 +131,7 @@ impl Core {
                 .map(|(_, resident)| Arc::clone(&resident.object))
                 .collect();
             here.iter().for_each(|object| self.note_resident(object));
-        } else if self.purging.label_filters.reading() {
+        } else if self.label_filters.reading() {
             self.wake_background();
         }
     }
@@ -140,30 +141,28 @@ impl Core {
         match &self.space {
             Space::Clusters(space) => {
                 let table = &space.table;
-                self.purging
-                    .label_filters
-                    .recount_clusters(|cluster| table.state(cluster).in_use());
+                self.label_filters.recount_clusters(|cluster| table.state(cluster).in_use());
             }
             Space::Slots(space) => {
                 let all = self.recovering.is_none();
                 let oldest = all.then(|| space.sequences().min().unwrap_or(u64::MAX));
-                self.purging.label_filters.recount_slots(oldest);
+                self.label_filters.recount_slots(oldest);
             }
         }
     }
 
-    /// The next cluster whose labels are to be read. After the last of them the purges of labels
-    /// that nothing bears are dropped.
+    /// Returns the next cluster whose labels are to be read. After the last of them the purges of
+    /// labels that nothing bears are dropped.
     pub(super) fn next_labels(&mut self) -> Option<Task> {
         let Space::Clusters(space) = &mut self.space else { return None };
         let busy = self.recovering.is_some() || self.maintenance.draining;
-        if busy || !self.purging.label_filters.reading() {
+        if busy || !self.label_filters.reading() {
             return None;
         }
         let table = &mut space.table;
         let readable =
             |cluster| matches!(table.state(cluster), State::OnDisk | State::OnDiskAndInMemory);
-        let Some(cluster) = self.purging.label_filters.next_to_read(readable) else {
+        let Some(cluster) = self.label_filters.next_to_read(readable) else {
             self.forget_unused_purges();
             return Some(Task::Again);
         };
@@ -175,7 +174,7 @@ impl Core {
         Some(Task::ReadLabels(LabelsPlan { evict, dead }))
     }
 
-    /// The plan's cluster was read; `None`: it could not be, or not all of it.
+    /// Takes in the labels of the plan's cluster; `None`: it could not be read, or not all of it.
     pub(super) fn labels_read(&mut self, plan: &LabelsPlan, labels: Option<&[u64]>) {
         let Some(labels) = labels else {
             self.evict(&plan.evict, None);

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use crate::base::digest::Digest;
 use crate::config::options::Options;
 use crate::core::sizing::MemoryPlan;
 use crate::memory::doorkeeper::Doorkeeper;
@@ -11,8 +10,6 @@ use crate::memory::in_transit::InTransit;
 use crate::memory::locality_staging::LocalityStaging;
 use crate::memory::memory_tier::Tier;
 use crate::memory::object::Object;
-use crate::purge::label_filters::LabelFilters;
-use crate::purge::purges::Purges;
 
 /// What is in memory.
 pub(super) struct InMemory {
@@ -26,7 +23,7 @@ pub(super) struct InMemory {
 }
 
 impl InMemory {
-    /// Nothing, with as much room as `plan` gives it; beside a space of clusters or not.
+    /// Makes it empty, with as much room as `plan` gives it; beside a space of clusters or not.
     pub(super) fn new(
         options: &Options,
         doorkeeper: Option<Doorkeeper>,
@@ -40,19 +37,6 @@ impl InMemory {
             in_transit: InTransit::default(),
         }
     }
-}
-
-/// Purges of labels, prefixes and everything.
-pub(super) struct PurgeTables {
-    /// Those in force.
-    pub(super) in_force: Purges,
-    /// Those of what nothing bore when they were made: for fetches that had begun before.
-    pub(super) for_fetches: Purges,
-    /// Which labels may be borne.
-    pub(super) label_filters: LabelFilters,
-    /// Metadata in clusters that gave their object a label and may not be written yet: digest of
-    /// the object, position of the metadata.
-    pub(super) relabelled: Vec<(Digest, u32)>,
 }
 
 /// The background task: whether it runs, and how it is woken.
@@ -99,7 +83,7 @@ impl Background {
         self.runs = false;
     }
 
-    /// Whether it runs.
+    /// Returns whether it runs.
     pub(super) fn runs(&self) -> bool {
         self.runs
     }

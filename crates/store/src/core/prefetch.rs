@@ -29,7 +29,7 @@ use crate::read::ahead::Ahead;
 use crate::read::window::DistanceBand;
 
 impl Core {
-    /// Whether what a read of this plan brings along is kept as it was read.
+    /// Returns whether what a read of this plan brings along is kept as it was read.
     fn keeps_ahead(&self, plan: &ReadPlan) -> bool {
         let clusters =
             plan.surroundings.is_some_and(|around| !matches!(around.scope, Scope::Slots));
@@ -66,15 +66,15 @@ impl Core {
         true
     }
 
-    /// What an earlier read brought along for `slot`, the present version of `digest`.
+    /// Returns what an earlier read brought along for `slot`, the present version of `digest`.
     pub(super) fn ahead(&self, digest: &Digest, slot: Slot) -> Option<(Ahead, Bytes)> {
         let (ahead, bytes) = self.reads.ahead().get(digest).filter(|_| !slot.refreshed)?;
         let current = self.is_at(slot.position, Some(ahead.place));
         (current && slot.position == ahead.place.position).then(|| (ahead.clone(), bytes.clone()))
     }
 
-    /// What was brought along was verified: `object`, or damaged. It enters memory unless it was
-    /// removed or superseded meanwhile. False when a purge has made it dead.
+    /// Takes in what was brought along and verified: `object`, or damaged. It enters memory unless
+    /// it was removed or superseded meanwhile. False when a purge has made it dead.
     pub(crate) fn loaded_ahead(
         &mut self,
         ahead: &Ahead,
@@ -117,8 +117,8 @@ impl Core {
         neighbours
     }
 
-    /// The records of `claims` that live where they claim to be, in one run and on the device, and
-    /// were read to their end.
+    /// Returns the records of `claims` that live where they claim to be, in one run and on the
+    /// device, and were read to their end.
     fn living(&self, claims: &[(Place, usize)], len: usize) -> Vec<Neighbour> {
         let Some(space) = self.space.slots() else { return Vec::new() };
         let neighbour = |(place, at): &(Place, usize)| {
@@ -160,7 +160,7 @@ impl Core {
         self.shrink_tier(now);
     }
 
-    /// What lives of the records of a cluster, if all of it is in memory.
+    /// Returns what lives of the records of a cluster, if all of it is in memory.
     fn members(&self, cluster: ClusterId, records: &[Neighbour]) -> Option<Vec<Digest>> {
         let mut members = Vec::with_capacity(records.len());
         for record in records {

@@ -7,7 +7,6 @@ use crate::base::digest::Digest;
 use crate::base::labels::{Label, Labels, Mode, Target};
 use crate::base::now::Now;
 use crate::base::record::RecordKind;
-use crate::base::wire::Encoder;
 use crate::core::sizing::purges_in;
 use crate::core::state::Core;
 use crate::format::journal::{Fact, JournalPosition};
@@ -55,7 +54,7 @@ impl Core {
         now: Now,
     ) -> (JournalPosition, u64) {
         if !self.online() {
-            return (JournalPosition::MAX, self.newest_purge());
+            return (JournalPosition::MAX, self.purges.newest());
         }
         if mode == Mode::Soft {
             // What is placed later passes for younger: it would be lost instead of outdated.
@@ -69,43 +68,25 @@ impl Core {
             let scope = Scope::of(*target, &self.digester);
             let purge = Purge { scope, mode, sequence, boundary, at };
             if scope.label().is_none_or(|label| self.may_be_borne(label)) {
-                self.note_purge(purge);
+                self.purges.take_in(&purge);
+                self.journal.note(Fact::Purged(purge));
             } else {
                 self.counters.purges_unborne += 1;
-                self.keep_for_fetches(Purge { mode: Mode::Hard, ..purge });
+                self.purges.take_in_for_fetches(purge);
             }
         }
         self.counters.purges += targets.len() as u64;
         self.limit_purges();
         self.wake_background();
         // Also when nothing was noted: what died before, and bore the label, must not come back.
-        (self.journal.now(), self.newest_purge())
-    }
-
-    /// The sequence number of the newest purge, whatever it concerned.
-    pub(super) fn newest_purge(&self) -> u64 {
-        self.purging.in_force.newest().max(self.purging.for_fetches.newest())
+        (self.journal.now(), self.purges.newest())
     }
 
     fn may_be_borne(&self, label: u64) -> bool {
-        self.options.labels.is_none() || self.purging.label_filters.may_be_borne(label)
+        self.options.labels.is_none() || self.label_filters.may_be_borne(label)
     }
 
-    /// Nothing bears the label that was purged. What is being fetched may.
-    fn keep_for_fetches(&mut self, purge: Purge) {
-        self.purging.for_fetches.take_in(&purge);
-        while self.purging.for_fetches.is_too_long() {
-            let Some(merged) = self.purging.for_fetches.merged() else { return };
-            self.purging.for_fetches.take_in(&merged);
-        }
-    }
-
-    fn note_purge(&mut self, purge: Purge) {
-        self.purging.in_force.take_in(&purge);
-        self.journal.note(Fact::Purged(purge));
-    }
-
-    /// Clusters that are opened from now on have no lower incarnation.
+    /// Returns the lowest incarnation that clusters opened from now on have.
     fn boundary(&self) -> u64 {
         match &self.space {
             Space::Clusters(space) => space.table.next_incarnation(),
@@ -116,21 +97,20 @@ impl Core {
     /// Drops the purges of labels that nothing bears any more.
     pub(super) fn forget_unused_purges(&mut self) {
         self.recount_unknown();
-        if self.options.labels.is_none() || self.purging.label_filters.unknown() > 0 {
+        if self.options.labels.is_none() || self.label_filters.unknown() > 0 {
             return;
         }
-        let label_filters = &self.purging.label_filters;
-        let unborne = self.purging.in_force.take_unused(|label| label_filters.may_be_borne(label));
-        unborne.into_iter().for_each(|purge| self.keep_for_fetches(purge));
+        let label_filters = &self.label_filters;
+        self.purges.forget_unused(|label| label_filters.may_be_borne(label));
     }
 
     /// Keeps the table within its bound.
     fn limit_purges(&mut self) {
-        let many = self.purging.in_force.len() > self.purging.in_force.max() / READ_FROM;
+        let many = self.purges.len() > self.purges.max() / READ_FROM;
         if many && self.options.labels.is_some() && self.recovering.is_none() {
-            self.purging.label_filters.read_unknown();
+            self.label_filters.read_unknown();
         }
-        if !self.purging.in_force.is_too_long() {
+        if !self.purges.is_too_long() {
             return;
         }
         self.prune_purges();
@@ -138,12 +118,10 @@ impl Core {
         // What has gone is in the journal: a start must not find more than there may be.
         self.maintenance.checkpoint_wanted = true;
         // Were that worth little, it would be worth as little at the next purge.
-        while self.purging.in_force.len()
-            > self.purging.in_force.max() - self.purging.in_force.max() / GAIN
-        {
-            let Some(purge) = self.purging.in_force.merged() else { return };
+        while self.purges.len() > self.purges.max() - self.purges.max() / GAIN {
+            let Some(purge) = self.purges.merge_oldest() else { return };
             self.counters.purges_merged += 1;
-            self.note_purge(purge);
+            self.journal.note(Fact::Purged(purge));
         }
     }
 
@@ -151,14 +129,14 @@ impl Core {
     pub(super) fn fit_purges(&mut self, memory: u64) {
         let in_memory = purges_in(memory);
         let room = self.areas.purges_max().min(in_memory).min(u64::from(self.options.purges));
-        self.purging.in_force.set_max(usize::try_from(room).unwrap_or(usize::MAX));
+        self.purges.set_max(usize::try_from(room).unwrap_or(usize::MAX));
         self.limit_purges();
     }
 
     /// Drops the purges that no record is older than.
     pub(super) fn prune_purges(&mut self) {
         self.recount_unknown();
-        if self.purging.in_force.len() == 0 || self.recovering.is_some() {
+        if self.purges.len() == 0 || self.recovering.is_some() {
             return;
         }
         // What lives in memory alone has no other age than when it was last held against the table.
@@ -174,46 +152,33 @@ impl Core {
                     .map(|cluster| table.incarnation(cluster))
                     .min()
                     .unwrap_or(u64::MAX);
-                self.purging
-                    .in_force
-                    .prune(|newest, boundary| boundary <= oldest && newest <= held);
+                self.purges.prune(|newest, boundary| boundary <= oldest && newest <= held);
             }
             Space::Slots(space) => {
                 let oldest = space.objects().map(|object| object.sequence).min();
                 let oldest = oldest.unwrap_or(u64::MAX);
-                self.purging.in_force.prune(|newest, _| newest < oldest && newest <= held);
+                self.purges.prune(|newest, _| newest < oldest && newest <= held);
             }
         }
-    }
-
-    /// The entries for a checkpoint, and their number.
-    pub(super) fn encode_purges(&self) -> (Vec<u8>, u32) {
-        let mut bytes = Vec::with_capacity(self.purging.in_force.len() * Purges::ENTRY_LEN);
-        self.purging.in_force.encode(&mut Encoder(&mut bytes));
-        (bytes, self.purging.in_force.len() as u32)
     }
 
     fn named<'a>(&'a self, key: &'a [u8], meta: &'a [u8]) -> Named<'a> {
         Named { labels: self.options.labels.as_deref(), key, meta }
     }
 
-    /// Whether a purge since `begun` concerns an object with this key and these metadata.
+    /// Returns whether a purge since `begun` concerns an object with this key and these metadata.
     pub(crate) fn overtaken(&self, begun: u64, key: &[u8], meta: &[u8]) -> bool {
         let named = self.named(key, meta);
-        let concerned = |purges: &Purges| {
-            purges.newest() > begun
-                && purges.validity(&self.digester, begun, &named) != Validity::Valid
-        };
-        concerned(&self.purging.in_force) || concerned(&self.purging.for_fetches)
+        self.purges.concern(&self.digester, begun, &named)
     }
 
-    /// What purges have made of `object`, which it remembers: each is asked about once.
+    /// Returns what purges have made of `object`, which it remembers: each is asked about once.
     pub(super) fn validity(&self, object: &Object) -> Validity {
         use std::sync::atomic::Ordering::Relaxed;
-        let (newest, checked) = (self.purging.in_force.newest(), object.checked.load(Relaxed));
+        let (newest, checked) = (self.purges.newest_in_force(), object.checked.load(Relaxed));
         if newest > checked && object.header.kind == RecordKind::Object {
             let named = self.named(&object.key, &object.meta);
-            match self.purging.in_force.validity(&self.digester, checked, &named) {
+            match self.purges.validity(&self.digester, checked, &named) {
                 Validity::Purged => return Validity::Purged,
                 Validity::Outdated(at) => object.outdate(at),
                 Validity::Valid => {}
@@ -223,8 +188,8 @@ impl Core {
         object.outdated_since().map_or(Validity::Valid, Validity::Outdated)
     }
 
-    /// Whether `object`, which was found under `digest`, is alive after all purges. What is not is
-    /// removed, if it still is the present version.
+    /// Returns whether `object`, which was found under `digest`, is alive after all purges. What is
+    /// not is removed, if it still is the present version.
     pub(super) fn is_alive(&mut self, digest: &Digest, object: &Object) -> bool {
         if self.validity(object) != Validity::Purged {
             return true;
@@ -238,8 +203,9 @@ impl Core {
         false
     }
 
-    /// Metadata that give `of` a label which those before did not, in a cluster: should they be
-    /// lost in a crash, the object would fall back to what a purge of that label does not concern.
+    /// Remembers metadata that give `of` a label which those before did not, in a cluster: should
+    /// they be lost in a crash, the object would fall back to what a purge of that label does not
+    /// concern.
     pub(super) fn note_labels(&mut self, of: &Object, meta: &Bytes, position: u32) {
         let Some(labels) = self.options.labels.as_deref() else { return };
         if !self.space.has_clusters() {
@@ -254,12 +220,10 @@ impl Core {
         if collect(meta).iter().all(|label| before.contains(label)) {
             return;
         }
-        self.purging.relabelled.push((of.header.digest, position));
-        if self.purging.relabelled.len() > RELABELLED
-            && self.purging.relabelled.len().is_power_of_two()
-        {
+        self.relabelled.push((of.header.digest, position));
+        if self.relabelled.len() > RELABELLED && self.relabelled.len().is_power_of_two() {
             let space = &self.space;
-            self.purging.relabelled.retain(|(_, position)| space.unwritten(*position).is_some());
+            self.relabelled.retain(|(_, position)| space.unwritten(*position).is_some());
         }
     }
 
@@ -272,7 +236,7 @@ impl Core {
             purges.take_in(&Purge { scope, mode: Mode::Hard, sequence: 1, boundary: 0, at: 0 });
         }
         let mut concerned = Vec::new();
-        let mut relabelled = std::mem::take(&mut self.purging.relabelled);
+        let mut relabelled = std::mem::take(&mut self.relabelled);
         relabelled.retain(|(digest, position)| {
             let Some(record) = self.space.unwritten(*position) else { return false };
             let named = self.named(&record.key, &record.meta);
@@ -283,7 +247,7 @@ impl Core {
             }
             !dies
         });
-        self.purging.relabelled = relabelled;
+        self.relabelled = relabelled;
         concerned.iter().for_each(|digest| _ = self.forget_version(digest));
     }
 }

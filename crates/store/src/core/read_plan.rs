@@ -26,7 +26,7 @@ pub(crate) enum Expected<'a> {
 }
 
 impl Expected<'_> {
-    /// Whether `object` is the one.
+    /// Returns whether `object` is the one.
     pub(crate) fn is(self, object: &Object) -> bool {
         match self {
             Expected::Key(key) => object.header.kind == RecordKind::Object && object.key == key,
@@ -113,7 +113,7 @@ pub(crate) struct ReadPlan {
 }
 
 impl MetaPlan {
-    /// The position of the metadata.
+    /// Returns the position of the metadata.
     pub(super) fn position(&self) -> u32 {
         match self {
             MetaPlan::Ready { position, .. } | MetaPlan::Read { position, .. } => *position,
@@ -131,7 +131,7 @@ pub(crate) enum MetaPlan {
 }
 
 impl ReadPlan {
-    /// The plan for a record at `place`, pinned, to which no index entry leads any more.
+    /// Returns the plan for a record at `place`, pinned, to which no index entry leads any more.
     pub(super) fn of_held(digest: Digest, place: Place, location: Location) -> ReadPlan {
         let Location { extent, split } = location;
         ReadPlan {
@@ -149,12 +149,12 @@ impl ReadPlan {
         }
     }
 
-    /// Where in the bytes of the extent the record starts.
+    /// Returns where in the bytes of the extent the record starts.
     pub(crate) fn start_in_extent(&self) -> usize {
         (self.record.offset - self.extent.offset) as usize
     }
 
-    /// The record within the bytes of the extent.
+    /// Returns the record within the bytes of the extent.
     pub(crate) fn record_in_extent(&self) -> std::ops::Range<u64> {
         let start = self.record.offset - self.extent.offset;
         start..start + self.record.len
@@ -183,14 +183,14 @@ pub(crate) struct Surroundings {
 }
 
 impl Surroundings {
-    /// Those of an extent that starts on a granule.
+    /// Makes those of an extent that starts on a granule.
     pub(crate) fn new(areas: &Areas, offset: u64, scope: Scope) -> Surroundings {
         let granule = u64::from(areas.granule);
         let first = ((offset - areas.clusters_at) / granule) as u32;
         Surroundings { granule: areas.granule, first, scope }
     }
 
-    /// The cluster that the extent is all of.
+    /// Returns the cluster that the extent is all of.
     pub(crate) fn whole(&self) -> Option<ClusterId> {
         match self.scope {
             Scope::Cluster(cluster) => Some(cluster),

@@ -22,7 +22,7 @@ pub(crate) struct Recovering {
 }
 
 impl Recovering {
-    /// Every cluster in use is to be read.
+    /// Begins with every cluster in use to be read.
     pub(crate) fn new(removed: BTreeMap<Digest, u64>, clusters: &ClusterTable) -> Recovering {
         let mut left: Vec<(ClusterId, u64)> = (0..clusters.clusters())
             .filter(|cluster| clusters.state(*cluster).in_use())
@@ -32,7 +32,7 @@ impl Recovering {
         Recovering { of: left.len() as u32, left: left.into(), ..Recovering::of_slots(removed, 0) }
     }
 
-    /// All of a space of slots is to be read, in so many steps.
+    /// Begins with all of a space of slots to be read, in so many steps.
     pub(crate) fn of_slots(removed: BTreeMap<Digest, u64>, of: u32) -> Recovering {
         let (left, under_way) = (VecDeque::new(), Vec::new());
         Recovering { removed, left, under_way, of, abandoned: false }

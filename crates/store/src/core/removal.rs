@@ -33,7 +33,7 @@ impl Core {
         self.clear_version(digest)
     }
 
-    /// As [`Core::forget_version`], for a digest that no older record can have.
+    /// Does as [`Core::forget_version`], for a digest that no older record can have.
     fn clear_version(&mut self, digest: &Digest) -> bool {
         let resident = self.remove_resident(digest);
         if let Some(resident) = &resident
@@ -45,7 +45,7 @@ impl Core {
         self.forget_place(digest) || resident.is_some()
     }
 
-    /// The record of `digest`, and its replaced metadata, are dead. True when there was one.
+    /// Declares the record of `digest`, and its replaced metadata, dead. True when there was one.
     pub(super) fn forget_place(&mut self, digest: &Digest) -> bool {
         let Some(slot) = self.index.remove(digest) else { return false };
         self.mark_dead_under(digest, slot);
@@ -69,7 +69,7 @@ impl Core {
         self.discard_pieces(object_id, pieces);
     }
 
-    /// The same of a version that never was.
+    /// Declares dead the pieces of a version that never was.
     pub(crate) fn discard_pieces(&mut self, object_id: u64, pieces: std::ops::Range<u32>) {
         for number in pieces {
             let digest = self.digester.piece(object_id, number);
@@ -80,21 +80,22 @@ impl Core {
         }
     }
 
-    /// True when as many of the first pieces of `object` as are checked are known. Those are all
-    /// of them for an object of ordinary size; the pieces of a huge one would take too long.
+    /// Returns true when as many of the first pieces of `object` as are checked are known. Those
+    /// are all of them for an object of ordinary size; the pieces of a huge one would take too
+    /// long.
     pub(super) fn has_pieces(&self, object: &Object) -> bool {
         (0..object.pieces().min(PIECES_CHECKED))
             .all(|number| self.knows(&self.digester.piece(object.header.object_id, number)))
     }
 
-    /// Whether there is a record of this digest, in memory or on the device.
+    /// Returns whether there is a record of this digest, in memory or on the device.
     pub(crate) fn knows(&self, digest: &Digest) -> bool {
         // Entries may lead into a cluster that was given up, until they are swept.
         let on_device = |slot: Slot| self.place_at(slot.position).is_some();
         self.memory.tier.peek(digest).is_some() || self.index.get(digest).is_some_and(on_device)
     }
 
-    /// A version that lost a piece is of no use to anybody: it goes, if it still is the present
+    /// Removes a version that lost a piece and is of no use to anybody, if it still is the present
     /// one, so that the next request is a miss and not another answer cut short.
     pub(crate) fn forget_incomplete(&mut self, digest: &Digest, object: &Object) {
         // Recovery may still find the piece, in a cluster older than its head's; and a device that
@@ -111,7 +112,7 @@ impl Core {
         }
     }
 
-    /// Whether `object` is the version that is under `digest` now.
+    /// Returns whether `object` is the version that is under `digest` now.
     pub(super) fn is_present(&self, digest: &Digest, object: &Object) -> bool {
         match self.memory.tier.peek(digest) {
             Some(resident) => resident.object.header.object_id == object.header.object_id,
@@ -122,13 +123,13 @@ impl Core {
         }
     }
 
-    /// The record of `slot`, which the index has just let go, is dead.
+    /// Declares the record of `slot` dead, which the index has just let go.
     pub(super) fn mark_dead(&mut self, slot: Slot) {
         self.mark_dead_known(None, slot);
     }
 
-    /// The same, when the index found it under `digest`: only what it would find there, too, waits
-    /// until that is written.
+    /// Does the same when the index found it under `digest`: only what it would find there, too,
+    /// waits until that is written.
     fn mark_dead_under(&mut self, digest: &Digest, slot: Slot) {
         self.mark_dead_known(Some(digest), slot);
     }
@@ -162,8 +163,8 @@ impl Core {
         }
     }
 
-    /// While recovery has not found every record yet, one of this digest may still turn up: it is
-    /// older than what happens now.
+    /// Notes for recovery, which has not found every record yet, that one of this digest that turns
+    /// up is older than what happens now.
     pub(super) fn note_touched(&mut self, digest: &Digest) {
         let sequence = self.sequence + 1;
         let Some(recovering) = &mut self.recovering else { return };
@@ -176,8 +177,8 @@ impl Core {
         }
     }
 
-    /// More was removed than a checkpoint takes: the clusters that recovery has not read are given
-    /// up, and with them all that the removals speak of.
+    /// Ends recovery early, for more was removed than a checkpoint takes: the clusters not read are
+    /// given up, and with them all that the removals speak of.
     pub(super) fn abandon_recovery(&mut self) {
         let Some(recovering) = &mut self.recovering else { return };
         recovering.removed.clear();
@@ -196,7 +197,7 @@ impl Core {
         }
     }
 
-    /// Whether recovery has still to read the cluster.
+    /// Returns whether recovery has still to read the cluster.
     pub(super) fn unrecovered(&self, cluster: ClusterId) -> bool {
         self.recovering.as_ref().is_some_and(|recovering| {
             let mut unread = recovering.left.iter().chain(&recovering.under_way);
@@ -204,13 +205,14 @@ impl Core {
         })
     }
 
-    /// Whether the cluster is in use with this incarnation.
+    /// Returns whether the cluster is in use with this incarnation.
     pub(super) fn is_current(&self, cluster: ClusterId, incarnation: u64) -> bool {
         self.space.table().incarnation(cluster) == incarnation
             && self.space.table().state(cluster).in_use()
     }
 
-    /// The record at `position` was found damaged: it is dead. True when the index led to it.
+    /// Declares dead the record at `position`, which was found damaged. True when the index led to
+    /// it.
     pub(super) fn damaged(&mut self, digest: &Digest, position: u32) -> bool {
         self.counters.damaged_records += 1;
         let slot = self.index.get(digest).filter(|slot| slot.position == position);

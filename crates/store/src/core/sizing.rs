@@ -38,7 +38,7 @@ pub(crate) fn objects_of(index: IndexOptions, size: u64, mean_object: u32) -> u6
     expected.max(index.entries_for(size, mean_object))
 }
 
-/// The policy by which a table of `clusters` clusters replaces them.
+/// Returns the policy by which a table of `clusters` clusters replaces them.
 pub(crate) fn cluster_policy(options: &Options, clusters: u32) -> Policy {
     Policy {
         half_life_percent: options.reference_half_life,
@@ -57,7 +57,7 @@ pub(super) const FETCH_PURGES: usize = 16_384;
 /// The part of the memory that the table of purges may take.
 const TABLE_SHARE: u64 = 32;
 
-/// Bytes of memory for the table of purges, and for those of what nothing bears.
+/// Returns the bytes of memory for the table of purges, and for those of what nothing bears.
 pub(super) fn table_bytes(memory: u64) -> u64 {
     memory / TABLE_SHARE + (FETCH_PURGES * Purges::ENTRY_BYTES) as u64
 }

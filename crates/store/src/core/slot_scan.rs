@@ -20,17 +20,18 @@ pub(crate) struct SlotFinds {
 }
 
 impl SlotFinds {
-    /// Nothing is found yet; what lives is what `image` says.
+    /// Begins with nothing found; what lives is what `image` says.
     pub(crate) fn new(image: SlotImage) -> SlotFinds {
         SlotFinds { image, metas: Vec::new(), unfinished: Vec::new() }
     }
 
-    /// Whether the record of this incarnation at `position` lives.
+    /// Returns whether the record of this incarnation at `position` lives.
     pub(crate) fn lives(&self, position: u32, incarnation: u64) -> bool {
         self.image.lives(position, incarnation)
     }
 
-    /// Whether a record of this incarnation may not have been flushed when the checkpoint was made.
+    /// Returns whether a record of this incarnation may not have been flushed when the checkpoint
+    /// was made.
     pub(crate) fn is_young(&self, incarnation: u64) -> bool {
         incarnation > self.image.reached
     }
@@ -59,7 +60,7 @@ impl SlotFinds {
         }
     }
 
-    /// All is read: metadata go to their objects, and an object whose own are missing goes.
+    /// Ends the scan: metadata go to their objects, and an object whose own are missing goes.
     fn finish(mut self, core: &mut Core) {
         self.metas.sort_by_key(|meta| std::cmp::Reverse(meta.listed.sequence));
         let mut refreshed: BTreeMap<u32, u64> = BTreeMap::new();
@@ -111,7 +112,8 @@ fn list(core: &mut Core, record: &FoundRecord) {
 }
 
 impl SlotFinds {
-    /// Whether more was removed than can be remembered: what has not been found by now is lost.
+    /// Returns whether more was removed than can be remembered: what has not been found by now is
+    /// lost.
     pub(crate) fn is_abandoned(core: &Core) -> bool {
         core.recovering.as_ref().is_some_and(|recovering| recovering.abandoned)
     }

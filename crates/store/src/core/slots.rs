@@ -18,7 +18,7 @@ const EVICT_STEP: usize = 64;
 const EVICT_FOR_ROOM: usize = 8;
 
 impl Core {
-    /// A run of free slots, or several; evicts for them (systems U3: up to a bound).
+    /// Reserves a run of free slots, or several; evicts for them (systems U3: up to a bound).
     pub(super) fn make_room_in_slots(&mut self, len: usize) -> Room {
         let Some(space) = self.space.slots_mut() else { return Room::Refused(Refusal::NoSpace) };
         if space.assembling() {
@@ -65,12 +65,13 @@ impl Core {
         true
     }
 
-    /// Nothing leads to the record any more.
+    /// Sees to it that nothing leads to the record any more.
     fn forget_listed(&mut self, record: &Listed) {
         self.forget_record(record.kind, &record.digest, record.run.first);
     }
 
-    /// The record at `position` is dead: recovery learns it, and its slots become free in time.
+    /// Declares the record at `position` dead: recovery learns it, and its slots become free in
+    /// time.
     pub(super) fn mark_dead_at(&mut self, position: u32) {
         let Some(listed) = self.space.slots().and_then(|space| space.listed(position)) else {
             return;
@@ -96,9 +97,9 @@ impl Core {
         }
     }
 
-    /// The journal position up to which the journal must be written before an insertion of `digest`
-    /// counts as done: of what died and is not noted yet, that which could be found under this
-    /// digest if the process died before the new record is on the device.
+    /// Returns the journal position up to which the journal must be written before an insertion of
+    /// `digest` counts as done: of what died and is not noted yet, that which could be found under
+    /// this digest if the process died before the new record is on the device.
     pub(super) fn unwritten_deletion(&self, digest: &Digest) -> Option<JournalPosition> {
         match &self.space {
             // A cluster dies as a whole, and nobody lists what was in it. A single record dies by
@@ -112,8 +113,8 @@ impl Core {
         }
     }
 
-    /// The object at `position` has new metadata, in the record placed last; `old` is where those
-    /// before were.
+    /// Notes that the object at `position` has new metadata, in the record placed last; `old` is
+    /// where those before were.
     pub(super) fn note_refresh(&mut self, position: u32, old: Option<Slot>) {
         let sequence = self.sequence;
         let Some(space) = self.space.slots_mut() else { return };
@@ -124,7 +125,7 @@ impl Core {
         self.journal.note(Fact::Refreshed { position, sequence });
     }
 
-    /// All that lives is listed: the rest is free from now on.
+    /// Frees all but what is listed, which is all that lives.
     pub(super) fn assembled(&mut self) {
         let Some(space) = self.space.slots_mut() else { return };
         for record in space.assembled(true) {
@@ -132,7 +133,7 @@ impl Core {
         }
     }
 
-    /// The job has ended.
+    /// Takes in how the job has ended.
     pub(super) fn pages_written(&mut self, job: PageJob, done: Vec<PageDone>) {
         let Some(space) = self.space.slots_mut() else { return };
         let written = job.writes.iter().zip(&done).filter(|(_, done)| done.whole);
@@ -153,7 +154,7 @@ impl Core {
         self.wake_waiters();
     }
 
-    /// A flush has ended: slots become free, superseded metadata die.
+    /// Ends a flush: slots become free, superseded metadata die.
     pub(super) fn slots_flushed(&mut self) {
         let durable = self.journal.durable();
         let Some(space) = self.space.slots_mut() else { return };
@@ -168,7 +169,7 @@ impl Core {
         dead.into_iter().for_each(|position| self.mark_dead_at(position));
     }
 
-    /// Whether free slots are wanted and wait for nothing but the journal.
+    /// Returns whether free slots are wanted and wait for nothing but the journal.
     pub(super) fn slots_wait(&self) -> bool {
         space_waits(self)
             && (self.maintenance.starved || self.space.slots().is_some_and(SlotSpace::is_short))

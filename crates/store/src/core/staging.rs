@@ -12,18 +12,19 @@ use crate::memory::locality_staging::{Leaving, LocalityStaging};
 const PLACED_AT_ONCE: usize = 64;
 
 impl Core {
-    /// Whether an object with this header waits for others. Pieces of large objects need no
+    /// Returns whether an object with this header waits for others. Pieces of large objects need no
     /// neighbours.
     pub(super) fn is_staged(&self, header: &Header) -> bool {
         self.memory.staging.is_some() && header.kind == RecordKind::Object && header.piece_size == 0
     }
 
-    /// Whether objects of one group lie in runs; else what surrounds one came at the same time.
+    /// Returns whether objects of one group lie in runs; else what surrounds one came at the same
+    /// time.
     pub(super) fn writes_runs(&self) -> bool {
         self.memory.staging.as_ref().is_some_and(LocalityStaging::sorts)
     }
 
-    /// An object that has entered memory, dirty, waits for others. What is full with it is
+    /// Lets an object that has entered memory, dirty, wait for others. What is full with it is
     /// written.
     pub(super) fn stage(&mut self, digest: Digest, header: &Header, len: usize, now: Now) {
         let Some(staging) = &mut self.memory.staging else { return };
@@ -47,7 +48,7 @@ impl Core {
         more
     }
 
-    /// An object that waits is the next to leave memory: all that waits goes out now. Without a
+    /// Sends out all that waits, for an object of it is the next to leave memory. Without a
     /// place for it, it stays in memory, and others leave before it. False then.
     pub(super) fn evict_staged(&mut self, digest: &Digest, now: Now) -> bool {
         self.place_all_staged(now);
@@ -102,14 +103,15 @@ impl Core {
         }
     }
 
-    /// Whether the object was neither removed nor superseded nor written since it was staged.
+    /// Returns whether the object was neither removed nor superseded nor written since it was
+    /// staged.
     fn waits_for_place(&self, digest: &Digest) -> bool {
         self.memory.tier.peek(digest).is_some_and(|resident| {
             resident.dirty && resident.cluster.is_none() && resident.object.place.is_none()
         })
     }
 
-    /// In a space of slots what leaves is to go into one free run, if there is one of its size.
+    /// Looks for one free run for what leaves, in a space of slots.
     fn seek_place(&mut self, leaving: &Leaving) {
         let waiting = leaving.items().filter(|(digest, _)| self.waits_for_place(digest));
         let lens: Vec<usize> = waiting.map(|(_, len)| *len as usize).collect();

@@ -13,7 +13,7 @@ use crate::core::evictions::Evictions;
 use crate::core::fetches::Fetches;
 use crate::core::held::Held;
 use crate::core::maintenance_state::MaintenanceState;
-use crate::core::parts::{Background, InMemory, PurgeTables};
+use crate::core::parts::{Background, InMemory};
 use crate::core::recovering::Recovering;
 use crate::core::sizing::{FETCH_PURGES, MemoryPlan, objects_of, table_bytes};
 use crate::core::waiters::Waiters;
@@ -26,6 +26,7 @@ use crate::memory::doorkeeper::Doorkeeper;
 use crate::policy::Admission;
 use crate::purge::label_filters::LabelFilters;
 use crate::purge::purges::Purges;
+use crate::purge::tables::PurgeTables;
 use crate::read::reads::Reads;
 use crate::space::Space;
 use crate::space::appender::Appender;
@@ -86,7 +87,12 @@ pub(crate) struct Core {
     pub(super) admission: Admission,
     /// What the readers of large objects hold.
     pub(super) held: Held,
-    pub(super) purging: PurgeTables,
+    pub(super) purges: PurgeTables,
+    /// Which labels may be borne.
+    pub(super) label_filters: LabelFilters,
+    /// Metadata in clusters that gave their object a label and may not be written yet: digest of
+    /// the object, position of the metadata.
+    pub(super) relabelled: Vec<(Digest, u32)>,
     pub(super) evictions: Evictions,
     /// Purges by name, where they are logged.
     pub(super) purge_log: Option<PurgeLog>,
@@ -184,14 +190,11 @@ impl Core {
             journal: parts.journal,
             recovering: parts.recovering,
             checkpoint: parts.checkpoint,
-            purging: PurgeTables {
-                in_force: parts.purges,
-                for_fetches: Purges::new(FETCH_PURGES),
-                label_filters: parts.label_filters.unwrap_or_else(|| {
-                    LabelFilters::new(label_filters, clusters.unwrap_or(0), sequence)
-                }),
-                relabelled: Vec::new(),
-            },
+            purges: PurgeTables::new(parts.purges, FETCH_PURGES),
+            label_filters: parts.label_filters.unwrap_or_else(|| {
+                LabelFilters::new(label_filters, clusters.unwrap_or(0), sequence)
+            }),
+            relabelled: Vec::new(),
         };
         core.recount_unknown();
         core.fit_purges(parts.memory);
@@ -204,7 +207,7 @@ impl Core {
         if account.balanced() { Ok(account) } else { Err(format!("{account:?} does not add up")) }
     }
 
-    /// What never changes while the cache is open.
+    /// Returns what never changes while the cache is open.
     pub(crate) fn constants(&self) -> Constants {
         Constants {
             uuid: self.superblock.uuid,
@@ -219,7 +222,7 @@ impl Core {
         }
     }
 
-    /// Whether the device is in use, and how far recovery has come.
+    /// Returns whether the device is in use, and how far recovery has come.
     pub(crate) fn status(&self) -> Status {
         Status {
             online: self.online(),
@@ -228,12 +231,12 @@ impl Core {
         }
     }
 
-    /// The superblock as it was written last.
+    /// Returns the superblock as it was written last.
     pub(crate) fn superblock(&self) -> &Superblock {
         &self.superblock
     }
 
-    /// Where records lie, to be looked at.
+    /// Returns where records lie, to be looked at.
     pub(crate) fn space(&self) -> &Space {
         &self.space
     }
@@ -244,17 +247,17 @@ impl Core {
         self.purge_log.get_or_insert_with(|| PurgeLog::new(uuid, *generation))
     }
 
-    /// The log of purges by name, where there is one.
+    /// Returns the log of purges by name, where there is one.
     pub(crate) fn purge_log(&mut self) -> Option<&mut PurgeLog> {
         self.purge_log.as_mut()
     }
 
-    /// How the device is read: whose turn it is, and which reads others wait for.
+    /// Returns how the device is read: whose turn it is, and which reads others wait for.
     pub(crate) fn reads(&mut self) -> &mut Reads {
         &mut self.reads
     }
 
-    /// The stamp of what is stored under `digest`; see [`crate::Store::stamp`].
+    /// Returns the stamp of what is stored under `digest`; see [`crate::Store::stamp`].
     pub(crate) fn stamp(&self, digest: &Digest) -> Option<u32> {
         self.index.stamp(digest)
     }
@@ -268,7 +271,7 @@ impl Core {
         self.background.wake();
     }
 
-    /// The background task, as far as it is not what it is to do.
+    /// Returns the background task, as far as it is not what it is to do.
     pub(crate) fn background(&mut self) -> &mut Background {
         &mut self.background
     }
@@ -282,7 +285,7 @@ impl Core {
         first
     }
 
-    /// Bytes of the largest record.
+    /// Returns the bytes of the largest record.
     pub(super) fn record_max(&self) -> usize {
         match &self.space {
             Space::Clusters(_) => Appender::record_max(&self.areas),
@@ -290,8 +293,8 @@ impl Core {
         }
     }
 
-    /// Bytes of body in a piece of a large object: small enough for a reader's buffer and for the
-    /// clusters; large enough for one read to be worth it.
+    /// Returns the bytes of body in a piece of a large object: small enough for a reader's buffer
+    /// and for the clusters; large enough for one read to be worth it.
     fn piece_size(&self) -> u32 {
         match &self.space {
             Space::Clusters(_) => Appender::piece_size(&self.areas),
@@ -299,12 +302,12 @@ impl Core {
         }
     }
 
-    /// The place that a record at `position` has now; `None` when nothing lives there.
+    /// Returns the place that a record at `position` has now; `None` when nothing lives there.
     pub(super) fn place_at(&self, position: u32) -> Option<Place> {
         self.space.place_at(&self.areas, position)
     }
 
-    /// Whether the record at `position` is the one that has, or had, `place`.
+    /// Returns whether the record at `position` is the one that has, or had, `place`.
     pub(super) fn is_at(&self, position: u32, place: Option<Place>) -> bool {
         place.is_some() && self.place_at(position) == place
     }

@@ -80,7 +80,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Percent of the space that is in use.
+    /// Returns the percentage of the space that is in use.
     pub fn percent_full(&self) -> u64 {
         let (used, all) = match &self.slots {
             Some(slots) => (slots.slots - slots.free.min(slots.slots), slots.slots),
@@ -91,7 +91,7 @@ impl Stats {
 }
 
 impl Core {
-    /// Figures at this moment; `buffers` are those for reads.
+    /// Returns the figures at this moment; `buffers` are those for reads.
     pub(crate) fn stats(&self, buffers: PoolCounts) -> Stats {
         let empty = ClusterTable::new(0, 1, Policy::default());
         let clusters = if self.space.has_clusters() { self.space.table() } else { &empty };
@@ -136,7 +136,7 @@ impl Core {
             dead_records: clusters.total_dead(),
             layout: LayoutName::of(self.superblock.layout),
             slots: self.space.slots().map(SlotSpace::stats),
-            purges: self.purging.in_force.len(),
+            purges: self.purges.len(),
             generation: self.superblock.generation,
         }
     }

@@ -58,6 +58,8 @@ pub(crate) enum Completed {
     Checkpoint(Checkpoint),
     /// The superblocks name this run of the store.
     NameRun(u64),
+    /// The background itself has ended.
+    Background,
 }
 
 /// A cluster to be given up; pinned meanwhile.

@@ -25,7 +25,7 @@ use crate::memory::memory_tier::Level;
 use crate::space::cluster_table::State;
 
 impl Core {
-    /// All of `members`, which are what lives in the cluster, are in memory now. Without
+    /// Notes that all of `members`, which are what lives in the cluster, are in memory now. Without
     /// write-on-evict they stay ordinary copies that may be dropped one by one. So they do during
     /// recovery, too: a metadata record in the cluster is not known before its object is found.
     pub(super) fn join_memory(&mut self, cluster: ClusterId, members: Vec<Digest>) {
@@ -43,8 +43,8 @@ impl Core {
         self.counters.virtual_clusters += 1;
     }
 
-    /// One of the cluster's objects changes: the cluster on the device becomes free at once, the
-    /// others live in memory only. Nothing happens when it is no virtual cluster.
+    /// Frees the cluster, of which one object changes: the cluster on the device becomes free at
+    /// once, the others live in memory only. Nothing happens when it is no virtual cluster.
     pub(super) fn free_virtual(&mut self, cluster: ClusterId) {
         let Some(members) = self.space.virtual_clusters_mut().remove(&cluster) else { return };
         let granules = self.areas.granules_per_cluster();
@@ -63,9 +63,9 @@ impl Core {
         self.drop_cluster(cluster);
     }
 
-    /// The object of `digest`, which is in memory and has its record in `slot`, changes. With
-    /// write-on-evict it lives in memory only from now on: true. The cluster is free when all of
-    /// it is in memory, else just the record is dead.
+    /// Notes that the object of `digest`, which is in memory and has its record in `slot`, changes.
+    /// With write-on-evict it lives in memory only from now on: true. The cluster is free when all
+    /// of it is in memory, else just the record is dead.
     pub(super) fn leave_device(&mut self, digest: &Digest, slot: Slot) -> bool {
         if !self.space.has_clusters() {
             return false;
@@ -84,7 +84,7 @@ impl Core {
         true
     }
 
-    /// The cluster stays on the device, its objects become ordinary copies of what is there.
+    /// Leaves the cluster on the device; its objects become ordinary copies of what is there.
     pub(super) fn dissolve_virtual(&mut self, cluster: ClusterId) {
         for member in self.space.virtual_clusters_mut().remove(&cluster).unwrap_or_default() {
             self.memory.tier.set_dirty(&member, false);
@@ -94,8 +94,8 @@ impl Core {
         }
     }
 
-    /// A member of a virtual cluster is the next to leave memory: the whole cluster leaves without
-    /// a write when all of it is cold. True when it did.
+    /// Makes room of a virtual cluster, of which a member is the next to leave: all of it leaves
+    /// without a write when all of it is cold. True when it did.
     fn leave_memory(&mut self, cluster: ClusterId) -> bool {
         let cold =
             |core: &Core, member: &Digest| core.memory.tier.level(member) == Some(Level::Cold);
@@ -111,7 +111,7 @@ impl Core {
         true
     }
 
-    /// The dirty object that must leave memory next goes: with its virtual cluster, out of it, or
+    /// Evicts the dirty object that must leave memory next: with its virtual cluster, out of it, or
     /// in a group that is written. False when it stays for want of room.
     pub(super) fn evict_dirty(&mut self, digest: Digest, now: Now) -> bool {
         let cluster = self.memory.tier.peek(&digest).and_then(|resident| resident.cluster);

@@ -50,18 +50,18 @@ pub(super) struct Available {
 }
 
 impl Waiters {
-    /// A number for somebody who is going to wait.
+    /// Returns a number for somebody who is going to wait.
     pub(crate) fn enter(&mut self) -> WaiterId {
         self.next += 1;
         self.next
     }
 
-    /// `waker` is woken when there is what `id` wants.
+    /// Lets `waker` be woken when there is what `id` wants.
     pub(crate) fn wait(&mut self, id: WaiterId, wanted: Wanted, waker: &Waker) {
         self.waiters.insert(id, Waiter { wanted, waker: waker.clone(), woken: false });
     }
 
-    /// `id` waits no more.
+    /// Ends the waiting of `id`.
     pub(crate) fn leave(&mut self, id: WaiterId) {
         self.waiters.remove(&id);
     }

@@ -28,7 +28,7 @@ pub(crate) enum Goal {
 }
 
 impl Goal {
-    /// What change may have brought it about.
+    /// Returns what change may have brought it about.
     pub(crate) fn wanted(self) -> Wanted {
         match self {
             Goal::Written(up_to) => Wanted::Written(up_to),
@@ -52,7 +52,7 @@ impl Core {
         self.waiters.wake(&available);
     }
 
-    /// Bytes that may be placed now: never less than what an insertion would find.
+    /// Returns the bytes that may be placed now: never less than what an insertion would find.
     fn room_to_wait(&self) -> usize {
         let placed = match &self.space {
             Space::Clusters(space) => {
@@ -81,8 +81,8 @@ impl Core {
         self.wake_waiters();
     }
 
-    /// Whether `goal` is reached; sees to it that it will be when it is not. `Some(false)`: it
-    /// will not be, the device was given up; `None`: not yet.
+    /// Returns whether `goal` is reached; sees to it that it will be when it is not. `Some(false)`:
+    /// it will not be, the device was given up; `None`: not yet.
     pub(crate) fn reach(&mut self, goal: Goal, now: Now) -> Option<bool> {
         match goal {
             Goal::Written(up_to) => self.synced(up_to, false),
@@ -94,8 +94,8 @@ impl Core {
         }
     }
 
-    /// Whether the journal is written, or durable, up to `up_to`; asks for it when it is not.
-    /// `Some(false)`: it will not be, the device was given up.
+    /// Returns whether the journal is written, or durable, up to `up_to`; asks for it when it is
+    /// not. `Some(false)`: it will not be, the device was given up.
     fn synced(&mut self, up_to: JournalPosition, durable: bool) -> Option<bool> {
         let reached = if durable { self.journal.durable() } else { self.journal.written() };
         if reached >= up_to {
@@ -111,7 +111,7 @@ impl Core {
         None
     }
 
-    /// Whether so many purges of the log are durable; asks for it when they are not.
+    /// Returns whether so many purges of the log are durable; asks for it when they are not.
     fn logged(&mut self, purges: u64) -> Option<bool> {
         if self.purge_log.as_ref().is_none_or(|log| log.durable() >= purges) {
             return Some(true);
@@ -124,8 +124,8 @@ impl Core {
         None
     }
 
-    /// Whether the superblocks say that the store went on without `away` of its devices; asks for
-    /// it when they do not. `Some(false)`: they will not, this device was given up, too.
+    /// Returns whether the superblocks say that the store went on without `away` of its devices;
+    /// asks for it when they do not. `Some(false)`: they will not, this device was given up, too.
     fn runs_without(&mut self, away: u64) -> Option<bool> {
         let run = self.first_run + away;
         if self.superblock.run >= run {

@@ -51,7 +51,7 @@ struct Large {
 }
 
 impl Large {
-    /// `None` when a piece of `object` is not there.
+    /// Opens `object` at its first piece; `None` when a piece is not there.
     async fn open<D: Device, C: Clock>(
         volume: &Volume<D, C>,
         object: &Object,
@@ -66,7 +66,7 @@ impl Large {
 }
 
 impl<D: Device, C: Clock> Entry<D, C> {
-    /// The entry for an object that a lookup found. Of a large one the first piece is read;
+    /// Opens the entry for an object that a lookup found. Of a large one the first piece is read;
     /// `None`, and the object is given up, when that or another piece is not there.
     pub(crate) async fn open(
         volume: Rc<Volume<D, C>>,
@@ -91,7 +91,7 @@ impl<D: Device, C: Clock> Entry<D, C> {
         Some(Entry { volume, digest, object, large, source, outdated, options })
     }
 
-    /// The entry for an object in memory whose body is in its record.
+    /// Makes the entry for an object in memory whose body is in its record.
     pub(crate) fn of_resident(
         volume: Rc<Volume<D, C>>,
         digest: Digest,
@@ -106,7 +106,7 @@ impl<D: Device, C: Clock> Entry<D, C> {
         &self.object
     }
 
-    /// The metadata given at insertion or by the last `replace_meta`.
+    /// Returns the metadata given at insertion or by the last `replace_meta`.
     pub fn meta(&self) -> &Bytes {
         &self.object.meta
     }
@@ -116,7 +116,7 @@ impl<D: Device, C: Clock> Entry<D, C> {
         self.object.header.object_len
     }
 
-    /// True for an empty body.
+    /// Returns true for an empty body.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -127,23 +127,23 @@ impl<D: Device, C: Clock> Entry<D, C> {
         self.outdated.map(u64::from)
     }
 
-    /// Where the first bytes came from.
+    /// Returns where the first bytes came from.
     pub fn source(&self) -> Source {
         self.source
     }
 
-    /// What the caller gave as [`crate::Hint::stamp`].
+    /// Returns what the caller gave as [`crate::Hint::stamp`].
     pub fn stamp(&self) -> u32 {
         self.object.header.stamp
     }
 
-    /// When the object was stored, in unix seconds.
+    /// Returns when the object was stored, in unix seconds.
     pub fn stored_at(&self) -> u64 {
         u64::from(self.object.header.stored_at)
     }
 
-    /// A place for what the caller derives from the metadata (a parsed head). Lives as long as
-    /// this version stays in memory and is shared by all its readers there.
+    /// Returns a place for what the caller derives from the metadata (a parsed head). Lives as long
+    /// as this version stays in memory and is shared by all its readers there.
     pub fn attachment(&self) -> Option<&OnceLock<Arc<dyn Any + Send + Sync>>> {
         Some(&self.object.attachment)
     }
@@ -161,12 +161,12 @@ impl<D: Device, C: Clock> Entry<D, C> {
         Some(self.volume.begin_reading(&self.object, pieces))
     }
 
-    /// The whole body as one slice, when it is in one record: the fast path.
+    /// Returns the whole body as one slice, when it is in one record: the fast path.
     pub fn whole(&self) -> Option<Bytes> {
         (!self.object.in_pieces()).then(|| self.object.body.bytes())
     }
 
-    /// The bytes of `range`, in order, in chunks; `range` must lie within `0..len()`.
+    /// Reads the bytes of `range`, in order, in chunks; `range` must lie within `0..len()`.
     pub fn body(&self, range: Range<u64>) -> Body<D, C> {
         let first = self.large.as_ref().map(|large| Arc::clone(&large.first));
         let hold = self.hold(range.clone());
@@ -199,12 +199,13 @@ struct Pieces {
 }
 
 impl<D: Device, C: Clock> Body<D, C> {
-    /// The next chunk, verified; `None` at the end of the range. After an error the body is over.
+    /// Reads the next chunk, verified; `None` at the end of the range. After an error the body is
+    /// over.
     pub async fn next(&mut self) -> Option<Result<Bytes, ReadError>> {
         self.next_content().await.map(|chunk| chunk.map(|content| content.bytes()))
     }
 
-    /// As [`Body::next`], without making up bytes that are elided.
+    /// Does as [`Body::next`], without making up bytes that are elided.
     pub async fn next_content(&mut self) -> Option<Result<Content, ReadError>> {
         if self.range.is_empty() {
             return None;
@@ -249,8 +250,8 @@ impl<D: Device, C: Clock> Body<D, C> {
     }
 }
 
-/// The body of a piece; the piece lives for as long as anybody has bytes of it, so that who asks
-/// for it meanwhile gets the same.
+/// Returns the body of a piece; the piece lives for as long as anybody has bytes of it, so that who
+/// asks for it meanwhile gets the same.
 fn shared_body(piece: Arc<Object>) -> Content {
     struct Body(Arc<Object>);
     impl AsRef<[u8]> for Body {
@@ -278,12 +279,12 @@ impl ReadHold {
         ReadHold { shared: Arc::clone(shared), id }
     }
 
-    /// The body is read, and not only at hand.
+    /// Notes that the body is read, and not only at hand.
     pub(crate) fn reads_body(&self) {
         self.shared.lock().reader_progressed(self.id, ReaderProgress::ReadsBody);
     }
 
-    /// What lies before piece `at` has been read.
+    /// Notes that what lies before piece `at` has been read.
     fn read_up_to(&self, at: u32) {
         self.shared.lock().reader_progressed(self.id, ReaderProgress::ReadUpTo(at));
     }
@@ -296,7 +297,7 @@ impl Drop for ReadHold {
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    /// Somebody is going to read these pieces of `object`.
+    /// Holds these pieces of `object`, which somebody is going to read.
     fn begin_reading(&self, object: &Object, pieces: Range<u32>) -> ReadHold {
         let object_id = object.header.object_id;
         let (reads, now) = (Some(ReaderProgress::ReadsBody), self.now());
@@ -308,14 +309,14 @@ impl<D: Device, C: Clock> Volume<D, C> {
         ReadHold::new(&self.shared, id)
     }
 
-    /// Somebody may read what there is of a version that is still being written, and all of it
-    /// later.
+    /// Holds a version that is still being written for who may read what there is of it, and all of
+    /// it later.
     pub(crate) fn begin_following(&self, object_id: u64) -> ReadHold {
         let id = self.shared.lock().begin_reading(object_id, 0, None, self.now());
         ReadHold::new(&self.shared, id)
     }
 
-    /// Piece `number` of a large object; `None` when it is gone.
+    /// Finds piece `number` of a large object; `None` when it is gone.
     pub(crate) async fn piece(
         &self,
         object_id: u64,
@@ -343,7 +344,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         found.filter(|(piece, _)| piece.header.object_id == object_id)
     }
 
-    /// A piece that was not found, or could not be read.
+    /// Looks once more for a piece that was not found, or could not be read.
     async fn missing_piece(
         &self,
         object_id: u64,
@@ -370,7 +371,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         (piece.header.object_id == object_id).then_some((piece, source))
     }
 
-    /// A version lost a piece: it goes, unless the device just takes too long.
+    /// Removes a version that lost a piece, unless the device just takes too long.
     fn forget_incomplete(&self, digest: &Digest, object: &Object) {
         if !self.shared.stalls() {
             self.shared.lock().forget_incomplete(digest, object);

@@ -49,7 +49,7 @@ impl<D: Device, C: Clock> Store<D, C> {
     pub fn evictions(&self, limits: EvictionLimits) -> Evictions<D, C> {
         let volumes = self.volumes().iter();
         let subscriptions =
-            volumes.map(|volume| (volume.shared.lock().subscribe_evictions(limits), 0)).collect();
+            volumes.map(|volume| (volume.shared.lock().evictions().subscribe(limits), 0)).collect();
         Evictions { store: self.clone(), subscriptions }
     }
 }
@@ -83,7 +83,7 @@ impl<D: Device, C: Clock> Evictions<D, C> {
 impl<D: Device, C: Clock> Drop for Evictions<D, C> {
     fn drop(&mut self) {
         for (volume, (id, _)) in self.store.volumes().iter().zip(&self.subscriptions) {
-            volume.shared.lock().unsubscribe_evictions(*id);
+            volume.shared.lock().evictions().unsubscribe(*id);
         }
     }
 }

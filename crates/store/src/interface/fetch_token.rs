@@ -22,13 +22,13 @@ pub struct FetchToken {
 }
 
 impl FetchToken {
-    /// A fetch of what `digest` names on `shared` begins.
+    /// Begins a fetch of what `digest` names on `shared`.
     pub(super) fn begin(shared: &Arc<Shared>, digest: Digest) -> FetchToken {
         let fetch = shared.lock().begin_fetch(digest);
         FetchToken::begun(shared, digest, fetch)
     }
 
-    /// A fetch has begun, with this flag and sequence number.
+    /// Makes the token of a fetch that has begun, with this flag and sequence number.
     pub(super) fn begun(
         shared: &Arc<Shared>,
         digest: Digest,
@@ -51,13 +51,13 @@ impl FetchToken {
         (done, Some(token))
     }
 
-    /// True when the key was removed or purged since.
+    /// Returns true when the key was removed or purged since.
     pub fn overtaken(&self) -> bool {
         self.flag.load(Ordering::Acquire)
     }
 
-    /// True when a purge since concerns an object with this key and these metadata: it may not be
-    /// stored, nor given to who asks from now on.
+    /// Returns true when a purge since concerns an object with this key and these metadata: it may
+    /// not be stored, nor given to who asks from now on.
     pub fn purged(&self, key: &Key, meta: impl FnOnce() -> Bytes) -> bool {
         if self.shared.newest_purge() <= self.begun {
             return false;
@@ -65,14 +65,14 @@ impl FetchToken {
         self.shared.lock().overtaken(self.begun, key.as_bytes(), &meta())
     }
 
-    /// When the fetch began, for what is stored on `shared`.
+    /// Returns when the fetch began, for what is stored on `shared`.
     pub(crate) fn fetched(&self, shared: &Arc<Shared>) -> Fetched {
         // The sequence numbers of another device say nothing of when it began.
         let begun = if Arc::ptr_eq(shared, &self.shared) { self.begun } else { 0 };
         Fetched { overtaken: Arc::clone(&self.flag), begun }
     }
 
-    /// Whether the admission policy lets in what is fetched for the key.
+    /// Returns whether the admission policy lets in what is fetched for the key.
     pub(super) fn admitted(&self) -> bool {
         *self.admitted.get_or_init(|| self.shared.lock().admits(&self.digest))
     }

@@ -23,9 +23,9 @@ pub struct Neighbour {
 }
 
 impl<D: Device, C: Clock> Store<D, C> {
-    /// The neighbours of what is in memory under `key`, the nearest first, at most some hundred.
-    /// None when it is not in memory. Objects in pieces are left out. Touches no device, and leaves
-    /// no trace: nothing counts as asked for.
+    /// Returns the neighbours of what is in memory under `key`, the nearest first, at most some
+    /// hundred. None when it is not in memory. Objects in pieces are left out. Touches no device,
+    /// and leaves no trace: nothing counts as asked for.
     pub fn neighbours(&self, key: &Key) -> Vec<Neighbour> {
         let (volume, digest) = self.place(key);
         let objects = volume.shared.lock().neighbours(&digest);
@@ -51,8 +51,8 @@ impl<D: Device, C: Clock> Store<D, C> {
         volume.bring_beside(digest, key.locality().site, refreshed).await;
     }
 
-    /// What is in memory under `key`, as [`Store::lookup`] would find it, but without a trace.
-    /// `None` also for an object in pieces. Touches no device.
+    /// Returns what is in memory under `key`, as [`Store::lookup`] would find it, but without a
+    /// trace. `None` also for an object in pieces. Touches no device.
     pub fn resident(&self, key: &Key) -> Option<Entry<D, C>> {
         let (volume, digest) = self.place(key);
         let object = volume.shared.lock().resident_whole(&digest, key.as_bytes())?;

@@ -117,7 +117,7 @@ impl<D: Device, C: Clock> Store<D, C> {
         !raised.is_empty() && raised.into_iter().all(|raised| raised)
     }
 
-    /// The purges that were made here since `position`, with [`Purge logs`] on: those of
+    /// Returns the purges that were made here since `position`, with [`Purge logs`] on: those of
     /// [`Store::purge`], [`Store::purge_keys`] and [`Store::purge_all`], by name, as far as they
     /// are durable; those that came from elsewhere ([`Store::apply_purges`]) are not among them.
     /// None is missing between two positions, whatever crashes; where the log cannot promise that,
@@ -159,7 +159,7 @@ impl<D: Device, C: Clock> Store<D, C> {
         Ok(())
     }
 
-    /// The number of the volume that keeps the log: the first that is in use.
+    /// Returns the number of the volume that keeps the log: the first that is in use.
     fn log_volume(&self) -> Option<usize> {
         let logs = self.volumes().first()?.shared.options.purge_log;
         let online = || self.volumes().iter().position(|v| v.shared.lock().status().online);
@@ -186,8 +186,8 @@ impl<D: Device, C: Clock> Store<D, C> {
         Some(Logged { volume, purges })
     }
 
-    /// Whether what was logged is durable. A device that would have kept the log, and is not in
-    /// use, has missed it: it is not believed any more.
+    /// Returns whether what was logged is durable. A device that would have kept the log, and is
+    /// not in use, has missed it: it is not believed any more.
     async fn is_logged(&self, logged: Option<Logged>) -> bool {
         let Some(Logged { volume, purges }) = logged else { return true };
         let durable = self.volumes()[volume].reach(Goal::Logged(purges), None).await;

@@ -115,12 +115,12 @@ impl<D: Device, C: Clock> Store<D, C> {
         Ok(Store { volumes: volumes.into(), unread: unread.into() })
     }
 
-    /// What another worker needs for a handle of its own.
+    /// Returns what another worker needs for a handle of its own.
     pub fn share(&self) -> StoreShare {
         StoreShare(self.volumes.iter().map(|volume| Arc::clone(&volume.shared)).collect())
     }
 
-    /// Another worker's handle: `devices` are that worker's, in the same order.
+    /// Makes another worker's handle: `devices` are that worker's, in the same order.
     ///
     /// # Errors
     /// There are fewer devices than the store was opened with.
@@ -141,7 +141,7 @@ impl<D: Device, C: Clock> Store<D, C> {
         Ok(Store { volumes, unread })
     }
 
-    /// Recovery and maintenance of all devices; runs on the worker that opened the store until
+    /// Runs recovery and maintenance of all devices, on the worker that opened the store until
     /// [`Store::shutdown`] (or until the last device is given up). Without it nothing is written.
     pub async fn run_background(&self) {
         let tasks =
@@ -184,7 +184,7 @@ impl<D: Device, C: Clock> Store<D, C> {
         found.map_or(Lookup::Miss, Lookup::Hit)
     }
 
-    /// Must be called before a fetch (or a validation) of `key` begins: a removal or purge of
+    /// Begins a fetch (or a validation) of `key`, before it is sent: a removal or purge of
     /// `key`, or a purge that concerns what comes, from now on makes every insertion with this
     /// token fail with [`Refusal::Overtaken`].
     pub fn begin_fetch(&self, key: &Key) -> FetchToken {
@@ -263,15 +263,16 @@ impl<D: Device, C: Clock> Store<D, C> {
         removed
     }
 
-    /// Whether the index has something under `key`; what that is may be purged, or another key's.
+    /// Returns whether the index has something under `key`; what that is may be purged, or another
+    /// key's.
     pub fn knows(&self, key: &Key) -> bool {
         let (volume, digest) = self.place(key);
         volume.shared.lock().knows(&digest)
     }
 
-    /// The stamp ([`Hint::stamp`]) of what is stored under `key`, without touching a device; 0
-    /// when it is not known (after a crash, until the object is read). `None` when nothing is
-    /// stored, or the index is not exact.
+    /// Returns the stamp ([`Hint::stamp`]) of what is stored under `key`, without touching a
+    /// device; 0 when it is not known (after a crash, until the object is read). `None` when
+    /// nothing is stored, or the index is not exact.
     pub fn stamp(&self, key: &Key) -> Option<u32> {
         let (volume, digest) = self.place(key);
         volume.shared.lock().stamp(&digest)
@@ -286,9 +287,9 @@ impl<D: Device, C: Clock> Store<D, C> {
         }
     }
 
-    /// Whether reads wait for company ([`Options::read_batch`]), as they do from the start. With
-    /// `false` those that wait go out now, or when the reads under way have ended, together and by
-    /// position: for a caller who knows that nothing else will be asked for meanwhile.
+    /// Sets whether reads wait for company ([`Options::read_batch`]), as they do from the start.
+    /// With `false` those that wait go out now, or when the reads under way have ended, together
+    /// and by position: for a caller who knows that nothing else will be asked for meanwhile.
     pub fn hold_reads(&self, holds: bool) {
         for volume in self.volumes.iter() {
             let now = volume.clock.now();
@@ -307,7 +308,7 @@ impl<D: Device, C: Clock> Store<D, C> {
         whole
     }
 
-    /// Figures of every device, in the order in which they were given.
+    /// Returns the figures of every device, in the order in which they were given.
     pub fn stats(&self) -> Vec<Stats> {
         self.share().stats()
     }
@@ -321,8 +322,9 @@ impl<D: Device, C: Clock> Store<D, C> {
         self.share().account()
     }
 
-    /// Where the records of every device lie, in the order in which the devices were given; those
-    /// of `keys` are named. It reads what it must: for drawings and measurements, not for service.
+    /// Returns where the records of every device lie, in the order in which the devices were given;
+    /// those of `keys` are named. It reads what it must: for drawings and measurements, not for
+    /// service.
     pub async fn placements(&self, keys: &[Key]) -> Vec<Placements> {
         let mut all = Vec::new();
         for volume in self.volumes.iter() {
@@ -331,13 +333,14 @@ impl<D: Device, C: Clock> Store<D, C> {
         all
     }
 
-    /// All volumes, in the order in which their devices were given.
+    /// Returns all volumes, in the order in which their devices were given.
     pub(crate) fn volumes(&self) -> &[Rc<Volume<D, C>>] {
         &self.volumes
     }
 
-    /// The volume that `key` belongs to (by rendezvous hashing of its group, weighted by size: the
-    /// neighbours stay together, and losing a device costs its share only), and its digest there.
+    /// Returns the volume that `key` belongs to (by rendezvous hashing of its group, weighted by
+    /// size: the neighbours stay together, and losing a device costs its share only), and its
+    /// digest there.
     pub(crate) fn place(&self, key: &Key) -> (&Rc<Volume<D, C>>, Digest) {
         let volume = match &*self.volumes {
             [only] => only,
@@ -350,7 +353,7 @@ impl<D: Device, C: Clock> Store<D, C> {
     }
 }
 
-/// The weighted rendezvous score of a volume for a key's group.
+/// Returns the weighted rendezvous score of a volume for a key's group.
 fn affinity<D: Device, C: Clock>(volume: &Volume<D, C>, key: &Key) -> f64 {
     // By the cache's identity, not its number: devices may be given in another order, or without
     // one that is lost, and the others keep their shares.
@@ -360,23 +363,23 @@ fn affinity<D: Device, C: Clock>(volume: &Volume<D, C>, key: &Key) -> f64 {
 }
 
 impl StoreShare {
-    /// Figures of every device, in the order in which they were given.
+    /// Returns the figures of every device, in the order in which they were given.
     pub fn stats(&self) -> Vec<Stats> {
         self.0.iter().map(|shared| shared.lock().stats(shared.buffers.counts())).collect()
     }
 
-    /// See [`Store::account`].
+    /// Counts the space; see [`Store::account`].
     pub(crate) fn account(&self) -> Vec<Result<Account, String>> {
         self.0.iter().map(|shared| shared.lock().account()).collect()
     }
 
-    /// How many devices are not in use, and how many there are.
+    /// Returns how many devices are not in use, and how many there are.
     pub fn offline(&self) -> (usize, usize) {
         let offline = self.0.iter().filter(|shared| !shared.lock().status().online).count();
         (offline, self.0.len())
     }
 
-    /// Whether the index of every device in use is complete.
+    /// Returns whether the index of every device in use is complete.
     pub fn recovered(&self) -> bool {
         self.0.iter().all(|shared| {
             let status = shared.lock().status();

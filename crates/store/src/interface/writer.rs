@@ -148,7 +148,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
         Ok(())
     }
 
-    /// The part written so far, for readers that lag behind the window in memory.
+    /// Names the part written so far, for readers that lag behind the window in memory.
     pub fn partial(&self) -> Partial {
         if self.may_be_large() {
             self.progress.reading.get_or_init(|| self.volume.begin_following(self.object_id));
@@ -169,8 +169,8 @@ impl<D: Device, C: Clock> Writer<D, C> {
         result
     }
 
-    /// As [`Writer::commit`], for a body that broke off: what has come of it is an object of its
-    /// own, with other metadata and whatever length it has.
+    /// Does as [`Writer::commit`], for a body that broke off: what has come of it is an object of
+    /// its own, with other metadata and whatever length it has.
     ///
     /// # Errors
     /// As for [`Writer::commit`].
@@ -213,7 +213,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
         }
     }
 
-    /// Whether its body may lie in pieces.
+    /// Returns whether its body may lie in pieces.
     fn may_be_large(&self) -> bool {
         let size = usize::try_from(self.hint.size.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
         size > self.volume.shared.piece_size as usize || !self.fits_one_record(size)
@@ -242,7 +242,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
         }
     }
 
-    /// The first `len` collected bytes as one run.
+    /// Takes the first `len` collected bytes as one run.
     fn take(&mut self, len: usize) -> Content {
         self.collected_len -= len;
         Content::take(&mut self.collected, len)

@@ -29,7 +29,7 @@ struct Maintained<'a>(&'a Shared);
 
 impl Drop for Maintained<'_> {
     fn drop(&mut self) {
-        self.0.lock().background_ended();
+        self.0.lock().complete(Completed::Background);
     }
 }
 

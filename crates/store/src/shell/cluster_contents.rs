@@ -18,7 +18,7 @@ pub(crate) struct Contents {
     pub(crate) labels: Option<Vec<u64>>,
 }
 
-/// The records of a cluster that has no summary: from its start, each where the one before it
+/// Walks the records of a cluster that has no summary: from its start, each where the one before it
 /// ends, as long as they are whole and of this incarnation.
 pub(crate) fn walk(
     secret: &Secret,
@@ -54,7 +54,7 @@ pub(crate) fn walk(
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    /// The summary of a cluster of this incarnation; `None` when there is none to be read.
+    /// Reads the summary of a cluster of this incarnation; `None` when there is none to be read.
     pub(crate) async fn read_summary(
         &self,
         cluster: u32,
@@ -65,8 +65,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         Some(contents.entries)
     }
 
-    /// The same, with the labels of the cluster's records, where labels are read and the summary
-    /// has those.
+    /// Reads the same with the labels of the cluster's records, where labels are read and the
+    /// summary has those.
     pub(crate) async fn read_contents(
         &self,
         cluster: u32,
@@ -110,8 +110,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
-    /// The labels of the records at these positions and granules of a cluster, of which `bytes` are
-    /// all. `None` when one of them is damaged, or nobody reads labels.
+    /// Collects the labels of the records at these positions and granules of a cluster, of which
+    /// `bytes` are all. `None` when one of them is damaged, or nobody reads labels.
     pub(crate) fn labels_in(
         &self,
         incarnation: u64,

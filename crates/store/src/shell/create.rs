@@ -59,7 +59,8 @@ pub(super) struct Saved {
 }
 
 impl Saved {
-    /// Bytes to reserve for it: the index, or the list of records, and the filters of labels.
+    /// Returns the bytes to reserve for it: the index, or the list of records, and the filters of
+    /// labels.
     pub(super) fn bytes(&self, cache_size: u64) -> u64 {
         let objects = objects_of(self.index, cache_size, self.mean_object);
         let filters = LabelFilters::bytes_for(objects, u64::MAX);

@@ -72,8 +72,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
-    /// The object that an earlier read brought along, or that there is none; `None` when it is
-    /// damaged.
+    /// Verifies the object that an earlier read brought along, or says that there is none; `None`
+    /// when it is damaged.
     fn take_ahead(
         &self,
         ahead: &Ahead,
@@ -211,7 +211,7 @@ impl Drop for Window<'_> {
     }
 }
 
-/// The object that the bytes of a plan hold, which are a part of a buffer of `buffer` bytes.
+/// Examines the bytes of a plan for its object, which are a part of a buffer of `buffer` bytes.
 fn examine(
     secret: &Secret,
     plan: &ReadPlan,
@@ -273,8 +273,8 @@ impl<'a> Pinned<'a> {
         self.plan.as_mut().expect("resolved only once").timing = Some(timing);
     }
 
-    /// The record was what was wanted: see [`Core::loaded`](crate::core::Core::loaded). Returns
-    /// the plan, too.
+    /// Resolves the plan, whose record was what was wanted: see
+    /// [`Core::loaded`](crate::core::Core::loaded). Returns the plan, too.
     fn loaded(
         mut self,
         object: &Arc<Object>,
@@ -287,7 +287,8 @@ impl<'a> Pinned<'a> {
         (plan, neighbours, lives)
     }
 
-    /// The record itself is not looked at. Returns the plan and what lies beside it.
+    /// Resolves the plan; the record itself is not looked at. Returns the plan and what lies beside
+    /// it.
     fn read(mut self, scan: NeighbourScan, len: usize) -> (ReadPlan, Vec<Neighbour>) {
         let plan = self.plan.take().expect("resolved only once");
         let neighbours = self.shared.lock().neighbours_read(&plan, scan, len);

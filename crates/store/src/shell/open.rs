@@ -225,8 +225,8 @@ impl<D: Device, C: Clock> Opening<D, C> {
         Ok((volume, scan))
     }
 
-    /// The log of purges, where one is kept: that which is there, or another. What is on a device
-    /// that keeps none now is not believed the next time.
+    /// Opens the log of purges, where one is kept: that which is there, or another. What is on a
+    /// device that keeps none now is not believed the next time.
     async fn open_purge_log(&self, believed: bool) -> Option<PurgeLog> {
         if !self.options.purge_log || !self.is_first {
             return None;
@@ -237,7 +237,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
         Some(PurgeLog::resume(secret, uuid, bytes.as_deref(), *generation))
     }
 
-    /// The filters of borne labels as the orderly stop left them.
+    /// Loads the filters of borne labels as the orderly stop left them.
     async fn load_label_filters(&self) -> Option<LabelFilters> {
         let version = self.options.labels.as_deref()?.version();
         let superblock = &self.superblock;
@@ -248,8 +248,8 @@ impl<D: Device, C: Clock> Opening<D, C> {
         reader.load_label_filters(superblock, version, bytes).await
     }
 
-    /// A space of clusters as `table` has it, its index from the dump of an orderly stop in the
-    /// areas `dump`, or to be found by a scan.
+    /// Opens a space of clusters as `table` has it, its index from the dump of an orderly stop in
+    /// the areas `dump`, or to be found by a scan.
     async fn open_clusters(
         &self,
         mut table: ClusterTable,
@@ -274,8 +274,9 @@ impl<D: Device, C: Clock> Opening<D, C> {
         (Space::Clusters(ClusterSpace::new(table, labels)), index, scan)
     }
 
-    /// A space of slots in which lives what `image` says: listed from the dump of an orderly stop
-    /// in the areas `dump`, or to be found by a scan. `missing` bytes of the device are not there.
+    /// Opens a space of slots in which lives what `image` says: listed from the dump of an orderly
+    /// stop in the areas `dump`, or to be found by a scan. `missing` bytes of the device are not
+    /// there.
     async fn open_slots(
         &self,
         mut image: SlotImage,
@@ -310,7 +311,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
         Index::new(self.options.index, self.size, self.superblock.mean_object)
     }
 
-    /// Bytes that the cache was made for and the device does not have; reports them.
+    /// Reports and returns the bytes that the cache was made for and the device does not have.
     fn report_missing(&self) -> u64 {
         let len = self.device.geometry().len;
         let expected = self.superblock.areas.end();
@@ -320,7 +321,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
         expected.saturating_sub(len)
     }
 
-    /// Clusters beyond the end of a device that has shrunk are not used.
+    /// Gives up clusters beyond the end of a device that has shrunk.
     fn give_up_missing(&self, clusters: &mut ClusterTable) {
         let len = self.device.geometry().len;
         for cluster in (0..clusters.clusters()).rev() {
@@ -331,13 +332,13 @@ impl<D: Device, C: Clock> Opening<D, C> {
         }
     }
 
-    /// The number of a journal block far beyond whatever the ring may hold; asked for before the
-    /// generation rises, so that no two openings get the same.
+    /// Returns the number of a journal block far beyond whatever the ring may hold; asked for
+    /// before the generation rises, so that no two openings get the same.
     fn fresh_block(&self) -> u64 {
         (self.superblock.generation + 1) << 32
     }
 
-    /// What checkpoint and journal say; an empty space when nothing can be believed.
+    /// Reads what checkpoint and journal say; an empty space when nothing can be believed.
     async fn restore(&self) -> Restored {
         let areas = &self.superblock.areas;
         let secret = &self.superblock.secret;

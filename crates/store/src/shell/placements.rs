@@ -56,7 +56,7 @@ pub struct Placements {
 }
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    /// What lies on this device now; `keys` are those whose records are to be named.
+    /// Lists what lies on this device now; `keys` are those whose records are to be named.
     pub(crate) async fn placements(&self, keys: &[Key]) -> Placements {
         let digests = keys.iter().map(|key| self.shared.digester.key(key.as_bytes()));
         let names: BTreeMap<Digest, usize> = digests.zip(0..).collect();
@@ -76,7 +76,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
-    /// The records of all clusters in use, dead ones included, as they stand on the device.
+    /// Reads the records of all clusters in use, dead ones included, as they stand on the device.
     async fn in_clusters(&self, areas: &Areas, names: &BTreeMap<Digest, usize>) -> Vec<Placement> {
         let mut placed = Vec::new();
         for cluster in 0..areas.clusters {
@@ -101,7 +101,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     }
 }
 
-/// The records of a space of slots; `None` when it is none.
+/// Returns the records of a space of slots; `None` when it is none.
 fn slots(
     space: Option<&SlotSpace>,
     areas: &Areas,

@@ -21,7 +21,7 @@ pub(crate) struct Reader<'a, D: Device> {
 }
 
 impl<D: Device> Reader<'_, D> {
-    /// The bytes of an extent. Tried several times: what cannot be read now may cost the cache.
+    /// Reads an extent. Tried several times: what cannot be read now may cost the cache.
     pub(crate) async fn read(&self, extent: Extent) -> Option<Bytes> {
         for _ in 0..READ_ATTEMPTS {
             if let Ok(bytes) = read_aligned(self.device, IoBuf::zeroed, extent).await {
@@ -84,8 +84,8 @@ impl<D: Device> Reader<'_, D> {
         true
     }
 
-    /// The filters of borne labels that the orderly stop of the superblock's generation saved: of
-    /// `bytes` bytes together at most, of labels that are read so.
+    /// Reads the filters of borne labels that the orderly stop of the superblock's generation
+    /// saved: of `bytes` bytes together at most, of labels that are read so.
     pub(crate) async fn load_label_filters(
         &self,
         superblock: &Superblock,
@@ -118,7 +118,7 @@ impl<D: Device> Reader<'_, D> {
         Some(label_filters)
     }
 
-    /// The bytes of the dump of an orderly stop; `None` when it is not whole.
+    /// Reads the dump of an orderly stop; `None` when it is not whole.
     pub(crate) async fn read_dump(&self, secret: &Secret, areas: &Areas) -> Option<Vec<u8>> {
         let area = areas.index_dump;
         let header = self.read(Extent { offset: area.offset, len: BLOCK }).await?;

@@ -39,7 +39,7 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
-    /// A scan that has read nothing yet.
+    /// Begins a scan that has read nothing yet.
     pub(crate) fn new(now: Nanos) -> Scan {
         Scan { clusters: ClusterScan::new(), reported_at: now }
     }
@@ -61,7 +61,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
-    /// As [`Volume::recover`]; returns what is left when the deadline passed.
+    /// Does as [`Volume::recover`]; returns what is left when the deadline passed.
     async fn recover_clusters(&self, mut scan: Scan, deadline: Option<Nanos>) -> Option<Scan> {
         let areas = self.areas();
         loop {
@@ -112,7 +112,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         }
     }
 
-    /// What a cluster holds: its summary, or its records one by one when it has none. `None`
+    /// Reads what a cluster holds: its summary, or its records one by one when it has none. `None`
     /// when that cannot be settled for good: the cluster must be given up.
     async fn cluster_entries(
         &self,

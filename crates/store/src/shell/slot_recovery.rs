@@ -43,7 +43,7 @@ pub(crate) struct SlotScan {
 }
 
 impl SlotScan {
-    /// A scan of `slots` slots that has read nothing yet.
+    /// Begins a scan of `slots` slots that has read nothing yet.
     pub(crate) fn new(image: SlotImage, slots: u32, now: Nanos) -> SlotScan {
         let found = SlotFinds::new(image);
         SlotScan { found, slots, window: 0, skip_to: 0, reported_at: now }
@@ -94,7 +94,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         None
     }
 
-    /// The records that live and start in a window.
+    /// Finds the records that live and start in a window.
     async fn scan_window(
         &self,
         areas: &Areas,
@@ -131,7 +131,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         found
     }
 
-    /// A record of which something lies behind the end of a window, or in another run.
+    /// Reads a record of which something lies behind the end of a window, or in another run.
     async fn read_head(
         &self,
         areas: &Areas,
@@ -147,8 +147,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         self.verified(runs[0], further, outline, &whole, young)
     }
 
-    /// The record whose head `bytes` holds, if it is what its outline says. Of a young one they
-    /// hold the body, too, which may not have come.
+    /// Verifies the record whose head `bytes` holds, if it is what its outline says. Of a young one
+    /// they hold the body, too, which may not have come.
     fn verified(
         &self,
         run: Run,
@@ -182,7 +182,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         Some(FoundRecord { listed, further, target, unfinished, labels })
     }
 
-    /// Everything is found: the space is ready for use, and a checkpoint says what lives.
+    /// Makes the space ready for use, for everything is found, and writes a checkpoint that says
+    /// what lives.
     async fn assemble(&self, found: SlotFinds) {
         let assembled = found.assemble(&mut self.shared.lock());
         self.checkpoint().await;
@@ -191,8 +192,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
     }
 }
 
-/// The runs of the record whose outline stands at `position`, and its bytes. Nothing is verified
-/// but that the runs belong together.
+/// Reads the runs of the record whose outline stands at `position`, and its bytes. Nothing is
+/// verified but that the runs belong together.
 pub(crate) async fn read_runs(
     read: &impl AsyncFn(Extent) -> Option<Bytes>,
     secret: &Secret,
@@ -230,7 +231,7 @@ pub(crate) async fn read_runs(
     Some((runs, whole))
 }
 
-/// The one run of a record of `len` bytes.
+/// Returns the one run of a record of `len` bytes.
 pub(crate) fn run_of(areas: &Areas, first: u32, len: usize) -> Run {
     Run { first, len: (len as u64).div_ceil(u64::from(areas.granule)) as u32 }
 }

@@ -68,14 +68,15 @@ pub(crate) struct Chosen {
     pub(crate) one_bad: bool,
 }
 
-/// Where copies of a superblock may be on a device of `len` bytes: the first, the second of old
-/// caches, the second of others.
+/// Returns where copies of a superblock may be on a device of `len` bytes: the first, the second of
+/// old caches, the second of others.
 pub fn superblock_extents(len: u64) -> [Extent; 3] {
     [SUPERBLOCK, SUPERBLOCK_NEAR, superblock_far(len)]
         .map(|offset| Extent { offset, len: SUPERBLOCK_LEN as u64 })
 }
 
-/// The best of the copies of a superblock, as read from their places on a device of `len` bytes.
+/// Chooses the best of the copies of a superblock, as read from their places on a device of `len`
+/// bytes.
 ///
 /// A second copy counts where it says that it is. Behind a whole first one it counts when it has
 /// the same secret: in an old cache the body of an object may lie in the third place, or what is
@@ -133,14 +134,14 @@ pub(crate) fn choose_superblock(len: u64, copies: [Option<&[u8]>; 3]) -> Result<
     }
 }
 
-/// Whether the copies of a superblock, as read from [`superblock_extents`] of a device of `len`
-/// bytes, belong to a cache of ours that can be opened; `None`: yes.
+/// Returns whether the copies of a superblock, as read from [`superblock_extents`] of a device of
+/// `len` bytes, belong to a cache of ours that can be opened; `None`: yes.
 pub fn judge_superblocks(len: u64, copies: [&[u8]; 3]) -> Option<OpenError> {
     choose_superblock(len, copies.map(Some)).err()
 }
 
-/// Whether `bytes`, the first ones of the metadata of a cache if it is one, are of one of ours: its
-/// superblocks may be gone.
+/// Returns whether `bytes`, the first ones of the metadata of a cache if it is one, are of one of
+/// ours: its superblocks may be gone.
 pub fn is_metadata_of_ours(bytes: &[u8]) -> bool {
     bytes.chunks_exact(BLOCK as usize).any(crate::format::journal::is_block)
 }
@@ -158,7 +159,7 @@ pub(crate) async fn read_superblocks<D: Device>(device: &D) -> Result<Chosen, Op
     choose_superblock(len, copies.each_ref().map(Option::as_deref))
 }
 
-/// The last run of a store that the cache on `device` was a part of.
+/// Returns the last run of a store that the cache on `device` was a part of.
 pub(crate) async fn last_run<D: Device>(device: &D) -> Result<u64, OpenError> {
     Ok(read_superblocks(device).await?.superblock.run)
 }

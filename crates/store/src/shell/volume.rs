@@ -100,14 +100,14 @@ impl Shared {
         }
     }
 
-    /// The core, locked. A panic while it was locked would leave it undecided: nobody goes on.
+    /// Locks the core. A panic while it was locked would leave it undecided: nobody goes on.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
         #[cfg(test)]
         self.locks.fetch_add(1, Ordering::Relaxed);
         self.core.lock().expect("no thread panicked while it held the core")
     }
 
-    /// The sequence number of the newest purge of a label, a prefix or everything.
+    /// Returns the sequence number of the newest purge of a label, a prefix or everything.
     pub(crate) fn newest_purge(&self) -> u64 {
         self.newest_purge.load(Ordering::Acquire)
     }
@@ -151,8 +151,8 @@ impl Shared {
         None
     }
 
-    /// Whether a read may be tried: on a device that stalls only one a second, so that requests
-    /// are not all held up for the stall bound.
+    /// Returns whether a read may be tried: on a device that stalls only one a second, so that
+    /// requests are not all held up for the stall bound.
     pub(crate) fn may_read(&self, now: Nanos) -> bool {
         if !self.stalled.load(Ordering::Relaxed) {
             return true;
@@ -165,7 +165,7 @@ impl Shared {
                 .is_ok()
     }
 
-    /// A read took longer than the stall bound, and nothing succeeded since.
+    /// Returns a read took longer than the stall bound, and nothing succeeded since.
     pub(crate) fn stalls(&self) -> bool {
         self.stalled.load(Ordering::Relaxed)
     }
@@ -194,8 +194,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         Now { monotonic: self.clock.now(), unix: self.clock.unix_seconds() as u32 }
     }
 
-    /// The bytes of a record whose first run is `first`. What does not fit together is no record:
-    /// then there are none.
+    /// Joins the bytes of a record whose first run is `first`. What does not fit together is no
+    /// record: then there are none.
     pub(crate) async fn join_runs(
         &self,
         place: Place,
@@ -220,7 +220,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         self.read_reporting(extent, || {}).await
     }
 
-    /// As [`Volume::read`]; calls `begun` once the read is in the device's hands.
+    /// Does as [`Volume::read`]; calls `begun` once the read is in the device's hands.
     pub(crate) async fn read_reporting(
         &self,
         extent: Extent,
