@@ -1,5 +1,4 @@
-//! What Larder's programs have in common on the command line: how quantities are written, and how
-//! a command answers and ends.
+//! Parts that the command lines of Larder's programs share: quantities, and the end of a command.
 
 pub mod outcome;
 pub mod units;

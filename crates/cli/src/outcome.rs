@@ -1,5 +1,5 @@
-//! How a command answers and how it ends: its result on standard output, warnings and failures on
-//! standard error, and the exit code.
+//! The end of a command: its result on standard output, warnings and failures on standard error,
+//! and the exit code.
 
 use std::fmt::Display;
 use std::io::{self, Write};

@@ -14,7 +14,7 @@ use support::{
 
 const LEN: u64 = 16 << 20;
 
-/// A device whose operations are counted, and a way to let those go on that nobody waits for.
+/// A device whose operations are counted, and a way to let abandoned ones go on.
 trait Subject: Device {
     fn counts(&self) -> Counts;
 

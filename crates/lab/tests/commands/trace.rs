@@ -25,7 +25,7 @@ fn trace(directory: &Path, arguments: &[&str], input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary runs");
-    // Whoever reads no input may have ended.
+    // A command that reads no input may have ended.
     let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
     child.wait_with_output().expect("it ends")
 }

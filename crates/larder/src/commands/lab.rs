@@ -17,7 +17,7 @@ use cli::outcome::Failure;
 /// The name of the lab's program.
 const PROGRAM: &str = "larder-lab";
 
-/// The arguments: whatever follows is the lab's to read, `--help` included.
+/// Returns the command: all arguments are the lab's to read, `--help` included.
 pub fn command() -> Command {
     Command::new("lab")
         .about("Simulated disks, workloads and the experiments of the papers")
@@ -54,7 +54,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     }))
 }
 
-/// The lab's program in the directory of this one, where it is there.
+/// Returns the lab's program in the directory of this one; `None` when it is not there.
 fn beside_this_one() -> Option<PathBuf> {
     let program = env::current_exe().ok()?.with_file_name(PROGRAM);
     program.is_file().then_some(program)

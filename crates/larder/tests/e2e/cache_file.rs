@@ -12,7 +12,7 @@ use crate::runner::{Larder, Setup, larder};
 use crate::skip::skipped;
 
 /// Where the two copies of the superblock begin. The magic at their heads stays when they are
-/// spoiled: without it the file would be somebody else's.
+/// spoiled: without it the file would count as foreign.
 const SUPERBLOCKS: [u64; 2] = [0, (64 << 20) - (64 << 10)];
 const MAGIC_LEN: u64 = 8;
 

@@ -126,7 +126,7 @@ fn a_stranger_s_host_is_nobody_else_s_object() {
     }
     let site = site(&origin, "").start();
     assert!(site.said().contains("its hosts are one to the cache"), "{}", site.said());
-    // A port that nobody listens on is told, and so is a part of the key.
+    // A port without a listener is told, and so is a part of the key.
     assert_eq!(ask(&site, "www.test", "/other").outcome(), "MISS");
     assert_eq!(ask(&site, "www.test:1", "/other").outcome(), "MISS");
     assert_eq!(ask(&site, "www.test", "/other").outcome(), "HIT_RAM");

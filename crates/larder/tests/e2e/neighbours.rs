@@ -118,7 +118,7 @@ fn what_is_not_to_be_asked_is_not_asked() {
         // By the rules: turned off; the name may not be all that the origin was asked.
         target("/a/quiet"),
         target("/a/named"),
-        // Whoever sent the cookie could ask.
+        // Only the client that sent the cookie could ask.
         format!("{}&vary=cookie", target("/a/cookie")),
         format!("{}&vary=accept,authorization", target("/a/key")),
     ];

@@ -207,7 +207,7 @@ impl Origin {
         self.shared.lock().severing = true;
     }
 
-    /// Opens a gate for good: answers that wait at it go on.
+    /// Opens a gate permanently: answers that wait at it go on.
     pub fn open(&self, gate: &str) {
         self.shared.lock().open.insert(gate.into());
         self.shared.changed.notify_all();

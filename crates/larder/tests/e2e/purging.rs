@@ -133,7 +133,7 @@ fn a_purge_of_its_tag_overtakes_a_running_fill() {
         origin.await_fetches(target, 1);
         sleep(Duration::from_millis(200));
         assert_eq!(run(larder.admin(), &["--tag", "red"]).0, 0);
-        // Whoever asks from now on does not get what was fetched before.
+        // Requests from now on do not get what was fetched before.
         let second = scope.spawn(|| larder.get(&url));
         origin.await_fetches(target, 2);
         origin.open("half");
@@ -155,7 +155,7 @@ fn the_method_purge_is_for_those_it_is_given_to() {
     let reply = closed.send(&request("PURGE", &origin.url("/page")));
     assert_eq!((reply.status, reply.outcome().as_str()), (403, "DENIED"));
     assert!(reply.text().contains("purge.from"), "{}", reply.text());
-    // Where nobody may use it, it is a method like any other.
+    // Where no client may use it, it is a method like any other.
     let unknown = Setup::forward().start();
     let reply = unknown.send(&request("PURGE", &origin.url("/page")));
     assert_eq!(reply.outcome(), "BYPASS");

@@ -88,7 +88,7 @@ fn a_client_that_leaves_does_not_end_the_fill_for_the_others() {
     drop(leaver);
     origin.open("half");
     drop(stays);
-    // Whoever asks now gets the whole, from the same single fetch or from a new one.
+    // A request now gets the whole, from the same single fetch or from a new one.
     larder.get(&url).verify(target);
 }
 

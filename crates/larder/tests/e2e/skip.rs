@@ -1,4 +1,4 @@
-//! Tests whose means are absent say so where nobody can miss it.
+//! Tests whose means are absent say so in a line that the continuous integration repeats.
 
 use std::io::Write;
 

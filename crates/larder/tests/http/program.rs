@@ -55,7 +55,7 @@ impl Larder {
             let _ = child.stderr.take().map(|mut stream| stream.read_to_string(&mut said));
             panic!("larder did not start; it said:\n{said}");
         }
-        // Nobody reads what it says from here on; it must not wait for a reader.
+        // Its output is not read from here on; it must not wait for a reader.
         let mut stderr = child.stderr.take().expect("piped");
         thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
         Larder { child, address, admin, _directory: directory }

@@ -40,7 +40,7 @@ logdir: {here}/log
 cachedir: {here}/cache
 "
     );
-    // It serves nobody as root.
+    // It does not serve as root.
     let user = if rustix::process::getuid().is_root() { "nobody" } else { "#-1" };
     let records = format!(
         "CONFIG proxy.config.http.server_ports STRING {}:ip-in={}

@@ -43,7 +43,7 @@ fn talkative() -> SocketAddr {
                  Content-Length: {}\r\n\r\n{text}",
                 text.len()
             );
-            // Whoever asked may be gone.
+            // The client may be gone.
             let _ = stream.write_all(format!("{HINTS}{HINTS}{last}").as_bytes());
         }
     });

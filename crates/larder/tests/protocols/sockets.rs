@@ -149,7 +149,7 @@ fn sockets_of_a_service_manager_are_served_with_what_their_tables_say() {
     command.args(["-c", script, PROGRAM]).arg(&config).current_dir(directory.path());
     command.stdin(OwnedFd::from(tcp)).stdout(OwnedFd::from(unix)).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
-    // Both sockets listen since before it was started: nobody is refused.
+    // Both sockets listen since before it was started: no client is refused.
     let plain = exchange(connect(address), REQUEST);
     let told = [b"PROXY TCP4 192.0.2.7 192.0.2.1 5 80\r\n", REQUEST].concat();
     let told = String::from_utf8(told).unwrap().replace("/page", "/page?cc=no-store");

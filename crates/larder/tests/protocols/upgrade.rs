@@ -39,7 +39,7 @@ impl Stranger {
 
     fn is_running(&self) -> bool {
         let path = format!("/proc/{}/stat", self.0.as_raw_nonzero());
-        // Nobody may be there to wait for it.
+        // It may have no parent left to wait for it: a zombie has ended.
         fs::read_to_string(path).is_ok_and(|stat| !stat.contains(") Z "))
     }
 

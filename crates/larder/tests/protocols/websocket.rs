@@ -356,7 +356,7 @@ fn an_origin_that_changes_to_something_else_is_not_believed() {
             assert!(scene.larder.says(why), "{}", scene.larder.said());
             assert_eq!(scene.call(path, "websocket").await.status(), 502);
         }
-        // In HTTP/2 nobody but us can tell that it did not understand.
+        // In HTTP/2 only this proxy can tell that it did not understand.
         assert_eq!(scene.call("/wrong", "websocket").await.status(), 502);
         // A client of HTTP/1.1 sees for itself.
         let (head, _stream) = scene.ask("/wrong", HANDSHAKE).await.unwrap();

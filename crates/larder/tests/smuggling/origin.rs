@@ -47,7 +47,7 @@ pub struct Origin {
 /// Between the pieces of an answer.
 const PAUSE: Duration = Duration::from_millis(30);
 
-/// The time to notice what nobody asked for.
+/// The time to notice bytes that were not asked for.
 const NOTICE: Duration = Duration::from_secs(3);
 
 /// The answer to what is not planned.

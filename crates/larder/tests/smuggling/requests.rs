@@ -2,7 +2,7 @@
 //!
 //! Behind each comes, on the same connection, an ordinary request for `/…/next`. Within the bodies
 //! of many lies a request for `/…/smuggled` (`{S}`, of `{L}` bytes, `{X}` in hexadecimal) that
-//! shows up where somebody ends the body too early. Characters stand for bytes of the same number.
+//! shows up where a parser ends the body too early. Characters stand for bytes of the same number.
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
