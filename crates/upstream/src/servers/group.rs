@@ -114,7 +114,7 @@ impl Server {
         Server { endpoint, weight, backup: false, max_requests: None, seed, health }
     }
 
-    /// How it is.
+    /// Returns how it is.
     pub fn status(&self) -> ServerStatus {
         self.health.status(health::now())
     }
@@ -160,7 +160,7 @@ impl Group {
         self.queue.waiting()
     }
 
-    /// How the queue for its servers is.
+    /// Returns how the queue for its servers is.
     pub fn queue_status(&self) -> QueueStatus {
         self.queue.status()
     }
