@@ -22,7 +22,7 @@ pub fn command() -> Command {
     Command::new("lab")
         .about("Simulated disks, workloads and the experiments of the papers")
         .after_help(
-            "Runs larder-lab, which stands beside this program or in PATH. See docs/research/lab.md.",
+            "Runs larder-lab, which stands beside this program or in PATH: docs/research/lab.md.",
         )
         .disable_help_flag(true)
         .arg(
