@@ -173,8 +173,8 @@ pub struct Site {
 }
 
 impl Site {
-    /// Makes the site `name` of a reverse proxy, for every host that no other site claims. Its origin
-    /// is told its own name in `Host`.
+    /// Makes the site `name` of a reverse proxy, for every host that no other site claims. Its
+    /// origin is told its own name in `Host`.
     pub fn new(name: &str, source: impl Into<Source>) -> Site {
         Site {
             name: Some(name.to_owned()),
@@ -186,8 +186,8 @@ impl Site {
         }
     }
 
-    /// Gives it these hosts alone (lower case, without port). With none it is for every host that no
-    /// other site claims.
+    /// Gives it these hosts alone (lower case, without port). With none it is for every host that
+    /// no other site claims.
     pub fn with_hosts(self, hosts: Vec<String>) -> Site {
         Site { hosts, ..self }
     }
