@@ -43,7 +43,9 @@ mod response;
 pub mod rules;
 mod server;
 
-pub use ::{message, net, upstream};
+// The crates below, by the paths that the folders import them by.
+pub(crate) use ::{message, net, upstream};
+
 pub use admin::backend::{AdminSetup, Reload};
 pub use front::listener::Listener;
 pub use net::clock::TokioClock;

@@ -8,17 +8,17 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use ipnet::IpNet;
+use message::forwarded::Forwarded;
+use message::pseudonym::Pseudonym;
+use net::certificate_store::TlsOptions;
 use proxy::client::http2_options::Http2Options;
 use proxy::client::limits::{ClientLimits, TunnelLimits};
-use proxy::message::forwarded::Forwarded;
-use proxy::message::pseudonym::Pseudonym;
-use proxy::net::certificate_store::TlsOptions;
 use proxy::observe::access_log::Format;
 use proxy::options::fill::FillOptions;
 use proxy::rules::access::{PortRange, Rule};
 use proxy::rules::purging::Purging;
-use proxy::upstream::settings::limits::UpstreamLimits;
 use store::{FormatOptions, LayoutName};
+use upstream::settings::limits::UpstreamLimits;
 
 use crate::config::listen_addr::ListenAddr;
 use crate::config::listener::{Certificate, Listener};

@@ -3,7 +3,7 @@
 //! The proxy's own types check the values; this module names the key of a wrong one.
 
 use http::Method;
-use proxy::message::header_edits::Edits;
+use message::header_edits::Edits;
 use proxy::rules::request_rules;
 use semantics::{Lifetimes, Pattern, QueryRule, Settings};
 

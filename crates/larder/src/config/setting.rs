@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::{HeaderName, Method};
 use ipnet::IpNet;
-use proxy::message::pseudonym::Pseudonym;
+use message::pseudonym::Pseudonym;
 use proxy::rules::access::{HostPattern, PortRange};
 use semantics::Seconds;
 use store::policy::{AdmissionName, PolicyName};

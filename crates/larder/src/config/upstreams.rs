@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use http::header::HeaderValue;
 use http::{StatusCode, Uri};
-use proxy::upstream::servers::group::{Group, GroupOptions, Next};
-use proxy::upstream::servers::health_check::HealthCheck;
-use proxy::upstream::settings::endpoint::{At, Endpoint, Http2};
-use proxy::upstream::settings::tls::{Identity, Tls, TlsOptions};
+use upstream::servers::group::{Group, GroupOptions, Next};
+use upstream::servers::health_check::HealthCheck;
+use upstream::settings::endpoint::{At, Endpoint, Http2};
+use upstream::settings::tls::{Identity, Tls, TlsOptions};
 
 use crate::config::origin_server::{Place, Server};
 
@@ -117,11 +117,8 @@ impl Manner {
             if let Some(tls) = &tls {
                 tls.check()?;
             }
-            let mut server = proxy::upstream::servers::group::Server::new(Endpoint {
-                at,
-                tls,
-                http2: self.http2,
-            });
+            let mut server =
+                upstream::servers::group::Server::new(Endpoint { at, tls, http2: self.http2 });
             (server.weight, server.backup, server.max_requests) = (weight, backup, max_conns);
             Ok(server)
         };

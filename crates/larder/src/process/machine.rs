@@ -9,12 +9,12 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use cli::units::about;
+use net::certificate::Certificate;
 use nix::sys::statfs::{
     CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC, DEVPTS_SUPER_MAGIC, PROC_SUPER_MAGIC,
     SECURITYFS_MAGIC, SYSFS_MAGIC, TRACEFS_MAGIC, statfs,
 };
 use nix::unistd::{AccessFlags, Uid, User, access};
-use proxy::net::certificate::Certificate;
 
 use crate::caches::open_caches;
 use crate::config::configuration::Config;

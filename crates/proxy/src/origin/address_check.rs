@@ -16,17 +16,18 @@ pub(crate) struct AddressCheck<'a> {
 }
 
 impl<'a> AddressCheck<'a> {
+    /// Makes the check of one request.
     pub fn new(access: &'a Access, query: Query<'a>) -> AddressCheck<'a> {
         AddressCheck { access, query, denial: RefCell::default() }
     }
 
-    /// Whether the request may go to this address.
+    /// Returns whether the request may go to this address.
     pub fn permits(&self, address: SocketAddr) -> bool {
         let asked = self.access.at(&self.query, address);
         asked.map_err(|denial| self.denial.replace(Some(denial))).is_ok()
     }
 
-    /// What became of the request, with what was denied here.
+    /// Returns what became of the request, with what was denied here.
     pub fn explain(&self, failure: error::Failure) -> Failure {
         match failure {
             error::Failure::Denied => match self.denial.take() {

@@ -30,14 +30,15 @@ pub struct Front {
 }
 
 impl Default for Front {
-    /// A forward proxy.
+    /// Makes a forward proxy.
     fn default() -> Front {
         Front::forward()
     }
 }
 
 impl Front {
-    /// Clients name the origin in an absolute-form request target, or ask for a tunnel.
+    /// Makes a forward proxy: clients name the origin in an absolute-form request target, or ask
+    /// for a tunnel.
     pub fn forward() -> Front {
         let site = Site {
             name: None,
@@ -50,53 +51,54 @@ impl Front {
         Front { kind: FrontKind::Forward, sites: vec![site] }
     }
 
-    /// The origin follows from the configuration; the request's host picks the site.
+    /// Makes a reverse proxy: the origin follows from the configuration, and the request's host
+    /// picks the site.
     pub fn reverse(sites: Vec<Site>) -> Front {
         Front { kind: FrontKind::Reverse, sites }
     }
 
-    /// Which of the two it is.
+    /// Returns which of the two it is.
     pub fn kind(&self) -> FrontKind {
         self.kind
     }
 
-    /// The sites, in the order of the configuration.
+    /// Returns the sites, in the order of the configuration.
     pub fn sites(&self) -> &[Site] {
         &self.sites
     }
 
-    /// The sites that are fetched from servers of their own, and those.
+    /// Returns the names of the sites that have servers of their own, and those.
     pub fn groups(&self) -> impl Iterator<Item = (&str, &Arc<Group>)> {
         self.sites.iter().filter_map(|site| Some((site.name.as_deref()?, site.group()?)))
     }
 
-    /// The site of a host, which may have brackets: one that claims it, or one for all that nobody
-    /// claims.
+    /// Returns the site of a host, which may have brackets: one that claims it, or else one that is
+    /// for all other hosts.
     pub(crate) fn site_of(&self, host: &str) -> Option<&Site> {
         let claims = |site: &&Site| site.hosts.iter().any(|h| h.eq_ignore_ascii_case(bare(host)));
         let rest = || self.sites.iter().find(|site| site.hosts.is_empty());
         self.sites.iter().find(claims).or_else(rest)
     }
 
-    /// Requests name whole URLs, of either scheme; else what they name follows from `Host` and the
-    /// connection (RFC 9112, 3.2).
+    /// Returns whether requests name whole URLs, of either scheme; else what they name follows from
+    /// `Host` and the connection (RFC 9112, 3.2).
     pub(crate) fn takes_whole_urls(&self) -> bool {
         self.kind == FrontKind::Forward
     }
 
-    /// What clients ask for is theirs to name, so that they may have tunnels, and be told what is
+    /// Returns whether clients choose the servers: then they may have tunnels, and are told what is
     /// wrong with a server that they named themselves.
     pub(crate) fn is_clients_choice(&self) -> bool {
         self.kind == FrontKind::Forward
     }
 
-    /// It stands for its origins: clients are told who they speak to by its certificates, and are
-    /// not believed what only proxies in front of it may say of them.
+    /// Returns whether it stands for its origins: its certificates say who clients speak to, and
+    /// clients are not believed what only a proxy in front of it may say of them.
     pub(crate) fn stands_for_origins(&self) -> bool {
         self.kind == FrontKind::Reverse
     }
 
-    /// All names that a URL has by the sites' aliases, each once; itself first.
+    /// Returns all names that a URL has by the sites' aliases, each once; itself first.
     pub(crate) fn urls(&self, url: &Url) -> Vec<Url> {
         let mut all = vec![url.clone()];
         for name in self.sites.iter().flat_map(|site| site.aliases.urls(url)) {
@@ -107,7 +109,7 @@ impl Front {
         all
     }
 
-    /// All hosts that are meant by one, each once.
+    /// Returns all hosts that are meant by one, each once.
     pub(crate) fn hosts(&self, host: &str) -> Vec<String> {
         let of = |site: &Site| site.aliases.hosts(host);
         let mut all: Vec<String> = self.sites.iter().flat_map(of).collect();
@@ -171,8 +173,8 @@ pub struct Site {
 }
 
 impl Site {
-    /// The site `name` of a reverse proxy, for every host that no other site claims. Its origin is
-    /// told its own name in `Host`.
+    /// Makes the site `name` of a reverse proxy, for every host that no other site claims. Its
+    /// origin is told its own name in `Host`.
     pub fn new(name: &str, source: impl Into<Source>) -> Site {
         Site {
             name: Some(name.to_owned()),
@@ -184,33 +186,33 @@ impl Site {
         }
     }
 
-    /// The same for these hosts alone (lower case, without port). With none: for every host that
+    /// Gives it these hosts alone (lower case, without port). With none it is for every host that
     /// no other site claims.
     pub fn with_hosts(self, hosts: Vec<String>) -> Site {
         Site { hosts, ..self }
     }
 
-    /// The same, some of whose names are one.
+    /// Says which of its names are one.
     pub fn with_aliases(self, aliases: Aliases) -> Site {
         Site { aliases, ..self }
     }
 
-    /// The same, whose origin is told the client's `Host` (`true`), or its own name.
+    /// Has its origin told the client's `Host` (`true`), or its own name.
     pub fn with_pass_host(self, pass_host: bool) -> Site {
         Site { pass_host, ..self }
     }
 
-    /// Its name; `None` for all that a forward proxy serves.
+    /// Returns its name; `None` for all that a forward proxy serves.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// The hosts that it claims.
+    /// Returns the hosts that it claims.
     pub fn hosts(&self) -> &[String] {
         &self.hosts
     }
 
-    /// Its servers, if it has some of its own.
+    /// Returns its servers, if it has some of its own.
     pub fn group(&self) -> Option<&Arc<Group>> {
         match &self.source {
             Source::Servers(group) => Some(group),
@@ -218,7 +220,7 @@ impl Site {
         }
     }
 
-    /// What answers requests for `target`.
+    /// Returns what answers requests for `target`.
     pub(crate) fn origin(&self, target: &Target<'_>, limits: &UpstreamLimits) -> Arc<dyn Origin> {
         match &self.source {
             Source::Servers(group) => group.clone(),
@@ -234,24 +236,24 @@ impl Site {
         }
     }
 
-    /// Whether its origin gets the client's `Host`, or its own name.
+    /// Returns whether its origin gets the client's `Host`, or its own name.
     pub fn passes_host(&self) -> bool {
         self.pass_host
     }
 
-    /// The key of the object that `url` is here; `None` when it is too long.
+    /// Returns the key of the object that `url` is here; `None` when it is too long.
     pub(crate) fn key(&self, url: &Url) -> Option<Key> {
         primary_key(&self.key_prefix, url)
     }
 
-    /// Which of its names are one.
+    /// Returns which of its names are one.
     pub(crate) fn aliases(&self) -> &Aliases {
         &self.aliases
     }
 }
 
 impl fmt::Display for Site {
-    /// Its name, and where its answers come from.
+    /// Writes its name, and where its answers come from.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} to ", self.name().unwrap_or("every host"))?;
         match &self.source {

@@ -63,7 +63,7 @@ impl<'a> Target<'a> {
         text
     }
 
-    /// The URL that it names; `None` when its path or host is not valid.
+    /// Returns the URL that it names; `None` when its path or host is not valid.
     pub fn url(&self, limits: &UpstreamLimits) -> Option<Url> {
         let Target { scheme, host, path, .. } = self;
         if host.is_empty() {
@@ -72,7 +72,7 @@ impl<'a> Target<'a> {
         Url::new(scheme.name(), &self.authority(), path).ok()
     }
 
-    /// What answers it.
+    /// Returns what answers it.
     pub fn origin(&self, limits: &UpstreamLimits) -> Arc<dyn Origin> {
         self.site.origin(self, limits)
     }

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use device::{AnyDevice, MemoryDevice};
+use net::address::Locals;
 use proxy::front::handshake::ListenerProtocol;
-use proxy::net::address::Locals;
 use proxy::observe::front_kind::FrontKind;
 use proxy::observe::observer::Unobserved;
 use proxy::options::Options;

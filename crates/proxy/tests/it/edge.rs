@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use proxy::net::address::Locals;
+use net::address::Locals;
 use proxy::observe::event::Event;
 use proxy::observe::front_kind::FrontKind;
 use proxy::options::Options;

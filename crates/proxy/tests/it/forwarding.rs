@@ -306,7 +306,7 @@ fn a_tunnel_carries_bytes_both_ways() {
         options.tunnels.max = 1;
         let access = proxy::rules::access::Access::new(
             proxy::observe::front_kind::FrontKind::Forward,
-            proxy::net::address::Locals::of_this_machine().unwrap(),
+            net::address::Locals::of_this_machine().unwrap(),
         );
         let ports = vec!["1-65535".parse().unwrap()];
         options.access = std::sync::Arc::new(access.connect_ports(ports));

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::thread;
 
-use proxy::upstream::servers::group::Group;
-use proxy::upstream::settings::endpoint::{Endpoint, Http2};
-use proxy::upstream::settings::tls::{Tls, TlsOptions};
+use upstream::servers::group::Group;
+use upstream::settings::endpoint::{Endpoint, Http2};
+use upstream::settings::tls::{Tls, TlsOptions};
 
 use crate::authority::Authority;
 use crate::client::{Answer, Client};

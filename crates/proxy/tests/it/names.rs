@@ -11,12 +11,12 @@ use std::time::Duration;
 use hickory_resolver::proto::op::{Message, ResponseCode};
 use hickory_resolver::proto::rr::rdata::{A, AAAA};
 use hickory_resolver::proto::rr::{RData, Record, RecordType};
-use proxy::upstream::names::resolver::DnsLookup;
-use proxy::upstream::servers::group::Group;
-use proxy::upstream::settings::endpoint::Endpoint as To;
-use proxy::upstream::settings::limits::UpstreamLimits;
-use proxy::upstream::settings::lookup::{Found, Lookup as _};
 use tokio::runtime::Builder;
+use upstream::names::resolver::DnsLookup;
+use upstream::servers::group::Group;
+use upstream::settings::endpoint::Endpoint as To;
+use upstream::settings::limits::UpstreamLimits;
+use upstream::settings::lookup::{Found, Lookup as _};
 
 use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};

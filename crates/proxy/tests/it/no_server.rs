@@ -13,11 +13,11 @@ use bytes::Bytes;
 use http::{Method, Response, header};
 use http_body::{Body, Frame};
 use proxy::origin::site::Source;
-use proxy::upstream::connection::origin_body::OriginBody;
-use proxy::upstream::failure::error::{Failure, Reason};
-use proxy::upstream::send::origin::{Connector, Origin, Sending};
-use proxy::upstream::send::outgoing::Outgoing;
-use proxy::upstream::settings::endpoint::Endpoint;
+use upstream::connection::origin_body::OriginBody;
+use upstream::failure::error::{Failure, Reason};
+use upstream::send::origin::{Connector, Origin, Sending};
+use upstream::send::outgoing::Outgoing;
+use upstream::settings::endpoint::Endpoint;
 
 use crate::rig::Rig;
 

@@ -8,20 +8,20 @@ use std::time::Duration;
 
 use device::{AnyDevice, MemoryDevice};
 
+use net::address::Locals;
 use proxy::front::handshake::ListenerProtocol;
-use proxy::net::address::Locals;
 use proxy::observe::event::Event;
 use proxy::observe::metrics::Metrics;
 use proxy::observe::outcome::Outcome;
 use proxy::options::Options;
 use proxy::origin::site::{Front, Site, Source};
 use proxy::rules::access::Access;
-use proxy::upstream::servers::group::Group;
-use proxy::upstream::settings::endpoint::Endpoint;
 use proxy::{
     CacheSetup, CacheSource, Control, Ended, ListenSocket, Listener, Network, Observer,
     RequestRecord, Setup, TokioClock,
 };
+use upstream::servers::group::Group;
+use upstream::settings::endpoint::Endpoint;
 
 use crate::client::Client;
 

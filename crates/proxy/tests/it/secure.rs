@@ -5,10 +5,10 @@ use std::io::Write;
 use std::os::unix::net::UnixListener;
 use std::thread;
 
-use proxy::upstream::servers::group::Group;
-use proxy::upstream::settings::endpoint::{At, Endpoint as To, Http2};
-use proxy::upstream::settings::tls::{Tls, TlsOptions};
 use rcgen::date_time_ymd;
+use upstream::servers::group::Group;
+use upstream::settings::endpoint::{At, Endpoint as To, Http2};
+use upstream::settings::tls::{Tls, TlsOptions};
 
 use crate::authority::{Authority, Front};
 use crate::client::{Answer, request};

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use proxy::upstream::servers::balance::Balance;
-use proxy::upstream::servers::group::{Group, GroupOptions, Next, Server};
-use proxy::upstream::servers::health_check::HealthCheck;
-use proxy::upstream::settings::endpoint::Endpoint as To;
-use proxy::upstream::settings::lookup::{Found, Looking, Lookup};
+use upstream::servers::balance::Balance;
+use upstream::servers::group::{Group, GroupOptions, Next, Server};
+use upstream::servers::health_check::HealthCheck;
+use upstream::settings::endpoint::Endpoint as To;
+use upstream::settings::lookup::{Found, Looking, Lookup};
 
 use crate::client::{Answer, Client};
 use crate::origin::{Origin, Then, ok};
@@ -475,7 +475,7 @@ fn a_name_that_moves_is_followed() {
 
 #[test]
 fn every_address_of_a_name_is_checked_for_the_client() {
-    use proxy::net::address::Locals;
+    use net::address::Locals;
     use proxy::rules::access::{Access, Action, Rule};
     let origin = Origin::always(ok(UNCACHED, "there"));
     let port = origin.address.port();

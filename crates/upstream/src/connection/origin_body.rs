@@ -59,8 +59,8 @@ pub struct OriginBody {
 }
 
 impl OriginBody {
-    /// What does not come over one of our connections. It is broken off when nothing comes of it
-    /// for as long as `silence`.
+    /// Makes the body of an answer that does not come over one of our connections. It is broken off
+    /// when nothing comes of it for as long as `silence`.
     pub fn stream<B>(body: B, silence: Duration) -> OriginBody
     where
         B: Body<Data = Bytes, Error = io::Error> + 'static,

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-/// Whoever holds descriptors that it can do without.
+/// A holder of descriptors that it can do without.
 pub trait FreeDescriptors {
     /// Closes what can be closed; false when that is nothing.
     fn free(&self) -> Freeing<'_>;

@@ -11,8 +11,8 @@ pub enum Event {
     Retried,
 }
 
-/// Whoever counts them.
+/// A counter of events.
 pub trait Events: Send + Sync {
-    /// Something happened once.
+    /// Counts something that happened once.
     fn count(&self, event: Event);
 }

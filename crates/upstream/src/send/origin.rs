@@ -35,8 +35,8 @@ pub trait Origin: fmt::Debug + fmt::Display + Send + Sync {
     /// Sends a request and waits for the head of the answer.
     fn send<'a>(self: Arc<Self>, with: Connector<'a>, request: Outgoing<'a>) -> Sending<'a>;
 
-    /// The servers that requests may go to, by their numbers from 0 on; `None` beyond the last.
-    /// What needs no connection has none.
+    /// Returns one of the servers that requests may go to, by its number from 0 on; `None` beyond
+    /// the last. What needs no connection has none.
     fn endpoint(&self, number: usize) -> Option<&Endpoint>;
 }
 
@@ -44,17 +44,17 @@ pub trait Origin: fmt::Debug + fmt::Display + Send + Sync {
 const LOCALHOST: &str = "localhost";
 
 impl dyn Origin {
-    /// Host and port as they stand in the `Host` of a request that names none.
+    /// Returns host and port as they stand in the `Host` of a request that names none.
     pub fn authority(&self) -> Authority<'_> {
         Authority(self.endpoint(0))
     }
 
-    /// Its name in URLs of requests that name no host.
+    /// Returns its name in URLs of requests that name no host.
     pub fn name(&self) -> String {
         self.endpoint(0).map_or_else(|| LOCALHOST.to_owned(), |first| first.to_string())
     }
 
-    /// Whether requests may go to several servers.
+    /// Returns whether requests may go to several servers.
     pub fn has_several(&self) -> bool {
         self.endpoint(1).is_some()
     }

@@ -114,7 +114,7 @@ impl Server {
         Server { endpoint, weight, backup: false, max_requests: None, seed, health }
     }
 
-    /// How it is, `now`, in milliseconds of the clock.
+    /// Returns how it is `now`, in milliseconds of the clock.
     pub fn status(&self, now: u64) -> ServerStatus {
         self.health.status(now)
     }

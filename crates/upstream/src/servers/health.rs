@@ -71,7 +71,7 @@ impl Use {
 }
 
 impl Health {
-    /// How it is, `now`.
+    /// Returns how it is, `now`.
     pub fn status(&self, now: u64) -> ServerStatus {
         let Figures { requests, failures, outages, connects, connect_us } = &self.figures;
         ServerStatus {

@@ -48,7 +48,7 @@ impl Queue {
         self.waiting.load(Relaxed)
     }
 
-    /// How it is.
+    /// Returns how it is.
     pub fn status(&self) -> QueueStatus {
         let Figures { waits, wait_us, timeouts, refused } = &self.figures;
         QueueStatus {

@@ -1,8 +1,8 @@
 //! Declarations about origin servers: the keys of `[upstream]`, and those that a `[[site]]` may set
 //! for itself.
 
-use proxy::upstream::servers::balance::Balance;
-use proxy::upstream::settings::endpoint::Http2;
+use upstream::servers::balance::Balance;
+use upstream::settings::endpoint::Http2;
 
 use super::common::{K, M, Setting, TIMEOUT, hours, ms};
 use crate::config::configuration::Config;
