@@ -44,7 +44,6 @@ pub mod rules;
 mod server;
 
 // The crates below, by the paths that the folders import them by.
-pub(crate) use ::{message, net, upstream};
 
 pub use admin::backend::{AdminSetup, Reload};
 pub use front::listener::Listener;

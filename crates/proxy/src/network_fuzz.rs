@@ -13,19 +13,19 @@ use std::time::Duration;
 use fastrand::Rng;
 use http::request::Parts;
 use http::{HeaderValue, Request};
+use message::framing_check::{RequestFraming, Trust};
+use message::scheme::Scheme;
+use net::clock::TokioClock;
 use tokio::io::AsyncReadExt as _;
 use tokio::runtime::Builder;
+use upstream::servers::group::Group;
+use upstream::settings::endpoint::Endpoint;
 
 use crate::front::proxy_protocol;
 use crate::front::proxy_protocol::Told;
-use crate::message::framing_check::{RequestFraming, Trust};
-use crate::message::scheme::Scheme;
-use crate::net::clock::TokioClock;
 use crate::origin::site::{Front, Site};
 use crate::request::purge_order::{Purge, Scope};
 use crate::request::target;
-use crate::upstream::servers::group::Group;
-use crate::upstream::settings::endpoint::Endpoint;
 
 /// Prints its seed when a test panics while it lives.
 struct Chance(u64, Rng);

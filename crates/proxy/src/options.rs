@@ -6,17 +6,18 @@ pub mod fill;
 
 use std::sync::Arc;
 
+use message::forwarded::Forwarded;
+use message::pseudonym::Pseudonym;
+use net::certificate_store::CertificateStore;
+use upstream::settings::limits::UpstreamLimits;
+
 use crate::client::http2_options::Http2Options;
 use crate::client::limits::{ClientLimits, TunnelLimits};
-use crate::message::forwarded::Forwarded;
-use crate::message::pseudonym::Pseudonym;
-use crate::net::certificate_store::CertificateStore;
 use crate::options::fill::FillOptions;
 use crate::origin::site::Front;
 use crate::rules::access::Access;
 use crate::rules::purging::Purging;
 use crate::rules::request_rules::Rules;
-use crate::upstream::settings::limits::UpstreamLimits;
 
 /// All settings of the proxy.
 #[derive(Clone, Debug)]

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use device::AnyDevice;
-use proxy::net::network::{Connecting, OtherListener, OtherNetwork};
-use proxy::net::socket::OtherSocket;
-use proxy::upstream::settings::lookup::{Found, Looking, Lookup};
+use net::network::{Connecting, OtherListener, OtherNetwork};
+use net::socket::OtherSocket;
 use proxy::{ListenSocket, Network};
 use sim::network::{Connection, Host, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use upstream::settings::lookup::{Found, Looking, Lookup};
 
 /// The network as one host has it.
 pub fn network_of(host: &Host) -> Network {

@@ -17,10 +17,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proxy::TokioClock;
-use proxy::upstream::settings::lookup::Lookup;
 use sim::network::{Link, Network};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::Instant;
+use upstream::settings::lookup::Lookup;
 
 pub use adapters::{listen, network_of};
 pub use proxies::{Cache, Proxy, Running};
@@ -54,7 +54,7 @@ impl World {
             .start_paused(true)
             .build()
             .expect("a runtime can be had");
-        let _fixed = proxy::net::random::fix(seed);
+        let _fixed = net::random::fix(seed);
         LocalSet::new().block_on(&runtime, async {
             let began = Instant::now();
             let clock = TokioClock::starting_at(Duration::from_secs(BEGINNING));

@@ -6,13 +6,14 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use proxy::net::network::AcceptSocket;
-use proxy::net::socket::Socket;
+use net::network::AcceptSocket;
+use net::socket::Socket;
 use proxy::{ListenSocket, TokioClock};
 use tokio::io::AsyncWriteExt;
 use tokio::task::spawn_local;
 
-use super::message::{self, Head};
+use super::message;
+use super::message::Head;
 use super::script::Plan;
 use super::world::read_message;
 

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
-use proxy::net::socket::Socket;
+use net::socket::Socket;
 use proxy::{Network, TokioClock};
 use tokio::io::AsyncReadExt;
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::{io, thread};
 
+use net::network::ListenSocket;
 use tokio::sync::oneshot;
 use tokio::task::spawn_local;
 
@@ -15,7 +16,6 @@ use crate::client::crowd::Crowd;
 use crate::exchange::explain::Question;
 use crate::exchange::{explain, purge};
 use crate::fill::services::Services;
-use crate::net::network::ListenSocket;
 use crate::observe::metrics::Metrics;
 use crate::options::control::Control;
 use crate::request::purge_order::{Purge, Purged};

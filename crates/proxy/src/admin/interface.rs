@@ -27,13 +27,13 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use net::clock::TokioClock;
+use net::network::AcceptSocket;
+use net::socket::Socket;
 
 use crate::admin::guard::Guard;
 use crate::admin::seats::{Seat, Seats};
 use crate::exchange::explain::Question;
-use crate::net::clock::TokioClock;
-use crate::net::network::AcceptSocket;
-use crate::net::socket::Socket;
 use crate::observe::metrics::CONTENT_TYPE;
 use crate::request::purge_order::{Purge, Purged};
 

@@ -5,9 +5,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Instant;
 
+use net::clock::TokioClock;
 use tokio::sync::Notify;
-
-use crate::net::clock::TokioClock;
 
 /// See the module.
 pub(crate) struct Seats {

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use net::clock::TokioClock;
 use serde_json::{Value, json};
+use upstream::servers::group::Group;
+use upstream::servers::health::Use;
 
-use crate::net::clock::TokioClock;
 use crate::observe::metrics::{Samples, Source};
 use crate::options::Options;
 use crate::options::control::Control;
-use crate::upstream::servers::group::Group;
-use crate::upstream::servers::health::Use;
 
 /// The figures of a proxy's servers, as they are at each scrape.
 pub(crate) struct ServerFigures(pub Control, pub TokioClock);

@@ -15,12 +15,12 @@ use http_body::Body;
 use semantics::packed::Flag;
 use semantics::range::ByteRange;
 use semantics::{StoredHead, validators};
+use upstream::connection::origin_body::OriginBody;
 
 use crate::fill::services::Services;
 use crate::options::Options;
 use crate::request::context::RequestContext;
 use crate::request::upstream_request::UpstreamRequest;
-use crate::upstream::connection::origin_body::OriginBody;
 
 /// How to go on with a body. Made before the head is sent, used seldom.
 pub(crate) struct Resume {

@@ -10,11 +10,11 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Frame, SizeHint};
+use message::cut_short::Truncated;
 use store::{Key, ReadError};
 use tokio::task::spawn_local;
 
 use crate::body::resume::{Resume, ResumedBody};
-use crate::message::cut_short::Truncated;
 use crate::object::stored_response::{Body, Entry, Opened, Store, StoredResponse};
 
 pub(crate) type Reading<T> = Pin<Box<dyn Future<Output = T>>>;

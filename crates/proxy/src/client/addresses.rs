@@ -10,7 +10,7 @@ use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::net::address;
+use net::address;
 
 /// See the module.
 #[derive(Default)]

@@ -7,11 +7,11 @@ use std::task::{Context, Waker};
 use std::time::Instant;
 
 use bytes::Bytes;
+use message::framing_check::{RequestFraming, Trust};
+use net::clock::TokioClock;
 
 use crate::client::limits::ClientLimits;
 use crate::client::upload_rate::Upload;
-use crate::message::framing_check::{RequestFraming, Trust};
-use crate::net::clock::TokioClock;
 use crate::observe::event::Event;
 use crate::observe::observer::Observer;
 

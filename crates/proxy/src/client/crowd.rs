@@ -15,9 +15,9 @@
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
+use upstream::send::descriptors::{FreeDescriptors, Freeing};
 
 use crate::client::connection_state::Phase;
-use crate::upstream::send::descriptors::{FreeDescriptors, Freeing};
 
 /// What a client has to send its head in before it counts as one that may never.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
@@ -176,7 +176,7 @@ impl FreeDescriptors for Crowd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::clock::TokioClock;
+    use net::clock::TokioClock;
 
     fn standing(id: u64, phase: Phase, has_asked: bool, since: Instant) -> Standing {
         Standing { id, phase, has_asked, since }

@@ -8,10 +8,10 @@ use std::rc::Rc;
 use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{Response, StatusCode};
+use message::informational;
 
 use crate::client::connection_state::ConnectionState;
 use crate::client::link::Transport;
-use crate::message::informational;
 
 /// See the module.
 pub(crate) struct Client {

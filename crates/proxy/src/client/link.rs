@@ -1,6 +1,7 @@
 //! How a client is connected.
 
-use crate::message::scheme::Scheme;
+use message::scheme::Scheme;
+
 use crate::observe::tls_facts::TlsFacts;
 
 /// What is known of a connection before its first request.

@@ -86,7 +86,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::net::clock::TokioClock;
+    use net::clock::TokioClock;
 
     #[test]
     fn only_what_is_withheld_is_given_up() {

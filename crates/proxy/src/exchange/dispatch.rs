@@ -9,8 +9,15 @@ use http::header::HeaderValue;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
 use http_body::Body as _;
+use message::framing_check::Trust;
+use message::request_body::RequestBody;
+use message::scheme::Scheme;
+use message::{cookies, framing, upgrade};
+use net::address;
 use semantics::{Exchange, Url, hop_by_hop, invalidation, storability};
 use store::Key;
+use upstream::send::attempts::Attempts;
+use upstream::settings::endpoint::Endpoint;
 
 use crate::client::handle::Client;
 use crate::exchange::purge;
@@ -18,11 +25,6 @@ use crate::exchange::purge::Answered;
 use crate::fill::services::Services;
 use crate::get::cache_request;
 use crate::get::cache_request::FetchedResponse;
-use crate::message::framing_check::Trust;
-use crate::message::request_body::RequestBody;
-use crate::message::scheme::Scheme;
-use crate::message::{cookies, framing, upgrade};
-use crate::net::address;
 use crate::object::stored_response::Store;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Denied, Error, Invalid, Outcome};
@@ -41,8 +43,6 @@ use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
 use crate::response::{error_response, pass_through};
 use crate::rules::access::{Denial, Query, Verdict};
-use crate::upstream::send::attempts::Attempts;
-use crate::upstream::settings::endpoint::Endpoint;
 
 /// Answers one request. Never fails: what goes wrong is an answer too. `trust`: what its framing
 /// permits.

@@ -13,6 +13,8 @@ use std::sync::Arc;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, StatusCode, Uri};
+use message::scheme::Scheme;
+use message::upgrade;
 use semantics::freshness::Basis;
 use semantics::vary::Vary;
 use semantics::{
@@ -24,8 +26,6 @@ use store::Key;
 use crate::fill::services::Services;
 use crate::get::plan;
 use crate::get::plan::{Missing, Plan};
-use crate::message::scheme::Scheme;
-use crate::message::upgrade;
 use crate::object::stored_response;
 use crate::object::stored_response::{LookupResult, StoredResponse};
 use crate::observe::outcome::Bypass;

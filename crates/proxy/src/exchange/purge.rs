@@ -5,12 +5,12 @@
 //! in the store for each name, which concerns whatever is stored or is being fetched.
 
 use http::{HeaderMap, Response, StatusCode};
+use net::address;
+use net::address::bare;
 use semantics::{TagFields, Url};
 use store::{Key, Mode, Target};
 
 use crate::fill::services::Services;
-use crate::net::address;
-use crate::net::address::bare;
 use crate::object::purge_labels;
 use crate::object::stored_response::Store;
 use crate::observe::outcome::{Denied, Outcome};

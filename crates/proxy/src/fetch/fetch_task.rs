@@ -16,6 +16,7 @@ use semantics::{
     validators,
 };
 use store::{Hint, Key, Kind, Refusal};
+use upstream::connection::origin_body::OriginBody;
 
 use crate::fetch::piggyback_validation;
 use crate::fetch::variant_validation::ValidationRequest;
@@ -32,7 +33,6 @@ use crate::options::Options;
 use crate::origin::failure::Failure;
 use crate::request::upstream_request;
 use crate::request::upstream_request::UpstreamRequest;
-use crate::upstream::connection::origin_body::OriginBody;
 
 /// Everything a fill's task needs.
 pub(crate) struct FetchTask {

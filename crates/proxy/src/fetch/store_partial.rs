@@ -14,6 +14,7 @@ use semantics::sparse::Layout;
 use semantics::{Exchange, SparseHead, StoredHead, age, partial, validators};
 use store::{Hint, Refusal};
 use tokio::task::spawn_local;
+use upstream::connection::origin_body::OriginBody;
 
 use crate::fetch::fetch_task::{FetchTask, FillGuard, why_unshareable};
 use crate::fill::registry::HitForMiss;
@@ -24,7 +25,6 @@ use crate::observe::event::Event;
 use crate::partial::gap_fill::RangeFetch;
 use crate::partial::partial_object::PartialObject;
 use crate::request::upstream_request;
-use crate::upstream::connection::origin_body::OriginBody;
 
 impl FetchTask {
     /// Puts the client's `Range` back, when a range is what is to be fetched. A validation of ours

@@ -12,6 +12,7 @@ use semantics::{
     EntityTag, Exchange, Millis, StoredHead, age, coding, forwarded, merge, validators,
 };
 use store::{Key, Refusal};
+use upstream::connection::origin_body::OriginBody;
 
 use crate::body::stored_body::EntryBody;
 use crate::fetch::fetch_task::{FetchTask, FillGuard, Purpose, why_unshareable};
@@ -21,7 +22,6 @@ use crate::object::stored_response::StoredResponse;
 use crate::object::stored_responses::{Judge, Refreshed};
 use crate::object::variants::Variant;
 use crate::request::upstream_request;
-use crate::upstream::connection::origin_body::OriginBody;
 
 /// Larger bodies, in bytes, are sent, but not stored a second time.
 const COPY_MAX: u64 = 8 << 20;

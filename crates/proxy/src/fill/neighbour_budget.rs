@@ -89,7 +89,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::net::clock::TokioClock;
+    use net::clock::TokioClock;
 
     #[test]
     fn a_site_has_its_rate_and_no_more() {

@@ -6,8 +6,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use message::pseudonym::Pseudonym;
+use message::via::Via;
+use net::clock::TokioClock;
 use store::Key;
 use tokio::time::sleep;
+use upstream::send::client::Upstream;
 
 use crate::client::tunnel_places::Places;
 use crate::fill::memory_budget::FillBudget;
@@ -15,15 +19,11 @@ use crate::fill::missed_removals::DeferredInvalidations;
 use crate::fill::neighbour_budget::Neighbours;
 use crate::fill::registry::FillRegistry;
 use crate::fill::store_lease::Leases;
-use crate::message::pseudonym::Pseudonym;
-use crate::message::via::Via;
-use crate::net::clock::TokioClock;
 use crate::object::purge_labels::ObjectLabels;
 use crate::object::stored_response::Store;
 use crate::object::variants::Variants;
 use crate::observe::observer::Observer;
 use crate::options::Options;
-use crate::upstream::send::client::Upstream;
 
 /// What the requests of all workers share.
 pub(crate) struct Shared {

@@ -8,13 +8,13 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame};
+use message::cut_short::Truncated;
 use store::{Partial, Refusal};
+use upstream::connection::origin_body::BodyError;
 
 use crate::fill::state::Fill;
-use crate::message::cut_short::Truncated;
 use crate::object::stored_response::Writer;
 use crate::observe::outcome::Error;
-use crate::upstream::connection::origin_body::BodyError;
 
 /// Bytes of a body that is not stored which may wait for its readers.
 pub(crate) const UNSTORED_WINDOW: u64 = 128 * 1024;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use net::shortage::Shortage;
 use tokio::sync::Semaphore;
 
 use crate::client::addresses::Addresses;
 use crate::client::crowd::Crowd;
-use crate::net::shortage::Shortage;
 
 /// See the module.
 pub(crate) struct Admission {

@@ -13,6 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use net::descriptors::lacks_resource;
+use net::network::{AcceptSocket, ListenSocket, MovingSocket};
+use net::socket::Socket;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
@@ -21,9 +24,6 @@ use crate::front::admission::Admission;
 use crate::front::connection;
 use crate::front::connections::Connections;
 use crate::front::handshake::ListenerProtocol;
-use crate::net::descriptors::lacks_resource;
-use crate::net::network::{AcceptSocket, ListenSocket, MovingSocket};
-use crate::net::socket::Socket;
 
 /// Pause after an accept that failed for want of a resource, when no connection could make way; and
 /// until another one is looked for that can.

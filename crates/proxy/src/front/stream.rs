@@ -1,15 +1,15 @@
 //! The transport of a client's connection: a TCP or Unix socket, with or without TLS on it, and
 //! with what was read from it too early put back in front.
 
-use std::io::{self, IoSlice};
+use std::io;
+use std::io::IoSlice;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
+use net::socket::{Socket, transport};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
-
-use crate::net::socket::{Socket, transport};
 
 /// A socket, and bytes that were read from it already.
 pub(crate) struct Raw {

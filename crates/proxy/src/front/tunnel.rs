@@ -13,11 +13,11 @@ use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use bytes::Bytes;
+use net::clock::TokioClock;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, copy_bidirectional_with_sizes};
 use tokio::time::{sleep, sleep_until};
 
 use crate::client::limits::Lifetime;
-use crate::net::clock::TokioClock;
 
 /// Bytes of buffer for each direction of a tunnel.
 const BUFFER: usize = 16 << 10;

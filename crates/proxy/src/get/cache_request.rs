@@ -9,11 +9,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::{Method, Response, StatusCode};
+use message::request_body::RequestBody;
+use net::random::random;
 use semantics::cache_control::Delta;
 use semantics::reuse::{Cause, Fallback, StalePermit};
 use semantics::{Exchange, Seconds, VaryMarker, partial, reuse};
 use store::{FetchToken, Key, Source as From};
 use tokio::task::spawn_local;
+use upstream::connection::origin_body::OriginBody;
 
 use crate::fetch::fetch_task::{FetchTask, Purpose};
 use crate::fill::registry::HitForMiss;
@@ -23,8 +26,6 @@ use crate::get::follower;
 use crate::get::follower::{Fit, Follower, Role};
 use crate::get::partial_response::{PartialResponder, Served};
 use crate::get::plan::{Asked, Plan};
-use crate::message::request_body::RequestBody;
-use crate::net::random::random;
 use crate::object::stored_response::{LookupResult, Store, StoredResponse, find};
 use crate::observe::cache_status::{CacheStatus, Fwd};
 use crate::observe::event::Event;
@@ -33,7 +34,6 @@ use crate::request::context::RequestContext;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::response::{builder, error_response, pass_through};
-use crate::upstream::connection::origin_body::OriginBody;
 
 /// Rounds after which a request is sent on by itself.
 const ROUNDS_MAX: u32 = 6;

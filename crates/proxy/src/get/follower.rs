@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use http::header::HeaderMap;
 use http::{Method, StatusCode, header};
+use message::informational::Informational;
 use semantics::reuse::{Cause, Reuse, StalePermit};
 use semantics::validators::Selected;
 use semantics::{Portion, Seconds, hop_by_hop, reuse};
@@ -23,7 +24,6 @@ use crate::fill::state::{Failed, Fill, FillHead, Reader, SparseStage, Stage, Val
 use crate::get::cache_request::{StaleHit, Step};
 use crate::get::partial_response;
 use crate::get::partial_response::{PartialResponder, Served};
-use crate::message::informational::Informational;
 use crate::object::stored_response;
 use crate::object::stored_response::{Store, StoredResponse};
 use crate::observe::cache_status::CacheStatus;

@@ -5,13 +5,13 @@
 use http::Response;
 use semantics::{Exchange, VaryMarker};
 use store::Key;
+use upstream::connection::origin_body::OriginBody;
 
 use crate::fill::registry::HitForMiss;
 use crate::get::cache_request::{CacheRequest, FetchedResponse, Step, miss_status};
 use crate::object::stored_responses::Judge;
 use crate::response::transaction::Transaction;
 use crate::response::{failure, pass_through};
-use crate::upstream::connection::origin_body::OriginBody;
 
 impl CacheRequest<'_> {
     /// Sends a GET on as it came.

@@ -10,6 +10,7 @@ use http_body::Body;
 use semantics::range::ByteRange;
 use semantics::{Portion, Seconds, StoredHead, partial};
 use store::{Key, Source as From};
+use upstream::connection::origin_body::OriginBody;
 
 use crate::fill::state::Failed;
 use crate::get::cache_request::{CacheRequest, FetchedResponse, Step, only_if_cached};
@@ -26,7 +27,6 @@ use crate::response::builder::{BodyPart, ResponseParts};
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 use crate::response::{builder, error_response, pass_through};
-use crate::upstream::connection::origin_body::OriginBody;
 
 /// Windows that are looked through for what is missing before an answer begins. Beyond them it is
 /// asked for on the way.

@@ -1,6 +1,6 @@
 //! Numbers that tell one version of an object from all others.
 
-use crate::net::random::random;
+use net::random::random;
 
 pub(crate) fn new_epoch() -> u128 {
     u128::from(random()) << 64 | u128::from(random())

@@ -9,15 +9,15 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use device::AnyDevice;
-use http::header::{self, HeaderValue};
-use http::{HeaderMap, Method};
+use http::header::HeaderValue;
+use http::{HeaderMap, Method, header};
+use net::clock::TokioClock;
 use semantics::packed::Flag::HeadOnly;
 use semantics::packed::Packed;
 use semantics::sparse::Layout;
 use semantics::{Meta, SparseHead, StoredHead, Time, Url, VaryMarker, cache_key, date};
 use store::{Key, Locality, Lookup, Source};
 
-use crate::net::clock::TokioClock;
 use crate::observe::cache_status::CACHE_STATUS;
 
 /// The store over any device, in real time.

@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::net::clock::TokioClock;
+use net::clock::TokioClock;
+
 use crate::observe::event::Event;
 use crate::observe::outcome::{Error, Outcome};
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{StatusCode, Version};
+use net::clock::TokioClock;
 
-use crate::net::clock::TokioClock;
 use crate::observe::access_log::{AccessLog, Hierarchy, Record};
 use crate::observe::event::Event;
 use crate::observe::front_kind::FrontKind;

@@ -3,10 +3,11 @@
 use std::cell::RefCell;
 use std::net::SocketAddr;
 
+use upstream::failure::error;
+
 use crate::observe::outcome::Error;
 use crate::origin::failure::Failure;
 use crate::rules::access::{Access, Denial, Query};
-use crate::upstream::failure::error;
 
 /// The rules for one request, and why they refused the last address that they did.
 pub(crate) struct AddressCheck<'a> {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use upstream::send::events::{Event, Events};
+
 use crate::observe::event;
 use crate::observe::observer::Observer;
-use crate::upstream::send::events::{Event, Events};
 
 /// Tells the observer.
 pub(crate) struct Observed(pub Arc<dyn Observer>);

@@ -1,10 +1,10 @@
 //! Why there is no answer from an origin, and what of it clients are told.
 
 use http::StatusCode;
+use upstream::failure::error::Reason;
 
 use crate::observe::outcome::Error;
 use crate::rules::access::Denial;
-use crate::upstream::failure::error::Reason;
 
 /// Why there is no answer.
 #[derive(Debug)]

@@ -7,20 +7,20 @@
 use std::fmt;
 use std::sync::Arc;
 
+use message::scheme::Scheme;
+use net::address;
+use net::address::bare;
 use semantics::Url;
 use store::Key;
+use upstream::send::origin::Origin;
+use upstream::servers::group::Group;
+use upstream::settings::endpoint::Endpoint;
+use upstream::settings::limits::UpstreamLimits;
 
-use crate::message::scheme::Scheme;
-use crate::net::address;
-use crate::net::address::bare;
 use crate::object::stored_response::{key_prefix, primary_key};
 use crate::observe::front_kind::FrontKind;
 use crate::origin::target::Target;
 use crate::rules::aliases::Aliases;
-use crate::upstream::send::origin::Origin;
-use crate::upstream::servers::group::Group;
-use crate::upstream::settings::endpoint::Endpoint;
-use crate::upstream::settings::limits::UpstreamLimits;
 
 /// All that a proxy serves.
 #[derive(Clone, Debug)]
@@ -271,7 +271,7 @@ impl fmt::Display for Site {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::upstream::servers::group::{GroupOptions, Server};
+    use upstream::servers::group::{GroupOptions, Server};
 
     fn site(name: &str, hosts: &[&str], servers: &[u16]) -> Site {
         let server = |port: &u16| Server::new(Endpoint::plain("127.0.0.1", *port));

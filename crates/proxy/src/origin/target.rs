@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
+use message::scheme::Scheme;
+use net::address::bare;
 use semantics::Url;
+use upstream::send::origin::Origin;
+use upstream::settings::limits::UpstreamLimits;
 
-use crate::message::scheme::Scheme;
-use crate::net::address::bare;
 use crate::origin::site::Site;
 use crate::rules::aliases::Aliases;
-use crate::upstream::send::origin::Origin;
-use crate::upstream::settings::limits::UpstreamLimits;
 
 /// Where a request is to go.
 #[derive(Clone, Copy, Debug)]

@@ -15,6 +15,7 @@ use semantics::partial::Verdict;
 use semantics::range::ByteRange;
 use semantics::{Exchange, PartHead, partial};
 use store::{FetchToken, Hint, Key};
+use upstream::connection::origin_body::OriginBody;
 
 use crate::fill::pump::{Carried, Incoming, Pump, Unwatched};
 use crate::fill::state::{End, Failed, Fill, PartStage, Stage};
@@ -25,7 +26,6 @@ use crate::observe::outcome::Error;
 use crate::origin::failure::Failure;
 use crate::partial::partial_object::{Part, PartialObject};
 use crate::request::upstream_request;
-use crate::upstream::connection::origin_body::OriginBody;
 
 /// See the module.
 pub(crate) struct RangeFetch {

@@ -4,10 +4,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use message::cut_short::Truncated;
 use semantics::multipart::Multipart;
 
 use crate::body::stored_body::EntryBody;
-use crate::message::cut_short::Truncated;
 use crate::object::stored_response::{Store, StoredResponse};
 use crate::partial::partial_body::PartsBody;
 use crate::partial::partial_object::PartialObject;

@@ -5,14 +5,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::request::Parts;
+use message::upgrade::Upgrade;
 use semantics::validators::Selected;
 use semantics::{Portion, RequestFacts, Settings, Time, Url};
 use store::Key;
+use upstream::send::origin::Origin;
 
 use crate::client::handle::Client;
 use crate::client::tunnel_places::Place;
 use crate::fill::services::Services;
-use crate::message::upgrade::Upgrade;
 use crate::object::stored_response::Store;
 use crate::options::Options;
 use crate::origin::site::Site;
@@ -20,7 +21,6 @@ use crate::origin::target::Target;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
-use crate::upstream::send::origin::Origin;
 
 /// See the module.
 pub(crate) struct RequestContext<'a> {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use http::request::Parts;
+use message::scheme::Scheme;
+use message::{framing, upgrade};
 
-use crate::message::scheme::Scheme;
-use crate::message::{framing, upgrade};
 use crate::options::Options;
 use crate::request::target;
 use crate::rules::request_rules::{Asked, Rule};

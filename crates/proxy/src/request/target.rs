@@ -10,13 +10,13 @@ use std::net::{IpAddr, Ipv6Addr};
 use http::header::HeaderMap;
 use http::request::Parts;
 use http::{Method, StatusCode, Version, header};
+use message::framing;
+use message::scheme::Scheme;
+use message::via::has_member;
+use net::address;
+use net::address::bare;
 use semantics::forwarded;
 
-use crate::message::framing;
-use crate::message::scheme::Scheme;
-use crate::message::via::has_member;
-use crate::net::address;
-use crate::net::address::bare;
 use crate::observe::outcome::Invalid;
 use crate::options::Options;
 use crate::origin::site::Front;
@@ -245,8 +245,8 @@ mod tests {
 
     use super::*;
     use crate::origin::site::Site;
-    use crate::upstream::servers::group::Group;
-    use crate::upstream::settings::endpoint::Endpoint;
+    use upstream::servers::group::Group;
+    use upstream::settings::endpoint::Endpoint;
 
     fn parts(method: &str, uri: &str, hosts: &[&str]) -> Parts {
         let mut builder = Request::builder().method(method).uri(uri);

@@ -10,15 +10,20 @@ use http::header::{HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode, Uri, Version, header};
+use message::informational::Informational;
+use message::request_body::RequestBody;
+use message::upgrade::Upgrade;
+use message::{framing, via};
+use net::address;
 use semantics::forwarded::Hop;
 use semantics::{MethodClass, Settings, forwarded, hop_by_hop, value};
+use upstream::connection::origin_body::OriginBody;
+use upstream::connection::request_body::{ClientBody, OutBody};
+use upstream::send::attempts::Attempts;
+use upstream::send::origin::{Connector, Origin};
+use upstream::send::outgoing::Outgoing;
 
 use crate::fill::services::Services;
-use crate::message::informational::Informational;
-use crate::message::request_body::RequestBody;
-use crate::message::upgrade::Upgrade;
-use crate::message::{framing, via};
-use crate::net::address;
 use crate::observe::outcome::Error;
 use crate::options::Options;
 use crate::origin::address_check::AddressCheck;
@@ -27,11 +32,6 @@ use crate::origin::target::Target;
 use crate::request::target;
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
-use crate::upstream::connection::origin_body::OriginBody;
-use crate::upstream::connection::request_body::{ClientBody, OutBody};
-use crate::upstream::send::attempts::Attempts;
-use crate::upstream::send::origin::{Connector, Origin};
-use crate::upstream::send::outgoing::Outgoing;
 
 /// A request for an upstream.
 #[derive(Clone)]

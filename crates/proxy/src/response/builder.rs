@@ -6,13 +6,13 @@ use std::rc::Rc;
 
 use http::header::{HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode, header};
+use net::random::random;
 use semantics::multipart::Multipart;
 use semantics::range::ByteRange;
 use semantics::{Portion, Seconds, StoredHead, hop_by_hop, range, validators, value};
 
 use crate::body::resume::Resume;
 use crate::body::stored_body::{EntryBody, Stored, TrailedBody};
-use crate::net::random::random;
 use crate::object::stored_response::{Head, StoredResponse};
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::Outcome;

@@ -8,13 +8,15 @@ use std::task::Poll;
 use http::header::HeaderValue;
 use http::{Response, StatusCode, Version, header};
 use http_body::Body as _;
+use message::informational::Informational;
+use message::request_body::RequestBody;
+use message::upgrade;
+use message::upgrade::Upgrade;
 use semantics::hop_by_hop;
+use upstream::connection::origin_body::OriginBody;
+use upstream::connection::tunnel::UpstreamTunnel;
 
 use crate::client::handle::Client;
-use crate::message::informational::Informational;
-use crate::message::request_body::RequestBody;
-use crate::message::upgrade;
-use crate::message::upgrade::Upgrade;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::event::Event;
 use crate::observe::outcome::{Error, Outcome};
@@ -25,8 +27,6 @@ use crate::response::failure;
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
-use crate::upstream::connection::origin_body::OriginBody;
-use crate::upstream::connection::tunnel::UpstreamTunnel;
 
 /// Asks the upstream and hands its answer on.
 pub(crate) async fn pass(

@@ -8,17 +8,17 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use message::cut_short::Truncated;
+use upstream::connection::origin_body::OriginBody;
 
 use crate::body::fill_body::FillBody;
 use crate::body::stored_body::{EntryBody, TrailedBody};
 use crate::fill::store_lease::{Lease, Leases};
-use crate::message::cut_short::Truncated;
 use crate::observe::outcome::Error;
 use crate::partial::multipart_body::MultipartBody;
 use crate::partial::partial_body::PartsBody;
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
-use crate::upstream::connection::origin_body::OriginBody;
 
 /// Where an answer's bytes come from.
 pub(crate) enum BodySource {

@@ -8,15 +8,15 @@ use std::time::Instant;
 
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Version, header};
+use message::scheme::Scheme;
+use upstream::send::attempts::Attempts;
 
 use crate::client::handle::Client;
 use crate::fill::services::Services;
 use crate::fill::store_lease::Leases;
-use crate::message::scheme::Scheme;
 use crate::observe::observer::{LogFields, RequestRecord};
 use crate::observe::outcome::{Error, Outcome};
 use crate::response::failure_text;
-use crate::upstream::send::attempts::Attempts;
 
 /// The open account.
 pub(crate) struct Transaction {

@@ -1,9 +1,10 @@
 //! A tunnel that is about to open behind an answer.
 
+use upstream::connection::tunnel::UpstreamTunnel;
+
 use crate::client::limits::Lifetime;
 use crate::client::tunnel_places::Place;
 use crate::response::transaction::Transaction;
-use crate::upstream::connection::tunnel::UpstreamTunnel;
 
 /// See the module.
 pub(crate) struct Tunnel {

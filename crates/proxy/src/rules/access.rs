@@ -22,9 +22,9 @@ use std::str::FromStr;
 use arc_swap::ArcSwap;
 use http::Method;
 use ipnet::IpNet;
+use net::address;
+use net::address::Locals;
 
-use crate::net::address;
-use crate::net::address::Locals;
 use crate::observe::front_kind::FrontKind;
 use crate::observe::outcome::Denied;
 

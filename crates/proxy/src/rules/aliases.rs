@@ -6,9 +6,8 @@
 //! follow from that name. So an answer that is shared by all of them was given to the same
 //! question, and no client can have one stored for the others that says what it put into `Host`.
 
+use net::address::bare;
 use semantics::Url;
-
-use crate::net::address::bare;
 
 /// See the module. By default nothing is known, and each host is for itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -11,12 +11,12 @@
 
 use std::sync::Arc;
 
-use http::Method;
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::{Method, header};
+use message::header_edits::Edits;
 use semantics::device_class::DeviceClass;
 use semantics::{Pattern, QueryRule, Settings, Url, disguise, language};
 
-use crate::message::header_edits::Edits;
 use crate::rules::access::HostPattern;
 
 /// The field that tells an origin the kind of a client's device.

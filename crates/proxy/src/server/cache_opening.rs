@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use device::AnyDevice;
+use net::clock::TokioClock;
 use store::StoreShare;
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_local;
 
 use crate::fill::services::Shared;
-use crate::net::clock::TokioClock;
 use crate::object::stored_response::Store;
 use crate::server::run::{CacheSetup, Devices};
 

@@ -5,19 +5,19 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use net::clock::TokioClock;
+use net::network::Network;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use upstream::send::checks;
+use upstream::send::client::Upstream;
+use upstream::send::events::Events;
+use upstream::settings::limits::UpstreamLimits;
 
-use crate::net::clock::TokioClock;
-use crate::net::network::Network;
 use crate::observe::observer::Observer;
 use crate::options::Options;
 use crate::options::control::State;
 use crate::origin::events::Observed;
-use crate::upstream::send::checks;
-use crate::upstream::send::client::Upstream;
-use crate::upstream::send::events::Events;
-use crate::upstream::settings::limits::UpstreamLimits;
 
 /// Checks all servers that are to be checked, until the drain begins.
 pub(crate) async fn run(

@@ -5,22 +5,22 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
+use net::clock::TokioClock;
+use net::network::Network;
+use net::wall_clock;
+use net::wall_clock::WallClock;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
+use upstream::failure::failure_log::FailureLog;
+use upstream::send::client::Upstream;
 
 use crate::fill::services::{Services, Shared};
 use crate::front::admission::Admission;
 use crate::front::connections::Connections;
-use crate::net::clock::TokioClock;
-use crate::net::network::Network;
-use crate::net::wall_clock;
-use crate::net::wall_clock::WallClock;
 use crate::observe::event::Event;
 use crate::options::Options;
 use crate::options::control::State;
 use crate::origin::events::Observed;
-use crate::upstream::failure::failure_log::FailureLog;
-use crate::upstream::send::client::Upstream;
 
 /// What all workers share.
 pub(crate) struct Process {

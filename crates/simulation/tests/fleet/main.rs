@@ -16,17 +16,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
-use proxy::net::address::Locals;
+use net::address::Locals;
 use proxy::observe::front_kind::FrontKind;
 use proxy::options::Options;
 use proxy::origin::site::{Front, Site};
 use proxy::rules::access::Access;
-use proxy::upstream::servers::group::Group;
-use proxy::upstream::settings::endpoint::Endpoint;
 use sim::network::{Event, Host, Link, What};
 use simulation::{Cache, Proxy, Running, World};
 use tokio::task::{JoinSet, spawn_local};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
+use upstream::servers::group::Group;
+use upstream::settings::endpoint::Endpoint;
 
 use crate::objects::Objects;
 

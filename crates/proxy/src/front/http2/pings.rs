@@ -6,10 +6,10 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use h2::{Ping, PingPong};
+use net::clock::TokioClock;
 use tokio::time::{Sleep, sleep};
 
 use crate::client::http2_options::Http2Options;
-use crate::net::clock::TokioClock;
 
 /// See the module.
 pub(super) struct Keepalive {

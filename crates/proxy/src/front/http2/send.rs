@@ -10,11 +10,11 @@ use h2::{Reason, SendStream};
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, header};
 use http_body::{Body, Frame};
+use message::cut_short::Truncated;
+use message::date;
+use net::clock::TokioClock;
+use net::http2_stream::poll_room;
 
-use crate::message::cut_short::Truncated;
-use crate::message::date;
-use crate::net::clock::TokioClock;
-use crate::net::http2_stream::poll_room;
 use crate::response::response_body::ResponseBody;
 
 /// Room that a stream asks for at a time: many that send at once share the connection's.

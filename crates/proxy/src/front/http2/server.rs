@@ -15,6 +15,10 @@ use h2::server::{Handshake, SendResponse};
 use h2::{Reason, RecvStream, SendStream, server};
 use http::{Method, Request, Response};
 use http_body::Body as _;
+use message::framing_check::Trust;
+use message::request_body::RequestBody;
+use message::upgrade;
+use net::http2_stream::StreamIo;
 use tokio::task::spawn_local;
 
 use super::pings::Keepalive;
@@ -28,10 +32,6 @@ use crate::front::client_io::ClientIo;
 use crate::front::connection::tunnel_through;
 use crate::front::connections::Connections;
 use crate::front::stream::Stream;
-use crate::message::framing_check::Trust;
-use crate::message::request_body::RequestBody;
-use crate::message::upgrade;
-use crate::net::http2_stream::StreamIo;
 use crate::response::response_body::ResponseBody;
 use crate::response::tunnel::Tunnel;
 

@@ -11,8 +11,8 @@ use std::net::IpAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::Version;
+use net::address;
 
-use crate::net::address;
 use crate::observe::outcome::Outcome;
 use crate::observe::tls_facts::TlsFacts;
 

@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use net::clock::TokioClock;
+
 use super::*;
-use crate::net::clock::TokioClock;
 use crate::observe::outcome::{Bypass, Denied};
 
 fn value(text: &str, series: &str) -> Option<f64> {
