@@ -1,9 +1,9 @@
 //! The client's side: listeners, TLS and PROXY protocol handshakes, HTTP/1.1 and HTTP/2
 //! connections, tunnels.
 
-pub(crate) mod admission;
 pub(crate) mod client_io;
 pub(crate) mod connection;
+pub(crate) mod connection_limit;
 pub(crate) mod connections;
 pub mod handshake;
 pub mod http2;

@@ -2,8 +2,8 @@
 //! open while requests already come.
 
 pub(crate) mod cache_opening;
-pub(crate) mod crowd;
 pub(crate) mod handover;
 pub(crate) mod health_checks;
+pub(crate) mod reclaimer;
 pub(crate) mod run;
 pub(crate) mod worker;

@@ -12,7 +12,7 @@ use tokio::task::spawn_local;
 use crate::admin::guard::Guard;
 use crate::admin::interface::{Admin, Backend, Explained, Readiness, Reloaded};
 use crate::admin::server_status;
-use crate::client::crowd::Crowd;
+use crate::client::reclaimer::ConnectionReclaimer;
 use crate::exchange::explain::Question;
 use crate::exchange::{explain, purge};
 use crate::fill::services::Services;
@@ -39,7 +39,7 @@ pub struct AdminSetup {
 /// The backend of the admin interface.
 pub(crate) struct ProxyBackend {
     services: Rc<Services>,
-    crowd: Arc<Crowd>,
+    reclaimer: Arc<ConnectionReclaimer>,
     control: Control,
     metrics: Arc<Metrics>,
     reload: Reload,
@@ -51,14 +51,15 @@ impl ProxyBackend {
     pub fn start(
         setup: AdminSetup,
         services: Rc<Services>,
-        crowd: Arc<Crowd>,
+        reclaimer: Arc<ConnectionReclaimer>,
         control: Control,
     ) -> io::Result<()> {
         let AdminSetup { listener, guard, metrics, reload } = setup;
         listener.set_nonblocking()?;
         let listener = listener.into_tokio()?;
         let clock = services.clock;
-        let operator = ProxyBackend { services, crowd, control: control.clone(), metrics, reload };
+        let operator =
+            ProxyBackend { services, reclaimer, control: control.clone(), metrics, reload };
         let admin = Rc::new(Admin::new(guard, operator, clock));
         // After a hand-over the next process answers here.
         spawn_local(admin.serve(listener, async move { control.handed_over().await }));
@@ -110,12 +111,12 @@ impl Backend for ProxyBackend {
         Box::pin(explain::explain(&self.services, question))
     }
 
-    fn make_way(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+    fn close_idle_clients(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async move {
-            let crowd = &self.crowd;
-            let _turn = crowd.turn().await;
-            if crowd.make_way().await == 0 {
-                crowd.let_go().await;
+            let reclaimer = &self.reclaimer;
+            let _turn = reclaimer.turn().await;
+            if reclaimer.close_idle_clients().await == 0 {
+                reclaimer.let_go().await;
             }
         })
     }

@@ -92,7 +92,7 @@ pub trait Backend: 'static {
     fn upstreams(&self) -> serde_json::Value;
 
     /// Has others give up descriptors, for want of one for whoever asks here.
-    fn make_way(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+    fn close_idle_clients(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async {})
     }
 
@@ -149,7 +149,7 @@ impl<B: Backend> Admin<B> {
                         log::warn!("the admin interface cannot accept connections: {error}");
                     }
                     if !seats.free_one() {
-                        self.backend.make_way().await;
+                        self.backend.close_idle_clients().await;
                     }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }

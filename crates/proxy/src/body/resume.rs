@@ -26,7 +26,7 @@ use crate::request::upstream_request::UpstreamRequest;
 pub(crate) struct Resume {
     services: Rc<Services>,
     options: Arc<Options>,
-    errand: UpstreamRequest,
+    upstream_request: UpstreamRequest,
     etag: HeaderValue,
     /// Length of the whole body in bytes.
     length: u64,
@@ -41,39 +41,39 @@ pub(crate) struct ResumedBody {
 }
 
 /// The body of an answer, and how many of its bytes come before those that are wanted.
-type Asked = Option<(OriginBody, u64)>;
+type ResumeAnswer = Option<(OriginBody, u64)>;
 
 enum State {
-    Asking(Pin<Box<dyn Future<Output = Asked>>>),
+    Asking(Pin<Box<dyn Future<Output = ResumeAnswer>>>),
     Reading(Box<OriginBody>),
     Lost,
 }
 
 impl Resume {
     /// `None` when the head has no strong validator: then nothing proves that a rest fits.
-    pub fn new(visit: &RequestContext<'_>, head: &StoredHead, length: u64) -> Option<Resume> {
+    pub fn new(context: &RequestContext<'_>, head: &StoredHead, length: u64) -> Option<Resume> {
         if head.status() != StatusCode::OK || !head.packed().is(Flag::StrongEtag) {
             return None;
         }
         let etag = head.headers().get(header::ETAG)?.clone();
-        let mut errand = visit.errand();
-        errand.method = http::Method::GET;
-        errand.interim = None;
-        validators::remove_conditions(&mut errand.headers);
-        let (services, options) = (visit.services.clone(), visit.options.clone());
-        Some(Resume { services, options, errand, etag, length })
+        let mut upstream_request = context.upstream_request();
+        upstream_request.method = http::Method::GET;
+        upstream_request.interim = None;
+        validators::remove_conditions(&mut upstream_request.headers);
+        let (services, options) = (context.services.clone(), context.options.clone());
+        Some(Resume { services, options, upstream_request, etag, length })
     }
 
     /// Asks for `range` of the body.
     pub fn begin(self, range: Range<u64>) -> ResumedBody {
         let left = range.end - range.start;
         let asking = async move {
-            let Resume { services, options, mut errand, etag, length } = self;
+            let Resume { services, options, mut upstream_request, etag, length } = self;
             let part = ByteRange { start: range.start, end: range.end };
             let value = format!("bytes={}-{}", range.start, range.end - 1);
-            errand.headers.insert(header::RANGE, HeaderValue::try_from(value).ok()?);
-            errand.headers.insert(header::IF_RANGE, etag.clone());
-            let asked = errand.run(&services, &options, None).await;
+            upstream_request.headers.insert(header::RANGE, HeaderValue::try_from(value).ok()?);
+            upstream_request.headers.insert(header::IF_RANGE, etag.clone());
+            let asked = upstream_request.run(&services, &options, None).await;
             let response =
                 asked.inspect_err(|failure| log::debug!("no rest of a body: {failure:?}")).ok()?;
             let skip = fits(&response, &etag, part, length)?;

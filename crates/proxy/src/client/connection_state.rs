@@ -38,7 +38,7 @@ pub(crate) enum CloseReason {
     /// The drain time is over.
     Drain,
     /// Another client needs its place.
-    Crowd,
+    ConnectionReclaimer,
 }
 
 /// Whether a connection is parked: see `connection`.

@@ -77,22 +77,22 @@ async fn decide(
         &parts.headers,
         &options.forwarded,
     );
-    let account = Transaction::open(services, client, &parts, scheme);
+    let transaction = Transaction::open(services, client, &parts, scheme);
     target::distrust(&mut parts.headers, client.address.ip(), options);
     if let Some(text) = ill_framed(&parts, &body, trust) {
         let status = StatusCode::BAD_REQUEST;
-        return refuse(account, &Refused { status, why: Invalid::Body, text });
+        return refuse(transaction, &Refused { status, why: Invalid::Body, text });
     }
     if is_long {
-        return refuse(account, &TOO_LONG);
+        return refuse(transaction, &TOO_LONG);
     }
     if services.shared.via.is_loop(&parts.headers) {
         let text = "This request came back to the proxy that had sent it: a loop.\n";
         let outcome = Outcome::Error(Error::Loop);
-        return error_response::plain(account, StatusCode::LOOP_DETECTED, outcome, text);
+        return error_response::plain(transaction, StatusCode::LOOP_DETECTED, outcome, text);
     }
     if parts.method == Method::CONNECT {
-        return Box::pin(connect(services, client, options, account, &parts)).await;
+        return Box::pin(connect(services, client, options, transaction, &parts)).await;
     }
     let rule = rule_for(options, &parts, scheme);
     if let Some(rule) = &rule {
@@ -100,28 +100,28 @@ async fn decide(
     }
     let target = match target::target(&parts, &options.front, scheme) {
         Ok(target) => target,
-        Err(refused) => return refuse(account, &refused),
+        Err(refused) => return refuse(transaction, &refused),
     };
-    if let Some(refused) = unfit(client, options, &parts, &target, &body) {
-        return refuse(account, &refused);
+    if let Some(refused) = refusal_of(client, options, &parts, &target, &body) {
+        return refuse(transaction, &refused);
     }
     let upgrade = upgrade::asked(&parts, !body.is_end_stream()).map(Rc::new);
-    let visit = RequestContext::new(services, client, options, &parts, target, rule, upgrade);
-    let account = match purge::answer(&visit, account).await {
+    let context = RequestContext::new(services, client, options, &parts, target, rule, upgrade);
+    let transaction = match purge::answer(&context, transaction).await {
         Answered::Yes(response) => return *response,
-        Answered::NotAPurge(account) => account,
+        Answered::NotAPurge(transaction) => transaction,
     };
-    if let Err(failure) = permitted(&visit).await {
-        return failed(account, failure);
+    if let Err(failure) = permitted(&context).await {
+        return failed(transaction, failure);
     }
-    if let Some(denial) = refuses_upgrade(&visit) {
-        return failed(account, Failure::Denied(denial));
+    if let Some(denial) = refuses_upgrade(&context) {
+        return failed(transaction, Failure::Denied(denial));
     }
     if target::max_forwards(&parts) == Some(0) {
-        return max_forwards_reached(account, &parts);
+        return max_forwards_reached(transaction, &parts);
     }
-    let mut response = dispatch(&visit, account, body).await;
-    if let Some(rule) = &visit.rule {
+    let mut response = dispatch(&context, transaction, body).await;
+    if let Some(rule) = &context.rule {
         rule.unfold_vary(response.headers_mut());
     }
     response
@@ -147,7 +147,7 @@ fn ill_framed(parts: &Parts, body: &RequestBody, trust: Trust) -> Option<&'stati
 }
 
 /// Why a request that can be understood is refused as such.
-fn unfit(
+fn refusal_of(
     client: &Client,
     options: &Options,
     parts: &Parts,
@@ -175,24 +175,24 @@ fn unfit(
 
 /// Whether the access rules let the client have this. Also what is stored is given only to those
 /// who could fetch it.
-async fn permitted(visit: &RequestContext<'_>) -> Result<(), Failure> {
-    match visit.options.access.before(&visit.query()) {
+async fn permitted(context: &RequestContext<'_>) -> Result<(), Failure> {
+    match context.options.access.before(&context.query()) {
         Verdict::Allow => Ok(()),
         Verdict::Deny(denial) => Err(Failure::Denied(denial)),
         Verdict::ByAddress => {
-            let (to, limits) = (visit.destination(), &visit.options.upstream);
-            let rules = AddressCheck::new(&visit.options.access, visit.query());
+            let (to, limits) = (context.destination(), &context.options.upstream);
+            let rules = AddressCheck::new(&context.options.access, context.query());
             let check = |address: SocketAddr| rules.permits(address);
-            let permitted = visit.services.upstream.permitted(&*to, limits, &check).await;
+            let permitted = context.services.upstream.permitted(&*to, limits, &check).await;
             permitted.map_err(|failure| rules.explain(failure))
         }
     }
 }
 
 /// Why a change of the protocol that the request asks for is refused: the operator says so.
-fn refuses_upgrade(visit: &RequestContext<'_>) -> Option<Denial> {
+fn refuses_upgrade(context: &RequestContext<'_>) -> Option<Denial> {
     let rule =
-        visit.rule.as_ref().filter(|rule| rule.refuse_upgrades && visit.upgrade.is_some())?;
+        context.rule.as_ref().filter(|rule| rule.refuse_upgrades && context.upgrade.is_some())?;
     let text = format!(
         "Changing the protocol (Upgrade, as WebSocket does) is refused here (refuse-upgrades of \
          {}).\n",
@@ -213,46 +213,46 @@ fn is_for_connection(client: &Client, options: &Options, target: &Target<'_>) ->
 
 /// Past the cache or through it.
 async fn dispatch(
-    visit: &RequestContext<'_>,
-    account: Transaction,
+    context: &RequestContext<'_>,
+    transaction: Transaction,
     body: RequestBody,
 ) -> Response<ResponseBody> {
-    if visit.upgrade.is_some() {
-        let place = visit.services.shared.tunnels.take(visit.options.tunnels.max);
+    if context.upgrade.is_some() {
+        let place = context.services.shared.tunnels.take(context.options.tunnels.max);
         if place.is_none() {
-            return too_many_tunnels(account);
+            return too_many_tunnels(transaction);
         }
-        visit.place.set(place);
+        context.place.set(place);
     }
-    let store = visit.store();
-    let asked = route::Asked {
-        facts: &visit.facts,
-        headers: &visit.parts.headers,
-        rule: visit.rule.as_deref(),
-        upgrades: visit.upgrade.is_some(),
+    let store = context.store();
+    let asked = route::RouteInput {
+        facts: &context.facts,
+        headers: &context.parts.headers,
+        rule: context.rule.as_deref(),
+        upgrades: context.upgrade.is_some(),
         has_body: !body.is_end_stream(),
         has_store: store.is_some(),
     };
     let past = |why| CacheStatus::new(Outcome::Bypass(why));
-    match (asked.route(|| visit.url().map(|url| visit.key(&url))), store) {
+    match (asked.route(|| context.url().map(|url| context.key(&url))), store) {
         (Route::Cache(key), Some(store)) => {
-            cache_request::answer(visit, &store, &key, account, body).await
+            cache_request::answer(context, &store, &key, transaction, body).await
         }
         (Route::Cache(_), None) => {
-            Box::pin(pass_through::pass(visit, account, body, past(Bypass::Offline))).await
+            Box::pin(pass_through::pass(context, transaction, body, past(Bypass::Offline))).await
         }
         (Route::Pass(why), _) => {
-            Box::pin(pass_through::pass(visit, account, body, past(why))).await
+            Box::pin(pass_through::pass(context, transaction, body, past(why))).await
         }
         (Route::Write(why), store) => {
-            let services = visit.services;
-            if store.is_none() && !services.awaits_store() && !services.needs.is_released() {
-                return Box::pin(pass_through::pass(visit, account, body, past(why))).await;
+            let services = context.services;
+            if store.is_none() && !services.awaits_store() && !services.leases.is_released() {
+                return Box::pin(pass_through::pass(context, transaction, body, past(why))).await;
             }
-            Box::pin(write_through(visit, account, body, past(why))).await
+            Box::pin(write_through(context, transaction, body, past(why))).await
         }
-        (Route::Refuse, _) => cache_request::only_if_cached(account),
-        (Route::BadUrl, _) => refuse(account, &BAD_URL),
+        (Route::Refuse, _) => cache_request::only_if_cached(transaction),
+        (Route::BadUrl, _) => refuse(transaction, &BAD_URL),
     }
 }
 
@@ -265,35 +265,35 @@ const BAD_URL: Refused = Refused {
 /// Passes an unsafe request on; what its answer makes invalid is gone before the client has the
 /// answer (RFC 9111, 4.4).
 async fn write_through(
-    visit: &RequestContext<'_>,
-    mut account: Transaction,
+    context: &RequestContext<'_>,
+    mut transaction: Transaction,
     body: RequestBody,
     status: CacheStatus,
 ) -> Response<ResponseBody> {
-    let needs = &visit.services.needs;
-    if needs.is_released() {
-        return handed_over(account);
+    let leases = &context.services.leases;
+    if leases.is_released() {
+        return handed_over(transaction);
     }
-    let _need = needs.firmly();
+    let _lease = leases.lease_until_done();
     // What an answer tells of places is about the name that was told.
-    let url = visit.named_url();
-    let post = url.as_ref().and_then(|url| place_of_post(visit, url));
+    let url = context.named_url();
+    let post = url.as_ref().and_then(|url| place_of_post(context, url));
     let token = post.as_ref().map(|(store, key)| store.begin_fetch(key));
-    let clock = visit.services.clock;
+    let clock = context.services.clock;
     let requested = clock.time();
     let body = (!body.is_end_stream()).then_some(body);
-    let response = match pass_through::ask(visit, &mut account, body).await {
+    let response = match pass_through::ask(context, &mut transaction, body).await {
         Ok(response) => response,
-        Err(failure) => return failed(account, failure),
+        Err(failure) => return failed(transaction, failure),
     };
     let exchange = Exchange { requested, received: clock.time() };
     let Some(url) = url else {
-        return pass_through::relay_response(visit, account, response, status);
+        return pass_through::relay_response(context, transaction, response, status);
     };
     let (code, headers) = (response.status(), response.headers());
-    let targets = invalidation::targets(&visit.parts.method, &url, code, headers);
-    let keys = targets.iter().flat_map(|url: &Url| visit.keys(url)).collect();
-    let removal = visit.services.forget(keys);
+    let targets = invalidation::targets(&context.parts.method, &url, code, headers);
+    let keys = targets.iter().flat_map(|url: &Url| context.keys(url)).collect();
+    let removal = context.services.forget(keys);
     let token = match token {
         Some(token) => token.outlive(removal).await.1,
         None => {
@@ -301,64 +301,64 @@ async fn write_through(
             None
         }
     };
-    let settings = visit.settings();
+    let settings = context.settings();
     let is_for_get =
-        storability::is_post_for_get(&visit.facts, &url, code, headers, exchange, settings);
+        storability::is_post_for_get(&context.facts, &url, code, headers, exchange, settings);
     match (post, token) {
         (Some((store, key)), Some(token)) if is_for_get => {
             let fetched = FetchedResponse { response, exchange, token };
-            cache_request::keep_post(visit, &store, &key, account, fetched).await
+            cache_request::keep_post(context, &store, &key, transaction, fetched).await
         }
-        _ => pass_through::relay_response(visit, account, response, status),
+        _ => pass_through::relay_response(context, transaction, response, status),
     }
 }
 
 /// Where the answer to a POST would be stored for later GETs. Which rule a GET would have, and so
 /// the name to store it under, is not known where rules name the object in several ways.
-fn place_of_post(visit: &RequestContext<'_>, url: &Url) -> Option<(Store, Key)> {
-    let names_itself = visit.parts.method == Method::POST
-        && visit.upgrade.is_none()
-        && visit.target.is_as_named()
-        && visit.names(url).len() == 1;
-    visit.store().zip(visit.key(url).filter(|_| names_itself))
+fn place_of_post(context: &RequestContext<'_>, url: &Url) -> Option<(Store, Key)> {
+    let names_itself = context.parts.method == Method::POST
+        && context.upgrade.is_none()
+        && context.target.is_as_named()
+        && context.names(url).len() == 1;
+    context.store().zip(context.key(url).filter(|_| names_itself))
 }
 
-fn refuse(account: Transaction, refused: &Refused) -> Response<ResponseBody> {
+fn refuse(transaction: Transaction, refused: &Refused) -> Response<ResponseBody> {
     if refused.why == Invalid::Body {
         // Where it ends is what two parsers might not agree on.
-        account.is_last();
+        transaction.is_last();
     }
     let outcome = Outcome::Invalid(refused.why);
-    error_response::plain(account, refused.status, outcome, format!("{}\n", refused.text))
+    error_response::plain(transaction, refused.status, outcome, format!("{}\n", refused.text))
 }
 
 /// The answer to an unsafe request that came when the store had been handed over to another
 /// process: what it changes could not be forgotten there.
-fn handed_over(account: Transaction) -> Response<ResponseBody> {
-    account.is_last();
+fn handed_over(transaction: Transaction) -> Response<ResponseBody> {
+    transaction.is_last();
     let text = "This process has just been replaced: ask again on another connection.\n";
     let outcome = Outcome::Error(Error::Draining);
     let mut response =
-        error_response::plain(account, StatusCode::SERVICE_UNAVAILABLE, outcome, text);
+        error_response::plain(transaction, StatusCode::SERVICE_UNAVAILABLE, outcome, text);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
 
 /// The answer to a request for a tunnel when there are as many as may be.
-fn too_many_tunnels(account: Transaction) -> Response<ResponseBody> {
+fn too_many_tunnels(transaction: Transaction) -> Response<ResponseBody> {
     let text = "As many tunnels are open as may be (client.tunnels): ask again later.\n";
     let outcome = Outcome::Error(Error::Overload);
     let mut response =
-        error_response::plain(account, StatusCode::SERVICE_UNAVAILABLE, outcome, text);
+        error_response::plain(transaction, StatusCode::SERVICE_UNAVAILABLE, outcome, text);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
 
 /// A TRACE or OPTIONS whose `Max-Forwards` is used up ends here (RFC 9110, 7.6.2).
-fn max_forwards_reached(account: Transaction, parts: &Parts) -> Response<ResponseBody> {
+fn max_forwards_reached(transaction: Transaction, parts: &Parts) -> Response<ResponseBody> {
     let outcome = Outcome::Bypass(Bypass::Method);
     if parts.method == Method::OPTIONS {
-        let mut response = error_response::plain(account, StatusCode::OK, outcome, "");
+        let mut response = error_response::plain(transaction, StatusCode::OK, outcome, "");
         let allow = HeaderValue::from_static("GET, HEAD, OPTIONS, TRACE, PUT, POST, DELETE, PATCH");
         response.headers_mut().insert(header::ALLOW, allow);
         return response;
@@ -374,7 +374,7 @@ fn max_forwards_reached(account: Transaction, parts: &Parts) -> Response<Respons
             echo.extend_from_slice(b"\r\n");
         }
     }
-    error_response::with_type(account, StatusCode::OK, outcome, "message/http", echo.into())
+    error_response::with_type(transaction, StatusCode::OK, outcome, "message/http", echo.into())
 }
 
 /// Opens a tunnel: the bytes flow once our answer has been written.
@@ -382,7 +382,7 @@ async fn connect(
     services: &Services,
     client: &Client,
     options: &Options,
-    mut account: Transaction,
+    mut transaction: Transaction,
     parts: &Parts,
 ) -> Response<ResponseBody> {
     if !options.front.is_clients_choice() {
@@ -391,31 +391,31 @@ async fn connect(
             why: Invalid::Method,
             text: "A reverse proxy opens no tunnels.",
         };
-        return refuse(account, &refused);
+        return refuse(transaction, &refused);
     }
     let (host, port) = match target::tunnel_target(parts) {
         Ok(target) => target,
-        Err(refused) => return refuse(account, &refused),
+        Err(refused) => return refuse(transaction, &refused),
     };
     let query = Query { client: client.address.ip(), method: &parts.method, host, port };
     if let Verdict::Deny(denial) = options.access.before(&query) {
-        return failed(account, Failure::Denied(denial));
+        return failed(transaction, Failure::Denied(denial));
     }
     let Some(place) = services.shared.tunnels.take(options.tunnels.max) else {
-        return too_many_tunnels(account);
+        return too_many_tunnels(transaction);
     };
     let rules = AddressCheck::new(&options.access, query);
     let check = |address: SocketAddr| rules.permits(address);
     let origin = Endpoint::plain(host, port);
     match services.upstream.dial(&origin, &options.upstream, &check).await {
-        Err(failure) => failed(account, rules.explain(failure)),
+        Err(failure) => failed(transaction, rules.explain(failure)),
         Ok(stream) => {
-            account.answered(StatusCode::OK, Outcome::Tunnel, &HeaderMap::new());
+            transaction.answered(StatusCode::OK, Outcome::Tunnel, &HeaderMap::new());
             let (origin, trail) = (Arc::new(origin), Attempts::default());
             trail.note(&origin, stream.peer_addr().map(|peer| peer.ip()));
-            account.asked(&origin, Some(Arc::new(trail)));
+            transaction.asked(&origin, Some(Arc::new(trail)));
             let (lifetime, place) = (options.tunnels.lifetime(), Some(place));
-            let tunnel = Tunnel { upstream: stream.into(), account, lifetime, place };
+            let tunnel = Tunnel { upstream: stream.into(), transaction, lifetime, place };
             Response::new(ResponseBody::of_tunnel(tunnel))
         }
     }

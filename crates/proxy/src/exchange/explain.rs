@@ -220,7 +220,7 @@ impl Case<'_> {
     }
 
     fn route(&self, has_store: bool, key: Option<Key>) -> Route {
-        let asked = route::Asked {
+        let asked = route::RouteInput {
             facts: &self.facts,
             headers: &self.parts.headers,
             rule: self.rule.as_deref(),
@@ -233,7 +233,7 @@ impl Case<'_> {
 
     fn plan(&self, found: &LookupResult) -> Plan {
         let (rule, settings) = (self.rule.as_deref(), self.settings());
-        plan::Asked { facts: &self.facts, rule, settings, now: self.now }.plan(found).0
+        plan::PlanInput { facts: &self.facts, rule, settings, now: self.now }.plan(found).0
     }
 
     /// What is stored.
@@ -268,11 +268,12 @@ impl Case<'_> {
             }
             None if question.ask => {
                 let client = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-                let mut errand =
+                let mut upstream_request =
                     UpstreamRequest::new(services, client, self.options, self.parts, &self.target);
-                errand.rule.clone_from(&self.rule);
-                errand.interim = None;
-                let response = errand.run(services, self.options, None).await.map_err(in_short)?;
+                upstream_request.rule.clone_from(&self.rule);
+                upstream_request.interim = None;
+                let response =
+                    upstream_request.run(services, self.options, None).await.map_err(in_short)?;
                 let (head, _body) = response.into_parts();
                 ("origin", head.status, head.headers)
             }

@@ -210,27 +210,28 @@ fn unstored(front: &Front, url: &Url) -> String {
 
 /// Answers a request with the method `PURGE`. Where nobody may use it, it is a method like any
 /// other.
-pub(crate) async fn answer(visit: &RequestContext<'_>, account: Transaction) -> Answered {
-    let options = visit.options;
+pub(crate) async fn answer(context: &RequestContext<'_>, transaction: Transaction) -> Answered {
+    let options = context.options;
     let from = &options.purging.from;
-    if visit.parts.method.as_str() != METHOD || from.is_empty() {
-        return Answered::NotAPurge(account);
+    if context.parts.method.as_str() != METHOD || from.is_empty() {
+        return Answered::NotAPurge(transaction);
     }
-    let client = address::canonical(visit.client.address.ip());
+    let client = address::canonical(context.client.address.ip());
     if !from.iter().any(|network| network.contains(&client)) {
         let text = "PURGE is not allowed from this address (purge.from).\n";
         let outcome = Outcome::Denied(Denied::Purge);
-        let refused = error_response::plain(account, StatusCode::FORBIDDEN, outcome, text);
+        let refused = error_response::plain(transaction, StatusCode::FORBIDDEN, outcome, text);
         return Answered::Yes(Box::new(refused));
     }
-    let asked = visit.url().ok_or_else(|| "the URL's path or host is not valid".to_owned());
-    let asked = asked.and_then(|url| asked_for(&url, &visit.parts.headers, &options.purging.tags));
+    let asked = context.url().ok_or_else(|| "the URL's path or host is not valid".to_owned());
+    let asked =
+        asked.and_then(|url| asked_for(&url, &context.parts.headers, &options.purging.tags));
     let (status, json) = match asked {
-        Ok(asked) => Box::pin(purge(visit.services, options, &asked)).await.answer(&asked),
+        Ok(asked) => Box::pin(purge(context.services, options, &asked)).await.answer(&asked),
         Err(why) => (StatusCode::BAD_REQUEST, serde_json::json!({"error": why})),
     };
     let (kind, body) = ("application/json", format!("{json}\n").into());
-    let told = error_response::with_type(account, status, Outcome::Purge, kind, body);
+    let told = error_response::with_type(transaction, status, Outcome::Purge, kind, body);
     Answered::Yes(Box::new(told))
 }
 

@@ -23,10 +23,10 @@ use crate::fetch::variant_validation::ValidationRequest;
 use crate::fill::pump::{Carried, Incoming, Pump, Unwatched};
 use crate::fill::registry::HitForMiss;
 use crate::fill::services::Services;
+use crate::fill::sink::{ByteStream, Sink};
 use crate::fill::state::{End, Failed, Fill, FillHead, Stage, Validated};
-use crate::fill::writer::{ByteStream, Sink};
+use crate::object::object_writer::{Judge, ObjectWriter, Place, Refreshed};
 use crate::object::stored_response::{Store, StoredResponse, Writer};
-use crate::object::stored_responses::{Judge, Place, Refreshed, StoredResponses};
 use crate::observe::event::Event;
 use crate::observe::outcome::Error;
 use crate::options::Options;
@@ -45,7 +45,7 @@ pub(crate) struct FetchTask {
     pub key: Key,
     pub primary: Key,
     pub marker: Option<VaryMarker>,
-    pub errand: UpstreamRequest,
+    pub upstream_request: UpstreamRequest,
     pub facts: RequestFacts,
     /// The client's fields: they choose the variant.
     pub request: HeaderMap,
@@ -59,7 +59,7 @@ pub(crate) struct FetchTask {
     /// him alone.
     pub asks_for_client: bool,
     /// Known in the table: further clients may follow.
-    pub known: bool,
+    pub joinable: bool,
     /// On whose behalf.
     pub purpose: Purpose,
 }
@@ -119,7 +119,7 @@ impl Drop for FillGuard {
 
 impl FetchTask {
     fn begin(&self) -> FillGuard {
-        let keys = if self.known { vec![self.key.as_bytes().clone()] } else { Vec::new() };
+        let keys = if self.joinable { vec![self.key.as_bytes().clone()] } else { Vec::new() };
         self.services.observer.count(Event::FillBegun, 1);
         let (services, fill) = (self.services.clone(), self.fill.clone());
         FillGuard { services, fill, keys, counted: Event::FillAborted }
@@ -127,20 +127,20 @@ impl FetchTask {
 
     /// Runs a fill whose origin has answered already.
     pub async fn run_answered(mut self, response: Response<OriginBody>, exchange: Exchange) {
-        let mut ending = self.begin();
-        self.answered(response, exchange, &mut ending).await;
+        let mut fill_guard = self.begin();
+        self.answered(response, exchange, &mut fill_guard).await;
     }
 
     async fn answered(
         &mut self,
         response: Response<OriginBody>,
         exchange: Exchange,
-        ending: &mut FillGuard,
+        fill_guard: &mut FillGuard,
     ) {
         if self.ranged && is_about_the_range(response.status()) {
-            return Box::pin(self.part(response, exchange, ending)).await;
+            return Box::pin(self.part(response, exchange, fill_guard)).await;
         }
-        self.stream(response, exchange, ending).await;
+        self.stream(response, exchange, fill_guard).await;
     }
 
     /// Runs the fill to its end, then looks after the neighbours of what was validated.
@@ -157,15 +157,15 @@ impl FetchTask {
 
     /// Runs the fill to its end: what became of it.
     pub async fn fetch(&mut self) -> Event {
-        let mut ending = self.begin();
-        self.validate_or_fetch(&mut ending).await;
-        ending.counted
+        let mut fill_guard = self.begin();
+        self.validate_or_fetch(&mut fill_guard).await;
+        fill_guard.counted
     }
 
-    async fn validate_or_fetch(&mut self, ending: &mut FillGuard) {
+    async fn validate_or_fetch(&mut self, fill_guard: &mut FillGuard) {
         let clock = self.services.clock;
         let requested = clock.time();
-        let fields = &mut self.errand.headers;
+        let fields = &mut self.upstream_request.headers;
         let validated = self
             .stale
             .clone()
@@ -185,11 +185,11 @@ impl FetchTask {
             Ok(response) if asks_about && response.status() == StatusCode::NOT_MODIFIED => {
                 let exchange = Exchange { requested, received: clock.time() };
                 let question = ValidationRequest { validated, others, for_client: asks_for_client };
-                if Box::pin(self.not_modified(question, response, exchange, ending)).await {
+                if Box::pin(self.not_modified(question, response, exchange, fill_guard)).await {
                     return;
                 }
                 // It speaks of something else: ask without our conditions.
-                validators::remove_conditions(&mut self.errand.headers);
+                validators::remove_conditions(&mut self.upstream_request.headers);
                 if self.ranged {
                     self.ask_for_range(false);
                 }
@@ -201,44 +201,44 @@ impl FetchTask {
             Ok(response)
                 if self.purpose == Purpose::Neighbour && response.status() != StatusCode::OK =>
             {
-                self.leave(ending);
+                self.leave(fill_guard);
             }
             Ok(response) if is_final(response.status()) => {
                 let exchange = Exchange { requested, received: clock.time() };
-                self.answered(response, exchange, ending).await;
+                self.answered(response, exchange, fill_guard).await;
             }
             Ok(response) if asks_for_client && response.status() == StatusCode::NOT_MODIFIED => {
-                self.answer_condition(response, ending);
+                self.answer_condition(response, fill_guard);
             }
             Ok(response) => {
                 let status = response.status().as_u16();
                 let cause = format!("it answered {status}, which nobody asked for");
-                self.fail(self.errand.bad_answer(&self.services, cause), ending);
+                self.fail(self.upstream_request.bad_answer(&self.services, cause), fill_guard);
             }
-            Err(failure) => self.fail(failure, ending),
+            Err(failure) => self.fail(failure, fill_guard),
         }
     }
 
     /// What is stored stays as it is.
-    pub fn leave(&self, ending: &mut FillGuard) {
-        ending.leave_table();
+    pub fn leave(&self, fill_guard: &mut FillGuard) {
+        fill_guard.leave_table();
         self.fill.publish(Stage::Absent(false), None);
     }
 
     async fn ask(&self) -> Result<Response<OriginBody>, Failure> {
-        self.errand.run(&self.services, &self.options, None).await
+        self.upstream_request.run(&self.services, &self.options, None).await
     }
 
-    fn fail(&self, failure: Failure, ending: &mut FillGuard) {
+    fn fail(&self, failure: Failure, fill_guard: &mut FillGuard) {
         if self.purpose == Purpose::Neighbour {
-            return self.leave(ending);
+            return self.leave(fill_guard);
         }
-        ending.leave_table();
+        fill_guard.leave_table();
         self.fill.publish(Stage::Failed(Arc::new(Failed::of(failure))), None);
     }
 
     /// A 304 to the client's own condition: its copy is good. It tells nothing to others.
-    pub fn answer_condition(&self, response: Response<OriginBody>, ending: &mut FillGuard) {
+    pub fn answer_condition(&self, response: Response<OriginBody>, fill_guard: &mut FillGuard) {
         let (mut parts, _) = response.into_parts();
         upstream_request::sanitize_response(
             &self.services,
@@ -248,10 +248,11 @@ impl FetchTask {
         );
         let (status, headers, key) = (parts.status, parts.headers, self.key.clone());
         let stored = false;
-        let (shared, unshareable, length, selected) = (None, None, None, false);
-        let head = FillHead { status, headers, shared, unshareable, key, stored, length, selected };
-        ending.leave_table();
-        ending.counted = Event::FillUnstored;
+        let (shared, hit_for_miss, length, selected) = (None, None, None, false);
+        let head =
+            FillHead { status, headers, shared, hit_for_miss, key, stored, length, selected };
+        fill_guard.leave_table();
+        fill_guard.counted = Event::FillUnstored;
         self.fill.publish(Stage::Streaming(Arc::new(head)), None);
         self.fill.end(End::Whole(None));
     }
@@ -262,9 +263,9 @@ impl FetchTask {
         stale: &StoredResponse,
         mut response: Response<OriginBody>,
         exchange: Exchange,
-        ending: &mut FillGuard,
+        fill_guard: &mut FillGuard,
     ) {
-        let settings = self.errand.settings(&self.options);
+        let settings = self.upstream_request.settings(&self.options);
         let version = response.version();
         upstream_request::sanitize_response(&self.services, response.headers_mut(), version, false);
         let head = merge::freshen(stale.head.stored(), response.headers(), exchange, settings);
@@ -277,22 +278,22 @@ impl FetchTask {
             log::debug!("what was refreshed was not stored where it belongs: {refusal}");
         }
         let shareable = refreshed == Refreshed::InPlace;
-        let unshareable = why_unshareable(&head, age::when_asked(response.headers(), exchange));
-        if let Some(why) = unshareable {
-            self.not_shareable(why);
+        let hit_for_miss = hit_for_miss_of(&head, age::when_asked(response.headers(), exchange));
+        if let Some(why) = hit_for_miss {
+            self.remember_hit_for_miss(why);
         }
         if shareable {
             self.note_variant(&self.key, &head);
         }
-        ending.leave_table();
-        ending.counted = Event::FillValidated;
+        fill_guard.leave_table();
+        fill_guard.counted = Event::FillValidated;
         let meta = stale.entry.meta().clone();
-        let validated = Validated { meta, head, for_asker, shareable, unshareable };
+        let validated = Validated { meta, head, for_asker, shareable, hit_for_miss };
         self.fill.publish(Stage::Validated(Arc::new(validated)), None);
     }
 
     /// The next clients of this key will fetch for themselves at once.
-    pub fn not_shareable(&self, why: HitForMiss) {
+    pub fn remember_hit_for_miss(&self, why: HitForMiss) {
         self.services.shared.fills.remember(
             &self.key,
             why,
@@ -306,7 +307,7 @@ impl FetchTask {
         &mut self,
         response: Response<OriginBody>,
         exchange: Exchange,
-        ending: &mut FillGuard,
+        fill_guard: &mut FillGuard,
     ) {
         let (mut parts, body) = response.into_parts();
         upstream_request::sanitize_response(
@@ -318,18 +319,18 @@ impl FetchTask {
         let (status, headers) = (parts.status, parts.headers);
         let length = body.size_hint().exact();
         let mut writer = None;
-        let (shared, unshareable) = match self.judge(status, &headers, exchange) {
+        let (shared, hit_for_miss) = match self.judge(status, &headers, exchange) {
             Ok((head, new_marker)) => {
                 writer = self.begin_writing(&head, length, new_marker).await;
-                let unshareable = why_unshareable(&head, age::when_asked(&headers, exchange));
-                self.note_shareable(unshareable);
+                let hit_for_miss = hit_for_miss_of(&head, age::when_asked(&headers, exchange));
+                self.note_hit_for_miss(hit_for_miss);
                 self.remove_superseded(&head).await;
-                (Some(head), unshareable)
+                (Some(head), hit_for_miss)
             }
             Err(why) => {
                 // In place of an error all who wait get what is stored.
                 if !self.fallback.covers(status) {
-                    self.not_shareable(why);
+                    self.remember_hit_for_miss(why);
                 }
                 let is_for_all = why != HitForMiss::Credentials && !reuse::is_error(status);
                 if self.stale.is_some() && is_for_all {
@@ -340,8 +341,9 @@ impl FetchTask {
             }
         };
         let (stored, key, selected) = (writer.is_some(), self.key.clone(), false);
-        let head = FillHead { status, headers, shared, unshareable, key, stored, length, selected };
-        Box::pin(self.bring(Arc::new(head), writer, body, ending)).await;
+        let head =
+            FillHead { status, headers, shared, hit_for_miss, key, stored, length, selected };
+        Box::pin(self.bring(Arc::new(head), writer, body, fill_guard)).await;
     }
 
     /// What was to be validated is no longer of use to anybody when the answer that came instead
@@ -356,10 +358,10 @@ impl FetchTask {
     }
 
     /// Tells the next clients of this key whether waiting for each other helps them.
-    pub fn note_shareable(&self, unshareable: Option<HitForMiss>) {
-        match unshareable {
-            None => self.services.shared.fills.set_shareable(self.key.as_bytes()),
-            Some(why) => self.not_shareable(why),
+    pub fn note_hit_for_miss(&self, hit_for_miss: Option<HitForMiss>) {
+        match hit_for_miss {
+            None => self.services.shared.fills.clear_hit_for_miss(self.key.as_bytes()),
+            Some(why) => self.remember_hit_for_miss(why),
         }
     }
 
@@ -369,12 +371,12 @@ impl FetchTask {
         head: Arc<FillHead>,
         writer: Option<Writer>,
         body: impl ByteStream,
-        ending: &mut FillGuard,
+        fill_guard: &mut FillGuard,
     ) {
         let key = self.key.as_bytes();
-        if self.known && head.shared.is_some() && !ending.keys.contains(key) {
+        if self.joinable && head.shared.is_some() && !fill_guard.keys.contains(key) {
             self.services.shared.fills.alias(key, &self.fill);
-            ending.keys.push(key.clone());
+            fill_guard.keys.push(key.clone());
         }
         let partial = writer.as_ref().map(Writer::partial);
         self.fill.publish(Stage::Streaming(head.clone()), partial);
@@ -387,8 +389,8 @@ impl FetchTask {
         if let (Event::FillStored, Some(shared)) = (counted, shared) {
             self.note_variant(&self.key, shared);
         }
-        ending.counted = counted;
-        ending.leave_table();
+        fill_guard.counted = counted;
+        fill_guard.leave_table();
         self.fill.end(end);
     }
 
@@ -400,7 +402,7 @@ impl FetchTask {
         headers: &HeaderMap,
         exchange: Exchange,
     ) -> Result<(StoredHead, bool), HitForMiss> {
-        let settings = self.errand.settings(&self.options);
+        let settings = self.upstream_request.settings(&self.options);
         let judge = Judge { facts: &self.facts, exchange, settings };
         judge.permits(status, headers).map_err(HitForMiss::of)?;
         if self.fallback.covers(status) {
@@ -425,9 +427,9 @@ impl FetchTask {
     }
 
     /// What is stored, as this fetch changes it.
-    pub fn stored(&self) -> StoredResponses<'_> {
+    pub fn stored(&self) -> ObjectWriter<'_> {
         let (store, token, primary) = (&self.store, self.fill.token(), &self.primary);
-        StoredResponses { store, token, primary }
+        ObjectWriter { store, token, primary }
     }
 
     /// Opens a writer; `None` when the store refuses.
@@ -460,7 +462,11 @@ impl FetchTask {
 
     /// Whether the operator's rule keeps an object of so many bytes out of the store.
     pub fn is_too_large(&self, length: u64) -> bool {
-        self.errand.rule.as_ref().and_then(|rule| rule.store_max).is_some_and(|max| length > max)
+        self.upstream_request
+            .rule
+            .as_ref()
+            .and_then(|rule| rule.store_max)
+            .is_some_and(|max| length > max)
     }
 
     /// What the store may know of an object before its body arrives.
@@ -483,9 +489,9 @@ impl FetchTask {
         length: Option<u64>,
         head: Option<&StoredHead>,
     ) -> (End, Event) {
-        let (leases, budget) = (&self.services.needs, &self.services.shared.windows);
+        let (leases, budget) = (&self.services.leases, &self.services.shared.fill_budget);
         let fill = &self.fill;
-        let store_max = self.errand.rule.as_ref().and_then(|rule| rule.store_max);
+        let store_max = self.upstream_request.rule.as_ref().and_then(|rule| rule.store_max);
         let mut pump = Pump::new(leases, budget, &self.options.fill, fill, (&mut *sink, 0))
             .with_store_max(store_max);
         let is_wanted = |unwatched: Unwatched| {
@@ -509,7 +515,7 @@ impl FetchTask {
 
     /// The metadata of an answer that ended with trailers.
     fn trailed(&self, head: &StoredHead, trailers: &HeaderMap) -> Bytes {
-        let settings = self.errand.settings(&self.options);
+        let settings = self.upstream_request.settings(&self.options);
         head.clone().with_trailers(trailers, settings).encode()
     }
 
@@ -540,7 +546,7 @@ fn is_about_the_range(status: StatusCode) -> bool {
 }
 
 /// Why those who wait for an answer that is stored may not have it, if so.
-pub(crate) fn why_unshareable(head: &StoredHead, when_asked: Millis) -> Option<HitForMiss> {
+pub(crate) fn hit_for_miss_of(head: &StoredHead, when_asked: Millis) -> Option<HitForMiss> {
     (!reuse::is_for_waiters(head.packed(), when_asked)).then_some(HitForMiss::NotFresh)
 }
 

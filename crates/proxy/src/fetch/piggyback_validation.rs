@@ -71,24 +71,25 @@ impl Drop for SiteGuard {
     }
 }
 
-/// Whether the neighbours of what `filler` fetches are to be looked after.
-pub(crate) fn has(filler: &FetchTask) -> bool {
-    most(filler) > 0 && filler.stale.is_some() && filler.purpose != Purpose::Neighbour
+/// Whether the neighbours of what `fetch_task` fetches are to be looked after.
+pub(crate) fn has(fetch_task: &FetchTask) -> bool {
+    most(fetch_task) > 0 && fetch_task.stale.is_some() && fetch_task.purpose != Purpose::Neighbour
 }
 
-fn most(filler: &FetchTask) -> u8 {
-    filler.errand.settings(&filler.options).validate_neighbours
+fn most(fetch_task: &FetchTask) -> u8 {
+    fetch_task.upstream_request.settings(&fetch_task.options).validate_neighbours
 }
 
-/// The stale neighbours in memory of what `filler` validates, the nearest first.
-pub(crate) fn near(filler: &FetchTask) -> Vec<Key> {
-    let settings = filler.errand.settings(&filler.options);
-    let (now, known) = (filler.services.clock.time(), &filler.services.shared.neighbours);
+/// The stale neighbours in memory of what `fetch_task` validates, the nearest first.
+pub(crate) fn near(fetch_task: &FetchTask) -> Vec<Key> {
+    let settings = fetch_task.upstream_request.settings(&fetch_task.options);
+    let (now, joinable) =
+        (fetch_task.services.clock.time(), &fetch_task.services.shared.neighbours);
     let is_wanted = |neighbour: &Neighbour| {
         is_worth_it(&neighbour.meta, neighbour.outdated_since, now, settings)
-            && !known.is_marked(neighbour.key.as_bytes())
+            && !joinable.is_marked(neighbour.key.as_bytes())
     };
-    let neighbours = filler.store.neighbours(&filler.key);
+    let neighbours = fetch_task.store.neighbours(&fetch_task.key);
     neighbours.into_iter().filter(is_wanted).map(|neighbour| neighbour.key).collect()
 }
 
@@ -109,7 +110,7 @@ pub(crate) async fn attend(of: &FetchTask, mut near: Vec<Key>, came: Event) {
     let (services, options) = (&of.services, &of.options);
     let site = of.primary.locality().site;
     let Some(_attended) = SiteGuard::begin(services, site) else { return };
-    let known = &services.shared.neighbours;
+    let joinable = &services.shared.neighbours;
     let mut left = most(of);
     let from_device = of.stale.as_ref().is_some_and(|stale| stale.entry.source() == Source::Disk);
     if near.len() < usize::from(left) && from_device && came == Event::FillValidated {
@@ -121,13 +122,13 @@ pub(crate) async fn attend(of: &FetchTask, mut near: Vec<Key>, came: Event) {
             return;
         }
         let Some(question) = ValidationRequest::about(&key, of) else { continue };
-        if !known.take(site, options.fill.neighbour_rate, services.clock.instant()) {
+        if !joinable.take(site, options.fill.neighbour_rate, services.clock.instant()) {
             return;
         }
-        let Some(mut filler) = question.ask(of) else { continue };
+        let Some(mut fetch_task) = question.ask(of) else { continue };
         left -= 1;
-        known.mark(key.as_bytes());
-        let event = match filler.fetch().await {
+        joinable.mark(key.as_bytes());
+        let event = match fetch_task.fetch().await {
             Event::FillValidated => Event::NeighbourValidated,
             Event::FillStored => Event::NeighbourReplaced,
             _ => Event::NeighbourLeft,
@@ -142,7 +143,7 @@ struct ValidationRequest {
     primary: Key,
     marker: Option<VaryMarker>,
     answer: Rc<StoredResponse>,
-    errand: UpstreamRequest,
+    upstream_request: UpstreamRequest,
     /// The fields by which the origin would choose a variant.
     request: HeaderMap,
 }
@@ -159,11 +160,11 @@ impl ValidationRequest {
         }
         let (primary, marker, mut fields) = selection(key, of)?;
         if !fields.contains_key(header::USER_AGENT)
-            && let Some(agent) = of.errand.headers.get(header::USER_AGENT)
+            && let Some(agent) = of.upstream_request.headers.get(header::USER_AGENT)
         {
             fields.insert(header::USER_AGENT, agent.clone());
         }
-        let client = of.errand.client();
+        let client = of.upstream_request.client();
         let mut parts = parts(&url, &options.front, fields)?;
         target::distrust(&mut parts.headers, client.ip(), options);
         let scheme = Scheme::named(url.scheme())?;
@@ -192,22 +193,23 @@ impl ValidationRequest {
         {
             return None;
         }
-        let mut errand = UpstreamRequest::new(&of.services, client, options, &parts, &target);
-        errand.interim = None;
-        errand.rule = rule;
-        errand.reuse_only = true;
+        let mut upstream_request =
+            UpstreamRequest::new(&of.services, client, options, &parts, &target);
+        upstream_request.interim = None;
+        upstream_request.rule = rule;
+        upstream_request.reuse_only = true;
         let (key, request) = (key.clone(), parts.headers);
-        Some(ValidationRequest { key, primary, marker, answer, errand, request })
+        Some(ValidationRequest { key, primary, marker, answer, upstream_request, request })
     }
 
     /// Begins; `None` when somebody else is at it, or its like could lately not be shared.
     fn ask(self, of: &FetchTask) -> Option<FetchTask> {
-        let ValidationRequest { key, primary, marker, answer, errand, request } = self;
+        let ValidationRequest { key, primary, marker, answer, upstream_request, request } = self;
         let (shared, now) = (&of.services.shared, of.services.clock.instant());
-        if shared.windows.full() || shared.fills.unshareable(key.as_bytes(), now).is_some() {
+        if shared.fill_budget.full() || shared.fills.hit_for_miss(key.as_bytes(), now).is_some() {
             return None;
         }
-        let new = || Fill::new(of.store.begin_fetch(&primary), now, shared.windows.clone());
+        let new = || Fill::new(of.store.begin_fetch(&primary), now, shared.fill_budget.clone());
         let (fill, began) = shared.fills.join_or_begin(key.as_bytes(), new);
         began.then(|| FetchTask {
             services: of.services.clone(),
@@ -217,14 +219,14 @@ impl ValidationRequest {
             key,
             primary,
             marker,
-            errand,
+            upstream_request,
             facts: RequestFacts::of(&Method::GET, &request),
             request,
             stale: Some(answer),
             fallback: Fallback { on_error: true, on_unreachable: true },
             ranged: false,
             asks_for_client: false,
-            known: true,
+            joinable: true,
             purpose: Purpose::Neighbour,
         })
     }

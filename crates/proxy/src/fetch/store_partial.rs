@@ -16,14 +16,14 @@ use store::{Hint, Refusal};
 use tokio::task::spawn_local;
 use upstream::connection::origin_body::OriginBody;
 
-use crate::fetch::fetch_task::{FetchTask, FillGuard, why_unshareable};
+use crate::fetch::fetch_task::{FetchTask, FillGuard, hit_for_miss_of};
 use crate::fill::registry::HitForMiss;
+use crate::fill::sink::Sink;
 use crate::fill::state::{FillHead, SparseStage, Stage};
-use crate::fill::writer::Sink;
 use crate::object::epoch::new_epoch;
 use crate::observe::event::Event;
-use crate::partial::gap_fill::RangeFetch;
 use crate::partial::partial_object::PartialObject;
+use crate::partial::range_fetch::RangeFetch;
 use crate::request::upstream_request;
 
 impl FetchTask {
@@ -33,7 +33,7 @@ impl FetchTask {
         let names = [header::RANGE, header::IF_RANGE];
         for name in &names[..if validates { 1 } else { 2 }] {
             if let Some(value) = self.request.get(name) {
-                self.errand.headers.insert(name.clone(), value.clone());
+                self.upstream_request.headers.insert(name.clone(), value.clone());
             }
         }
     }
@@ -43,7 +43,7 @@ impl FetchTask {
         &mut self,
         response: Response<OriginBody>,
         exchange: Exchange,
-        ending: &mut FillGuard,
+        fill_guard: &mut FillGuard,
     ) {
         let (mut head, body) = response.into_parts();
         upstream_request::sanitize_response(&self.services, &mut head.headers, head.version, true);
@@ -53,7 +53,7 @@ impl FetchTask {
         };
         let when_asked = age::when_asked(&head.headers, exchange);
         let Some((part, stored, new_marker)) = found else {
-            return self.pass_part(head.status, head.headers, body, ending).await;
+            return self.pass_part(head.status, head.headers, body, fill_guard).await;
         };
         let window = match partial::combines(&stored) {
             true => Some(self.options.fill.part_window),
@@ -61,36 +61,36 @@ impl FetchTask {
             false => u32::try_from(part.length).ok(),
         };
         let Some(window) = window else {
-            return self.pass_part(head.status, head.headers, body, ending).await;
+            return self.pass_part(head.status, head.headers, body, fill_guard).await;
         };
         if self.is_too_large(part.length) {
-            return self.pass_part(head.status, head.headers, body, ending).await;
+            return self.pass_part(head.status, head.headers, body, fill_guard).await;
         }
         let layout = Layout { epoch: new_epoch(), length: part.length, window };
         let sparse = SparseHead { layout, head: stored };
         let parts = self.parts(&sparse);
         // Others find the object as soon as it is stored: by then its fill is known.
         let Some((key, fill)) = parts.next_fill(part.range.start) else {
-            return self.pass_part(head.status, head.headers, body, ending).await;
+            return self.pass_part(head.status, head.headers, body, fill_guard).await;
         };
         let interest = Arc::new(());
-        let filler = RangeFetch::new(parts, part.range, &interest, fill.clone(), key);
+        let fetch_task = RangeFetch::new(parts, part.range, &interest, fill.clone(), key);
         if let Err(refusal) = self.store_sparse(&sparse, new_marker).await {
             log::debug!("a part is not stored: {refusal}");
-            drop(filler);
-            return self.pass_part(head.status, head.headers, body, ending).await;
+            drop(fetch_task);
+            return self.pass_part(head.status, head.headers, body, fill_guard).await;
         }
-        let unshareable = why_unshareable(&sparse.head, when_asked);
-        if let Some(why) = unshareable {
-            self.not_shareable(why);
+        let hit_for_miss = hit_for_miss_of(&sparse.head, when_asked);
+        if let Some(why) = hit_for_miss {
+            self.remember_hit_for_miss(why);
         }
-        ending.counted = Event::FillStored;
+        fill_guard.counted = Event::FillStored;
         // Until the client that began this has joined, the window and what follows are wanted.
         let leader = fill.join();
         let (key, marker, epoch) = (self.key.clone(), self.marker.clone(), layout.epoch);
-        let stage = SparseStage { key, marker, epoch, unshareable };
+        let stage = SparseStage { key, marker, epoch, hit_for_miss };
         self.fill.publish(Stage::Sparse(Arc::new(stage)), None);
-        ending.leave_table();
+        fill_guard.leave_table();
         let opening = self.fill.clone();
         spawn_local(async move {
             poll_fn(|cx| match opening.poll_interest(cx) {
@@ -100,20 +100,20 @@ impl FetchTask {
             .await;
             drop((leader, interest));
         });
-        filler.carry(body).await;
+        fetch_task.carry(body).await;
     }
 
     /// The parts of an object that is about to be stored: what is removed from now on is not stored
     /// again.
     fn parts(&self, sparse: &SparseHead) -> Rc<PartialObject> {
-        let mut errand = self.errand.clone();
-        errand.interim = None;
-        validators::remove_conditions(&mut errand.headers);
+        let mut upstream_request = self.upstream_request.clone();
+        upstream_request.interim = None;
+        validators::remove_conditions(&mut upstream_request.headers);
         Rc::new(PartialObject {
             services: self.services.clone(),
             options: self.options.clone(),
             store: self.store.clone(),
-            errand,
+            upstream_request,
             facts: self.facts.clone(),
             key: self.key.clone(),
             marker: self.marker.clone(),
@@ -141,7 +141,7 @@ impl FetchTask {
         match self.judge(StatusCode::OK, &whole, exchange) {
             Ok((head, new_marker)) => Some((part, head, new_marker)),
             Err(why) => {
-                self.not_shareable(why);
+                self.remember_hit_for_miss(why);
                 None
             }
         }
@@ -159,17 +159,18 @@ impl FetchTask {
         status: StatusCode,
         headers: HeaderMap,
         body: OriginBody,
-        ending: &mut FillGuard,
+        fill_guard: &mut FillGuard,
     ) {
         let length = body.size_hint().exact();
         let key = self.key.clone();
         let stored = false;
-        let (shared, unshareable, selected) = (None, Some(HitForMiss::Range), false);
-        let head = FillHead { status, headers, shared, unshareable, key, stored, length, selected };
+        let (shared, hit_for_miss, selected) = (None, Some(HitForMiss::Range), false);
+        let head =
+            FillHead { status, headers, shared, hit_for_miss, key, stored, length, selected };
         self.fill.publish(Stage::Streaming(Arc::new(head)), None);
-        ending.leave_table();
+        fill_guard.leave_table();
         let (end, counted) = self.carry(body, &mut Sink::Nowhere, length, None).await;
-        ending.counted = counted;
+        fill_guard.counted = counted;
         self.fill.end(end);
     }
 
@@ -188,7 +189,7 @@ impl FetchTask {
         let layout = Layout { epoch: new_epoch(), length, window };
         let sparse = SparseHead { layout, head: head.clone() };
         if sink.commit_as(sparse.encode()).await {
-            log::debug!("{}: what has come of a body is kept", self.errand.to);
+            log::debug!("{}: what has come of a body is kept", self.upstream_request.to);
         }
     }
 }

@@ -15,11 +15,11 @@ use store::{Key, Refusal};
 use upstream::connection::origin_body::OriginBody;
 
 use crate::body::stored_body::EntryBody;
-use crate::fetch::fetch_task::{FetchTask, FillGuard, Purpose, why_unshareable};
+use crate::fetch::fetch_task::{FetchTask, FillGuard, Purpose, hit_for_miss_of};
 use crate::fill::state::FillHead;
+use crate::object::object_writer::{Judge, Refreshed};
 use crate::object::stored_response;
 use crate::object::stored_response::StoredResponse;
-use crate::object::stored_responses::{Judge, Refreshed};
 use crate::object::variants::Variant;
 use crate::request::upstream_request;
 
@@ -43,7 +43,7 @@ impl FetchTask {
         question: ValidationRequest,
         response: Response<OriginBody>,
         exchange: Exchange,
-        ending: &mut FillGuard,
+        fill_guard: &mut FillGuard,
     ) -> bool {
         let ValidationRequest { validated, others, for_client } = question;
         let headers = response.headers();
@@ -52,21 +52,21 @@ impl FetchTask {
         let confirmed =
             |stale: &&Rc<StoredResponse>| merge::confirms(stale.head.stored(), headers, exchange);
         if let Some(stale) = validated.as_ref().filter(|_| is_told).filter(confirmed) {
-            self.validated(stale, response, exchange, ending).await;
+            self.validated(stale, response, exchange, fill_guard).await;
             return true;
         }
         if self.purpose == Purpose::Neighbour {
-            self.leave(ending);
+            self.leave(fill_guard);
             return true;
         }
         if let Some((other, head)) = self.selected(&others, &response, exchange).await {
             let when_asked = age::when_asked(response.headers(), exchange);
-            Box::pin(self.copy(&other, head, (exchange, when_asked), ending)).await;
+            Box::pin(self.copy(&other, head, (exchange, when_asked), fill_guard)).await;
             return true;
         }
         let is_for_client = for_client && self.is_for_client(response.headers());
         if is_for_client {
-            self.answer_condition(response, ending);
+            self.answer_condition(response, fill_guard);
         }
         is_for_client
     }
@@ -95,7 +95,8 @@ impl FetchTask {
             other.key != self.key && coding::is_taken(&self.request, other.coding.as_ref())
         });
         let tags: Vec<HeaderValue> = others.iter().map(|other| other.tag.clone()).collect();
-        let asked = !tags.is_empty() && validators::ask_about(&mut self.errand.headers, &tags);
+        let asked =
+            !tags.is_empty() && validators::ask_about(&mut self.upstream_request.headers, &tags);
         if asked { others } else { Vec::new() }
     }
 
@@ -128,7 +129,7 @@ impl FetchTask {
         if !merge::confirms(stored, &headers, exchange) || !answer.open().await {
             return None;
         }
-        let settings = self.errand.settings(&self.options);
+        let settings = self.upstream_request.settings(&self.options);
         let head = merge::freshen(stored, &headers, exchange, settings);
         Some((answer, head))
     }
@@ -171,33 +172,33 @@ impl FetchTask {
         other: &Rc<StoredResponse>,
         head: StoredHead,
         (exchange, when_asked): (Exchange, Millis),
-        ending: &mut FillGuard,
+        fill_guard: &mut FillGuard,
     ) {
-        let settings = self.errand.settings(&self.options);
+        let settings = self.upstream_request.settings(&self.options);
         let judge = Judge { facts: &self.facts, exchange, settings };
         let refreshed = self.stored().refresh(other, &head, &judge).await;
         let is_shared = refreshed == Refreshed::InPlace;
-        let unshareable = why_unshareable(&head, when_asked);
+        let hit_for_miss = hit_for_miss_of(&head, when_asked);
         let length = other.entry.len();
         let mut writer = None;
         if is_shared {
             if length <= COPY_MAX {
                 writer = self.begin_writing(&head, Some(length), false).await;
             }
-            self.note_shareable(unshareable);
+            self.note_hit_for_miss(hit_for_miss);
         }
         let headers = head.reply_headers(head.packed().age(exchange.received));
         let head = FillHead {
             status: head.status(),
             headers,
             shared: is_shared.then_some(head),
-            unshareable: unshareable.filter(|_| is_shared),
+            hit_for_miss: hit_for_miss.filter(|_| is_shared),
             key: self.key.clone(),
             stored: writer.is_some(),
             length: Some(length),
             selected: true,
         };
         let body = EntryBody::new(Some(self.store.clone()), other, 0..length, None);
-        Box::pin(self.bring(Arc::new(head), writer, body, ending)).await;
+        Box::pin(self.bring(Arc::new(head), writer, body, fill_guard)).await;
     }
 }

@@ -12,10 +12,10 @@ use bytes::Bytes;
 use http::HeaderMap;
 use store::{PIECE_MAX, Refusal};
 
-use crate::fill::memory_budget::FillBudget;
+use crate::fill::fill_budget::FillBudget;
+use crate::fill::sink::{ByteStream, Sink, Step, UNSTORED_WINDOW, next_frame};
 use crate::fill::state::Fill;
 use crate::fill::store_lease::{Lease, Leases};
-use crate::fill::writer::{ByteStream, Sink, Step, UNSTORED_WINDOW, next_frame};
 use crate::observe::outcome::Error;
 use crate::options::fill::FillOptions;
 
@@ -79,7 +79,7 @@ impl<'a> Pump<'a> {
         fill: &'a Fill,
         (sink, before): (&'a mut Sink, u64),
     ) -> Pump<'a> {
-        let lease = sink.stores().then(|| leases.firmly());
+        let lease = sink.stores().then(|| leases.lease_until_done());
         let (store_max, carried) = (None, 0);
         Pump { leases, budget, options, fill, sink, before, store_max, lease, carried }
     }

@@ -58,7 +58,7 @@ impl HitForMiss {
 #[derive(Default)]
 struct Shard {
     running: HashMap<Bytes, Arc<Fill>>,
-    unshareable: HashMap<Bytes, (HitForMiss, Instant)>,
+    hit_for_miss: HashMap<Bytes, (HitForMiss, Instant)>,
     /// The same keys, oldest first.
     order: VecDeque<Bytes>,
 }
@@ -123,7 +123,7 @@ impl FillRegistry {
     /// Remembers that the answer for `key` could not be shared, for as long and of as many keys as
     /// the options say.
     pub fn remember(&self, key: &Key, why: HitForMiss, options: &FillOptions, now: Instant) {
-        self.set_unshareable(
+        self.set_hit_for_miss(
             key.as_bytes(),
             why,
             options.unshareable_for,
@@ -132,7 +132,7 @@ impl FillRegistry {
         );
     }
 
-    fn set_unshareable(
+    fn set_hit_for_miss(
         &self,
         key: &Bytes,
         why: HitForMiss,
@@ -142,30 +142,30 @@ impl FillRegistry {
     ) {
         let mut shard = self.shard(key);
         if why == HitForMiss::Credentials
-            && shard.unshareable.get(key).is_some_and(|(_, until)| *until > now)
+            && shard.hit_for_miss.get(key).is_some_and(|(_, until)| *until > now)
         {
             return;
         }
         let until = now + for_time;
-        if shard.unshareable.insert(key.clone(), (why, until)).is_none() {
+        if shard.hit_for_miss.insert(key.clone(), (why, until)).is_none() {
             shard.order.push_back(key.clone());
         }
         while shard.order.len() > (keys_max / SHARDS).max(1) {
             if let Some(oldest) = shard.order.pop_front() {
-                shard.unshareable.remove(&oldest);
+                shard.hit_for_miss.remove(&oldest);
             }
         }
     }
 
     /// Forgets that the answer for `key` could not be shared: now one could.
-    pub fn set_shareable(&self, key: &Bytes) {
-        self.shard(key).unshareable.remove(key);
+    pub fn clear_hit_for_miss(&self, key: &Bytes) {
+        self.shard(key).hit_for_miss.remove(key);
     }
 
     /// Why the answer for `key` could lately not be shared; `None` when it could, or is not known.
-    pub fn unshareable(&self, key: &Bytes, now: Instant) -> Option<HitForMiss> {
+    pub fn hit_for_miss(&self, key: &Bytes, now: Instant) -> Option<HitForMiss> {
         let shard = self.shard(key);
-        let (why, until) = shard.unshareable.get(key)?;
+        let (why, until) = shard.hit_for_miss.get(key)?;
         (*until > now).then_some(*why)
     }
 

@@ -14,8 +14,8 @@ use tokio::time::sleep;
 use upstream::send::client::Upstream;
 
 use crate::client::tunnel_places::Places;
-use crate::fill::memory_budget::FillBudget;
-use crate::fill::missed_removals::DeferredInvalidations;
+use crate::fill::deferred_invalidations::DeferredInvalidations;
+use crate::fill::fill_budget::FillBudget;
 use crate::fill::neighbour_budget::Neighbours;
 use crate::fill::registry::FillRegistry;
 use crate::fill::store_lease::Leases;
@@ -35,13 +35,13 @@ pub(crate) struct Shared {
     pub variants: Variants,
     pub missed: DeferredInvalidations,
     pub labels: Arc<ObjectLabels>,
-    pub windows: Arc<FillBudget>,
+    pub fill_budget: Arc<FillBudget>,
     pub tunnels: Arc<Places>,
 }
 
 impl Shared {
     /// With the first options, and so many bytes of memory for windows of fills.
-    pub fn new(options: &Options, observer: Arc<dyn Observer>, windows: u64) -> Shared {
+    pub fn new(options: &Options, observer: Arc<dyn Observer>, fill_budget: u64) -> Shared {
         Shared {
             observer,
             via: Via::new(&options.pseudonym),
@@ -51,7 +51,7 @@ impl Shared {
             variants: Variants::default(),
             missed: DeferredInvalidations::new(),
             labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
-            windows: Arc::new(FillBudget::new(windows)),
+            fill_budget: Arc::new(FillBudget::new(fill_budget)),
             tunnels: Arc::default(),
         }
     }
@@ -66,7 +66,7 @@ pub(crate) struct Services {
     /// The sites whose neighbours are being validated here.
     pub attended: RefCell<HashSet<u64>>,
     /// Who needs the store.
-    pub needs: Rc<Leases>,
+    pub leases: Rc<Leases>,
     /// `None` while it is awaited.
     store: RefCell<Option<Option<Store>>>,
     options: RefCell<Arc<Options>>,
@@ -85,7 +85,7 @@ impl Services {
             shared,
             upstream: Rc::new(upstream),
             attended: RefCell::default(),
-            needs: Rc::default(),
+            leases: Rc::default(),
             store: RefCell::default(),
             options: RefCell::new(options),
         })

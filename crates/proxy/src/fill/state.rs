@@ -22,7 +22,7 @@ use semantics::range::ByteRange;
 use semantics::{StoredHead, VaryMarker};
 use store::{FetchToken, Key, Partial};
 
-use crate::fill::memory_budget::FillBudget;
+use crate::fill::fill_budget::FillBudget;
 use crate::fill::registry::HitForMiss;
 use crate::fill::window::Window;
 use crate::observe::outcome::{Denied, Error};
@@ -35,7 +35,7 @@ pub(crate) struct Fill {
     token: FetchToken,
     begun: Instant,
     /// Where the bytes of the window are counted.
-    windows: Arc<FillBudget>,
+    fill_budget: Arc<FillBudget>,
 }
 
 #[derive(Default)]
@@ -55,7 +55,7 @@ struct State {
     readers: Vec<Option<Place>>,
     /// Places in use.
     interested: usize,
-    filler: Option<Waker>,
+    task_waker: Option<Waker>,
 }
 
 /// How far the head has come.
@@ -84,7 +84,7 @@ pub(crate) struct SparseStage {
     pub marker: Option<VaryMarker>,
     pub epoch: u128,
     /// Why those who wait may not have it, if so.
-    pub unshareable: Option<HitForMiss>,
+    pub hit_for_miss: Option<HitForMiss>,
 }
 
 /// What the fill of a gap brings.
@@ -133,7 +133,7 @@ pub(crate) struct Validated {
     /// False when the 304 was for the client alone that began the fill.
     pub shareable: bool,
     /// Why who waited must ask for himself all the same.
-    pub unshareable: Option<HitForMiss>,
+    pub hit_for_miss: Option<HitForMiss>,
 }
 
 /// The head of an answer with a body.
@@ -144,7 +144,7 @@ pub(crate) struct FillHead {
     /// The head as it is stored and shared; `None` when the answer is for one client alone.
     pub shared: Option<StoredHead>,
     /// Why who waited must ask for himself; `None` also when only the next answer will tell.
-    pub unshareable: Option<HitForMiss>,
+    pub hit_for_miss: Option<HitForMiss>,
     /// What a follower's request must lead to: the key it is stored under.
     pub key: Key,
     /// True when the answer goes into the store.
@@ -182,8 +182,8 @@ pub(crate) enum Next {
 }
 
 impl Fill {
-    pub fn new(token: FetchToken, begun: Instant, windows: Arc<FillBudget>) -> Fill {
-        Fill { state: Mutex::default(), token, begun, windows }
+    pub fn new(token: FetchToken, begun: Instant, fill_budget: Arc<FillBudget>) -> Fill {
+        Fill { state: Mutex::default(), token, begun, fill_budget }
     }
 
     pub fn token(&self) -> &FetchToken {
@@ -278,7 +278,7 @@ impl Fill {
 
     /// Lets the fill's task look around.
     pub fn wake(&self) {
-        self.lock().wake_filler();
+        self.lock().wake_task();
     }
 
     /// Appends a piece of the body.
@@ -288,7 +288,7 @@ impl Fill {
         }
         let mut state = self.lock();
         state.window.push(piece);
-        state.count(&self.windows);
+        state.count(&self.fill_budget);
         state.wake_readers();
     }
 
@@ -304,7 +304,7 @@ impl Fill {
             }
             state.window.drop_first();
         }
-        state.count(&self.windows);
+        state.count(&self.fill_budget);
     }
 
     /// The store takes no more: ready when no reader lags so far that it needs what the store has.
@@ -316,7 +316,7 @@ impl Fill {
             state.partial = None;
             return Poll::Ready(());
         }
-        state.filler = Some(cx.waker().clone());
+        state.task_waker = Some(cx.waker().clone());
         Poll::Pending
     }
 
@@ -337,19 +337,19 @@ impl Fill {
         while state.window.first_end().is_some_and(|end| end <= slowest) {
             state.window.drop_first();
         }
-        state.count(&self.windows);
+        state.count(&self.fill_budget);
         if state.window.occupied() <= keep || state.interested == 0 {
             return Poll::Ready(());
         }
-        state.filler = Some(cx.waker().clone());
+        state.task_waker = Some(cx.waker().clone());
         Poll::Pending
     }
 
     /// Whether any client still wants this. The task is woken when that changes.
     pub fn poll_interest(&self, cx: &mut Context<'_>) -> bool {
         let mut state = self.lock();
-        if !state.filler.as_ref().is_some_and(|filler| filler.will_wake(cx.waker())) {
-            state.filler = Some(cx.waker().clone());
+        if !state.task_waker.as_ref().is_some_and(|task_waker| task_waker.will_wake(cx.waker())) {
+            state.task_waker = Some(cx.waker().clone());
         }
         state.interested > 0
     }
@@ -362,7 +362,7 @@ impl Fill {
 
 impl Drop for Fill {
     fn drop(&mut self) {
-        self.windows.subtract(self.lock().counted);
+        self.fill_budget.subtract(self.lock().counted);
     }
 }
 
@@ -377,10 +377,10 @@ impl State {
     }
 
     /// Counts what the window occupies now.
-    fn count(&mut self, windows: &FillBudget) {
+    fn count(&mut self, fill_budget: &FillBudget) {
         let before = std::mem::replace(&mut self.counted, self.window.occupied());
-        windows.add(self.counted);
-        windows.subtract(before);
+        fill_budget.add(self.counted);
+        fill_budget.subtract(before);
     }
 
     fn wait(&mut self, id: usize, cx: &mut Context<'_>) {
@@ -397,8 +397,8 @@ impl State {
         }
     }
 
-    fn wake_filler(&mut self) {
-        if let Some(waker) = self.filler.take() {
+    fn wake_task(&mut self) {
+        if let Some(waker) = self.task_waker.take() {
             waker.wake();
         }
     }
@@ -496,7 +496,7 @@ impl Reader {
         if let Some(place) = &mut state.readers[self.id] {
             place.at = self.at;
         }
-        state.wake_filler();
+        state.wake_task();
     }
 }
 
@@ -505,6 +505,6 @@ impl Drop for Reader {
         let mut state = self.fill.lock();
         state.readers[self.id] = None;
         state.interested -= 1;
-        state.wake_filler();
+        state.wake_task();
     }
 }

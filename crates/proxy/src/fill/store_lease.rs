@@ -29,7 +29,7 @@ pub(crate) enum Stage {
 
 /// A need, until it is dropped.
 pub(crate) struct Lease {
-    needs: Rc<Leases>,
+    leases: Rc<Leases>,
     kind: Kind,
 }
 
@@ -41,15 +41,15 @@ pub(crate) enum Kind {
 
 impl Leases {
     /// A need that ends when the grace does.
-    pub fn briefly(self: &Rc<Leases>) -> Lease {
+    pub fn lease_until_grace(self: &Rc<Leases>) -> Lease {
         self.brief.set(self.brief.get() + 1);
-        Lease { needs: self.clone(), kind: Kind::Brief }
+        Lease { leases: self.clone(), kind: Kind::Brief }
     }
 
     /// A need that is waited for.
-    pub fn firmly(self: &Rc<Leases>) -> Lease {
+    pub fn lease_until_done(self: &Rc<Leases>) -> Lease {
         self.firm.set(self.firm.get() + 1);
-        Lease { needs: self.clone(), kind: Kind::Firm }
+        Lease { leases: self.clone(), kind: Kind::Firm }
     }
 
     /// The need of a client that follows a fill: firm whenever it lags.
@@ -61,7 +61,7 @@ impl Leases {
             followed.push(None);
         }
         followed[place as usize] = Some(fill.clone());
-        Lease { needs: self.clone(), kind: Kind::Follows(place) }
+        Lease { leases: self.clone(), kind: Kind::Follows(place) }
     }
 
     /// Nothing more is to be stored: who writes lets go.
@@ -81,7 +81,7 @@ impl Leases {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let Leases { brief, firm, followed, vacant, .. } = &*self.needs;
+        let Leases { brief, firm, followed, vacant, .. } = &*self.leases;
         match self.kind {
             Kind::Brief => brief.set(brief.get() - 1),
             Kind::Firm => firm.set(firm.get() - 1),
@@ -100,15 +100,16 @@ mod tests {
 
     #[test]
     fn needs_end_with_those_who_have_them() {
-        let needs = Rc::<Leases>::default();
-        assert!(!needs.are_firm());
-        let (brief, firm, other) = (needs.briefly(), needs.firmly(), needs.firmly());
+        let leases = Rc::<Leases>::default();
+        assert!(!leases.are_firm());
+        let (brief, firm, other) =
+            (leases.lease_until_grace(), leases.lease_until_done(), leases.lease_until_done());
         drop(firm);
-        assert!(needs.are_firm());
+        assert!(leases.are_firm());
         drop(other);
-        assert!(!needs.are_firm());
-        assert_eq!(needs.brief.get(), 1);
+        assert!(!leases.are_firm());
+        assert_eq!(leases.brief.get(), 1);
         drop(brief);
-        assert_eq!(needs.brief.get(), 0);
+        assert_eq!(leases.brief.get(), 0);
     }
 }

@@ -92,7 +92,8 @@ pub(crate) async fn run(
     let state = Rc::new(ConnectionState::new(connections.services.clock));
     let _watched = connections.watch(&state);
     let Services { observer, .. } = &*connections.services;
-    let (options, addresses) = (connections.services.options(), &connections.admission.addresses);
+    let (options, addresses) =
+        (connections.services.options(), &connections.connection_limit.addresses);
     let ready = Box::pin(welcome(socket, peer, manners, &options, addresses, &**observer));
     let Some(Some(ready)) = unless_cut(&state, ready).await else { return };
     let Negotiated { stream, client: address, link, protocol, place: _place } = ready;
@@ -292,7 +293,7 @@ pub(crate) async fn tunnel_through<T>(
     tunnel: Tunnel,
     cut: impl Future<Output = T>,
 ) -> tunnel::Ended {
-    let Tunnel { upstream, mut account, lifetime, place: _place } = tunnel;
+    let Tunnel { upstream, mut transaction, lifetime, place: _place } = tunnel;
     let cut = async {
         cut.await;
     };
@@ -300,9 +301,9 @@ pub(crate) async fn tunnel_through<T>(
     observer.count(Event::TunnelOpened, 1);
     let ended = tunnel::join(client, early, upstream, lifetime, *clock, cut).await;
     observer.count(Event::TunnelClosed, 1);
-    account.sent(ended.received);
+    transaction.sent(ended.received);
     match &ended.how {
-        End::Closed | End::Idle | End::Expired => account.ended(),
+        End::Closed | End::Idle | End::Expired => transaction.ended(),
         End::Cut => log::debug!("a tunnel was cut at the end of the drain"),
         End::Broken(error) => log::debug!("a tunnel broke: {error}"),
     }

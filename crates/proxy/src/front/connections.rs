@@ -11,11 +11,11 @@ use hyper::server::conn::http1;
 use tokio::time::interval;
 
 use crate::client::connection_state::{CloseReason, ConnectionState, Phase};
-use crate::client::crowd;
-use crate::client::crowd::{Candidate, Standing};
 use crate::client::limits::ClientLimits;
+use crate::client::reclaimer;
+use crate::client::reclaimer::{Candidate, ConnectionActivity};
 use crate::fill::services::Services;
-use crate::front::admission::Admission;
+use crate::front::connection_limit::ConnectionLimit;
 use crate::front::{connection, http2};
 use crate::observe::event::Event;
 use crate::options::Options;
@@ -44,7 +44,7 @@ pub(crate) struct Connections {
     /// The worker's number.
     pub index: usize,
     pub services: Rc<Services>,
-    pub admission: Arc<Admission>,
+    pub connection_limit: Arc<ConnectionLimit>,
     builders: RefCell<Rc<Builders>>,
     /// In an order of their own, so that they are looked after in the same one each time.
     open: RefCell<BTreeMap<u64, TrackedConnection>>,
@@ -74,23 +74,27 @@ pub(crate) struct WatchGuard {
 
 impl Drop for WatchGuard {
     fn drop(&mut self) {
-        let Connections { index, services, admission, open, .. } = &*self.connections;
+        let Connections { index, services, connection_limit, open, .. } = &*self.connections;
         if let Some(watched) = open.borrow_mut().remove(&self.id) {
             watched.state.report_moved(&*services.observer);
         }
-        admission.left(*index);
+        connection_limit.left(*index);
         services.observer.connection(false);
     }
 }
 
 impl Connections {
     /// Those of the worker with this number: none yet.
-    pub fn new(index: usize, services: Rc<Services>, admission: Arc<Admission>) -> Rc<Connections> {
+    pub fn new(
+        index: usize,
+        services: Rc<Services>,
+        connection_limit: Arc<ConnectionLimit>,
+    ) -> Rc<Connections> {
         let builders = RefCell::new(Builders::new(&services.options()));
         Rc::new(Connections {
             index,
             services,
-            admission,
+            connection_limit,
             builders,
             open: RefCell::default(),
             next_id: Cell::new(0),
@@ -135,11 +139,11 @@ impl Connections {
             let state = &watched.state;
             let since = state.since().unwrap_or(watched.since);
             let (phase, has_asked) = (state.phase(), state.has_asked());
-            let standing = Standing { id, phase, has_asked, since };
+            let standing = ConnectionActivity { id, phase, has_asked, since };
             // What it has been told to end needs no second word.
             all.extend(standing.candidate(now).filter(|_| state.cut().is_none()));
         }
-        crowd::first(all, most)
+        reclaimer::first(all, most)
     }
 
     /// Closes those of these connections that have nothing under way still, and says how many.
@@ -147,7 +151,9 @@ impl Connections {
         let connections = self.open.borrow();
         let found = ids.iter().filter_map(|id| connections.get(id));
         let waiting = found.filter(|watched| watched.state.phase() != Phase::Busy);
-        let closed = waiting.inspect(|watched| watched.state.cut_now(CloseReason::Crowd)).count();
+        let closed = waiting
+            .inspect(|watched| watched.state.cut_now(CloseReason::ConnectionReclaimer))
+            .count();
         self.services.observer.count(Event::ConnectionMadeWay, closed as u64);
         closed
     }

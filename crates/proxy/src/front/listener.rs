@@ -3,7 +3,7 @@
 //! when connections are few, and a second process could bind our address unnoticed.
 //!
 //! Where the limit of connections is reached, or descriptors have run out, idle connections make
-//! way (`crowd`). Where all are busy accepting pauses: one line in the log, no spin. Each that
+//! way (`reclaimer`). Where all are busy accepting pauses: one line in the log, no spin. Each that
 //! accepts has at most one client that waits for a place so.
 
 use std::io;
@@ -20,8 +20,8 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
-use crate::front::admission::Admission;
 use crate::front::connection;
+use crate::front::connection_limit::ConnectionLimit;
 use crate::front::connections::Connections;
 use crate::front::handshake::ListenerProtocol;
 
@@ -78,24 +78,26 @@ struct From {
 }
 
 /// The permit for one more connection: another one makes way for it, or is waited for.
-async fn room(admission: &Admission) -> Option<OwnedSemaphorePermit> {
-    let Admission { room, crowded, crowd, .. } = admission;
+async fn room(connection_limit: &ConnectionLimit) -> Option<OwnedSemaphorePermit> {
+    let ConnectionLimit { room, crowded, reclaimer, .. } = connection_limit;
     if let Ok(permit) = room.clone().try_acquire_owned() {
         // Said anew only after a real pause: not for each connection that comes and goes.
-        if crowded.load(Ordering::Relaxed) && room.available_permits() >= admission.workers() * 4 {
+        if crowded.load(Ordering::Relaxed)
+            && room.available_permits() >= connection_limit.workers() * 4
+        {
             crowded.store(false, Ordering::Relaxed);
         }
         return Some(permit);
     }
     // One at a time: what makes way for this client is not for the next one.
-    let _turn = crowd.turn().await;
+    let _turn = reclaimer.turn().await;
     let mut pause = SHORT_PAUSE;
     loop {
         // Whoever was here before may have made more room than it needed.
         if let Ok(permit) = room.clone().try_acquire_owned() {
             return Some(permit);
         }
-        let makes_way = crowd.make_way().await > 0;
+        let makes_way = reclaimer.close_idle_clients().await > 0;
         // What has just been accepted is not there yet for a moment, and makes no way.
         if !makes_way && pause == PAUSE && !crowded.swap(true, Ordering::Relaxed) {
             log::warn!(
@@ -126,14 +128,17 @@ pub(crate) async fn accept(
         };
         match accepted {
             Ok((socket, client)) => {
-                if connections.admission.descriptors.relieved(connections.services.clock.instant())
+                if connections
+                    .connection_limit
+                    .descriptors
+                    .relieved(connections.services.clock.instant())
                 {
                     log::warn!("accepting connections again");
                 }
                 let manners = listener.manners.clone();
                 let room = tokio::select! {
                     biased;
-                    room = room(&connections.admission) => room,
+                    room = room(&connections.connection_limit) => room,
                     _ = stop.wait_for(|&stop| stop) => None,
                 };
                 place(&connections, socket, From { client, manners, _room: room }, &peers);
@@ -147,9 +152,9 @@ pub(crate) async fn accept(
 
 /// Has connections make way for want of a descriptor, and waits until it may be tried again.
 async fn make_descriptors(connections: &Connections, error: &io::Error) {
-    let Admission { crowd, descriptors, .. } = &*connections.admission;
-    let _turn = crowd.turn().await;
-    if crowd.make_way().await > 0 || crowd.let_go().await > 0 {
+    let ConnectionLimit { reclaimer, descriptors, .. } = &*connections.connection_limit;
+    let _turn = reclaimer.turn().await;
+    if reclaimer.close_idle_clients().await > 0 || reclaimer.let_go().await > 0 {
         return sleep(SHORT_PAUSE).await;
     }
     if descriptors.felt(connections.services.clock.instant()) {
@@ -171,7 +176,7 @@ pub(crate) async fn take_over(
         match socket.unpack() {
             Ok(socket) => start(&connections, socket, from),
             Err(error) => {
-                connections.admission.left(connections.index);
+                connections.connection_limit.left(connections.index);
                 log::debug!("taking over a connection: {error}");
             }
         }
@@ -184,9 +189,9 @@ fn place(
     from: From,
     peers: &[mpsc::UnboundedSender<Accepted>],
 ) {
-    let admission = &connections.admission;
-    let least = admission.least_loaded(connections.index);
-    admission.came(least);
+    let connection_limit = &connections.connection_limit;
+    let least = connection_limit.least_loaded(connections.index);
+    connection_limit.came(least);
     if least == connections.index {
         return start(connections, socket, from);
     }
@@ -194,11 +199,11 @@ fn place(
         Ok(socket) => {
             if peers[least].send(Accepted { socket, from }).is_err() {
                 // That worker is gone: we are shutting down.
-                admission.left(least);
+                connection_limit.left(least);
             }
         }
         Err(error) => {
-            admission.left(least);
+            connection_limit.left(least);
             log::debug!("handing a connection over: {error}");
         }
     }

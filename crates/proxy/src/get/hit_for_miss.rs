@@ -9,50 +9,50 @@ use upstream::connection::origin_body::OriginBody;
 
 use crate::fill::registry::HitForMiss;
 use crate::get::cache_request::{CacheRequest, FetchedResponse, Step, miss_status};
-use crate::object::stored_responses::Judge;
+use crate::object::object_writer::Judge;
 use crate::response::transaction::Transaction;
 use crate::response::{failure, pass_through};
 
 impl CacheRequest<'_> {
     /// Sends a GET on as it came.
-    pub(crate) async fn fetch_unshared(
+    pub(crate) async fn fetch_past_fills(
         &self,
         key: Key,
         marker: Option<VaryMarker>,
-        mut account: Transaction,
+        mut transaction: Transaction,
     ) -> Step {
-        let (visit, mut status) = (self.visit, miss_status(&marker));
+        let (context, mut status) = (self.context, miss_status(&marker));
         let token = self.store.begin_fetch(self.primary);
-        let clock = visit.services.clock;
+        let clock = context.services.clock;
         let requested = clock.time();
-        let response = match pass_through::ask(visit, &mut account, None).await {
+        let response = match pass_through::ask(context, &mut transaction, None).await {
             Ok(response) => response,
-            Err(failure) => return Step::Respond(failure::failed(account, failure)),
+            Err(failure) => return Step::Respond(failure::failed(transaction, failure)),
         };
         let exchange = Exchange { requested, received: clock.time() };
-        visit.look_at_clock();
+        context.look_at_clock();
         match self.judge(&response, exchange) {
             Ok(()) => {
                 let fetched = FetchedResponse { response, exchange, token };
-                self.keep((key, marker), status, account, fetched).await
+                self.keep((key, marker), status, transaction, fetched).await
             }
             Err(why) => {
-                visit.services.shared.fills.remember(
+                context.services.shared.fills.remember(
                     &key,
                     why,
-                    &visit.options.fill,
+                    &context.options.fill,
                     clock.instant(),
                 );
-                if visit.facts.conditional {
+                if context.facts.conditional {
                     status = status.fwd_status(response.status().as_u16());
                 }
-                Step::Respond(pass_through::relay_response(visit, account, response, status))
+                Step::Respond(pass_through::relay_response(context, transaction, response, status))
             }
         }
     }
 
     fn judge(&self, response: &Response<OriginBody>, exchange: Exchange) -> Result<(), HitForMiss> {
-        let (facts, settings) = (self.visit.facts.of_get(), self.visit.settings());
+        let (facts, settings) = (self.context.facts.of_get(), self.context.settings());
         let judge = Judge { facts: &facts, exchange, settings };
         judge.permits(response.status(), response.headers()).map_err(HitForMiss::of)
     }

@@ -18,10 +18,10 @@ use crate::object::stored_response::{Store, StoredResponse};
 use crate::observe::cache_status::{CacheStatus, Fwd};
 use crate::observe::event::Event;
 use crate::observe::outcome::{Bypass, Outcome};
-use crate::partial::gap_fill::OtherResponse;
 use crate::partial::multipart_body::{MultipartBody, Whole};
 use crate::partial::partial_body::PartsBody;
 use crate::partial::partial_object::{PartialObject, Segment, SegmentOrigin, Unavailable};
+use crate::partial::range_fetch::OtherResponse;
 use crate::request::context::RequestContext;
 use crate::response::builder::{BodyPart, ResponseParts};
 use crate::response::response_body::{BodySource, ResponseBody};
@@ -34,7 +34,7 @@ const AHEAD: u64 = 16;
 
 /// One answer from what `answer` has.
 pub(crate) struct PartialResponder<'a> {
-    pub visit: &'a RequestContext<'a>,
+    pub context: &'a RequestContext<'a>,
     pub store: &'a Store,
     pub primary: &'a Key,
     pub answer: &'a Rc<StoredResponse>,
@@ -51,7 +51,7 @@ pub(crate) enum Served {
     /// An answer, or what to do instead.
     Step(Step),
     /// Something is missing that cannot be combined with what is there, or must not be asked for.
-    Lacking(Transaction),
+    Incomplete(Transaction),
 }
 
 /// What is missing of what is wanted.
@@ -63,22 +63,23 @@ struct Missing {
 
 impl PartialResponder<'_> {
     /// Answers; what is missing is asked of the origin.
-    pub async fn answer(&self, account: Transaction) -> Served {
-        Box::pin(self.run(account, true)).await
+    pub async fn answer(&self, transaction: Transaction) -> Served {
+        Box::pin(self.run(transaction, true)).await
     }
 
     /// Answers from what is there.
-    pub async fn answer_alone(&self, account: Transaction) -> Served {
-        Box::pin(self.run(account, false)).await
+    pub async fn answer_alone(&self, transaction: Transaction) -> Served {
+        Box::pin(self.run(transaction, false)).await
     }
 
     fn stored_head(&self) -> &StoredHead {
         self.head.unwrap_or(self.answer.head.stored())
     }
 
-    async fn run(&self, mut account: Transaction, may_ask: bool) -> Served {
-        let parts = PartialObject::of(self.visit, self.store, self.primary, self.answer);
-        let portion = self.visit.portion(&self.stored_head().selected(), Some(parts.layout.length));
+    async fn run(&self, mut transaction: Transaction, may_ask: bool) -> Served {
+        let parts = PartialObject::of(self.context, self.store, self.primary, self.answer);
+        let portion =
+            self.context.portion(&self.stored_head().selected(), Some(parts.layout.length));
         let wanted = self.wanted(&portion, parts.layout.length);
         let (missing, source) = look(&parts, &wanted).await;
         let mut ahead = None;
@@ -88,10 +89,10 @@ impl PartialResponder<'_> {
         });
         if let Some(Missing { from, range }) = missing {
             if !may_ask {
-                return Served::Lacking(account);
+                return Served::Incomplete(transaction);
             }
             if let Some(why) = self.forbidden() {
-                return Served::Step(why(account));
+                return Served::Step(why(transaction));
             }
             match parts.open(from, range.end).await {
                 // A part that comes, and that nothing will be put behind.
@@ -99,11 +100,14 @@ impl PartialResponder<'_> {
                     if !partial::combines(&parts.head)
                         && (segment.until < range.end || wanted.len() > 1) =>
                 {
-                    return Served::Lacking(account);
+                    return Served::Incomplete(transaction);
                 }
                 Ok(segment) => {
                     if segment.from == SegmentOrigin::Fetched {
-                        account.asked(&parts.errand.to, parts.errand.trail.clone());
+                        transaction.asked(
+                            &parts.upstream_request.to,
+                            parts.upstream_request.trail.clone(),
+                        );
                     }
                     status = match segment.from {
                         SegmentOrigin::Fetched => CacheStatus::new(Outcome::Miss).fwd(Fwd::Partial),
@@ -113,17 +117,24 @@ impl PartialResponder<'_> {
                     ahead = Some((from, segment));
                 }
                 // What is there is of use for what lies within it only.
-                Err(_) if !partial::combines(&parts.head) => return Served::Lacking(account),
-                Err(Unavailable::Other(unfit)) if self.is_an_answer(&unfit.response, &wanted) => {
-                    account.asked(&parts.errand.to, parts.errand.trail.clone());
-                    return Served::Step(self.hand_over(*unfit, account).await);
+                Err(_) if !partial::combines(&parts.head) => {
+                    return Served::Incomplete(transaction);
                 }
-                Err(lack) => return Served::Step(lacking(lack, account)),
+                Err(Unavailable::Other(other_response))
+                    if self.is_an_answer(&other_response.response, &wanted) =>
+                {
+                    transaction
+                        .asked(&parts.upstream_request.to, parts.upstream_request.trail.clone());
+                    return Served::Step(self.hand_over(*other_response, transaction).await);
+                }
+                Err(unavailable) => {
+                    return Served::Step(respond_unavailable(unavailable, transaction));
+                }
             }
         }
         self.count(status.outcome);
         let status = self.status.unwrap_or(status);
-        Served::Step(self.reply(parts, portion, status, ahead, account))
+        Served::Step(self.reply(parts, portion, status, ahead, transaction))
     }
 
     /// Whether what the origin sent in place of a part is an answer to the request itself: anything
@@ -132,7 +143,7 @@ impl PartialResponder<'_> {
         match response.status() {
             StatusCode::PARTIAL_CONTENT => {
                 let part = partial::read(response.headers(), response.body().size_hint().exact());
-                self.visit.facts.has_range && part.is_ok_and(|part| *wanted == [part.range])
+                self.context.facts.has_range && part.is_ok_and(|part| *wanted == [part.range])
             }
             StatusCode::RANGE_NOT_SATISFIABLE | StatusCode::NOT_MODIFIED => false,
             status => !status.is_informational(),
@@ -141,31 +152,31 @@ impl PartialResponder<'_> {
 
     /// Answers with what the origin sent in place of a part, and stores it in the place of the
     /// parts if it may be stored: nobody asks twice (RFC 9110, 14.2; an origin may ignore `Range`).
-    async fn hand_over(&self, unfit: OtherResponse, account: Transaction) -> Step {
-        let (visit, store, primary) = (self.visit, self.store, self.primary);
+    async fn hand_over(&self, other_response: OtherResponse, transaction: Transaction) -> Step {
+        let (context, store, primary) = (self.context, self.store, self.primary);
         let place = (self.answer.key.clone(), self.answer.marker.clone());
         let status = CacheStatus::new(Outcome::Miss).fwd(Fwd::Partial);
-        let OtherResponse { response, exchange, token, .. } = unfit;
+        let OtherResponse { response, exchange, token, .. } = other_response;
         let Some(token) = token else {
-            let response = pass_through::relay_response(visit, account, response, status);
+            let response = pass_through::relay_response(context, transaction, response, status);
             return Step::Respond(response);
         };
         let fetched = FetchedResponse { response, exchange, token };
-        let round = CacheRequest { visit, store, primary, is_first: true, alone: true };
-        Box::pin(round.keep(place, status, account, fetched)).await
+        let attempt = CacheRequest { context, store, primary, is_first: true, alone: true };
+        Box::pin(attempt.keep(place, status, transaction, fetched)).await
     }
 
     /// Why the origin is not asked for what is missing, if it is not.
     fn forbidden(&self) -> Option<fn(Transaction) -> Step> {
-        let directives = &self.visit.facts.directives;
+        let directives = &self.context.facts.directives;
         if directives.only_if_cached {
-            return Some(|account| Step::Respond(only_if_cached(account)));
+            return Some(|transaction| Step::Respond(only_if_cached(transaction)));
         }
         if directives.no_store {
-            return Some(|account| past(account, Bypass::NoStore));
+            return Some(|transaction| past(transaction, Bypass::NoStore));
         }
-        if self.visit.services.shared.windows.full() {
-            return Some(|account| past(account, Bypass::Memory));
+        if self.context.services.shared.fill_budget.full() {
+            return Some(|transaction| past(transaction, Bypass::Memory));
         }
         None
     }
@@ -173,7 +184,7 @@ impl PartialResponder<'_> {
     /// The ranges of the body that are sent.
     fn wanted(&self, portion: &Portion, length: u64) -> Vec<ByteRange> {
         match portion {
-            _ if self.visit.facts.is_head => Vec::new(),
+            _ if self.context.facts.is_head => Vec::new(),
             Portion::Whole => vec![ByteRange { start: 0, end: length }],
             Portion::Part(part) => vec![*part],
             Portion::Parts(parts) => parts.clone(),
@@ -188,7 +199,7 @@ impl PartialResponder<'_> {
             Outcome::HitFill => Event::FollowerJoined,
             _ => Event::CacheMiss,
         };
-        self.visit.services.observer.count(event, 1);
+        self.context.services.observer.count(event, 1);
     }
 
     fn reply(
@@ -197,12 +208,12 @@ impl PartialResponder<'_> {
         portion: Portion,
         status: CacheStatus,
         mut ahead: Option<(u64, Segment)>,
-        account: Transaction,
+        transaction: Transaction,
     ) -> Step {
         let head = self.stored_head();
         let mut fields: HeaderMap = head.reply_headers(self.age);
-        let status = status.ttl(head.packed().ttl(self.visit.now()));
-        status.append_to(account.pseudonym(), &mut fields);
+        let status = status.ttl(head.packed().ttl(self.context.now()));
+        status.append_to(transaction.pseudonym(), &mut fields);
         let length = parts.layout.length;
         let body = move |wanted| {
             let whole = ByteRange { start: 0, end: length };
@@ -223,8 +234,8 @@ impl PartialResponder<'_> {
             length: Some(length),
             body: Box::new(body),
         };
-        let method = &self.visit.parts.method;
-        Step::Respond(builder::build(method, account, status.outcome, response))
+        let method = &self.context.parts.method;
+        Step::Respond(builder::build(method, transaction, status.outcome, response))
     }
 }
 
@@ -251,24 +262,26 @@ async fn look(parts: &PartialObject, wanted: &[ByteRange]) -> (Option<Missing>, 
     (None, source.unwrap_or(From::Ram))
 }
 
-fn lacking(lack: Unavailable, account: Transaction) -> Step {
-    match lack {
-        Unavailable::Other(unfit) if !unfit.changed => past(account, Bypass::Range),
-        Unavailable::Changed | Unavailable::Other(_) => Step::Retry(account),
-        Unavailable::Refused => past(account, Bypass::Range),
-        Unavailable::Failed(failed) => Step::Respond(failed_answer(&failed, account)),
+fn respond_unavailable(unavailable: Unavailable, transaction: Transaction) -> Step {
+    match unavailable {
+        Unavailable::Other(other_response) if !other_response.changed => {
+            past(transaction, Bypass::Range)
+        }
+        Unavailable::Changed | Unavailable::Other(_) => Step::Retry(transaction),
+        Unavailable::Refused => past(transaction, Bypass::Range),
+        Unavailable::Failed(failed) => Step::Respond(failed_answer(&failed, transaction)),
     }
 }
 
 /// The answer to a request whose fetch failed.
-pub(crate) fn failed_answer(failed: &Failed, account: Transaction) -> Response<ResponseBody> {
+pub(crate) fn failed_answer(failed: &Failed, transaction: Transaction) -> Response<ResponseBody> {
     let (outcome, text) = match failed.denied {
         Some(denied) => (Outcome::Denied(denied), failed.text.clone()),
-        None => (Outcome::Error(failed.reason), account.told(failed.reason, &failed.text)),
+        None => (Outcome::Error(failed.reason), transaction.told(failed.reason, &failed.text)),
     };
-    error_response::plain(account, failed.status, outcome, text)
+    error_response::plain(transaction, failed.status, outcome, text)
 }
 
-fn past(account: Transaction, why: Bypass) -> Step {
-    Step::Bypass(account, CacheStatus::new(Outcome::Bypass(why)))
+fn past(transaction: Transaction, why: Bypass) -> Step {
+    Step::Bypass(transaction, CacheStatus::new(Outcome::Bypass(why)))
 }

@@ -40,18 +40,18 @@ pub(crate) enum Missing {
 }
 
 /// What a plan is made from, but for what is stored.
-pub(crate) struct Asked<'a> {
+pub(crate) struct PlanInput<'a> {
     pub facts: &'a RequestFacts,
     pub rule: Option<&'a Rule>,
     pub settings: &'a Settings,
     pub now: Time,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> PlanInput<'a> {
     /// Of the request at hand, as of now.
-    pub fn by(visit: &'a RequestContext<'_>) -> Asked<'a> {
-        let (rule, settings) = (visit.rule.as_deref(), visit.settings());
-        Asked { facts: &visit.facts, rule, settings, now: visit.now() }
+    pub fn by(context: &'a RequestContext<'_>) -> PlanInput<'a> {
+        let (rule, settings) = (context.rule.as_deref(), context.settings());
+        PlanInput { facts: &context.facts, rule, settings, now: context.now() }
     }
 
     /// What is done, and what the cache had for it (systems C12). The latter is not known yet for

@@ -16,7 +16,7 @@ use tokio::time::timeout_at;
 
 use crate::fill::state::{Reader, Stage};
 use crate::get::cache_request::{CacheRequest, Step};
-use crate::get::follower::{Fit, Follower, Role};
+use crate::get::fill_response::{FillResponder, Fit, Role};
 use crate::observe::event::Event;
 use crate::response::transaction::Transaction;
 
@@ -33,14 +33,14 @@ impl CacheRequest<'_> {
     /// Waits at `reader`, of a fill that another request began, and answers.
     pub(crate) async fn wait(
         &self,
-        mut follow: Follower<'_>,
+        mut responder: FillResponder<'_>,
         marker: Option<VaryMarker>,
         reader: Reader,
-        mut account: Transaction,
+        mut transaction: Transaction,
     ) -> Step {
-        let wait = self.visit.options.fill.wait;
+        let wait = self.context.options.fill.wait;
         let mut until = reader.fill().begun() + wait;
-        let mut places = vec![Place { reader, role: Role::Follower }];
+        let mut places = vec![Place { reader, role: Role::FillResponder }];
         loop {
             let head = poll_fn(|cx| poll_heads(&places, cx));
             let (at, stage) = match places.len() {
@@ -48,8 +48,9 @@ impl CacheRequest<'_> {
                 _ => match timeout_at(until.into(), head).await {
                     Ok(head) => head,
                     Err(_) => {
-                        let Some(place) = self.ask_again(&follow, &marker, &mut account) else {
-                            return Step::Retry(account);
+                        let Some(place) = self.ask_again(&responder, &marker, &mut transaction)
+                        else {
+                            return Step::Retry(transaction);
                         };
                         until = place.reader.fill().begun() + wait;
                         places.push(place);
@@ -62,12 +63,12 @@ impl CacheRequest<'_> {
             if !places.is_empty() && matches!(stage, Stage::Failed(_) | Stage::Absent(_)) {
                 continue;
             }
-            follow.role = role;
+            responder.role = role;
             let leads = places.iter().any(|place| matches!(place.role, Role::Leader { .. }));
-            match follow.answer_at(stage, reader, account).await {
-                Step::Retry(returned) if !places.is_empty() => account = returned,
-                Step::FetchAlone(returned) if leads => account = returned,
-                turn => return turn,
+            match responder.answer_at(stage, reader, transaction).await {
+                Step::Retry(returned) if !places.is_empty() => transaction = returned,
+                Step::FetchAlone(returned) if leads => transaction = returned,
+                step => return step,
             }
         }
     }
@@ -76,29 +77,30 @@ impl CacheRequest<'_> {
     /// has begun. `None` when it cannot be joined any more.
     fn ask_again(
         &self,
-        follow: &Follower<'_>,
+        responder: &FillResponder<'_>,
         marker: &Option<VaryMarker>,
-        account: &mut Transaction,
+        transaction: &mut Transaction,
     ) -> Option<Place> {
-        self.visit.look_at_clock();
-        if self.fit(&follow.key) == Some(Fit::Alone) {
+        self.context.look_at_clock();
+        if self.fit(&responder.key) == Some(Fit::Alone) {
             return None;
         }
-        let (fill, began) = self.join_or_begin(&follow.key);
+        let (fill, began) = self.join_or_begin(&responder.key);
         let reader = fill.join()?;
         if !began {
-            self.visit.services.observer.count(Event::FollowerJoined, 1);
-            return Some(Place { reader, role: Role::Follower });
+            self.context.services.observer.count(Event::FollowerJoined, 1);
+            return Some(Place { reader, role: Role::FillResponder });
         }
         log::debug!("a fetch that others wait for takes long: one of them asks again");
-        let (key, outdated) = (follow.key.clone(), follow.outdated.as_ref());
-        let mut filler = self.filler(fill, key, marker.clone(), outdated, true);
-        account.asked(&filler.errand.to, filler.errand.trail.clone());
+        let (key, to_validate) = (responder.key.clone(), responder.to_validate.as_ref());
+        let mut fetch_task = self.fetch_task(fill, key, marker.clone(), to_validate, true);
+        transaction
+            .asked(&fetch_task.upstream_request.to, fetch_task.upstream_request.trail.clone());
         // It is for all who wait: nothing of it is for this client alone.
-        filler.errand.interim = None;
-        filler.asks_for_client = false;
-        let ranged = filler.ranged;
-        spawn_local(filler.run());
+        fetch_task.upstream_request.interim = None;
+        fetch_task.asks_for_client = false;
+        let ranged = fetch_task.ranged;
+        spawn_local(fetch_task.run());
         Some(Place { reader, role: Role::Leader { interim: None, ranged } })
     }
 }

@@ -95,7 +95,7 @@ impl PartsBody {
                         self.interest = segment.interest.take().or(self.interest.take());
                         self.state = State::Reading(segment.body);
                     }
-                    Err(lack) => return self.cut(lack.reason()),
+                    Err(unavailable) => return self.cut(unavailable.reason()),
                 },
                 State::Reading(body) => {
                     let why = match ready!(poll_segment(body, cx)) {

@@ -21,11 +21,11 @@ use crate::body::fill_body::FillBody;
 use crate::body::stored_body::EntryBody;
 use crate::fill::services::Services;
 use crate::fill::state::{Failed, Fill, Stage};
+use crate::object::object_writer::{Judge, ObjectWriter, Refreshed};
 use crate::object::stored_response::{Entry, Store, StoredResponse, find_sparse};
-use crate::object::stored_responses::{Judge, Refreshed, StoredResponses};
 use crate::observe::event::Event;
 use crate::options::Options;
-use crate::partial::gap_fill::{OtherResponse, RangeFetch};
+use crate::partial::range_fetch::{OtherResponse, RangeFetch};
 use crate::request::context::RequestContext;
 use crate::request::upstream_request::UpstreamRequest;
 
@@ -41,7 +41,7 @@ pub(crate) struct PartialObject {
     pub options: Arc<Options>,
     pub store: Store,
     /// The request for the origin, without conditions.
-    pub errand: UpstreamRequest,
+    pub upstream_request: UpstreamRequest,
     /// Of a GET of the whole.
     pub facts: RequestFacts,
     pub key: Key,
@@ -104,22 +104,22 @@ pub(crate) enum Unavailable {
 impl PartialObject {
     /// The parts of what was found for a request.
     pub fn of(
-        visit: &RequestContext<'_>,
+        context: &RequestContext<'_>,
         store: &Store,
         primary: &Key,
         answer: &Rc<StoredResponse>,
     ) -> Rc<PartialObject> {
         let layout = answer.sparse.expect("only what is there in parts has parts");
-        let mut errand = visit.errand();
-        errand.method = Method::GET;
-        errand.interim = None;
-        validators::remove_conditions(&mut errand.headers);
-        let facts = visit.facts.of_get();
+        let mut upstream_request = context.upstream_request();
+        upstream_request.method = Method::GET;
+        upstream_request.interim = None;
+        validators::remove_conditions(&mut upstream_request.headers);
+        let facts = context.facts.of_get();
         Rc::new(PartialObject {
-            services: visit.services.clone(),
-            options: visit.options.clone(),
+            services: context.services.clone(),
+            options: context.options.clone(),
             store: store.clone(),
-            errand,
+            upstream_request,
             facts,
             key: answer.key.clone(),
             marker: answer.marker.clone(),
@@ -228,10 +228,10 @@ impl PartialObject {
                 alone = true;
                 continue;
             };
-            let mut unfit = None;
-            let interest = began.map(|(filler, interest)| {
-                unfit = Some(filler.unfit());
-                spawn_local(filler.fetch());
+            let mut other_response = None;
+            let interest = began.map(|(range_fetch, interest)| {
+                other_response = Some(range_fetch.other_response());
+                spawn_local(range_fetch.fetch());
                 interest
             });
             match reader.head().await {
@@ -250,11 +250,13 @@ impl PartialObject {
                     return Ok(Segment { body, until, interest, from });
                 }
                 Stage::Absent(changed) => {
-                    return Err(match unfit.and_then(|unfit| unfit.take()) {
-                        Some(unfit) => Unavailable::Other(Box::new(unfit)),
-                        None if changed => Unavailable::Changed,
-                        None => Unavailable::Refused,
-                    });
+                    return Err(
+                        match other_response.and_then(|other_response| other_response.take()) {
+                            Some(other_response) => Unavailable::Other(Box::new(other_response)),
+                            None if changed => Unavailable::Changed,
+                            None => Unavailable::Refused,
+                        },
+                    );
                 }
                 Stage::Failed(failed) if interest.is_some() => {
                     return Err(Unavailable::Failed(failed));
@@ -281,14 +283,14 @@ impl PartialObject {
             return (fill, None);
         }
         let interest = Arc::new(());
-        let filler = RangeFetch::new(self.clone(), gap, &interest, fill.clone(), key);
-        (fill, Some((filler, interest)))
+        let range_fetch = RangeFetch::new(self.clone(), gap, &interest, fill.clone(), key);
+        (fill, Some((range_fetch, interest)))
     }
 
     fn new_fill(&self) -> Fill {
         let Services { shared, clock, .. } = &*self.services;
         let token = self.store.begin_fetch(&self.primary);
-        Fill::new(token, clock.instant(), shared.windows.clone())
+        Fill::new(token, clock.instant(), shared.fill_budget.clone())
     }
 
     /// The fill for the window of `at`, unless one runs there.
@@ -301,7 +303,7 @@ impl PartialObject {
 
     /// Brings the stored head up to date with that of a part that fits (RFC 9111, 3.4).
     pub async fn refresh(&self, update: &HeaderMap, exchange: Exchange) {
-        let settings = self.errand.settings(&self.options);
+        let settings = self.upstream_request.settings(&self.options);
         let head = merge::freshen(&self.head, update, exchange, settings);
         if head == self.head {
             return;
@@ -312,7 +314,7 @@ impl PartialObject {
         }
         let Some(current) = self.current().await else { return };
         let (store, token, primary) = (&self.store, &self.token, &self.primary);
-        let stored = StoredResponses { store, token, primary };
+        let stored = ObjectWriter { store, token, primary };
         if stored.refresh(&current, &head, &judge).await == Refreshed::Elsewhere {
             // Who asks by the other fields has another representation.
             self.store.remove(&self.key).await;

@@ -140,22 +140,22 @@ impl<'a> RequestContext<'a> {
     }
 
     /// The request for the origin.
-    pub fn errand(&self) -> UpstreamRequest {
+    pub fn upstream_request(&self) -> UpstreamRequest {
         // Who is asked for another protocol may compare `Host` with `Origin`; nothing of it is
         // shared.
         let aliases = self.target.aliases.filter(|_| self.upgrade.is_none());
-        let mut errand = UpstreamRequest::new(
+        let mut upstream_request = UpstreamRequest::new(
             self.services,
             self.client.address,
             self.options,
             self.parts,
             &Target { aliases, ..self.target },
         );
-        errand.rule.clone_from(&self.rule);
+        upstream_request.rule.clone_from(&self.rule);
         if let Some(upgrade) = &self.upgrade {
-            errand.ask_for(upgrade.clone());
+            upstream_request.ask_for(upgrade.clone());
         }
-        errand
+        upstream_request
     }
 
     /// What the access rules are asked.

@@ -23,7 +23,7 @@ pub(crate) enum Route {
 }
 
 /// What a route is chosen by.
-pub(crate) struct Asked<'a> {
+pub(crate) struct RouteInput<'a> {
     pub facts: &'a RequestFacts,
     pub headers: &'a HeaderMap,
     pub rule: Option<&'a Rule>,
@@ -33,7 +33,7 @@ pub(crate) struct Asked<'a> {
     pub has_store: bool,
 }
 
-impl Asked<'_> {
+impl RouteInput<'_> {
     /// The way. `key`: that of its URL; `None` within when it is too long, `None` when it has none.
     pub fn route(&self, key: impl FnOnce() -> Option<Option<Key>>) -> Route {
         let why = match self.facts.class {

@@ -8,7 +8,7 @@ use message::{framing, upgrade};
 
 use crate::options::Options;
 use crate::request::target;
-use crate::rules::request_rules::{Asked, Rule};
+use crate::rules::request_rules::{Rule, RuleQuery};
 
 /// The operator's rule for a request. One that cannot be understood has none, and gets its error
 /// later.
@@ -20,6 +20,7 @@ pub(crate) fn rule_for(options: &Options, parts: &Parts, scheme: Scheme) -> Opti
     let url = target.url(&options.upstream)?;
     let site = target.site.name();
     let upgrade = upgrade::asked(parts, framing::announces_body(&parts.headers)).is_some();
-    let asked = Asked { site, url: &url, method: &parts.method, headers: &parts.headers, upgrade };
+    let asked =
+        RuleQuery { site, url: &url, method: &parts.method, headers: &parts.headers, upgrade };
     options.rules.find(asked).cloned()
 }

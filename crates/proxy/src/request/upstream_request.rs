@@ -60,7 +60,7 @@ pub(crate) struct UpstreamRequest {
 }
 
 impl UpstreamRequest {
-    /// The errand of a client's request, with the fields that a proxy adds and removes.
+    /// Makes the request for the upstream of a client's request, with the fields that a proxy adds and removes.
     pub fn new(
         services: &Services,
         client: SocketAddr,

@@ -44,7 +44,7 @@ pub(crate) enum BodyPart {
 /// Builds the response to a GET or HEAD.
 pub(crate) fn build(
     method: &Method,
-    mut account: Transaction,
+    mut transaction: Transaction,
     outcome: Outcome,
     response: ResponseParts<'_>,
 ) -> Response<ResponseBody> {
@@ -87,8 +87,8 @@ pub(crate) fn build(
         }
         _ => body(BodyPart::Whole),
     };
-    account.answered(status, outcome, &headers);
-    let mut response = Response::new(ResponseBody::new(source, account));
+    transaction.answered(status, outcome, &headers);
+    let mut response = Response::new(ResponseBody::new(source, transaction));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
@@ -96,14 +96,14 @@ pub(crate) fn build(
 
 /// Answers from a stored object. `head` takes the place of the object's own after a validation.
 pub(crate) fn from_entry(
-    visit: &RequestContext<'_>,
-    account: Transaction,
+    context: &RequestContext<'_>,
+    transaction: Transaction,
     status: CacheStatus,
     age: Seconds,
     answer: &Rc<StoredResponse>,
     head: Option<&StoredHead>,
 ) -> Response<ResponseBody> {
-    let parts = visit.parts;
+    let parts = context.parts;
     let stored = head.unwrap_or(answer.head.stored());
     let mut fields = match (&answer.head, head) {
         (Head::Ready(ready), None) => {
@@ -115,14 +115,14 @@ pub(crate) fn from_entry(
         }
         _ => stored.reply_headers(age),
     };
-    let status = status.ttl(stored.packed().ttl(visit.now()));
-    status.append_to(account.pseudonym(), &mut fields);
+    let status = status.ttl(stored.packed().ttl(context.now()));
+    status.append_to(transaction.pseudonym(), &mut fields);
     let outcome = status.outcome;
     let length = answer.length();
     // The common case first, without a box: everything, and in one piece.
-    if parts.method == Method::GET && !visit.facts.has_range && !visit.facts.conditional {
-        let mut account = account;
-        let mut source = source(visit, answer, stored, 0..length);
+    if parts.method == Method::GET && !context.facts.has_range && !context.facts.conditional {
+        let mut transaction = transaction;
+        let mut source = source(context, answer, stored, 0..length);
         if let Some(trailers) = stored.trailers()
             && hop_by_hop::accepts_trailers(&parts.headers)
         {
@@ -131,28 +131,28 @@ pub(crate) fn from_entry(
         let mut response = Response::new(());
         *response.status_mut() = stored.status();
         *response.headers_mut() = fields;
-        account.answered(stored.status(), outcome, response.headers());
-        return response.map(|()| ResponseBody::new(source, account));
+        transaction.answered(stored.status(), outcome, response.headers());
+        return response.map(|()| ResponseBody::new(source, transaction));
     }
     let body = |wanted| match wanted {
-        BodyPart::Whole => source(visit, answer, stored, 0..length),
-        BodyPart::Part(part) => source(visit, answer, stored, part.as_range()),
+        BodyPart::Whole => source(context, answer, stored, 0..length),
+        BodyPart::Part(part) => source(context, answer, stored, part.as_range()),
         BodyPart::Parts(frame) => {
-            let whole = Whole::Stored(visit.store(), answer.clone());
+            let whole = Whole::Stored(context.store(), answer.clone());
             BodySource::Multipart(Box::new(MultipartBody::new(whole, frame)))
         }
     };
     // Of what a HEAD brought only the origin knows the length.
     let length = (!answer.is_of_head()).then_some(length);
-    let portion = visit.portion(&stored.selected(), length);
+    let portion = context.portion(&stored.selected(), length);
     let status = stored.status();
     let response = ResponseParts { status, fields, portion, length, body: Box::new(body) };
-    build(&parts.method, account, outcome, response)
+    build(&parts.method, transaction, outcome, response)
 }
 
 /// The bytes `range` of a stored object.
 fn source(
-    visit: &RequestContext<'_>,
+    context: &RequestContext<'_>,
     answer: &StoredResponse,
     head: &StoredHead,
     range: Range<u64>,
@@ -160,8 +160,8 @@ fn source(
     match answer.entry.whole() {
         Some(bytes) => BodySource::Whole(bytes.slice(range.start as usize..range.end as usize)),
         None => {
-            let rescue = Resume::new(visit, head, answer.entry.len());
-            BodySource::Entry(Box::new(EntryBody::new(visit.store(), answer, range, rescue)))
+            let rescue = Resume::new(context, head, answer.entry.len());
+            BodySource::Entry(Box::new(EntryBody::new(context.store(), answer, range, rescue)))
         }
     }
 }

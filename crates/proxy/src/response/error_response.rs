@@ -1,9 +1,10 @@
 //! Answers that Larder makes itself: refusals and errors, in plain words.
 
 use bytes::Bytes;
-use http::header::{self, HeaderValue};
-use http::{Response, StatusCode};
-use semantics::proxy_status::{self, ErrorType};
+use http::header::HeaderValue;
+use http::{Response, StatusCode, header};
+use semantics::proxy_status;
+use semantics::proxy_status::ErrorType;
 
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Denied, Error, Outcome};
@@ -12,17 +13,17 @@ use crate::response::transaction::Transaction;
 
 /// An answer with a text. It is never stored by anyone.
 pub(crate) fn plain(
-    account: Transaction,
+    transaction: Transaction,
     status: StatusCode,
     outcome: Outcome,
     text: impl Into<Bytes>,
 ) -> Response<ResponseBody> {
-    with_type(account, status, outcome, "text/plain; charset=utf-8", text.into())
+    with_type(transaction, status, outcome, "text/plain; charset=utf-8", text.into())
 }
 
 /// An answer with a body of ours of any type.
 pub(crate) fn with_type(
-    mut account: Transaction,
+    mut transaction: Transaction,
     status: StatusCode,
     outcome: Outcome,
     content_type: &'static str,
@@ -33,16 +34,16 @@ pub(crate) fn with_type(
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    CacheStatus::new(outcome).append_to(account.pseudonym(), headers);
+    CacheStatus::new(outcome).append_to(transaction.pseudonym(), headers);
     if let Some(error) = error_type(outcome) {
-        proxy_status::append(headers, account.pseudonym(), error);
+        proxy_status::append(headers, transaction.pseudonym(), error);
     }
     if status == StatusCode::METHOD_NOT_ALLOWED {
         let allow = HeaderValue::from_static("GET, HEAD, OPTIONS, TRACE, PUT, POST, DELETE, PATCH");
         headers.insert(header::ALLOW, allow);
     }
-    account.answered(status, outcome, headers);
-    response.map(|()| ResponseBody::new(BodySource::Whole(body), account))
+    transaction.answered(status, outcome, headers);
+    response.map(|()| ResponseBody::new(BodySource::Whole(body), transaction))
 }
 
 /// What `Proxy-Status` says of an answer of ours (RFC 9209, 2.3).

@@ -9,19 +9,19 @@ use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 
 /// The answer to a request that got no answer from its upstream.
-pub(crate) fn failed(account: Transaction, failure: Failure) -> Response<ResponseBody> {
+pub(crate) fn failed(transaction: Transaction, failure: Failure) -> Response<ResponseBody> {
     let status = failure.status();
     match failure {
         Failure::Denied(denial) => {
-            error_response::plain(account, status, Outcome::Denied(denial.reason), denial.text)
+            error_response::plain(transaction, status, Outcome::Denied(denial.reason), denial.text)
         }
         Failure::Failed(reason, cause) => {
-            let text = account.told(reason, &cause);
-            error_response::plain(account, status, Outcome::Error(reason), text)
+            let text = transaction.told(reason, &cause);
+            error_response::plain(transaction, status, Outcome::Error(reason), text)
         }
         Failure::Request(_, text) => {
             let outcome = Outcome::Invalid(Invalid::Body);
-            error_response::plain(account, status, outcome, format!("{text}\n"))
+            error_response::plain(transaction, status, outcome, format!("{text}\n"))
         }
     }
 }

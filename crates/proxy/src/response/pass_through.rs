@@ -30,76 +30,81 @@ use crate::response::tunnel::Tunnel;
 
 /// Asks the upstream and hands its answer on.
 pub(crate) async fn pass(
-    visit: &RequestContext<'_>,
-    mut account: Transaction,
+    context: &RequestContext<'_>,
+    mut transaction: Transaction,
     body: RequestBody,
     status: CacheStatus,
 ) -> Response<ResponseBody> {
     let body = (!body.is_end_stream()).then_some(body);
-    match ask(visit, &mut account, body).await {
-        Ok(response) => relay_response(visit, account, response, status),
-        Err(failure) => failure::failed(account, failure),
+    match ask(context, &mut transaction, body).await {
+        Ok(response) => relay_response(context, transaction, response, status),
+        Err(failure) => failure::failed(transaction, failure),
     }
 }
 
 /// Sends the request as it came and waits for the head of the answer, 1xx answers relayed.
 pub(crate) async fn ask(
-    visit: &RequestContext<'_>,
-    account: &mut Transaction,
+    context: &RequestContext<'_>,
+    transaction: &mut Transaction,
     body: Option<RequestBody>,
 ) -> Result<Response<OriginBody>, Failure> {
-    let errand = visit.errand();
-    account.asked(&errand.to, errand.trail.clone());
-    let interim = errand.interim.clone();
+    let upstream_request = context.upstream_request();
+    transaction.asked(&upstream_request.to, upstream_request.trail.clone());
+    let interim = upstream_request.interim.clone();
     let again = || {
-        let mut errand = visit.errand();
-        errand.interim.clone_from(&interim);
-        errand
+        let mut upstream_request = context.upstream_request();
+        upstream_request.interim.clone_from(&interim);
+        upstream_request
     };
-    let asking = errand.run_once(visit.services, visit.options, body, again);
-    relay(visit.client, interim.as_deref(), pin!(asking)).await
+    let asking = upstream_request.run_once(context.services, context.options, body, again);
+    relay(context.client, interim.as_deref(), pin!(asking)).await
 }
 
 /// Hands an upstream's answer on.
 pub(crate) fn relay_response(
-    visit: &RequestContext<'_>,
-    mut account: Transaction,
+    context: &RequestContext<'_>,
+    mut transaction: Transaction,
     mut response: Response<OriginBody>,
     status: CacheStatus,
 ) -> Response<ResponseBody> {
     if let Some(upstream) = response.body_mut().take_tunnel() {
-        return switch(visit, account, response.map(drop), upstream);
+        return switch(context, transaction, response.map(drop), upstream);
     }
-    visit.place.take();
+    context.place.take();
     let version = response.version();
-    let trailers = hop_by_hop::accepts_trailers(&visit.parts.headers);
-    upstream_request::sanitize_response(visit.services, response.headers_mut(), version, trailers);
-    status.append_to(account.pseudonym(), response.headers_mut());
-    account.answered(response.status(), status.outcome, response.headers());
+    let trailers = hop_by_hop::accepts_trailers(&context.parts.headers);
+    upstream_request::sanitize_response(
+        context.services,
+        response.headers_mut(),
+        version,
+        trailers,
+    );
+    status.append_to(transaction.pseudonym(), response.headers_mut());
+    transaction.answered(response.status(), status.outcome, response.headers());
     let (mut head, body) = response.into_parts();
     // What we speak to the client is ours to say.
     head.version = Version::HTTP_11;
     head.extensions.clear();
-    Response::from_parts(head, ResponseBody::new(BodySource::Upstream(body), account))
+    Response::from_parts(head, ResponseBody::new(BodySource::Upstream(body), transaction))
 }
 
 /// Hands on an answer that changed the protocol: the bytes flow once it has been written.
 fn switch(
-    visit: &RequestContext<'_>,
-    mut account: Transaction,
+    context: &RequestContext<'_>,
+    mut transaction: Transaction,
     mut answer: Response<()>,
     upstream: UpstreamTunnel,
 ) -> Response<ResponseBody> {
     let chosen = answer.headers().get(header::UPGRADE).cloned();
     let version = answer.version();
-    upstream_request::sanitize_response(visit.services, answer.headers_mut(), version, false);
-    let of_stream = visit.upgrade.as_deref().is_some_and(Upgrade::of_stream);
+    upstream_request::sanitize_response(context.services, answer.headers_mut(), version, false);
+    let of_stream = context.upgrade.as_deref().is_some_and(Upgrade::of_stream);
     if of_stream {
-        let asked = &visit.parts.headers;
+        let asked = &context.parts.headers;
         if !upgrade::to_stream(asked, answer.headers_mut()) {
             let cause = "its answer to the WebSocket handshake is wrong".to_owned();
-            visit.services.upstream.bad_answer(&visit.destination(), &cause);
-            return failure::failed(account, Failure::Failed(Error::BadAnswer, cause));
+            context.services.upstream.bad_answer(&context.destination(), &cause);
+            return failure::failed(transaction, Failure::Failed(Error::BadAnswer, cause));
         }
         *answer.status_mut() = StatusCode::OK;
     } else if let Some(chosen) = chosen {
@@ -108,14 +113,14 @@ fn switch(
         answer.headers_mut().insert(header::UPGRADE, chosen);
     }
     let status = CacheStatus::new(Outcome::Tunnel);
-    status.append_to(account.pseudonym(), answer.headers_mut());
-    account.answered(answer.status(), status.outcome, answer.headers());
-    visit.services.observer.count(Event::Upgraded, 1);
+    status.append_to(transaction.pseudonym(), answer.headers_mut());
+    transaction.answered(answer.status(), status.outcome, answer.headers());
+    context.services.observer.count(Event::Upgraded, 1);
     let (mut head, ()) = answer.into_parts();
     head.version = Version::HTTP_11;
     head.extensions.clear();
-    let (lifetime, place) = (visit.options.tunnels.lifetime(), visit.place.take());
-    let tunnel = Tunnel { upstream, account, lifetime, place };
+    let (lifetime, place) = (context.options.tunnels.lifetime(), context.place.take());
+    let tunnel = Tunnel { upstream, transaction, lifetime, place };
     Response::from_parts(head, ResponseBody::of_tunnel(tunnel))
 }
 

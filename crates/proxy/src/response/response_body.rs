@@ -1,5 +1,5 @@
 //! The bodies of our answers as hyper takes them. One type for all, so that a connection is one
-//! concrete future; around the source of the bytes lies the account of the request, which is
+//! concrete future; around the source of the bytes lies the transaction, which is
 //! closed when hyper drops the body: after its last byte, or when the client is gone.
 
 use std::pin::Pin;
@@ -42,14 +42,14 @@ pub(crate) enum BodySource {
 
 impl BodySource {
     /// How the store is needed for it.
-    fn need(&self, needs: &Rc<Leases>) -> Option<Lease> {
+    fn lease(&self, leases: &Rc<Leases>) -> Option<Lease> {
         match self {
-            BodySource::Entry(body) if body.has_rescue() => Some(needs.briefly()),
+            BodySource::Entry(body) if body.has_rescue() => Some(leases.lease_until_grace()),
             BodySource::Entry(_) | BodySource::Multipart(_) | BodySource::Parts(_) => {
-                Some(needs.firmly())
+                Some(leases.lease_until_done())
             }
-            BodySource::Trailed(body) => body.is_read().then(|| needs.firmly()),
-            BodySource::Fill(body) => body.stored_fill().map(|fill| needs.following(fill)),
+            BodySource::Trailed(body) => body.is_read().then(|| leases.lease_until_done()),
+            BodySource::Fill(body) => body.stored_fill().map(|fill| leases.following(fill)),
             BodySource::Empty | BodySource::Whole(_) | BodySource::Upstream(_) => None,
         }
     }
@@ -59,24 +59,29 @@ impl BodySource {
 pub(crate) struct ResponseBody {
     source: BodySource,
     /// `None` for a tunnel, whose account goes on.
-    account: Option<Transaction>,
+    transaction: Option<Transaction>,
     /// Why the body broke off, until hyper is told.
     broken: Option<Truncated>,
     /// Keeps the store, where it is read from.
-    _need: Option<Lease>,
+    _lease: Option<Lease>,
     /// What opens behind this answer.
     tunnel: Option<Box<Tunnel>>,
 }
 
 impl ResponseBody {
-    pub fn new(source: BodySource, account: Transaction) -> ResponseBody {
-        let _need = source.need(account.needs());
-        let mut body =
-            ResponseBody { source, account: Some(account), broken: None, _need, tunnel: None };
+    pub fn new(source: BodySource, transaction: Transaction) -> ResponseBody {
+        let _lease = source.lease(transaction.leases());
+        let mut body = ResponseBody {
+            source,
+            transaction: Some(transaction),
+            broken: None,
+            _lease,
+            tunnel: None,
+        };
         if body.is_end_stream() {
             body.ended();
-        } else if let (Some(account), None) = (&body.account, body.size_hint().exact()) {
-            account.length_is_unknown();
+        } else if let (Some(transaction), None) = (&body.transaction, body.size_hint().exact()) {
+            transaction.length_is_unknown();
         }
         body
     }
@@ -84,7 +89,13 @@ impl ResponseBody {
     /// What is sent before a tunnel opens: nothing.
     pub fn of_tunnel(tunnel: Tunnel) -> ResponseBody {
         let tunnel = Some(Box::new(tunnel));
-        ResponseBody { source: BodySource::Empty, account: None, broken: None, _need: None, tunnel }
+        ResponseBody {
+            source: BodySource::Empty,
+            transaction: None,
+            broken: None,
+            _lease: None,
+            tunnel,
+        }
     }
 
     /// The tunnel that opens behind this answer.
@@ -93,8 +104,8 @@ impl ResponseBody {
     }
 
     fn ended(&mut self) {
-        if let Some(account) = &mut self.account {
-            account.ended();
+        if let Some(transaction) = &mut self.transaction {
+            transaction.ended();
         }
     }
 
@@ -102,10 +113,10 @@ impl ResponseBody {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
-        let ResponseBody { source, account, .. } = self;
+        let ResponseBody { source, transaction, .. } = self;
         let mut broke = |why| {
-            if let Some(account) = account {
-                account.broke(why);
+            if let Some(transaction) = transaction {
+                transaction.broke(why);
             }
         };
         let stored = |next: Option<Result<Bytes, Truncated>>| next.map(|b| b.map(Frame::data));
@@ -166,8 +177,8 @@ impl Body for ResponseBody {
             return Poll::Ready(Some(Err(broken)));
         }
         let polled = this.poll_source(cx);
-        if let Some(account) = &mut this.account {
-            account.waits_for_client(polled.is_ready());
+        if let Some(transaction) = &mut this.transaction {
+            transaction.waits_for_client(polled.is_ready());
         }
         let frame = ready!(polled);
         if let Some(Err(broken)) = frame {
@@ -179,8 +190,8 @@ impl Body for ResponseBody {
         }
         match &frame {
             Some(Ok(frame)) => {
-                if let Some(account) = &mut this.account {
-                    account.sent(frame.data_ref().map_or(0, |data| data.len() as u64));
+                if let Some(transaction) = &mut this.transaction {
+                    transaction.sent(frame.data_ref().map_or(0, |data| data.len() as u64));
                 }
                 // hyper asks no more when it knows that this was the last.
                 if this.is_end_stream() {

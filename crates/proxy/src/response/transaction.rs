@@ -1,4 +1,4 @@
-//! The account of one request: opened when its head was read, closed when its answer's body is
+//! The transaction of one request: opened when its head was read, closed when its answer's body is
 //! done with, and then told to the [`Observer`](crate::observe::observer::Observer).
 
 use std::fmt;
@@ -36,7 +36,7 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
-    /// Opens the account of a request that the connection of `client` is busy with from now on.
+    /// Opens the transaction of a request that the connection of `client` is busy with from now on.
     /// `scheme` is that of its URL when it does not say so itself.
     pub fn open(
         services: &Rc<Services>,
@@ -90,8 +90,8 @@ impl Transaction {
     }
 
     /// Who needs the store on this worker.
-    pub fn needs(&self) -> &Rc<Leases> {
-        &self.services.needs
+    pub fn leases(&self) -> &Rc<Leases> {
+        &self.services.leases
     }
 
     /// Our name in `Cache-Status`.

@@ -9,7 +9,7 @@ use crate::response::transaction::Transaction;
 /// See the module.
 pub(crate) struct Tunnel {
     pub upstream: UpstreamTunnel,
-    pub account: Transaction,
+    pub transaction: Transaction,
     pub lifetime: Lifetime,
     /// Its place among all that may be open.
     pub place: Option<Place>,

@@ -30,7 +30,7 @@ pub struct Rules {
 
 /// What a rule is asked about a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct RuleQuery<'a> {
     /// The reverse site; `None` on a forward proxy.
     pub site: Option<&'a str>,
     /// The URL that the request names.
@@ -109,7 +109,7 @@ impl Rules {
     }
 
     /// The rule for a request: the first that fits.
-    pub fn find(&self, asked: Asked<'_>) -> Option<&Arc<Rule>> {
+    pub fn find(&self, asked: RuleQuery<'_>) -> Option<&Arc<Rule>> {
         if self.list.is_empty() {
             return None;
         }
@@ -247,7 +247,7 @@ impl Condition {
         self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path.as_bytes()))
     }
 
-    fn is_for(&self, asked: Asked<'_>) -> bool {
+    fn is_for(&self, asked: RuleQuery<'_>) -> bool {
         let method = if asked.method == Method::HEAD { &Method::GET } else { asked.method };
         let names = |one: &Method| one == method || one == asked.method;
         (self.methods.is_empty() || self.methods.iter().any(names))

@@ -28,26 +28,26 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// Waits until nobody on this worker needs the store, or until `drained`; takes it from the worker.
 pub(crate) async fn let_go(worker: &Worker, drained: &Cell<bool>) -> Option<Store> {
-    let needs = &worker.services.needs;
+    let leases = &worker.services.leases;
     let (clock, begun) = (worker.services.clock, worker.services.clock.instant());
     let mut tick = interval(LOOK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
         let in_grace = clock.since(begun) < GRACE;
-        if !in_grace && !needs.is_ending() {
-            needs.stage.set(Stage::Ending);
+        if !in_grace && !leases.is_ending() {
+            leases.stage.set(Stage::Ending);
             worker.services.shared.fills.wake();
-            needs.followed.borrow().iter().flatten().for_each(|fill| fill.wake());
+            leases.followed.borrow().iter().flatten().for_each(|fill| fill.wake());
         }
-        let waits = needs.are_firm()
-            || in_grace && (needs.brief.get() > 0 || worker.connections.has_fresh());
+        let waits = leases.are_firm()
+            || in_grace && (leases.brief.get() > 0 || worker.connections.has_fresh());
         if !waits || drained.get() {
             break;
         }
     }
     let store = worker.services.store()?;
-    needs.stage.set(Stage::Released);
+    leases.stage.set(Stage::Released);
     worker.services.set_store(None);
     Some(store)
 }

@@ -19,17 +19,17 @@ use tokio::time::timeout;
 
 use crate::admin::backend::{AdminSetup, ProxyBackend};
 use crate::admin::server_status::ServerFigures;
-use crate::client::crowd::{Ask, Crowd};
-use crate::fill::memory_budget::WindowFigures;
+use crate::client::reclaimer::{Ask, ConnectionReclaimer};
+use crate::fill::fill_budget::WindowFigures;
 use crate::fill::services::Shared;
-use crate::front::admission::Admission;
+use crate::front::connection_limit::ConnectionLimit;
 use crate::front::listener;
 use crate::front::listener::{Accepted, Listener};
 use crate::observe::observer::Observer;
 use crate::options::control::Control;
 use crate::server::cache_opening::{CacheSource, OpenState};
 use crate::server::worker::{Process, Worker};
-use crate::server::{cache_opening, crowd, handover, health_checks};
+use crate::server::{cache_opening, handover, health_checks, reclaimer};
 
 /// Everything a proxy needs to run.
 pub struct Setup {
@@ -143,15 +143,19 @@ fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
     let (mut admin, accepting, released) = (setup.admin, setup.accepting, setup.released);
     let workers = workers.max(1);
     let options = control.options();
-    let (crowd, asked) = Crowd::new(workers, options.client.connections);
+    let (reclaimer, asked) = ConnectionReclaimer::new(workers, options.client.connections);
     let requests = Arc::new(Shared::new(&options, observer, cache.memory() / 8));
     if let Some(admin) = &admin {
-        admin.metrics.add_source(Box::new(WindowFigures(requests.windows.clone())));
+        admin.metrics.add_source(Box::new(WindowFigures(requests.fill_budget.clone())));
         admin.metrics.add_source(Box::new(ServerFigures(control.clone(), clock)));
     }
     let process = Arc::new(Process {
         requests,
-        admission: Arc::new(Admission::new(workers, options.client.connections, crowd)),
+        connection_limit: Arc::new(ConnectionLimit::new(
+            workers,
+            options.client.connections,
+            reclaimer,
+        )),
         clock,
         network,
         wall_clock: WallClock::new(clock),
@@ -226,7 +230,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
     let Start { index, process, control, listeners, inbox, asked, peers, admin, .. } = start;
     let tell = start.accepting;
     let worker = Worker::new(index, process.clone(), control.options());
-    let crowd = spawn_local(crowd::answer(worker.clone(), asked));
+    let reclaimer = spawn_local(reclaimer::answer(worker.clone(), asked));
     let arrival = store_arrives(worker.clone(), start.setup, start.share.clone());
     let mut arrival = spawn_local(arrival);
     let arrived = match start.patience {
@@ -250,8 +254,8 @@ async fn serve(start: Start) -> io::Result<Ended> {
     }
     let inbox = spawn_local(listener::take_over(worker.connections.clone(), inbox));
     if let Some(admin) = admin {
-        let crowd = process.admission.crowd.clone();
-        ProxyBackend::start(admin, worker.services.clone(), crowd, control.clone())?;
+        let reclaimer = process.connection_limit.reclaimer.clone();
+        ProxyBackend::start(admin, worker.services.clone(), reclaimer, control.clone())?;
     }
     if index == 0 {
         spawn_local(health_checks::run(
@@ -278,7 +282,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
         }
     };
     inbox.abort();
-    crowd.abort();
+    reclaimer.abort();
     arrival.abort();
     if let Some(ended) = ended {
         return Ok(ended);

@@ -15,7 +15,7 @@ use upstream::failure::failure_log::FailureLog;
 use upstream::send::client::Upstream;
 
 use crate::fill::services::{Services, Shared};
-use crate::front::admission::Admission;
+use crate::front::connection_limit::ConnectionLimit;
 use crate::front::connections::Connections;
 use crate::observe::event::Event;
 use crate::options::Options;
@@ -25,7 +25,7 @@ use crate::origin::events::Observed;
 /// What all workers share.
 pub(crate) struct Process {
     pub requests: Arc<Shared>,
-    pub admission: Arc<Admission>,
+    pub connection_limit: Arc<ConnectionLimit>,
     pub clock: TokioClock,
     pub network: Network,
     pub wall_clock: WallClock,
@@ -46,14 +46,14 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub fn new(index: usize, process: Arc<Process>, options: Arc<Options>) -> Rc<Worker> {
-        let Process { requests, clock, admission, failures, .. } = &*process;
+        let Process { requests, clock, connection_limit, failures, .. } = &*process;
         let events = Arc::new(Observed(requests.observer.clone()));
         let upstream = Upstream::new(&options.upstream, events, *clock)
             .through(process.network.clone())
             .with_log(failures.clone())
-            .with_descriptors(admission.crowd.clone());
+            .with_descriptors(connection_limit.reclaimer.clone());
         let services = Services::new(requests.clone(), *clock, upstream, options);
-        let connections = Connections::new(index, services.clone(), admission.clone());
+        let connections = Connections::new(index, services.clone(), connection_limit.clone());
         Rc::new(Worker { index, process, services, connections })
     }
 

@@ -3,8 +3,8 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::Mutex;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::Sender;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 
 use crate::client::{Answer, Client, request};
@@ -55,8 +55,8 @@ fn a_follower_of_another_variant_gets_its_own_also_when_the_fill_was_overtaken()
     rig.client().send(request("DELETE", &url, "")).answer();
     go.send(()).unwrap();
     assert_eq!(first.join().unwrap().text(), "in de");
-    for follower in followers {
-        let answer = follower.join().unwrap();
+    for fill_response in followers {
+        let answer = fill_response.join().unwrap();
         assert_eq!(answer.text(), "in en", "{}", answer.detail());
     }
 }
@@ -79,8 +79,8 @@ fn what_a_304_says_to_one_client_alone_reaches_no_other() {
     thread::sleep(std::time::Duration::from_millis(50));
     go.send(()).unwrap();
     assert_eq!(first.join().unwrap().field("set-cookie").unwrap(), "client=1");
-    for follower in followers {
-        let answer = follower.join().unwrap();
+    for fill_response in followers {
+        let answer = fill_response.join().unwrap();
         assert_ne!(answer.field("set-cookie").as_deref(), Some("client=1"), "{answer:?}");
     }
 }

@@ -72,9 +72,11 @@ impl Server<'_> {
                 self.tell_to_end();
             }
             // A request came in time.
-            Some(CloseReason::Crowd) if state.phase() == Phase::Busy => state.undo_cut(),
-            Some(CloseReason::Crowd) => {
-                self.make_way(cx);
+            Some(CloseReason::ConnectionReclaimer) if state.phase() == Phase::Busy => {
+                state.undo_cut()
+            }
+            Some(CloseReason::ConnectionReclaimer) => {
+                self.close_idle_clients(cx);
                 return Poll::Ready(Ok(()));
             }
             Some(_) => return Poll::Ready(Ok(())),
@@ -96,7 +98,7 @@ impl Server<'_> {
 
     /// Tells the client that nothing further was looked at, if its socket takes that at once: what
     /// is on its way may be asked again.
-    fn make_way(&mut self, cx: &mut Context<'_>) {
+    fn close_idle_clients(&mut self, cx: &mut Context<'_>) {
         if let Stage::Serving { http, .. } = &mut self.stage {
             http.abrupt_shutdown(Reason::NO_ERROR);
             // The connection ends whatever comes of it.
@@ -127,7 +129,7 @@ impl Server<'_> {
                 Some(Err(error)) => return Poll::Ready(Err(error)),
                 Some(Ok((request, mut reply))) => {
                     // Whoever is told so asks the next process, whatever the method.
-                    if self.services.needs.is_released() {
+                    if self.services.leases.is_released() {
                         reply.send_reset(Reason::REFUSED_STREAM);
                         continue;
                     }

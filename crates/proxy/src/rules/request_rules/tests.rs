@@ -19,7 +19,7 @@ fn fields(lines: &[(&'static str, &'static str)]) -> HeaderMap {
 
 fn found<'a>(rules: &'a Rules, site: Option<&str>, method: &Method, text: &str) -> Option<&'a str> {
     let (url, headers) = (url(text), fields(&[("cookie", "Session=1"), ("x-a", "b")]));
-    let asked = Asked { site, url: &url, method, headers: &headers, upgrade: false };
+    let asked = RuleQuery { site, url: &url, method, headers: &headers, upgrade: false };
     rules.find(asked).map(|rule| rule.name.as_str())
 }
 

@@ -1,10 +1,10 @@
-//! Has the connections of a worker make way, when [`Crowd`](crate::client::crowd::Crowd) asks.
+//! Closes idle connections of a worker when the `ConnectionReclaimer` asks for it.
 
 use std::rc::Rc;
 
 use tokio::sync::mpsc;
 
-use crate::client::crowd::Ask;
+use crate::client::reclaimer::Ask;
 use crate::server::worker::Worker;
 
 /// Answers for one worker, for ever.

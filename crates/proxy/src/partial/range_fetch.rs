@@ -18,8 +18,8 @@ use store::{FetchToken, Hint, Key};
 use upstream::connection::origin_body::OriginBody;
 
 use crate::fill::pump::{Carried, Incoming, Pump, Unwatched};
+use crate::fill::sink::Sink;
 use crate::fill::state::{End, Failed, Fill, PartStage, Stage};
-use crate::fill::writer::Sink;
 use crate::object::stored_response::Writer;
 use crate::observe::event::Event;
 use crate::observe::outcome::Error;
@@ -33,7 +33,7 @@ pub(crate) struct RangeFetch {
     gap: ByteRange,
     interest: Weak<()>,
     now: RegisteredFill,
-    unfit: Rc<Cell<Option<OtherResponse>>>,
+    other_response: Rc<Cell<Option<OtherResponse>>>,
 }
 
 /// An answer that does not fill the gap, whole as it came: it may be one to the client's request.
@@ -79,7 +79,7 @@ struct PartWriter {
 }
 
 impl RangeFetch {
-    /// A filler for `gap`, whose first window is `fill`, known under `key`.
+    /// Makes a fetch of `gap`, whose first window is `fill`, known under `key`.
     pub fn new(
         parts: Rc<PartialObject>,
         gap: ByteRange,
@@ -88,25 +88,31 @@ impl RangeFetch {
         key: Key,
     ) -> RangeFetch {
         let now = RegisteredFill { parts: parts.clone(), fill, key };
-        RangeFetch { parts, gap, interest: Arc::downgrade(interest), now, unfit: Rc::default() }
+        RangeFetch {
+            parts,
+            gap,
+            interest: Arc::downgrade(interest),
+            now,
+            other_response: Rc::default(),
+        }
     }
 
     /// Where an answer is put that does not fill the gap, before the fill ends as
     /// [`Stage::Absent`].
-    pub fn unfit(&self) -> Rc<Cell<Option<OtherResponse>>> {
-        self.unfit.clone()
+    pub fn other_response(&self) -> Rc<Cell<Option<OtherResponse>>> {
+        self.other_response.clone()
     }
 
     /// Asks the origin for the gap and carries what comes.
     pub async fn fetch(mut self) {
         self.parts.count(Event::FillBegun);
         let parts = self.parts.clone();
-        let mut errand = parts.errand.clone();
-        partial::ask(&mut errand.headers, &parts.head, self.gap);
+        let mut upstream_request = parts.upstream_request.clone();
+        partial::ask(&mut upstream_request.headers, &parts.head, self.gap);
         let token = parts.store.begin_fetch(&parts.primary);
         let clock = parts.services.clock;
         let requested = clock.time();
-        let mut response = match errand.run(&parts.services, &parts.options, None).await {
+        let mut response = match upstream_request.run(&parts.services, &parts.options, None).await {
             Ok(response) => response,
             Err(failure) => return self.fail(failure),
         };
@@ -134,7 +140,7 @@ impl RangeFetch {
                 };
                 let ((), token) = token.outlive(removal).await;
                 *response.headers_mut() = as_it_came;
-                self.unfit.set(Some(OtherResponse { response, exchange, changed, token }));
+                self.other_response.set(Some(OtherResponse { response, exchange, changed, token }));
                 self.now.leave_table();
                 self.now.fill.publish(Stage::Absent(changed), None);
                 parts.count(Event::FillAborted);
@@ -151,7 +157,7 @@ impl RangeFetch {
 
     fn judge<B: Body>(&self, response: &Response<B>, exchange: Exchange) -> Verdict {
         let parts = &self.parts;
-        let settings = parts.errand.settings(&parts.options);
+        let settings = parts.upstream_request.settings(&parts.options);
         let body = response.body().size_hint().exact();
         let answer = (response.status(), response.headers(), body);
         partial::weigh(&parts.head, parts.layout.length, self.gap, answer, exchange, settings)
@@ -165,21 +171,22 @@ impl RangeFetch {
         loop {
             let end = parts.layout.around(at).end.min(self.gap.end);
             let range = ByteRange { start: at, end };
-            let mut making = self.begin_part(range).await;
+            let mut part_writer = self.begin_part(range).await;
             let stage = PartStage { range, interest: self.interest.clone() };
-            let partial = making.sink.partial();
+            let partial = part_writer.sink.partial();
             let fill = self.now.fill.clone();
-            fill.publish_behind(Stage::Part(Arc::new(stage)), partial, making.before);
-            let carried = self.window(&mut body, range, &mut making).await;
+            fill.publish_behind(Stage::Part(Arc::new(stage)), partial, part_writer.before);
+            let carried = self.window(&mut body, range, &mut part_writer).await;
             // Whoever reads on finds the next window before this one has ended.
             let is_full = matches!(carried, Carried::Complete { .. });
-            let wanted = self.interest.strong_count() > 0 && matches!(making.sink, Sink::Open(_));
+            let wanted =
+                self.interest.strong_count() > 0 && matches!(part_writer.sink, Sink::Open(_));
             let next = match is_full && wanted && end < self.gap.end {
                 true => parts.next_fill(end),
                 false => None,
             };
-            self.finish_part(&mut making, end, is_full).await;
-            if !matches!(making.sink, Sink::Committed) {
+            self.finish_part(&mut part_writer, end, is_full).await;
+            if !matches!(part_writer.sink, Sink::Committed) {
                 counted = Event::FillUnstored;
             }
             if !is_full {
@@ -194,7 +201,7 @@ impl RangeFetch {
                 Carried::Broken(why) => End::Broken(why),
                 Carried::Abandoned => End::Broken(Error::Upstream),
             });
-            making.sink.let_go(&fill).await;
+            part_writer.sink.let_go(&fill).await;
             match next {
                 Some((key, fill)) => self.now = RegisteredFill { parts: parts.clone(), fill, key },
                 None => break,
@@ -248,11 +255,11 @@ impl RangeFetch {
         &self,
         body: &mut Incoming<OriginBody>,
         range: ByteRange,
-        making: &mut PartWriter,
+        part_writer: &mut PartWriter,
     ) -> Carried {
         let PartialObject { services, options, .. } = &*self.parts;
-        let (leases, budget) = (&services.needs, &services.shared.windows);
-        let sink = (&mut making.sink, making.before);
+        let (leases, budget) = (&services.leases, &services.shared.fill_budget);
+        let sink = (&mut part_writer.sink, part_writer.before);
         let mut pump = Pump::new(leases, budget, &options.fill, &self.now.fill, sink);
         let is_wanted = |unwatched: Unwatched| {
             let left = range.count() - unwatched.carried;
@@ -264,18 +271,18 @@ impl RangeFetch {
 
     /// Joins what the window had behind, and makes the part visible. Of a window that broke off
     /// what has come is kept.
-    async fn finish_part(&self, making: &mut PartWriter, at: u64, full: bool) {
-        let _lease = self.parts.services.needs.firmly();
-        if let Some(after) = making.after.take().filter(|_| full) {
+    async fn finish_part(&self, part_writer: &mut PartWriter, at: u64, full: bool) {
+        let _lease = self.parts.services.leases.lease_until_done();
+        if let Some(after) = part_writer.after.take().filter(|_| full) {
             let skip = at.saturating_sub(after.range.start);
             let mut old = after.entry.body(skip..after.entry.len());
             while let Some(Ok(chunk)) = old.next().await {
-                making.sink.write(chunk).await;
+                part_writer.sink.write(chunk).await;
             }
         }
         if self.parts.token.overtaken() {
-            making.sink.refused(store::Refusal::Overtaken);
+            part_writer.sink.refused(store::Refusal::Overtaken);
         }
-        making.sink.commit().await;
+        part_writer.sink.commit().await;
     }
 }

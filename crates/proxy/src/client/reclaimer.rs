@@ -47,7 +47,7 @@ pub(crate) struct Candidate {
 
 /// What a worker knows of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct ConnectionActivity {
     pub id: u64,
     pub phase: Phase,
     /// It has had a request.
@@ -55,10 +55,10 @@ pub(crate) struct Standing {
     pub since: Instant,
 }
 
-impl Standing {
+impl ConnectionActivity {
     /// The place of a connection in the order; `None` when it stays.
     pub fn candidate(&self, now: Instant) -> Option<Candidate> {
-        let Standing { id, phase, has_asked, since } = *self;
+        let ConnectionActivity { id, phase, has_asked, since } = *self;
         let is_old = now.saturating_duration_since(since) >= GRACE;
         let worth = match (phase, has_asked) {
             (Phase::Busy, _) => return None,
@@ -95,18 +95,24 @@ pub(crate) enum Ask {
 }
 
 /// The way to all workers. See the module.
-pub(crate) struct Crowd {
+pub(crate) struct ConnectionReclaimer {
     workers: Vec<mpsc::UnboundedSender<Ask>>,
     at_once: usize,
     /// Held from the search for a place until it is taken.
     turn: Mutex<()>,
 }
 
-impl Crowd {
+impl ConnectionReclaimer {
     /// The way to so many workers, and for each the end of it. `connections`: how many may be open.
-    pub fn new(workers: usize, connections: usize) -> (Crowd, Vec<mpsc::UnboundedReceiver<Ask>>) {
+    pub fn new(
+        workers: usize,
+        connections: usize,
+    ) -> (ConnectionReclaimer, Vec<mpsc::UnboundedReceiver<Ask>>) {
         let (workers, inboxes) = (0..workers).map(|_| mpsc::unbounded_channel()).unzip();
-        (Crowd { workers, at_once: at_once(connections), turn: Mutex::new(()) }, inboxes)
+        (
+            ConnectionReclaimer { workers, at_once: at_once(connections), turn: Mutex::new(()) },
+            inboxes,
+        )
     }
 
     /// The right to look for a place.
@@ -125,7 +131,7 @@ impl Crowd {
     }
 
     /// Has the first connections make way, and says how many do.
-    pub async fn make_way(&self) -> usize {
+    pub async fn close_idle_clients(&self) -> usize {
         let mut all = Vec::new();
         for (worker, candidates) in self.ask(|tell| Ask::Candidates(self.at_once, tell)) {
             // A worker that has ended has none.
@@ -163,12 +169,12 @@ impl Crowd {
     }
 }
 
-impl FreeDescriptors for Crowd {
+impl FreeDescriptors for ConnectionReclaimer {
     /// Idle connections make way, those to origin servers first.
     fn free(&self) -> Freeing<'_> {
         Box::pin(async {
             let _turn = self.turn().await;
-            self.let_go().await > 0 || self.make_way().await > 0
+            self.let_go().await > 0 || self.close_idle_clients().await > 0
         })
     }
 }
@@ -178,8 +184,8 @@ mod tests {
     use super::*;
     use net::clock::TokioClock;
 
-    fn standing(id: u64, phase: Phase, has_asked: bool, since: Instant) -> Standing {
-        Standing { id, phase, has_asked, since }
+    fn standing(id: u64, phase: Phase, has_asked: bool, since: Instant) -> ConnectionActivity {
+        ConnectionActivity { id, phase, has_asked, since }
     }
 
     #[test]

@@ -12,10 +12,10 @@ use semantics::packed::Flag;
 use semantics::{Exchange, StoredHead, VaryMarker, forwarded, merge};
 use store::{FetchToken, Hint, Key, Refusal};
 
-use crate::get::cache_request::{CacheRequest, StaleHit, Step, miss_status};
+use crate::get::cache_request::{CacheRequest, Step, ToValidate, miss_status};
+use crate::object::object_writer::{Judge, ObjectWriter, Place, Refreshed};
 use crate::object::stored_response;
 use crate::object::stored_response::{LookupResult, StoredResponse};
-use crate::object::stored_responses::{Judge, Place, Refreshed, StoredResponses};
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Outcome, Stale};
 use crate::origin::failure::Failure;
@@ -37,20 +37,20 @@ impl CacheRequest<'_> {
         &self,
         key: Key,
         marker: Option<VaryMarker>,
-        mut account: Transaction,
+        mut transaction: Transaction,
     ) -> Step {
-        let visit = self.visit;
+        let context = self.context;
         let token = self.store.begin_fetch(self.primary);
-        let clock = visit.services.clock;
+        let clock = context.services.clock;
         let requested = clock.time();
-        let response = match pass_through::ask(visit, &mut account, None).await {
+        let response = match pass_through::ask(context, &mut transaction, None).await {
             Ok(response) => response,
-            Err(failure) => return Step::Respond(failure::failed(account, failure)),
+            Err(failure) => return Step::Respond(failure::failed(transaction, failure)),
         };
         let exchange = Exchange { requested, received: clock.time() };
         let mut headers = response.headers().clone();
         upstream_request::sanitize_response(
-            visit.services,
+            context.services,
             &mut headers,
             response.version(),
             false,
@@ -58,51 +58,51 @@ impl CacheRequest<'_> {
         let told = HeadResponse { token: &token, status: response.status(), headers, exchange };
         let mut status = miss_status(&marker);
         if let Some(head) = self.keep_head(&told, &key, marker.as_ref()).await {
-            status = status.stored(true).ttl(head.packed().ttl(visit.now()));
+            status = status.stored(true).ttl(head.packed().ttl(context.now()));
         }
-        Step::Respond(pass_through::relay_response(visit, account, response, status))
+        Step::Respond(pass_through::relay_response(context, transaction, response, status))
     }
 
     /// A HEAD for what must be validated goes to the origin as it came: its answer tells whether
     /// what is stored is still good (RFC 9111, 4.3.5).
-    pub async fn head(&self, outdated: StaleHit, mut account: Transaction) -> Step {
-        let visit = self.visit;
-        if visit.facts.directives.no_store {
-            return Step::Bypass(account, CacheStatus::new(Outcome::Bypass(Bypass::NoStore)));
+    pub async fn head(&self, to_validate: ToValidate, mut transaction: Transaction) -> Step {
+        let context = self.context;
+        if context.facts.directives.no_store {
+            return Step::Bypass(transaction, CacheStatus::new(Outcome::Bypass(Bypass::NoStore)));
         }
         let token = self.store.begin_fetch(self.primary);
-        let clock = visit.services.clock;
+        let clock = context.services.clock;
         let requested = clock.time();
-        let stale = |account, why, status: Option<u16>| {
-            let mut told = CacheStatus::new(Outcome::Stale(why)).fwd(outdated.why);
+        let stale = |transaction, why, status: Option<u16>| {
+            let mut told = CacheStatus::new(Outcome::Stale(why)).fwd(to_validate.why);
             told.fwd_status = status;
-            let StaleHit { answer, age, .. } = &outdated;
-            Step::Respond(builder::from_entry(visit, account, told, *age, answer, None))
+            let ToValidate { answer, age, .. } = &to_validate;
+            Step::Respond(builder::from_entry(context, transaction, told, *age, answer, None))
         };
-        match pass_through::ask(visit, &mut account, None).await {
-            Err(Failure::Failed(..)) if outdated.fallback.on_unreachable => {
-                stale(account, Stale::Unreachable, None)
+        match pass_through::ask(context, &mut transaction, None).await {
+            Err(Failure::Failed(..)) if to_validate.fallback.on_unreachable => {
+                stale(transaction, Stale::Unreachable, None)
             }
-            Err(failure) => Step::Respond(failure::failed(account, failure)),
-            Ok(response) if outdated.fallback.covers(response.status()) => {
-                stale(account, Stale::IfError, Some(response.status().as_u16()))
+            Err(failure) => Step::Respond(failure::failed(transaction, failure)),
+            Ok(response) if to_validate.fallback.covers(response.status()) => {
+                stale(transaction, Stale::IfError, Some(response.status().as_u16()))
             }
             Ok(response) => {
                 let exchange = Exchange { requested, received: clock.time() };
                 let mut headers = response.headers().clone();
                 upstream_request::sanitize_response(
-                    visit.services,
+                    context.services,
                     &mut headers,
                     response.version(),
                     false,
                 );
                 let told =
                     HeadResponse { token: &token, status: response.status(), headers, exchange };
-                let mut status = CacheStatus::new(Outcome::Refreshed).fwd(outdated.why);
-                if let Some(head) = self.note_head(&told, &outdated.answer).await {
-                    status = status.stored(true).ttl(head.packed().ttl(visit.now()));
+                let mut status = CacheStatus::new(Outcome::Refreshed).fwd(to_validate.why);
+                if let Some(head) = self.note_head(&told, &to_validate.answer).await {
+                    status = status.stored(true).ttl(head.packed().ttl(context.now()));
                 }
-                Step::Respond(pass_through::relay_response(visit, account, response, status))
+                Step::Respond(pass_through::relay_response(context, transaction, response, status))
             }
         }
     }
@@ -114,7 +114,7 @@ impl CacheRequest<'_> {
         told: &HeadResponse<'_>,
         answer: &StoredResponse,
     ) -> Option<StoredHead> {
-        let settings = self.visit.settings();
+        let settings = self.context.settings();
         if answer.is_of_head() {
             let kept = self.keep_head(told, &answer.key, answer.marker.as_ref()).await;
             if kept.is_none() && told.status != StatusCode::NOT_MODIFIED {
@@ -126,7 +126,7 @@ impl CacheRequest<'_> {
         let (stored, length) = (answer.head.stored(), answer.length());
         let HeadResponse { status, headers, exchange, .. } = told;
         let effect = merge::head_effect(stored, length, *status, headers, *exchange, settings);
-        let facts = self.visit.facts.of_get();
+        let facts = self.context.facts.of_get();
         let judge = Judge { facts: &facts, exchange: *exchange, settings };
         let is_kept =
             |head: &StoredHead| judge.refreshed(head, answer.marker.as_ref()) == Refreshed::InPlace;
@@ -148,9 +148,9 @@ impl CacheRequest<'_> {
         key: &Key,
         marker: Option<&VaryMarker>,
     ) -> Option<StoredHead> {
-        let (visit, settings) = (self.visit, self.visit.settings());
+        let (context, settings) = (self.context, self.context.settings());
         let HeadResponse { status, headers, exchange, .. } = told;
-        let judge = Judge { facts: &visit.facts.of_get(), exchange: *exchange, settings };
+        let judge = Judge { facts: &context.facts.of_get(), exchange: *exchange, settings };
         judge.permits(*status, headers).ok()?;
         let head = StoredHead::new(*status, headers, *exchange, settings).of_head();
         let facts = head.packed();
@@ -158,11 +158,11 @@ impl CacheRequest<'_> {
             return None;
         }
         let vary = head.vary();
-        if forwarded::tells_clients_apart(&visit.options.forwarded.add, &vary) {
+        if forwarded::tells_clients_apart(&context.options.forwarded.add, &vary) {
             return None;
         }
-        let fields = &visit.parts.headers;
-        if visit.services.shared.fills.running(key.as_bytes()).is_some() {
+        let fields = &context.parts.headers;
+        if context.services.shared.fills.running(key.as_bytes()).is_some() {
             return None;
         }
         match stored_response::find(self.store, self.primary, &Method::GET, fields).await? {
@@ -186,7 +186,7 @@ impl CacheRequest<'_> {
         stored.insert(&place.key, marker, head.encode(), hint).await?.commit().await
     }
 
-    fn stored<'a>(&'a self, token: &'a FetchToken) -> StoredResponses<'a> {
-        StoredResponses { store: self.store, token, primary: self.primary }
+    fn stored<'a>(&'a self, token: &'a FetchToken) -> ObjectWriter<'a> {
+        ObjectWriter { store: self.store, token, primary: self.primary }
     }
 }

@@ -7,14 +7,14 @@ use net::shortage::Shortage;
 use tokio::sync::Semaphore;
 
 use crate::client::addresses::Addresses;
-use crate::client::crowd::Crowd;
+use crate::client::reclaimer::ConnectionReclaimer;
 
 /// See the module.
-pub(crate) struct Admission {
+pub(crate) struct ConnectionLimit {
     /// One permit for each connection that may be open.
     pub room: Arc<Semaphore>,
     /// Who makes way when there is no room.
-    pub crowd: Arc<Crowd>,
+    pub reclaimer: Arc<ConnectionReclaimer>,
     /// The connections of each client address.
     pub addresses: Arc<Addresses>,
     /// All permits are taken, and it was said.
@@ -25,12 +25,16 @@ pub(crate) struct Admission {
     loads: Vec<AtomicUsize>,
 }
 
-impl Admission {
-    /// For so many workers, which are asked through `crowd`, and so many connections.
-    pub fn new(workers: usize, connections: usize, crowd: Crowd) -> Admission {
-        Admission {
+impl ConnectionLimit {
+    /// For so many workers, which are asked through `reclaimer`, and so many connections.
+    pub fn new(
+        workers: usize,
+        connections: usize,
+        reclaimer: ConnectionReclaimer,
+    ) -> ConnectionLimit {
+        ConnectionLimit {
             room: Arc::new(Semaphore::new(connections.max(1))),
-            crowd: Arc::new(crowd),
+            reclaimer: Arc::new(reclaimer),
             addresses: Arc::default(),
             crowded: AtomicBool::new(false),
             descriptors: Shortage::default(),

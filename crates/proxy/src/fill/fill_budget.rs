@@ -61,14 +61,14 @@ mod tests {
 
     #[test]
     fn windows_shrink_at_half_of_the_limit_and_none_begins_past_it() {
-        let windows = FillBudget::new(1000);
-        assert_eq!(windows.keep(10, 100), 100);
-        windows.add(500);
-        assert_eq!(windows.keep(10, 100), 10);
-        assert!(!windows.full());
-        windows.add(500);
-        assert!(windows.full());
-        windows.subtract(501);
-        assert_eq!(windows.keep(10, 100), 100);
+        let fill_budget = FillBudget::new(1000);
+        assert_eq!(fill_budget.keep(10, 100), 100);
+        fill_budget.add(500);
+        assert_eq!(fill_budget.keep(10, 100), 10);
+        assert!(!fill_budget.full());
+        fill_budget.add(500);
+        assert!(fill_budget.full());
+        fill_budget.subtract(501);
+        assert_eq!(fill_budget.keep(10, 100), 100);
     }
 }

@@ -16,7 +16,7 @@ use crate::object::epoch::new_epoch;
 use crate::object::stored_response::{Store, StoredResponse, Writer, insert_marker, variant_key};
 
 /// See the module.
-pub(crate) struct StoredResponses<'a> {
+pub(crate) struct ObjectWriter<'a> {
     pub store: &'a Store,
     /// From when the fetch began.
     pub token: &'a FetchToken,
@@ -93,7 +93,7 @@ impl Judge<'_> {
     }
 }
 
-impl StoredResponses<'_> {
+impl ObjectWriter<'_> {
     /// Opens a writer for a response with this metadata, its marker stored before it.
     ///
     /// # Errors

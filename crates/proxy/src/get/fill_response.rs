@@ -21,7 +21,7 @@ use crate::body::fill_body::FillBody;
 use crate::body::resume::Resume;
 use crate::fill::registry::HitForMiss;
 use crate::fill::state::{Failed, Fill, FillHead, Reader, SparseStage, Stage, Validated};
-use crate::get::cache_request::{StaleHit, Step};
+use crate::get::cache_request::{Step, ToValidate};
 use crate::get::partial_response;
 use crate::get::partial_response::{PartialResponder, Served};
 use crate::object::stored_response;
@@ -45,18 +45,18 @@ pub(crate) enum Role {
         ranged: bool,
     },
     /// Another one.
-    Follower,
+    FillResponder,
 }
 
 /// See the module.
-pub(crate) struct Follower<'a> {
-    pub visit: &'a RequestContext<'a>,
+pub(crate) struct FillResponder<'a> {
+    pub context: &'a RequestContext<'a>,
     pub store: &'a Store,
     pub primary: &'a Key,
     /// The key under which this request looked.
     pub key: Key,
     pub role: Role,
-    pub outdated: Option<StaleHit>,
+    pub to_validate: Option<ToValidate>,
     /// Of a miss.
     pub status: CacheStatus,
     /// The request has waited for no other fetch yet.
@@ -75,13 +75,15 @@ pub(crate) enum Fit {
 }
 
 /// What the running fill of `key` is to a request that has not joined it.
-pub(crate) fn fit(visit: &RequestContext<'_>, key: &Key, fill: &Fill) -> Fit {
+pub(crate) fn fit(context: &RequestContext<'_>, key: &Key, fill: &Fill) -> Fit {
     match fill.stage() {
         // The origin may have lost what was asked, or answer others.
-        Stage::Waiting if visit.services.clock.since(fill.begun()) >= visit.options.fill.wait => {
+        Stage::Waiting
+            if context.services.clock.since(fill.begun()) >= context.options.fill.wait =>
+        {
             Fit::Another
         }
-        Stage::Streaming(head) if fill.has_begin() => fit_of_head(visit, key, &head, false),
+        Stage::Streaming(head) if fill.has_begin() => fit_of_head(context, key, &head, false),
         Stage::Streaming(_) => Fit::Another,
         _ => Fit::Follow(None),
     }
@@ -89,21 +91,21 @@ pub(crate) fn fit(visit: &RequestContext<'_>, key: &Key, fill: &Fill) -> Fit {
 
 /// What an answer with this head is to a request that looks under `key`. `waited`: the request had
 /// joined before the head was there.
-fn fit_of_head(visit: &RequestContext<'_>, key: &Key, head: &FillHead, waited: bool) -> Fit {
-    if concerns(head.unshareable, visit) {
+fn fit_of_head(context: &RequestContext<'_>, key: &Key, head: &FillHead, waited: bool) -> Fit {
+    if concerns(head.hit_for_miss, context) {
         return Fit::Alone;
     }
     let Some(shared) = head.shared.as_ref().filter(|_| head.key == *key) else {
         return Fit::Another;
     };
-    let (packed, facts, settings) = (shared.packed(), &visit.facts, visit.settings());
+    let (packed, facts, settings) = (shared.packed(), &context.facts, context.settings());
     if waited {
-        return match reuse::may_follow(packed, facts, visit.came, settings) {
-            true => Fit::Follow(Some((packed.age(visit.now()), None))),
+        return match reuse::may_follow(packed, facts, context.came, settings) {
+            true => Fit::Follow(Some((packed.age(context.now()), None))),
             false => Fit::Alone,
         };
     }
-    match reuse::decide(packed, facts, visit.now(), settings) {
+    match reuse::decide(packed, facts, context.now(), settings) {
         Reuse::Fresh { age } => Fit::Follow(Some((age, None))),
         Reuse::Stale { age, permit } => Fit::Follow(Some((age, Some(permit)))),
         Reuse::Validate { cause: Cause::Expired, .. }
@@ -113,32 +115,32 @@ fn fit_of_head(visit: &RequestContext<'_>, key: &Key, head: &FillHead, waited: b
     }
 }
 
-fn concerns(why: Option<HitForMiss>, visit: &RequestContext<'_>) -> bool {
-    why.is_some_and(|why| why.concerns(&visit.facts))
+fn concerns(why: Option<HitForMiss>, context: &RequestContext<'_>) -> bool {
+    why.is_some_and(|why| why.concerns(&context.facts))
 }
 
-impl Follower<'_> {
+impl FillResponder<'_> {
     /// Waits for the head, however long that takes, and answers.
-    pub async fn answer(&self, mut reader: Reader, account: Transaction) -> Step {
+    pub async fn answer(&self, mut reader: Reader, transaction: Transaction) -> Step {
         let stage = match &self.role {
             Role::Leader { interim, .. } => {
-                relay(self.visit.client, interim.as_deref(), pin!(reader.head())).await
+                relay(self.context.client, interim.as_deref(), pin!(reader.head())).await
             }
-            Role::Follower => reader.head().await,
+            Role::FillResponder => reader.head().await,
         };
-        self.answer_at(stage, reader, account).await
+        self.answer_at(stage, reader, transaction).await
     }
 
     /// Answers, now that the fill has come so far.
-    pub async fn answer_at(&self, stage: Stage, reader: Reader, account: Transaction) -> Step {
-        self.visit.look_at_clock();
+    pub async fn answer_at(&self, stage: Stage, reader: Reader, transaction: Transaction) -> Step {
+        self.context.look_at_clock();
         match stage {
-            Stage::Waiting | Stage::Part(_) | Stage::Absent(_) => Step::Retry(account),
-            Stage::Failed(failed) => self.failed(&failed, account).await,
-            Stage::Validated(validated) => self.validated(&validated, &reader, account).await,
-            Stage::Streaming(head) => self.streaming(&head, reader, account).await,
+            Stage::Waiting | Stage::Part(_) | Stage::Absent(_) => Step::Retry(transaction),
+            Stage::Failed(failed) => self.failed(&failed, transaction).await,
+            Stage::Validated(validated) => self.validated(&validated, &reader, transaction).await,
+            Stage::Streaming(head) => self.streaming(&head, reader, transaction).await,
             // The reader stays until the answer has taken its place.
-            Stage::Sparse(stage) => self.sparse(&stage, account).await,
+            Stage::Sparse(stage) => self.sparse(&stage, transaction).await,
         }
     }
 
@@ -146,130 +148,141 @@ impl Follower<'_> {
         matches!(self.role, Role::Leader { .. })
     }
 
-    async fn failed(&self, failed: &Failed, mut account: Transaction) -> Step {
+    async fn failed(&self, failed: &Failed, mut transaction: Transaction) -> Step {
         if let (Some(denied), false) = (failed.denied, self.leads()) {
             log::debug!("the fill was denied ({denied}) to its own client only");
-            return Step::Retry(account);
+            return Step::Retry(transaction);
         }
-        if let Some(outdated) = &self.outdated
-            && outdated.fallback.on_unreachable
+        if let Some(to_validate) = &self.to_validate
+            && to_validate.fallback.on_unreachable
             && failed.denied.is_none()
         {
-            match self.stale(outdated, Stale::Unreachable, None, account).await {
-                Served::Step(turn) => return turn,
-                Served::Lacking(returned) => account = returned,
+            match self.stale(to_validate, Stale::Unreachable, None, transaction).await {
+                Served::Step(step) => return step,
+                Served::Incomplete(returned) => transaction = returned,
             }
         }
         // What is wrong may be the request that was sent: one of the others tries his own.
         let may_be_its_own = matches!(failed.reason, Error::Upstream | Error::BadAnswer);
         if !self.leads() && self.is_first && may_be_its_own {
-            return Step::Retry(account);
+            return Step::Retry(transaction);
         }
-        Step::Respond(partial_response::failed_answer(failed, account))
+        Step::Respond(partial_response::failed_answer(failed, transaction))
     }
 
     /// An answer that is being stored in parts.
-    async fn sparse(&self, stage: &SparseStage, account: Transaction) -> Step {
-        let SparseStage { key, marker, epoch, unshareable } = stage;
-        if !self.leads() && concerns(*unshareable, self.visit) {
-            return Step::FetchAlone(account);
+    async fn sparse(&self, stage: &SparseStage, transaction: Transaction) -> Step {
+        let SparseStage { key, marker, epoch, hit_for_miss } = stage;
+        if !self.leads() && concerns(*hit_for_miss, self.context) {
+            return Step::FetchAlone(transaction);
         }
         // Of another variant: it will be found where it belongs.
         if !self.leads() && *key != self.key {
-            return Step::Retry(account);
+            return Step::Retry(transaction);
         }
         let found = stored_response::find_sparse(self.store, key, marker.clone(), *epoch).await;
         let Some(answer) = found else {
             return match self.leads() {
-                true => past(account, Bypass::Range),
-                false => Step::Retry(account),
+                true => past(transaction, Bypass::Range),
+                false => Step::Retry(transaction),
             };
         };
-        let (visit, packed) = (self.visit, answer.head.packed());
-        let status = match &self.outdated {
+        let (context, packed) = (self.context, answer.head.packed());
+        let status = match &self.to_validate {
             _ if !self.leads() => None,
-            Some(outdated) => Some(CacheStatus::new(Outcome::Refreshed).fwd(outdated.why)),
+            Some(to_validate) => Some(CacheStatus::new(Outcome::Refreshed).fwd(to_validate.why)),
             None => Some(self.status),
         };
-        if !self.leads() && !reuse::may_follow(packed, &visit.facts, visit.came, visit.settings()) {
-            return Step::FetchAlone(account);
+        if !self.leads()
+            && !reuse::may_follow(packed, &context.facts, context.came, context.settings())
+        {
+            return Step::FetchAlone(transaction);
         }
-        let age = packed.age(visit.now());
+        let age = packed.age(context.now());
         let serving = PartialResponder { status, ..self.serving(&answer, age) };
-        match serving.answer(account).await {
-            Served::Step(turn) => turn,
+        match serving.answer(transaction).await {
+            Served::Step(step) => step,
             // Of what cannot be combined others may want all: that one of them asks for.
-            Served::Lacking(account) if !self.leads() && !visit.facts.has_range => {
-                Step::Retry(account)
+            Served::Incomplete(transaction) if !self.leads() && !context.facts.has_range => {
+                Step::Retry(transaction)
             }
-            Served::Lacking(account) => past(account, Bypass::Range),
+            Served::Incomplete(transaction) => past(transaction, Bypass::Range),
         }
     }
 
     fn serving<'b>(&'b self, answer: &'b Rc<StoredResponse>, age: Seconds) -> PartialResponder<'b> {
-        let (visit, store, primary) = (self.visit, self.store, self.primary);
-        PartialResponder { visit, store, primary, answer, head: None, age, status: None }
+        let (context, store, primary) = (self.context, self.store, self.primary);
+        PartialResponder { context, store, primary, answer, head: None, age, status: None }
     }
 
     async fn validated(
         &self,
         validated: &Validated,
         reader: &Reader,
-        account: Transaction,
+        transaction: Transaction,
     ) -> Step {
-        let visit = self.visit;
-        let Some(outdated) = &self.outdated else { return Step::Retry(account) };
+        let context = self.context;
+        let Some(to_validate) = &self.to_validate else { return Step::Retry(transaction) };
         let packed = validated.head.packed();
         if !self.leads() {
-            let permitted = reuse::may_follow(packed, &visit.facts, visit.came, visit.settings());
-            if concerns(validated.unshareable, visit) || !permitted {
-                return Step::FetchAlone(account);
+            let permitted =
+                reuse::may_follow(packed, &context.facts, context.came, context.settings());
+            if concerns(validated.hit_for_miss, context) || !permitted {
+                return Step::FetchAlone(transaction);
             }
-            let same = outdated.answer.entry.meta() == &validated.meta;
+            let same = to_validate.answer.entry.meta() == &validated.meta;
             let purged = reader.is_purged(&self.key, &validated.head);
             if !(same && validated.shareable) || purged {
-                return Step::Retry(account);
+                return Step::Retry(transaction);
             }
         }
-        let status = CacheStatus::new(Outcome::Revalidated).fwd(outdated.why);
+        let status = CacheStatus::new(Outcome::Revalidated).fwd(to_validate.why);
         let own = (self.leads() && !validated.for_asker.is_empty())
             .then(|| validated.head.clone().with_fields(&validated.for_asker));
-        let (age, head) = (packed.age(visit.now()), Some(own.as_ref().unwrap_or(&validated.head)));
-        if outdated.answer.sparse.is_some() {
-            let serving = self.serving(&outdated.answer, age);
+        let (age, head) =
+            (packed.age(context.now()), Some(own.as_ref().unwrap_or(&validated.head)));
+        if to_validate.answer.sparse.is_some() {
+            let serving = self.serving(&to_validate.answer, age);
             return match (PartialResponder { head, status: Some(status), ..serving })
-                .answer(account)
+                .answer(transaction)
                 .await
             {
-                Served::Step(turn) => turn,
-                Served::Lacking(account) => past(account, Bypass::Range),
+                Served::Step(step) => step,
+                Served::Incomplete(transaction) => past(transaction, Bypass::Range),
             };
         }
-        Step::Respond(builder::from_entry(visit, account, status, age, &outdated.answer, head))
+        Step::Respond(builder::from_entry(
+            context,
+            transaction,
+            status,
+            age,
+            &to_validate.answer,
+            head,
+        ))
     }
 
     async fn streaming(
         &self,
         head: &Arc<FillHead>,
         reader: Reader,
-        mut account: Transaction,
+        mut transaction: Transaction,
     ) -> Step {
-        if let Some(outdated) = &self.outdated
-            && outdated.fallback.covers(head.status)
+        if let Some(to_validate) = &self.to_validate
+            && to_validate.fallback.covers(head.status)
         {
             let theirs = Some(head.status);
-            match self.stale(outdated, Stale::IfError, theirs, account).await {
-                Served::Step(turn) => return turn,
-                Served::Lacking(returned) => account = returned,
+            match self.stale(to_validate, Stale::IfError, theirs, transaction).await {
+                Served::Step(step) => return step,
+                Served::Incomplete(returned) => transaction = returned,
             }
         }
         if self.leads() {
-            let mut status = match &self.outdated {
-                Some(outdated) => CacheStatus::new(Outcome::Refreshed).fwd(outdated.why),
+            let mut status = match &self.to_validate {
+                Some(to_validate) => CacheStatus::new(Outcome::Refreshed).fwd(to_validate.why),
                 None => self.status,
             };
             if let Some(shared) = head.shared.as_ref().filter(|_| head.stored) {
-                status = status.ttl(shared.packed().ttl(self.visit.now()));
+                status = status.ttl(shared.packed().ttl(self.context.now()));
             }
             if head.selected {
                 let CacheStatus { fwd, ttl, .. } = status;
@@ -278,28 +291,28 @@ impl Follower<'_> {
                 status = status.fwd_status(head.status.as_u16());
             }
             let mut fields = head.headers.clone();
-            status.append_to(account.pseudonym(), &mut fields);
-            return self.stream(head, fields, reader, status, account);
+            status.append_to(transaction.pseudonym(), &mut fields);
+            return self.stream(head, fields, reader, status, transaction);
         }
-        let fit = fit_of_head(self.visit, &self.key, head, reader.waited());
+        let fit = fit_of_head(self.context, &self.key, head, reader.waited());
         let (Fit::Follow(Some((age, permit))), Some(shared)) = (fit, &head.shared) else {
             return match fit {
-                Fit::Alone => Step::FetchAlone(account),
-                Fit::Another | Fit::Follow(_) => Step::Retry(account),
+                Fit::Alone => Step::FetchAlone(transaction),
+                Fit::Another | Fit::Follow(_) => Step::Retry(transaction),
             };
         };
         if reader.is_purged(&self.key, shared) {
-            return Step::Retry(account);
+            return Step::Retry(transaction);
         }
         let status = CacheStatus::new(match permit {
             None => Outcome::HitFill,
             Some(StalePermit::MaxStale) => Outcome::Stale(Stale::MaxStale),
             Some(StalePermit::WhileRevalidate) => Outcome::Stale(Stale::WhileRevalidate),
         });
-        let status = status.ttl(shared.packed().ttl(self.visit.now()));
+        let status = status.ttl(shared.packed().ttl(self.context.now()));
         let mut fields = shared.reply_headers(age);
-        status.append_to(account.pseudonym(), &mut fields);
-        self.stream(head, fields, reader, status, account)
+        status.append_to(transaction.pseudonym(), &mut fields);
+        self.stream(head, fields, reader, status, transaction)
     }
 
     /// Streams the body of a fill, or the part of it that was asked for.
@@ -309,16 +322,16 @@ impl Follower<'_> {
         mut fields: HeaderMap,
         reader: Reader,
         status: CacheStatus,
-        account: Transaction,
+        transaction: Transaction,
     ) -> Step {
-        let parts = self.visit.parts;
+        let parts = self.context.parts;
         let selected = match &head.shared {
             Some(shared) => shared.selected(),
-            None => Selected::of(head.status, &head.headers, self.visit.now()),
+            None => Selected::of(head.status, &head.headers, self.context.now()),
         };
-        let mut portion = self.visit.portion(&selected, head.length);
+        let mut portion = self.context.portion(&selected, head.length);
         if !self.holds(&portion, head, reader.produced()) {
-            return past(account, Bypass::RangeBeyondFill);
+            return past(transaction, Bypass::RangeBeyondFill);
         }
         // Several ranges are not cut from what is still coming: then all of it is sent.
         if matches!(portion, Portion::Parts(_)) {
@@ -332,7 +345,7 @@ impl Follower<'_> {
         // Only what is larger than the window can be lost on the way.
         let lossy = head.length.filter(|length| *length > u64::from(store::PIECE_MAX));
         let rescue = match (lossy, &head.shared) {
-            (Some(length), Some(shared)) => Resume::new(self.visit, shared, length),
+            (Some(length), Some(shared)) => Resume::new(self.context, shared, length),
             _ => None,
         };
         let length = head.length;
@@ -342,15 +355,15 @@ impl Follower<'_> {
         };
         let (outcome, status, body) = (status.outcome, head.status, Box::new(body));
         let response = ResponseParts { status, fields, portion, length, body };
-        Step::Respond(builder::build(&parts.method, account, outcome, response))
+        Step::Respond(builder::build(&parts.method, transaction, outcome, response))
     }
 
     /// Whether what is sent to this request is there already or soon: for another range the origin
     /// is quicker, unless it is what the origin was asked for.
     fn holds(&self, portion: &Portion, head: &FillHead, produced: u64) -> bool {
-        let visit = self.visit;
+        let context = self.context;
         let asked_for = matches!(self.role, Role::Leader { ranged: true, .. });
-        if !visit.facts.has_range || visit.parts.method != Method::GET || asked_for {
+        if !context.facts.has_range || context.parts.method != Method::GET || asked_for {
             return true;
         }
         // Without a length, or for one client alone, no range can be cut from it.
@@ -359,7 +372,7 @@ impl Follower<'_> {
         }
         match portion {
             Portion::Part(part) => {
-                part.start <= produced.saturating_add(visit.options.fill.follow_distance)
+                part.start <= produced.saturating_add(context.options.fill.follow_distance)
             }
             // Who began it gets all of it then.
             Portion::Parts(_) => self.leads(),
@@ -369,27 +382,27 @@ impl Follower<'_> {
 
     /// Whether the client may get another status than the origin sent.
     fn asks_for_less(&self) -> bool {
-        self.visit.facts.conditional || self.visit.facts.has_range
+        self.context.facts.conditional || self.context.facts.has_range
     }
 
     /// Serves what is stored in place of what the origin answered, if it did.
     async fn stale(
         &self,
-        outdated: &StaleHit,
+        to_validate: &ToValidate,
         why: Stale,
         theirs: Option<StatusCode>,
-        account: Transaction,
+        transaction: Transaction,
     ) -> Served {
-        let mut status = CacheStatus::new(Outcome::Stale(why)).fwd(outdated.why);
+        let mut status = CacheStatus::new(Outcome::Stale(why)).fwd(to_validate.why);
         status.fwd_status = theirs.map(|status| status.as_u16());
-        let (answer, age) = (&outdated.answer, outdated.age);
+        let (answer, age) = (&to_validate.answer, to_validate.age);
         if answer.sparse.is_some() {
             let serving = self.serving(answer, age);
             return PartialResponder { status: Some(status), ..serving }
-                .answer_alone(account)
+                .answer_alone(transaction)
                 .await;
         }
-        let answer = builder::from_entry(self.visit, account, status, age, answer, None);
+        let answer = builder::from_entry(self.context, transaction, status, age, answer, None);
         Served::Step(Step::Respond(answer))
     }
 }
@@ -413,6 +426,6 @@ fn fill_body(
     Some(FillBody::new(reader, store, end, trailers))
 }
 
-fn past(account: Transaction, why: Bypass) -> Step {
-    Step::Bypass(account, CacheStatus::new(Outcome::Bypass(why)))
+fn past(transaction: Transaction, why: Bypass) -> Step {
+    Step::Bypass(transaction, CacheStatus::new(Outcome::Bypass(why)))
 }
