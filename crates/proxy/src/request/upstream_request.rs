@@ -60,7 +60,8 @@ pub(crate) struct UpstreamRequest {
 }
 
 impl UpstreamRequest {
-    /// Makes the request for the upstream of a client's request, with the fields that a proxy adds and removes.
+    /// Makes what the upstream is sent for a client's request: with the fields that a proxy adds,
+    /// without those that it removes.
     pub fn new(
         services: &Services,
         client: SocketAddr,
