@@ -1,7 +1,7 @@
 //! A cache much smaller than its traffic, for as long as one likes: every byte of every answer is
 //! checked while objects are stored, found, changed, purged and evicted under it.
 //!
-//! `LARDER_SOAK_SECONDS` says how long (8), `LARDER_SEED` which traffic. `cargo xtask soak`
+//! `LARDER_SOAK_SECONDS` says how long (5), `LARDER_SEED` which traffic. `cargo xtask soak`
 //! sets both.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -156,7 +156,7 @@ impl World {
 
 #[test]
 fn soak_every_byte_is_right_while_the_cache_overflows() {
-    let seconds = setting("LARDER_SOAK_SECONDS").unwrap_or(8);
+    let seconds = setting("LARDER_SOAK_SECONDS").unwrap_or(5);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
     let seed = setting("LARDER_SEED").unwrap_or(now.subsec_nanos().into());
     eprintln!("seed: LARDER_SEED={seed}");

@@ -57,30 +57,36 @@ const WHAT_OTHERS_DO: [(&str, Happens); 4] = [
 ];
 
 #[test]
-fn others_do_not_end_a_download_from_the_cache() {
-    for layout in ["cluster", "unified"] {
-        let setup = Setup::forward().flag("memory", "32M").flag("cache-size", "80M");
-        let setup = setup.flag("layout", layout);
-        let (origin, larder) = (Origin::start(), setup.start());
-        let url = origin.url(TARGET);
-        for (what, happens) in WHAT_OTHERS_DO {
-            larder.get(&url).verify(TARGET);
-            let whole = Slow::begin(&larder, &url, None);
-            let part = Slow::begin(&larder, &url, Some("bytes=500000-15499999"));
-            let parts = Slow::begin(&larder, &url, Some("bytes=100000-7000000,8000000-15900000"));
-            happens(&larder, &origin);
-            others(&larder, &origin);
-            let context = format!("{layout}, {what}");
-            let reply = whole.read_on();
-            assert!(reply.whole && reply.status == 200, "{context}: {} bytes", reply.len);
-            reply.verify(TARGET);
-            let reply = part.read_on();
-            assert!(reply.whole && reply.status == 206, "{context}: {} bytes", reply.len);
-            reply.verify_from(TARGET, 500_000);
-            let reply = parts.read_on();
-            assert!(reply.whole && reply.status == 206, "{context}: {} bytes", reply.len);
-            assert!(reply.len > 14_800_000, "{context}: {} bytes", reply.len);
-        }
+fn others_do_not_end_a_download_from_clusters() {
+    others_do_not_end_a_download("cluster");
+}
+
+#[test]
+fn others_do_not_end_a_download_from_slots() {
+    others_do_not_end_a_download("unified");
+}
+
+fn others_do_not_end_a_download(layout: &str) {
+    let setup = Setup::forward().flag("memory", "32M").flag("cache-size", "80M");
+    let (origin, larder) = (Origin::start(), setup.flag("layout", layout).start());
+    let url = origin.url(TARGET);
+    for (what, happens) in WHAT_OTHERS_DO {
+        larder.get(&url).verify(TARGET);
+        let whole = Slow::begin(&larder, &url, None);
+        let part = Slow::begin(&larder, &url, Some("bytes=500000-15499999"));
+        let parts = Slow::begin(&larder, &url, Some("bytes=100000-7000000,8000000-15900000"));
+        happens(&larder, &origin);
+        others(&larder, &origin);
+        let context = format!("{layout}, {what}");
+        let reply = whole.read_on();
+        assert!(reply.whole && reply.status == 200, "{context}: {} bytes", reply.len);
+        reply.verify(TARGET);
+        let reply = part.read_on();
+        assert!(reply.whole && reply.status == 206, "{context}: {} bytes", reply.len);
+        reply.verify_from(TARGET, 500_000);
+        let reply = parts.read_on();
+        assert!(reply.whole && reply.status == 206, "{context}: {} bytes", reply.len);
+        assert!(reply.len > 14_800_000, "{context}: {} bytes", reply.len);
     }
 }
 

@@ -118,7 +118,7 @@ pub fn every_crash_point_with_write_on_evict() {
 #[test]
 pub fn crashes_while_clusters_are_evicted_and_used_again() {
     for seed in
-        seeds("crash::crashes_while_clusters_are_evicted_and_used_again", crate::rig::fewer(4))
+        seeds("crash::crashes_while_clusters_are_evicted_and_used_again", crate::rig::fewer(2))
     {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut rig = Rig::open(formatted(8 * MIB, 32 << 10), product());
@@ -199,7 +199,7 @@ pub fn power_is_lost_again_and_again_with_records_of_one_size() {
     // What an earlier life left behind in a cluster then lies just where the next record of a
     // later life would.
     let name = "crash::power_is_lost_again_and_again_with_records_of_one_size";
-    for seed in seeds(name, 40) {
+    for seed in seeds(name, 16) {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut rig = Rig::open(formatted(16 * MIB, 32 << 10), product());
         for _ in 0..6 {
@@ -243,7 +243,7 @@ pub fn a_crash_during_recovery() {
 #[test]
 pub fn what_happens_before_recovery_ends_wins_over_what_it_finds() {
     let name = "crash::what_happens_before_recovery_ends_wins_over_what_it_finds";
-    for seed in seeds(name, 30) {
+    for seed in seeds(name, 12) {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut rig = Rig::open(formatted(32 * MIB, 32 << 10), product());
         let mut options = product();

@@ -102,7 +102,7 @@ fn examine(memory: &MemoryDevice, history: &History, crash: Crash, at: Stamp) {
 
 #[test]
 pub fn any_damage_to_any_image() {
-    for seed in seeds("damage::any_damage_to_any_image", 60) {
+    for seed in seeds("damage::any_damage_to_any_image", 20) {
         let mut random = fastrand::Rng::with_seed(seed);
         let orderly = random.bool();
         let (memory, history, at) = image(&mut random, orderly);
@@ -115,7 +115,7 @@ pub fn any_damage_to_any_image() {
 
 #[test]
 pub fn one_damaged_place_after_an_orderly_stop_brings_nothing_back() {
-    for seed in seeds("damage::one_damaged_place_after_an_orderly_stop", 60) {
+    for seed in seeds("damage::one_damaged_place_after_an_orderly_stop", 20) {
         let mut random = fastrand::Rng::with_seed(seed);
         let (memory, history, at) = image(&mut random, true);
         damage(&memory, &mut random);

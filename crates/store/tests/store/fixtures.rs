@@ -21,6 +21,7 @@ use store::{
 
 use crate::purging;
 use crate::rig::{Rig, formatted, product, use_layout};
+use crate::seeds::seeds;
 
 const SECTOR: usize = 512;
 
@@ -239,6 +240,8 @@ fn old_images_are_read_and_go_on_being_used() {
 
 #[test]
 fn damaged_old_images_give_what_is_whole() {
+    let seed = seeds("fixtures::damaged_old_images", 1).next().unwrap();
+    let mut random = fastrand::Rng::with_seed(seed);
     for Image { name, memory, .. } in images() {
         let opened = |damage: &[(u64, usize)]| {
             let memory = memory.crash_process();
@@ -251,12 +254,13 @@ fn damaged_old_images_give_what_is_whole() {
         for place in superblock_extents(memory.geometry().len) {
             assert_eq!(opened(&[(place.offset + 20, 100)]), ALL, "{name}");
         }
-        // The rest of the device, 50,000 bytes at a time.
+        // The rest of the device, 50,000 bytes at a time, from a place by chance.
+        let start = (1 << 20) + random.u64(..75_000);
         let len = memory.geometry().len;
-        let found = (1 << 20..len)
-            .step_by(50_000)
+        let found = (start..len)
+            .step_by(125_000)
             .map(|offset| opened(&[(offset, 50_000.min((len - offset) as usize))]));
         let whole = found.filter(|found| *found == ALL).count();
-        assert!(whole > 100, "{name}: only {whole} places of damage did no harm");
+        assert!(whole > 40, "{name}: only {whole} places of damage did no harm");
     }
 }

@@ -95,7 +95,9 @@ const WHAT_HAPPENS: [(&str, Happens); 6] = [
 fn what_a_reader_has_begun_it_gets_whole() {
     for layout in LAYOUTS {
         use_layout(layout, 0);
-        for options in [product(), ucfs()] {
+        // When a cluster is written makes a difference where there are clusters.
+        let both = [product(), ucfs()].into_iter();
+        for options in both.take(if layout == LayoutName::Cluster { 2 } else { 1 }) {
             for (name, happens) in WHAT_HAPPENS {
                 let mut rig = Rig::open(formatted(24 * MIB, 256 << 10), options.clone());
                 let state = rig.insert(1, 2_000_000).unwrap();
@@ -147,7 +149,7 @@ fn what_is_held_does_not_come_back() {
 fn any_readers_among_any_traffic_read_to_the_end() {
     for layout in LAYOUTS {
         use_layout(layout, 0);
-        for seed in seeds("held::any_readers_among_any_traffic", 4) {
+        for seed in seeds("held::any_readers_among_any_traffic", 2) {
             let mut random = fastrand::Rng::with_seed(seed);
             let options = if random.bool() { product() } else { ucfs() };
             let mut rig = Rig::open(formatted(24 * MIB, 64 << 10), options);
@@ -275,17 +277,17 @@ fn a_version_larger_than_the_share_does_not_stop_what_is_stored() {
         use_layout(layout, 0);
         let mut rig = Rig::open(formatted(24 * MIB, 64 << 10), product());
         let mut readers = Vec::new();
-        for number in 0..40 {
+        for number in 0..16 {
             // A quarter of the device is the largest object.
             if let Ok(state) = rig.insert(number, 4 * MIB) {
                 readers.push(Reader::begin(&rig.entry(number).unwrap(), 0..state.len));
             }
         }
-        assert!(readers.len() > 30, "{layout}: only {} were stored", readers.len());
+        assert!(readers.len() > 10, "{layout}: only {} were stored", readers.len());
         let held = rig.store.stats()[0].held;
         assert!(held.bytes <= 24 * MIB / 4, "{layout}: {held:?}");
         assert_eq!(readers.last_mut().unwrap().read_on(&mut rig), Read::Whole, "{layout}");
         readers.iter_mut().for_each(|reader| _ = reader.read_on(&mut rig));
-        assert!(rig.store.knows(&key(39)), "{layout}");
+        assert!(rig.store.knows(&key(15)), "{layout}");
     }
 }
