@@ -1,6 +1,7 @@
 //! A GET or HEAD that may be answered from the cache: look up, serve, validate, join, fetch.
 
 pub(crate) mod cache_request;
+pub(crate) mod collapse;
 pub(crate) mod fill_response;
 pub(crate) mod head_request;
 pub(crate) mod hit_for_miss;

@@ -2,8 +2,8 @@
 
 pub(crate) mod context;
 pub(crate) mod key_check;
+pub(crate) mod prepare;
 pub mod purge_order;
 pub(crate) mod route;
-pub(crate) mod rule;
 pub(crate) mod target;
 pub(crate) mod upstream_request;

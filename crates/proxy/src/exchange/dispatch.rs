@@ -33,8 +33,8 @@ use crate::origin::address_check::AddressCheck;
 use crate::origin::failure::Failure;
 use crate::origin::target::Target;
 use crate::request::context::RequestContext;
+use crate::request::prepare::{Prepared, prepare};
 use crate::request::route::Route;
-use crate::request::rule::rule_for;
 use crate::request::target::Refused;
 use crate::request::{route, target};
 use crate::response::failure::failed;
@@ -94,19 +94,15 @@ async fn decide(
     if parts.method == Method::CONNECT {
         return Box::pin(connect(services, client, options, transaction, &parts)).await;
     }
-    let rule = rule_for(options, &parts, scheme);
-    if let Some(rule) = &rule {
-        rule.prepare(&mut parts.headers);
-    }
-    let target = match target::target(&parts, &options.front, scheme) {
-        Ok(target) => target,
+    let Prepared { parts, target, rule } = match prepare(&mut parts, options, scheme) {
+        Ok(prepared) => prepared,
         Err(refused) => return refuse(transaction, &refused),
     };
-    if let Some(refused) = refusal_of(client, options, &parts, &target, &body) {
+    if let Some(refused) = refusal_of(client, options, parts, &target, &body) {
         return refuse(transaction, &refused);
     }
-    let upgrade = upgrade::asked(&parts, !body.is_end_stream()).map(Rc::new);
-    let context = RequestContext::new(services, client, options, &parts, target, rule, upgrade);
+    let upgrade = upgrade::asked(parts, !body.is_end_stream()).map(Rc::new);
+    let context = RequestContext::new(services, client, options, parts, target, rule, upgrade);
     let transaction = match purge::answer(&context, transaction).await {
         Answered::Yes(response) => return *response,
         Answered::NotAPurge(transaction) => transaction,
@@ -117,8 +113,8 @@ async fn decide(
     if let Some(denial) = refuses_upgrade(&context) {
         return failed(transaction, Failure::Denied(denial));
     }
-    if target::max_forwards(&parts) == Some(0) {
-        return max_forwards_reached(transaction, &parts);
+    if target::max_forwards(parts) == Some(0) {
+        return max_forwards_reached(transaction, parts);
     }
     let mut response = dispatch(&context, transaction, body).await;
     if let Some(rule) = &context.rule {

@@ -33,9 +33,10 @@ use crate::options::Options;
 use crate::origin::failure::Failure;
 use crate::origin::site::Front;
 use crate::origin::target::Target;
+use crate::request::prepare::{Prepared, prepare};
 use crate::request::route::Route;
 use crate::request::upstream_request::UpstreamRequest;
-use crate::request::{route, rule, target};
+use crate::request::{route, target};
 use crate::rules::request_rules::Rule;
 
 /// What is to be explained.
@@ -153,13 +154,10 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
     let scheme = question.url.scheme_str().and_then(Scheme::named).unwrap_or_default();
     let mut parts = question.parts(&options.front)?;
     target::distrust(&mut parts.headers, Ipv4Addr::LOCALHOST.into(), options);
-    let rule = rule::rule_for(options, &parts, scheme);
-    if let Some(rule) = &rule {
-        rule.prepare(&mut parts.headers);
-    }
-    let target = target::target(&parts, &options.front, scheme).map_err(|why| why.text)?;
+    let prepared = prepare(&mut parts, options, scheme).map_err(|why| why.text)?;
+    let Prepared { parts, target, rule } = prepared;
     let facts = RequestFacts::of(&parts.method, &parts.headers);
-    let case = Case { options, parts: &parts, target, facts, rule, now: services.clock.time() };
+    let case = Case { options, parts, target, facts, rule, now: services.clock.time() };
     let url = case.target.url(&options.upstream).ok_or("the URL's host or path is not valid")?;
     let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
     let site = case.target.site.name();

@@ -39,8 +39,9 @@ use crate::observe::event::Event;
 use crate::options::Options;
 use crate::origin::site::Front;
 use crate::origin::target::Target;
+use crate::request::prepare::{Prepared, prepare};
 use crate::request::upstream_request::UpstreamRequest;
-use crate::request::{key_check, rule, target};
+use crate::request::{key_check, target};
 use crate::rules::access::{Query, Verdict};
 
 /// Sites that one worker attends to at a time.
@@ -168,16 +169,15 @@ impl ValidationRequest {
         let mut parts = parts(&url, &options.front, fields)?;
         target::distrust(&mut parts.headers, client.ip(), options);
         let scheme = Scheme::named(url.scheme())?;
-        let rule = rule::rule_for(options, &parts, scheme);
-        if let Some(rule) = &rule {
-            // What parameters the origin was asked with is not known where the name lacks some.
-            if rule.bypass || rule.query != semantics::QueryRule::default() {
-                return None;
-            }
-            rule.prepare(&mut parts.headers);
+        let Prepared { parts, target, rule } = prepare(&mut parts, options, scheme).ok()?;
+        // What parameters the origin was asked with is not known where the name lacks some.
+        let hides_names = rule
+            .as_deref()
+            .is_some_and(|rule| rule.bypass || rule.query != semantics::QueryRule::default());
+        if hides_names {
+            return None;
         }
         let settings = rule.as_ref().map_or(&options.semantics, |rule| &rule.settings);
-        let target = target::target(&parts, &options.front, scheme).ok()?;
         let asked = target.url(&options.upstream)?;
         let same = target.site.key(&asked)? == primary
             && marker.as_ref().is_none_or(|marker| {
@@ -194,11 +194,11 @@ impl ValidationRequest {
             return None;
         }
         let mut upstream_request =
-            UpstreamRequest::new(&of.services, client, options, &parts, &target);
+            UpstreamRequest::new(&of.services, client, options, parts, &target);
         upstream_request.interim = None;
         upstream_request.rule = rule;
         upstream_request.reuse_only = true;
-        let (key, request) = (key.clone(), parts.headers);
+        let (key, request) = (key.clone(), parts.headers.clone());
         Some(ValidationRequest { key, primary, marker, answer, upstream_request, request })
     }
 

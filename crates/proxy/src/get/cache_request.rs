@@ -11,7 +11,6 @@ use std::sync::Arc;
 use http::{Method, Response, StatusCode};
 use message::request_body::RequestBody;
 use net::random::random;
-use semantics::cache_control::Delta;
 use semantics::reuse::{Cause, Fallback, StalePermit};
 use semantics::{Exchange, Seconds, VaryMarker, partial, reuse};
 use store::{FetchToken, Key, Source as From};
@@ -19,9 +18,9 @@ use tokio::task::spawn_local;
 use upstream::connection::origin_body::OriginBody;
 
 use crate::fetch::fetch_task::{FetchTask, Purpose};
-use crate::fill::registry::HitForMiss;
 use crate::fill::services::Services;
 use crate::fill::state::{Fill, Reader};
+use crate::get::collapse::{Collapse, CollapseInput};
 use crate::get::fill_response;
 use crate::get::fill_response::{FillResponder, Fit, Role};
 use crate::get::partial_response::{PartialResponder, Served};
@@ -287,49 +286,45 @@ impl CacheRequest<'_> {
         transaction: Transaction,
     ) -> Step {
         let context = self.context;
-        if context.facts.directives.no_store {
-            // What is stored may be used, but nothing of this exchange may be kept.
-            return Step::Bypass(transaction, CacheStatus::new(Outcome::Bypass(Bypass::NoStore)));
-        }
-        let fills = &context.services.shared.fills;
-        let status = miss_status(&marker);
-        // Who wants it validated for himself, or whose like could not be shared, does not wait.
-        let hit_for_miss = fills.hit_for_miss(key.as_bytes(), context.services.clock.instant());
-        let directives = &context.facts.directives;
-        let reloads = directives.no_cache || directives.max_age == Delta::Value(Seconds::ZERO);
-        // Several ranges in one answer are for nobody else.
-        let several = self.is_ranged() && !partial::asks_for_one(&context.parts.headers);
-        let running = self.fit(&key);
-        let hit_for_miss = hit_for_miss.filter(|why| why.concerns(&context.facts));
-        let alone = several
-            || self.alone
-            || hit_for_miss.is_some()
-            || (reloads && running.is_some())
-            || running == Some(Fit::Alone);
-        let is_plain =
-            to_validate.is_none() && context.parts.method == Method::GET && !self.is_ranged();
-        if let (Some(HitForMiss::NotStorable | HitForMiss::Credentials), true) =
-            (hit_for_miss, is_plain)
-        {
-            return self.fetch_past_fills(key, marker, transaction).await;
-        }
-        if context.services.shared.fill_budget.full() && !matches!(running, Some(Fit::Follow(_))) {
-            return Step::Bypass(transaction, CacheStatus::new(Outcome::Bypass(Bypass::Memory)));
-        }
-        let (fill, began) = match alone {
-            true => (Arc::new(self.new_fill()), true),
-            false => self.join_or_begin(&key),
+        let (fill, began, joinable) = match self.collapse(&key, to_validate.is_some()) {
+            Collapse::Bypass(why) => {
+                return Step::Bypass(transaction, CacheStatus::new(Outcome::Bypass(why)));
+            }
+            Collapse::PastFills => return self.fetch_past_fills(key, marker, transaction).await,
+            Collapse::Alone => (Arc::new(self.new_fill()), true, false),
+            Collapse::Share => {
+                let (fill, began) = self.join_or_begin(&key);
+                (fill, began, true)
+            }
         };
+        let status = miss_status(&marker);
         let Some(reader) = fill.join() else { return Step::Retry(transaction) };
         let (store, primary, is_first) = (self.store, self.primary, self.is_first);
-        let role = Role::FillResponder;
+        let role = Role::Follower;
         let responder =
             FillResponder { context, store, primary, key, role, to_validate, status, is_first };
         if began {
-            return self.lead(responder, marker, reader, !alone, transaction).await;
+            return self.lead(responder, marker, reader, joinable, transaction).await;
         }
         context.services.observer.count(Event::FollowerJoined, 1);
         self.wait(responder, marker, reader, transaction).await
+    }
+
+    /// What it does about the fills of `key`. `validates`: something is stored.
+    fn collapse(&self, key: &Key, validates: bool) -> Collapse {
+        let Services { shared, clock, .. } = &**self.context.services;
+        let ranged = self.is_ranged();
+        CollapseInput {
+            facts: &self.context.facts,
+            running: self.fit(key),
+            hit_for_miss: shared.fills.hit_for_miss(key.as_bytes(), clock.instant()),
+            ranged,
+            several_ranges: ranged && !partial::asks_for_one(&self.context.parts.headers),
+            validates,
+            waits_no_more: self.alone,
+            is_memory_full: shared.fill_budget.full(),
+        }
+        .decide()
     }
 
     /// Begins the fill of `reader`, and answers. `joinable`: others may join.

@@ -45,7 +45,7 @@ pub(crate) enum Role {
         ranged: bool,
     },
     /// Another one.
-    FillResponder,
+    Follower,
 }
 
 /// See the module.
@@ -126,7 +126,7 @@ impl FillResponder<'_> {
             Role::Leader { interim, .. } => {
                 relay(self.context.client, interim.as_deref(), pin!(reader.head())).await
             }
-            Role::FillResponder => reader.head().await,
+            Role::Follower => reader.head().await,
         };
         self.answer_at(stage, reader, transaction).await
     }

@@ -40,7 +40,7 @@ impl CacheRequest<'_> {
     ) -> Step {
         let wait = self.context.options.fill.wait;
         let mut until = reader.fill().begun() + wait;
-        let mut places = vec![Place { reader, role: Role::FillResponder }];
+        let mut places = vec![Place { reader, role: Role::Follower }];
         loop {
             let head = poll_fn(|cx| poll_heads(&places, cx));
             let (at, stage) = match places.len() {
@@ -89,7 +89,7 @@ impl CacheRequest<'_> {
         let reader = fill.join()?;
         if !began {
             self.context.services.observer.count(Event::FollowerJoined, 1);
-            return Some(Place { reader, role: Role::FillResponder });
+            return Some(Place { reader, role: Role::Follower });
         }
         log::debug!("a fetch that others wait for takes long: one of them asks again");
         let (key, to_validate) = (responder.key.clone(), responder.to_validate.as_ref());

@@ -1,0 +1,148 @@
+//! Whether requests for one key share a fetch: what a request does about the fills of its key, once
+//! it is planned that the origin is asked. A pure decision (RFC 9111, 4: collapsed requests).
+
+use semantics::RequestFacts;
+use semantics::Seconds;
+use semantics::cache_control::Delta;
+
+use crate::fill::registry::HitForMiss;
+use crate::get::fill_response::Fit;
+use crate::observe::outcome::Bypass;
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Collapse {
+    /// Joins the running fill, or begins one that others may join.
+    Share,
+    /// Begins a fill that no other request may join.
+    Alone,
+    /// Goes to the origin as it came; its answer is stored if it may be by now.
+    PastFills,
+    /// Goes past the cache.
+    Bypass(Bypass),
+}
+
+/// What it is decided by.
+pub(crate) struct CollapseInput<'a> {
+    pub facts: &'a RequestFacts,
+    /// What the running fill is to the request, if one runs.
+    pub running: Option<Fit>,
+    /// Why the answer for the key could lately not be shared.
+    pub hit_for_miss: Option<HitForMiss>,
+    /// The range of the request is asked for.
+    pub ranged: bool,
+    /// Several ranges are: nothing else can use such an answer.
+    pub several_ranges: bool,
+    /// Something is stored that the origin is asked about.
+    pub validates: bool,
+    /// It has waited in vain, and waits no more.
+    pub waits_no_more: bool,
+    /// The memory for bodies on their way is taken.
+    pub is_memory_full: bool,
+}
+
+impl CollapseInput<'_> {
+    /// What the request does.
+    pub fn decide(&self) -> Collapse {
+        let directives = &self.facts.directives;
+        if directives.no_store {
+            // What is stored may be used, but nothing of this exchange may be kept.
+            return Collapse::Bypass(Bypass::NoStore);
+        }
+        let hit_for_miss = self.hit_for_miss.filter(|why| why.concerns(self.facts));
+        let is_unstored =
+            matches!(hit_for_miss, Some(HitForMiss::NotStorable | HitForMiss::Credentials));
+        if is_unstored && !self.validates && !self.ranged && !self.facts.is_head {
+            return Collapse::PastFills;
+        }
+        if self.is_memory_full && !matches!(self.running, Some(Fit::Follow(_))) {
+            return Collapse::Bypass(Bypass::Memory);
+        }
+        // A reload wants an answer that was asked for after it.
+        let reloads = directives.no_cache || directives.max_age == Delta::Value(Seconds::ZERO);
+        let is_alone = self.several_ranges
+            || self.waits_no_more
+            || hit_for_miss.is_some()
+            || (reloads && self.running.is_some())
+            || self.running == Some(Fit::Alone);
+        if is_alone { Collapse::Alone } else { Collapse::Share }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use http::{HeaderMap, Method, header};
+
+    use super::*;
+
+    fn decide(
+        fields: &[(header::HeaderName, &str)],
+        change: impl Fn(&mut CollapseInput<'_>),
+    ) -> Collapse {
+        let fields: HeaderMap =
+            fields.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
+        let facts = RequestFacts::of(&Method::GET, &fields);
+        let mut input = CollapseInput {
+            facts: &facts,
+            running: None,
+            hit_for_miss: None,
+            ranged: facts.has_range,
+            several_ranges: false,
+            validates: false,
+            waits_no_more: false,
+            is_memory_full: false,
+        };
+        change(&mut input);
+        input.decide()
+    }
+
+    #[test]
+    fn requests_share_a_fetch_unless_they_cannot() {
+        let follow = Some(Fit::Follow(None));
+        assert_eq!(decide(&[], |_| ()), Collapse::Share);
+        assert_eq!(decide(&[], |input| input.running = follow), Collapse::Share);
+        assert_eq!(decide(&[], |input| input.running = Some(Fit::Another)), Collapse::Share);
+        assert_eq!(decide(&[], |input| input.running = Some(Fit::Alone)), Collapse::Alone);
+        assert_eq!(decide(&[], |input| input.waits_no_more = true), Collapse::Alone);
+        assert_eq!(decide(&[], |input| input.several_ranges = true), Collapse::Alone);
+    }
+
+    #[test]
+    fn a_reload_joins_no_fetch_that_began_before_it() {
+        let reload = [(header::CACHE_CONTROL, "no-cache")];
+        assert_eq!(decide(&reload, |_| ()), Collapse::Share);
+        let follow = Some(Fit::Follow(None));
+        assert_eq!(decide(&reload, |input| input.running = follow), Collapse::Alone);
+    }
+
+    #[test]
+    fn what_could_not_be_stored_passes_unless_something_is_stored_or_a_range_is_wanted() {
+        let miss = |why| move |input: &mut CollapseInput<'_>| input.hit_for_miss = Some(why);
+        assert_eq!(decide(&[], miss(HitForMiss::NotStorable)), Collapse::PastFills);
+        assert_eq!(decide(&[], miss(HitForMiss::NotFresh)), Collapse::Alone);
+        let range = [(header::RANGE, "bytes=0-1")];
+        assert_eq!(decide(&range, miss(HitForMiss::NotStorable)), Collapse::Alone);
+        // Of requests with credentials it says nothing about others.
+        assert_eq!(decide(&[], miss(HitForMiss::Credentials)), Collapse::Share);
+        let authorized = [(header::AUTHORIZATION, "Basic eDp5")];
+        assert_eq!(decide(&authorized, miss(HitForMiss::Credentials)), Collapse::PastFills);
+        let validates = |input: &mut CollapseInput<'_>| {
+            (input.validates, input.hit_for_miss) = (true, Some(HitForMiss::NotStorable));
+        };
+        assert_eq!(decide(&[], validates), Collapse::Alone);
+    }
+
+    #[test]
+    fn with_full_memory_only_what_runs_is_joined() {
+        let full = |running| {
+            move |input: &mut CollapseInput<'_>| {
+                (input.is_memory_full, input.running) = (true, running);
+            }
+        };
+        assert_eq!(decide(&[], full(None)), Collapse::Bypass(Bypass::Memory));
+        assert_eq!(decide(&[], full(Some(Fit::Follow(None)))), Collapse::Share);
+        let no_store = [(header::CACHE_CONTROL, "no-store")];
+        assert_eq!(decide(&no_store, |_| ()), Collapse::Bypass(Bypass::NoStore));
+    }
+}

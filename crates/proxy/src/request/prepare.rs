@@ -1,0 +1,55 @@
+//! What a request means before anything is looked up: the operator's rule for it, its fields as that
+//! rule edits them, and its target. The same for requests of clients, for those that are explained,
+//! and for those that the proxy makes itself.
+
+use std::sync::Arc;
+
+use http::request::Parts;
+use message::scheme::Scheme;
+use message::{framing, upgrade};
+
+use crate::options::Options;
+use crate::origin::target::Target;
+use crate::request::target;
+use crate::request::target::Refused;
+use crate::rules::request_rules::{Rule, RuleQuery};
+
+/// A request that is understood.
+pub(crate) struct Prepared<'a> {
+    /// With the fields that the rule sets, without those that it removes.
+    pub parts: &'a Parts,
+    pub target: Target<'a>,
+    pub rule: Option<Arc<Rule>>,
+}
+
+/// Prepares a request, whose fields only a trusted proxy may set are gone already
+/// ([`target::distrust`]).
+///
+/// # Errors
+/// Why it cannot be understood.
+pub(crate) fn prepare<'a>(
+    parts: &'a mut Parts,
+    options: &'a Options,
+    scheme: Scheme,
+) -> Result<Prepared<'a>, Refused> {
+    let rule = rule_for(options, parts, scheme);
+    if let Some(rule) = &rule {
+        rule.prepare(&mut parts.headers);
+    }
+    let target = target::target(parts, &options.front, scheme)?;
+    Ok(Prepared { parts, target, rule })
+}
+
+/// Finds the operator's rule for a request. One that cannot be understood has none.
+fn rule_for(options: &Options, parts: &Parts, scheme: Scheme) -> Option<Arc<Rule>> {
+    if options.rules.is_empty() {
+        return None;
+    }
+    let target = target::target(parts, &options.front, scheme).ok()?;
+    let url = target.url(&options.upstream)?;
+    let site = target.site.name();
+    let upgrade = upgrade::asked(parts, framing::announces_body(&parts.headers)).is_some();
+    let asked =
+        RuleQuery { site, url: &url, method: &parts.method, headers: &parts.headers, upgrade };
+    options.rules.find(asked).cloned()
+}
