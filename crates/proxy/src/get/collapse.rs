@@ -1,13 +1,23 @@
 //! Whether requests for one key share a fetch: what a request does about the fills of its key, once
 //! it is planned that the origin is asked. A pure decision (RFC 9111, 4: collapsed requests).
 
-use semantics::RequestFacts;
-use semantics::Seconds;
 use semantics::cache_control::Delta;
+use semantics::reuse::StalePermit;
+use semantics::{RequestFacts, Seconds};
 
 use crate::fill::registry::HitForMiss;
-use crate::get::fill_response::Fit;
 use crate::observe::outcome::Bypass;
+
+/// What a fill is to a request that did not begin it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// It is to be followed, so far. With `Some` there is a head, and it is an answer of that age.
+    Follow(Option<(Seconds, Option<StalePermit>)>),
+    /// It is not for this request; another fill may be, also for others.
+    Another,
+    /// Nothing that others wait for is for this request.
+    Alone,
+}
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,6 +22,7 @@ use crate::body::resume::Resume;
 use crate::fill::registry::HitForMiss;
 use crate::fill::state::{Failed, Fill, FillHead, Reader, SparseStage, Stage, Validated};
 use crate::get::cache_request::{Step, ToValidate};
+use crate::get::collapse::Fit;
 use crate::get::partial_response;
 use crate::get::partial_response::{PartialResponder, Served};
 use crate::object::stored_response;
@@ -61,17 +62,6 @@ pub(crate) struct FillResponder<'a> {
     pub status: CacheStatus,
     /// The request has waited for no other fetch yet.
     pub is_first: bool,
-}
-
-/// What a fill is to a request that did not begin it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fit {
-    /// It is to be followed, so far. With `Some` there is a head, and it is an answer of that age.
-    Follow(Option<(Seconds, Option<StalePermit>)>),
-    /// It is not for this request; another fill may be, also for others.
-    Another,
-    /// Nothing that others wait for is for this request.
-    Alone,
 }
 
 /// What the running fill of `key` is to a request that has not joined it.

@@ -16,7 +16,8 @@ use tokio::time::timeout_at;
 
 use crate::fill::state::{Reader, Stage};
 use crate::get::cache_request::{CacheRequest, Step};
-use crate::get::fill_response::{FillResponder, Fit, Role};
+use crate::get::collapse::Fit;
+use crate::get::fill_response::{FillResponder, Role};
 use crate::observe::event::Event;
 use crate::response::transaction::Transaction;
 
