@@ -1,6 +1,6 @@
 //! `larder-lab`: what the lab can be asked from the command line.
 //!
-//! Every command is a module of its own with its arguments and its run; [`COMMANDS`] lists them,
+//! Every command is a module of its own with its arguments and its run; `COMMANDS` lists them,
 //! so that adding one is a line here.
 
 mod advise;
