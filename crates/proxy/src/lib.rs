@@ -8,18 +8,20 @@
 //! - `front` is the client's side: listeners, handshakes, HTTP/1.1 and HTTP/2 connections, tunnels;
 //! - `exchange` decides which way a request goes;
 //! - `get` answers what the cache may answer: look up, serve, validate, join a fetch, fetch;
-//! - `fetch` fetches and alone writes to the store; `partial` knows objects stored in parts;
-//! - `response` makes responses and keeps the record of each; `body` is where bytes come from;
+//! - `fetch` fetches for the cache and stores what comes; `partial` reads and fetches objects that
+//!   are stored in parts;
+//! - `response` makes responses and keeps the record of each; `body` has the sources of their
+//!   bytes;
 //! - `fill` is a running fetch and its readers;
 //! - `request` is what a request means, and the request that is sent upstream for it;
-//! - `origin` is sites and what is told of the way to their servers; `object` is what is stored;
-//!   `rules` is what operators say;
-//! - `client` is what a client's connection has; `observe` is what is seen from outside.
+//! - `origin` is the sites and how a way to their servers failed; `object` is what is stored, and
+//!   writes all heads; `rules` is the rules of operators;
+//! - `client` is what a client's connection has; `observe` is events, metrics and logs.
 //!
 //! Below them are crates: `upstream`, the connections to the origin servers; `message`, HTTP
 //! messages; `net`, sockets, addresses, certificates and clocks.
 
-// How large is in `clippy.toml`.
+// The limit is in `clippy.toml`.
 #![warn(clippy::large_futures)]
 
 pub mod admin;

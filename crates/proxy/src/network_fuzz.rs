@@ -1,8 +1,9 @@
-//! Whatever reads bytes of peers, against pieces of real syntax in any order and with damage: it
-//! never panics, reads the same however the bytes are cut, and promises no more than they say.
+//! Tests of all that reads bytes of peers, against pieces of real syntax in any order and with
+//! damage: it never panics, reads the same however the bytes are cut, and accepts no more than they
+//! say.
 //!
-//! What reads the fields of caching is tested so in `semantics`, what reads the device in `store`;
-//! heads and frames go through the real program in `tests/it/mutations.rs`.
+//! The readers of caching fields are tested in the same way in `semantics`, those of the device in
+//! `store`; heads and frames go through the real program in `tests/it/mutations.rs`.
 //!
 //! Runs for a second, or for `LARDER_FUZZ_SECONDS`; `LARDER_SEED` sets the seed, which is printed
 //! when a test fails.
@@ -27,7 +28,7 @@ use crate::origin::site::{Front, Site};
 use crate::request::purge_order::{Purge, Scope};
 use crate::request::target;
 
-/// Prints its seed when a test panics while it lives.
+/// A source of random input that prints its seed when a test panics.
 struct Chance(u64, Rng);
 
 impl Chance {
@@ -39,7 +40,7 @@ impl Chance {
         Chance(seed, Rng::with_seed(seed))
     }
 
-    /// Pieces in any order, some of them damaged.
+    /// Returns up to `most` pieces in any order, some of them damaged.
     fn noise(&mut self, pieces: &[&[u8]], most: usize) -> Vec<u8> {
         let random = &mut self.1;
         let mut bytes = Vec::new();
@@ -65,7 +66,7 @@ impl Drop for Chance {
     }
 }
 
-/// Goes on with `round` for as long as it is told.
+/// Repeats `round` for the time set in the environment, one second without it.
 fn rounds(mut round: impl FnMut(&mut Chance)) {
     let seconds = std::env::var("LARDER_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
     let (clock, time) = (TokioClock::system(), Duration::from_secs(seconds.unwrap_or(1)));
@@ -156,7 +157,7 @@ fn site() -> Front {
     Front::reverse(vec![Site::new("a", servers).with_pass_host(true)])
 }
 
-/// A request that may be one; `None` when the library does not take it.
+/// Returns a random request; `None` when the library does not accept it.
 fn some_request(chance: &mut Chance) -> Option<Parts> {
     let methods = ["GET", "OPTIONS", "CONNECT", "PUT"];
     let uri = chance.noise(&TARGETS, 6);
@@ -179,7 +180,7 @@ fn targets_of_requests() {
             taken += 1;
             let text = format!("{parts:?} became {target:?}");
             assert!(target.port != 0 && !target.host.contains(['@', '/', '?', '#', ' ']), "{text}");
-            // What is said of it again leads there again.
+            // A request for the target's authority has the same target.
             let again =
                 Request::builder().uri(parts.uri.path_and_query().map_or("/", |p| p.as_str()));
             let Ok(again) = again.header("host", target.authority()).body(()) else { continue };
@@ -217,7 +218,7 @@ const FRAMING: [&[u8]; 20] = [
     b"POST /x HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc",
 ];
 
-/// Well-formed requests one behind another.
+/// Returns `count` well-formed requests, one behind another.
 fn pipeline(chance: &mut Chance, count: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..count {
@@ -298,7 +299,7 @@ fn purges() {
         match Purge::read(Some(&query), kinds[chance.1.usize(..3)], body) {
             Ok(purge) => {
                 understood += 1;
-                // Nothing but the word itself empties the cache.
+                // Only a request with the word itself empties the cache.
                 let said = query.contains("all") || body.windows(3).any(|word| word == b"all");
                 assert!(purge.scope != Scope::Everything || said, "{query:?} {body:?}");
             }

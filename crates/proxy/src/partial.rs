@@ -1,4 +1,4 @@
-//! Objects stored in parts: what is there, what is missing, and ranges put together from both.
+//! Objects stored in parts: which bytes are there, which are missing, and ranges composed of both.
 
 pub(crate) mod multipart_body;
 pub(crate) mod partial_body;

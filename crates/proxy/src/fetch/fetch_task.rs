@@ -1,6 +1,6 @@
-//! The task of a fill: asks the origin, judges its answer, and carries the body to the readers and
-//! into the store. It belongs to no client: it ends when the body does, or when too much of it is
-//! missing and nobody is left who wants it.
+//! The task of a fill: it asks the origin, judges its answer, and carries the body to the readers
+//! and into the store. It belongs to no client: it ends when the body does, or when too much of the
+//! body is missing and no reader is left.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ use crate::origin::failure::Failure;
 use crate::request::upstream_request;
 use crate::request::upstream_request::UpstreamRequest;
 
-/// Everything a fill's task needs.
+/// One fetch of the origin for a fill, with all that its task needs.
 pub(crate) struct FetchTask {
     pub services: Rc<Services>,
     pub options: Arc<Options>,
@@ -56,41 +56,41 @@ pub(crate) struct FetchTask {
     /// The client's `Range` is what is to be fetched: the answer may be a part.
     pub ranged: bool,
     /// With nothing stored to ask about, the client's own conditions go on: the answer may be for
-    /// him alone.
+    /// this client alone.
     pub asks_for_client: bool,
     /// Known in the table: further clients may follow.
     pub joinable: bool,
-    /// On whose behalf.
+    /// The reason for the fetch.
     pub purpose: Purpose,
 }
 
-/// For whom something is fetched.
+/// The reason for a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A client that waits.
+    /// A client waits for the answer.
     Client,
-    /// No client waits: a stale answer was given, this brings the next one.
+    /// No client waits: a stale answer was given, and this validates it in the background.
     Behind,
-    /// Nobody asked: it lies beside something that was validated
-    /// ([`crate::fetch::piggyback_validation`]). Nothing comes of it but a 304 or a new answer of
-    /// moderate size; whoever joins meanwhile then goes by himself.
+    /// No client asked: it is a neighbour of something that was validated
+    /// ([`crate::fetch::piggyback_validation`]). Only a 304 or a new answer of moderate size is
+    /// used; a request that joined meanwhile then fetches for itself.
     Neighbour,
 }
 
-/// A neighbour that has become larger than this many bytes is not fetched unless somebody asks.
+/// A neighbour that has become larger than this many bytes is not fetched without a reader.
 const NEIGHBOUR_MAX: u64 = 1 << 20;
 
-/// Takes a fill out of the table and ends it, however its task ends.
+/// A guard that takes a fill out of the registry and ends it, however its task ends.
 pub(crate) struct FillGuard {
     services: Rc<Services>,
     fill: Arc<Fill>,
     keys: Vec<Bytes>,
-    /// What became of it, as it is counted.
+    /// The event that it is counted as.
     pub counted: Event,
 }
 
 impl FillGuard {
-    /// New requests no longer find the fill: they find what it stored.
+    /// Takes the fill out of the registry: new requests find what it stored instead.
     pub fn leave_table(&mut self) {
         for key in self.keys.drain(..) {
             self.services.shared.fills.remove(&key, &self.fill);
@@ -143,7 +143,7 @@ impl FetchTask {
         self.stream(response, exchange, fill_guard).await;
     }
 
-    /// Runs the fill to its end, then looks after the neighbours of what was validated.
+    /// Runs the fill to its end, then validates the neighbours of what was validated.
     pub async fn run(mut self) {
         if !piggyback_validation::has(&self) {
             self.fetch().await;
@@ -151,11 +151,11 @@ impl FetchTask {
         }
         let near = piggyback_validation::near(&self);
         let came = self.fetch().await;
-        // Rarely waited for: it would make the future of every fill larger.
+        // This runs rarely, and would make the future of every fill larger.
         Box::pin(piggyback_validation::attend(&self, near, came)).await;
     }
 
-    /// Runs the fill to its end: what became of it.
+    /// Runs the fill to its end. Returns the event that it is counted as.
     pub async fn fetch(&mut self) -> Event {
         let mut fill_guard = self.begin();
         self.validate_or_fetch(&mut fill_guard).await;
@@ -170,7 +170,7 @@ impl FetchTask {
             .stale
             .clone()
             .filter(|stale| validators::make_conditional(fields, &stale.head.stored().selected()));
-        // With nothing of our own to ask about, the client's question goes on (RFC 9111, 4.3.2).
+        // With nothing stored to ask about, the client's conditions go on (RFC 9111, 4.3.2).
         let asks_for_client =
             validated.is_none() && self.asks_for_client && validators::keep_questions(fields);
         if validated.is_none() && !asks_for_client {
@@ -188,7 +188,7 @@ impl FetchTask {
                 if Box::pin(self.not_modified(question, response, exchange, fill_guard)).await {
                     return;
                 }
-                // It speaks of something else: ask without our conditions.
+                // It is about something else: ask without conditions.
                 validators::remove_conditions(&mut self.upstream_request.headers);
                 if self.ranged {
                     self.ask_for_range(false);
@@ -219,7 +219,7 @@ impl FetchTask {
         }
     }
 
-    /// What is stored stays as it is.
+    /// Ends the fill without an answer: what is stored stays as it is.
     pub fn leave(&self, fill_guard: &mut FillGuard) {
         fill_guard.leave_table();
         self.fill.publish(Stage::Absent(false), None);
@@ -237,7 +237,8 @@ impl FetchTask {
         self.fill.publish(Stage::Failed(Arc::new(Failed::of(failure))), None);
     }
 
-    /// A 304 to the client's own condition: its copy is good. It tells nothing to others.
+    /// Publishes a 304 to the client's own condition: its copy is good. It says nothing to other
+    /// clients.
     pub fn answer_condition(&self, response: Response<OriginBody>, fill_guard: &mut FillGuard) {
         let (mut parts, _) = response.into_parts();
         upstream_request::sanitize_response(
@@ -257,7 +258,7 @@ impl FetchTask {
         self.fill.end(End::Whole(None));
     }
 
-    /// A 304: the stored body is good, its head is brought up to date.
+    /// Publishes a 304: the stored body is good, its head is updated.
     pub async fn validated(
         &self,
         stale: &StoredResponse,
@@ -292,7 +293,7 @@ impl FetchTask {
         self.fill.publish(Stage::Validated(Arc::new(validated)), None);
     }
 
-    /// The next clients of this key will fetch for themselves at once.
+    /// Notes that the next clients of this key are to fetch for themselves at once.
     pub fn remember_hit_for_miss(&self, why: HitForMiss) {
         self.services.shared.fills.remember(
             &self.key,
@@ -302,7 +303,7 @@ impl FetchTask {
         );
     }
 
-    /// An answer with a body.
+    /// Runs the fill with an answer that has a body.
     async fn stream(
         &mut self,
         response: Response<OriginBody>,
@@ -328,7 +329,7 @@ impl FetchTask {
                 (Some(head), hit_for_miss)
             }
             Err(why) => {
-                // In place of an error all who wait get what is stored.
+                // In place of an error all that wait get what is stored.
                 if !self.fallback.covers(status) {
                     self.remember_hit_for_miss(why);
                 }
@@ -346,8 +347,8 @@ impl FetchTask {
         Box::pin(self.bring(Arc::new(head), writer, body, fill_guard)).await;
     }
 
-    /// What was to be validated is no longer of use to anybody when the answer that came instead
-    /// varies by less, and therefore lies elsewhere.
+    /// Removes what was to be validated when the answer that came instead varies by less, and is
+    /// therefore stored under another key.
     async fn remove_superseded(&self, head: &StoredHead) {
         if let Some(stale) = &self.stale
             && stale.key != self.key
@@ -357,7 +358,7 @@ impl FetchTask {
         }
     }
 
-    /// Tells the next clients of this key whether waiting for each other helps them.
+    /// Notes whether waiting for each other helps the next clients of this key.
     pub fn note_hit_for_miss(&self, hit_for_miss: Option<HitForMiss>) {
         match hit_for_miss {
             None => self.services.shared.fills.clear_hit_for_miss(self.key.as_bytes()),
@@ -365,7 +366,7 @@ impl FetchTask {
         }
     }
 
-    /// Publishes the head of a body and carries that to its end.
+    /// Publishes the head of a body and carries the body to its end.
     pub async fn bring(
         &self,
         head: Arc<FillHead>,
@@ -394,8 +395,9 @@ impl FetchTask {
         self.fill.end(end);
     }
 
-    /// The head as it is shared, and whether its marker is new. From here on `key` is where such an
-    /// answer belongs, stored or not: who came by another one must not get it.
+    /// Returns the head as it is shared, and whether its marker is new, if the answer may be
+    /// stored. Sets `key` to where such an answer belongs, stored or not: requests for another key
+    /// must not get it.
     pub fn judge(
         &mut self,
         status: StatusCode,
@@ -420,13 +422,13 @@ impl FetchTask {
         Ok((head, is_new))
     }
 
-    /// Where an answer with this `Vary` belongs; `None`: its key is too long.
+    /// Returns where an answer with this `Vary` belongs; `None`: its key is too long.
     pub fn place(&self, vary: &Vary) -> Option<Place> {
         let found = (&self.key, self.marker.as_ref());
         Place::of(vary, &self.primary, found, &self.request)
     }
 
-    /// What is stored, as this fetch changes it.
+    /// Returns the writer of the stored object for this fetch.
     pub fn stored(&self) -> ObjectWriter<'_> {
         let (store, token, primary) = (&self.store, self.fill.token(), &self.primary);
         ObjectWriter { store, token, primary }
@@ -460,7 +462,7 @@ impl FetchTask {
         self.stored().insert(&self.key, marker, head.encode(), hint).await
     }
 
-    /// Whether the operator's rule keeps an object of so many bytes out of the store.
+    /// Returns whether the operator's rule keeps an object of so many bytes out of the store.
     pub fn is_too_large(&self, length: u64) -> bool {
         self.upstream_request
             .rule
@@ -469,19 +471,19 @@ impl FetchTask {
             .is_some_and(|max| length > max)
     }
 
-    /// What the store may know of an object before its body arrives.
+    /// Returns what the store may know of an object before its body arrives.
     pub fn hint(&self, head: &StoredHead, length: Option<u64>) -> Hint {
         let html = head.headers().get(header::CONTENT_TYPE).is_some_and(|content_type| {
             content_type.as_bytes().to_ascii_lowercase().starts_with(b"text/html")
         });
         let kind = if html { Kind::Html } else { Kind::Other };
-        // Beyond 2106 and before 1970 it is as good as unknown.
+        // Dates beyond 2106 and before 1970 count as unknown.
         let modified = head.packed().last_modified().map_or(0, |time| time.unix());
         let stamp = u32::try_from(modified).unwrap_or(0);
         Hint { size: length, kind, stamp }
     }
 
-    /// Carries the body to its end. Trailers are stored with `head`.
+    /// Carries the body to its end and commits it. Trailers are stored with `head`.
     pub async fn carry(
         &self,
         body: impl ByteStream,
@@ -513,15 +515,15 @@ impl FetchTask {
         (End::Whole(trailers.map(Arc::new)), counted)
     }
 
-    /// The metadata of an answer that ended with trailers.
+    /// Returns the metadata of an answer that ended with trailers.
     fn trailed(&self, head: &StoredHead, trailers: &HeaderMap) -> Bytes {
         let settings = self.upstream_request.settings(&self.options);
         head.clone().with_trailers(trailers, settings).encode()
     }
 
-    /// Whether a stored body that nobody reads is fetched to its end: most of it is there, or
-    /// little is missing. Without a known length, as little as that is fetched in the hope of an
-    /// end.
+    /// Returns whether a stored body without readers is fetched to its end: most of it is there, or
+    /// little is missing. Without a known length only as many bytes are fetched as may be missing
+    /// otherwise.
     fn worth_finishing(&self, produced: u64, alone_since: u64, length: Option<u64>) -> bool {
         match self.purpose {
             Purpose::Client => {}
@@ -540,12 +542,12 @@ impl FetchTask {
     }
 }
 
-/// Whether an answer speaks of the range alone, not of the whole.
+/// Returns whether an answer is about the range alone, not the whole.
 fn is_about_the_range(status: StatusCode) -> bool {
     matches!(status, StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE)
 }
 
-/// Why those who wait for an answer that is stored may not have it, if so.
+/// Returns why requests that wait for an answer that is stored may not have it, if so.
 pub(crate) fn hit_for_miss_of(head: &StoredHead, when_asked: Millis) -> Option<HitForMiss> {
     (!reuse::is_for_waiters(head.packed(), when_asked)).then_some(HitForMiss::NotFresh)
 }

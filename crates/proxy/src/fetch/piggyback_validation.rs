@@ -1,20 +1,20 @@
-//! Neighbours: when something is validated, what lies beside it and is stale is validated behind
-//! it, on connections that are open anyway (systems C14; piggyback cache validation of
+//! Neighbours: after a validation, stale objects beside the validated one are validated in the
+//! background, on connections that are open anyway (systems C14; piggyback cache validation of
 //! Krishnamurthy and Wills, which section 5 of the UCFS paper would do by clusters). Off unless the
 //! operator says how many.
 //!
-//! The questions are ordinary conditional requests, one after another, each the validation that the
-//! first client to ask would have waited for: it keeps the stored head or brings a new answer, and
-//! whoever asks meanwhile joins it. It promises:
+//! They are ordinary conditional requests, one after another, each the validation that the first
+//! client to ask would have waited for: it keeps the stored head or brings a new answer, and
+//! requests that come meanwhile join it. It promises:
 //!
-//! * only what is stale, stored whole, of the same site and front, and lies in the same cluster or
+//! * only what is stale, stored whole, of the same site and front, and in the same cluster or
 //!   directory is asked about; and only if it would be fresh again. It is in memory; where too few
-//!   are, one read brings what lies on the device around the object that was validated;
+//!   are, one read brings what is on the device around the object that was validated;
 //! * a request carries nothing of a client's but its `User-Agent`, and what the stored answer's own
-//!   key says selects it; where that is personal (`Cookie`, `Authorization`) nothing is asked;
-//! * nothing is asked past the budget: so many behind one validation, so many a second and site,
-//!   one at a time for each site and worker, on no new connection;
-//! * what was validated so and never asked for since is not asked about again; nor is what the
+//!   key says selects it; where that is personal (`Cookie`, `Authorization`) nothing is sent;
+//! * no request exceeds the budget: so many behind one validation, so many a second and site, one
+//!   at a time for each site and worker, on no new connection;
+//! * what was validated so and never asked for since is not validated so again; nor is what the
 //!   origin had no good answer for;
 //! * no client gets an error that it would not have got anyway.
 
@@ -44,21 +44,22 @@ use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{key_check, target};
 use crate::rules::access::{Query, Verdict};
 
-/// Sites that one worker attends to at a time.
+/// Sites whose neighbours one worker validates at a time.
 const ATTENDED_MAX: usize = 16;
 
-/// Fields that say who asks. What they select is for whoever sent them.
+/// Fields that identify a user. What they select is for that user only.
 const PERSONAL: [HeaderName; 3] =
     [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION];
 
-/// A site that is attended to by a worker, until this is dropped.
+/// A guard of a site whose neighbours a worker validates, until it is dropped.
 struct SiteGuard {
     services: Rc<Services>,
     site: u64,
 }
 
 impl SiteGuard {
-    /// `None` when it is attended to already, or many others are.
+    /// Enters the site; `None` when its neighbours are being validated already, or those of many
+    /// others.
     fn begin(services: &Rc<Services>, site: u64) -> Option<SiteGuard> {
         let mut attended = services.attended.borrow_mut();
         let free = attended.len() < ATTENDED_MAX && attended.insert(site);
@@ -72,7 +73,7 @@ impl Drop for SiteGuard {
     }
 }
 
-/// Whether the neighbours of what `fetch_task` fetches are to be looked after.
+/// Returns whether the neighbours of what `fetch_task` fetches are to be validated.
 pub(crate) fn has(fetch_task: &FetchTask) -> bool {
     most(fetch_task) > 0 && fetch_task.stale.is_some() && fetch_task.purpose != Purpose::Neighbour
 }
@@ -81,7 +82,7 @@ fn most(fetch_task: &FetchTask) -> u8 {
     fetch_task.upstream_request.settings(&fetch_task.options).validate_neighbours
 }
 
-/// The stale neighbours in memory of what `fetch_task` validates, the nearest first.
+/// Returns the stale neighbours in memory of what `fetch_task` validates, the nearest first.
 pub(crate) fn near(fetch_task: &FetchTask) -> Vec<Key> {
     let settings = fetch_task.upstream_request.settings(&fetch_task.options);
     let (now, joinable) =
@@ -94,7 +95,8 @@ pub(crate) fn near(fetch_task: &FetchTask) -> Vec<Key> {
     neighbours.into_iter().filter(is_wanted).map(|neighbour| neighbour.key).collect()
 }
 
-/// Whether what is stored with these metadata is worth a validation that nobody waits for.
+/// Returns whether what is stored with these metadata is worth a validation that no client waits
+/// for.
 fn is_worth_it(meta: &[u8], outdated: Option<u64>, now: Time, settings: &Settings) -> bool {
     let outdated = outdated.map(Time::from_unix);
     meta::facts(meta)
@@ -103,7 +105,7 @@ fn is_worth_it(meta: &[u8], outdated: Option<u64>, now: Time, settings: &Setting
 
 /// Validates what is still worth it of `near`, one after another, when the origin had a good answer
 /// for what `of` has validated. Where too few were in memory, and `of` had to be read from the
-/// device, what lies around it there is read first.
+/// device, what is around it there is read first.
 pub(crate) async fn attend(of: &FetchTask, mut near: Vec<Key>, came: Event) {
     if came == Event::FillAborted {
         return;
@@ -138,7 +140,7 @@ pub(crate) async fn attend(of: &FetchTask, mut near: Vec<Key>, came: Event) {
     }
 }
 
-/// A validation that may be made.
+/// A validation of a neighbour that may be made.
 struct ValidationRequest {
     key: Key,
     primary: Key,
@@ -150,8 +152,9 @@ struct ValidationRequest {
 }
 
 impl ValidationRequest {
-    /// The validation of what is in memory under `key`, on behalf of whoever had `of` validated.
-    /// `None` when it is not needed, cannot be asked as it was asked, or must not be.
+    /// Returns the validation of what is in memory under `key`, on behalf of the client that had
+    /// `of` validated. `None` when it is not needed, cannot be asked as it was asked, or must not
+    /// be.
     fn about(key: &Key, of: &FetchTask) -> Option<ValidationRequest> {
         let options = &of.options;
         let name = cache_key::describe(key.as_bytes())?;
@@ -202,7 +205,8 @@ impl ValidationRequest {
         Some(ValidationRequest { key, primary, marker, answer, upstream_request, request })
     }
 
-    /// Begins; `None` when somebody else is at it, or its like could lately not be shared.
+    /// Begins the fill; `None` when another request fetches it, or its like could lately not be
+    /// shared.
     fn ask(self, of: &FetchTask) -> Option<FetchTask> {
         let ValidationRequest { key, primary, marker, answer, upstream_request, request } = self;
         let (shared, now) = (&of.services.shared, of.services.clock.instant());
@@ -232,8 +236,8 @@ impl ValidationRequest {
     }
 }
 
-/// What a key says of the request that its answer was for: the primary key, and of a variant the
-/// marker and the fields that select it. `None` when that is not known, or personal.
+/// Returns what a key says of the request that its answer was for: the primary key, and of a
+/// variant the marker and the fields that select it. `None` when that is not known, or personal.
 fn selection(key: &Key, of: &FetchTask) -> Option<(Key, Option<VaryMarker>, HeaderMap)> {
     let Some(primary) = cache_key::primary_of(key.as_bytes()) else {
         return Some((key.clone(), None, HeaderMap::new()));
@@ -247,7 +251,7 @@ fn selection(key: &Key, of: &FetchTask) -> Option<(Key, Option<VaryMarker>, Head
     (!is_personal).then_some((primary, Some(marker), fields))
 }
 
-/// The head of a request for `url`, as a client of this front sends it.
+/// Returns the head of a request for `url`, as a client of this front sends it.
 fn parts(url: &Url, front: &Front, fields: HeaderMap) -> Option<Parts> {
     let uri = if front.takes_whole_urls() { url.as_str() } else { url.path_and_query() };
     let (mut parts, ()) = Request::get(uri).body(()).ok()?.into_parts();
@@ -256,8 +260,8 @@ fn parts(url: &Url, front: &Front, fields: HeaderMap) -> Option<Parts> {
     Some(parts)
 }
 
-/// Whether the access rules let the client have this; its address is judged when a connection is
-/// chosen.
+/// Returns whether the access rules permit this to the client; the server's address is checked when
+/// a connection is chosen.
 fn may_ask(options: &Options, client: SocketAddr, target: &Target<'_>) -> bool {
     let method = &Method::GET;
     let query = Query { client: client.ip(), method, host: target.host, port: target.port };

@@ -1,5 +1,5 @@
-//! How an object comes to be stored in parts: by the answer to a range of what is not stored, or by
-//! a fetch of the whole that breaks off.
+//! Storing an object in parts: by the answer to a range of what is not stored, or by a fetch of the
+//! whole that breaks off.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -27,7 +27,7 @@ use crate::partial::range_fetch::RangeFetch;
 use crate::request::upstream_request;
 
 impl FetchTask {
-    /// Puts the client's `Range` back, when a range is what is to be fetched. A validation of ours
+    /// Puts the client's `Range` back, when a range is to be fetched. The proxy's own condition
     /// comes before it (RFC 9110, 13.2.2); without one the client's `If-Range` counts.
     pub(crate) fn ask_for_range(&mut self, validates: bool) {
         let names = [header::RANGE, header::IF_RANGE];
@@ -38,7 +38,8 @@ impl FetchTask {
         }
     }
 
-    /// The answer to a range, when it is about that range: a 206, or a 416.
+    /// Runs the fill with the answer to a range, a 206 or a 416: stores the part if it may, else
+    /// passes it to its client.
     pub(crate) async fn part(
         &mut self,
         response: Response<OriginBody>,
@@ -57,7 +58,7 @@ impl FetchTask {
         };
         let window = match partial::combines(&stored) {
             true => Some(self.options.fill.part_window),
-            // Nothing will ever be put beside it: one window for all of it.
+            // No other part can be combined with it: one window for all of it.
             false => u32::try_from(part.length).ok(),
         };
         let Some(window) = window else {
@@ -103,8 +104,8 @@ impl FetchTask {
         fetch_task.carry(body).await;
     }
 
-    /// The parts of an object that is about to be stored: what is removed from now on is not stored
-    /// again.
+    /// Returns the parts of an object that is about to be stored: what is removed from now on is
+    /// not stored again.
     fn parts(&self, sparse: &SparseHead) -> Rc<PartialObject> {
         let mut upstream_request = self.upstream_request.clone();
         upstream_request.interim = None;
@@ -126,8 +127,8 @@ impl FetchTask {
         })
     }
 
-    /// The part that a 206 brings, its head as the whole would have it, and whether its marker is
-    /// new; `None` when it is not to be kept.
+    /// Reads the part that a 206 brings. Returns it, its head as the whole would have it, and
+    /// whether its marker is new; `None` when it is not to be kept.
     fn judge_part(
         &mut self,
         headers: &HeaderMap,
@@ -153,7 +154,7 @@ impl FetchTask {
         self.stored().insert(&self.key, marker, sparse.encode(), hint).await?.commit().await
     }
 
-    /// Hands the answer to the client that asked, and to nobody else.
+    /// Streams the answer to the client that asked, and to no other.
     async fn pass_part(
         &mut self,
         status: StatusCode,
@@ -174,7 +175,7 @@ impl FetchTask {
         self.fill.end(end);
     }
 
-    /// Keeps what has come of a whole that broke off, when the rest can be asked for.
+    /// Keeps the begin of a whole that broke off, when the rest can be asked for.
     pub(crate) async fn keep_trunk(
         &self,
         sink: &mut Sink,

@@ -1,7 +1,7 @@
-//! A request that selects no stored variant, or a stale one, asks the origin about all variants
-//! that are stored: one of them is often what it would send. Its 304 then names that one by its
-//! tag, and the body is taken from the store (RFC 9111, 4.1, 4.3.1 and 4.3.4). A copy is stored for
-//! the next request like this one.
+//! Validation of all stored variants at once: a request that selects no stored variant, or a stale
+//! one, asks the origin about all of them, for it would often send one of these. Its 304 then names
+//! that one by its tag, and the body is taken from the store (RFC 9111, 4.1, 4.3.1 and 4.3.4). A
+//! copy is stored for the next request like this one.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,18 +26,18 @@ use crate::request::upstream_request;
 /// Larger bodies, in bytes, are sent, but not stored a second time.
 const COPY_MAX: u64 = 8 << 20;
 
-/// What the origin was asked about.
+/// What the origin was asked about in one conditional request.
 pub(crate) struct ValidationRequest {
-    /// What is stored for this request.
+    /// The answer that is stored for this request.
     pub validated: Option<Rc<StoredResponse>>,
-    /// What is stored for other ones.
+    /// The variants that are stored for other requests.
     pub others: Vec<Variant>,
-    /// What the client has.
+    /// The client's own copy was asked about.
     pub for_client: bool,
 }
 
 impl FetchTask {
-    /// A 304 to a question of ours. False when it is about nothing that was asked.
+    /// Answers with what a 304 is about. Returns false when that is nothing that was asked about.
     pub(crate) async fn not_modified(
         &mut self,
         question: ValidationRequest,
@@ -71,7 +71,7 @@ impl FetchTask {
         is_for_client
     }
 
-    /// Remembers what is stored under `key`, if it is a variant.
+    /// Remembers the answer stored under `key`, if it is a variant.
     pub(crate) fn note_variant(&self, key: &Key, head: &StoredHead) {
         if let Some(marker) = &self.marker
             && let Some(variant) = Variant::of(key, head)
@@ -80,13 +80,13 @@ impl FetchTask {
         }
     }
 
-    /// Adds the tags of the other stored variants to what the origin is asked; those are returned.
-    /// `validated` is what it is asked about already.
+    /// Adds the tags of the other stored variants to the request, and returns these. `validated` is
+    /// what it asks about already.
     pub(crate) fn ask_about_others(&mut self, validated: Option<&StoredResponse>) -> Vec<Variant> {
         let has_tag = |answer: &StoredResponse| answer.head.stored().selected().etag().is_some();
         let asks = !self.ranged && self.purpose != Purpose::Neighbour;
         let Some(marker) = self.marker.as_ref().filter(|_| asks) else { return Vec::new() };
-        // Beside tags a date is not looked at: what has no tag is asked about alone.
+        // Beside tags a date is ignored: what has no tag is asked about alone.
         if !validated.is_none_or(has_tag) {
             return Vec::new();
         }
@@ -100,7 +100,8 @@ impl FetchTask {
         if asked { others } else { Vec::new() }
     }
 
-    /// Which of the others a 304 names, if it is there still, and its head with what the 304 says.
+    /// Returns the other variant that a 304 names, if it is still there, and its head updated with
+    /// the 304.
     async fn selected(
         &self,
         others: &[Variant],
@@ -134,9 +135,9 @@ impl FetchTask {
         Some((answer, head))
     }
 
-    /// A 304 may name fields in `Vary` that what it validates was not found by (RFC 9111, 3.2):
-    /// that is stored again where requests find it by them, if its body is in one piece, and no
-    /// longer where it was.
+    /// Stores a validated answer again under the key that the 304's `Vary` leads to, if its body is
+    /// in one piece, and removes it from the old one: the 304 named fields that the answer was not
+    /// found by (RFC 9111, 3.2).
     pub(crate) async fn store_elsewhere(
         &self,
         stale: &StoredResponse,
@@ -160,7 +161,7 @@ impl FetchTask {
         writer.commit().await
     }
 
-    /// Whether a 304 is about what the client itself has.
+    /// Returns whether a 304 is about the client's own copy.
     fn is_for_client(&self, headers: &HeaderMap) -> bool {
         let tag = headers.get(ETAG).and_then(|tag| EntityTag::parse(tag.as_bytes()));
         tag.is_some_and(|tag| validators::is_named(&self.request, &tag))

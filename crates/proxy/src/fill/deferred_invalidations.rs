@@ -1,13 +1,13 @@
-//! Keys to remove as soon as the store is there.
+//! Keys to remove as soon as the store is open.
 
 use std::sync::{Mutex, PoisonError};
 
 use store::Key;
 
-/// Keys that are remembered at most; who has more to say waits for the store.
+/// Keys that are remembered at most; a caller with more waits for the store.
 pub(crate) const MISSED_MAX: usize = 16_384;
 
-/// Keys to remove as soon as the store is there.
+/// The keys to remove as soon as the store is open, of all workers.
 pub(crate) struct DeferredInvalidations(Mutex<Option<Vec<Key>>>);
 
 impl DeferredInvalidations {
@@ -15,7 +15,7 @@ impl DeferredInvalidations {
         DeferredInvalidations(Mutex::new(Some(Vec::new())))
     }
 
-    /// Remembers keys. Gives them back when there is no room, or the store has come.
+    /// Remembers keys. Returns them when there is no room, or when the store has come.
     pub fn remember(&self, keys: Vec<Key>) -> Result<(), Vec<Key>> {
         let mut missed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *missed {
@@ -27,7 +27,7 @@ impl DeferredInvalidations {
         }
     }
 
-    /// All keys; none is taken from now on.
+    /// Returns all keys; none is accepted from now on.
     pub(crate) fn close(&self) -> Vec<Key> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
     }

@@ -2,7 +2,7 @@
 //!
 //! It exists so that many fetches with slow clients do not take more memory than was granted. Past
 //! half of the limit a window keeps only what the store cannot give back yet; past the limit
-//! requests that would begin a further fetch for the cache go past it.
+//! requests that would begin a further fetch for the cache bypass it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,35 +16,35 @@ pub(crate) struct FillBudget {
 }
 
 impl FillBudget {
-    /// At most about `limit` bytes.
+    /// Makes a budget of about `limit` bytes.
     pub fn new(limit: u64) -> FillBudget {
         FillBudget { bytes: AtomicU64::new(0), limit }
     }
 
-    /// No further fetch should begin to fill the cache.
+    /// Returns whether the limit is reached: no further fetch should begin to fill the cache.
     pub fn full(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) >= self.limit
     }
 
-    /// Bytes that one window may keep although the store could give them back: `most`, or `least`
-    /// when room is scarce.
+    /// Returns how many bytes one window may keep although the store could give them back: `most`,
+    /// or `least` when room is scarce.
     pub fn keep(&self, least: u64, most: u64) -> u64 {
         let crowded = self.bytes.load(Ordering::Relaxed) >= self.limit / 2;
         if crowded { least } else { most.max(least) }
     }
 
-    /// Bytes entered a window.
+    /// Counts bytes that entered a window.
     pub fn add(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes left a window.
+    /// Counts bytes that left a window.
     pub fn subtract(&self, bytes: u64) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
-/// The windows as the metrics see them.
+/// The metrics of the windows.
 pub(crate) struct WindowFigures(pub Arc<FillBudget>);
 
 impl Source for WindowFigures {

@@ -1,4 +1,4 @@
-//! Which stale neighbours are known, and how many of them may be validated.
+//! Which stale neighbours were validated ahead of requests, and how many more may be.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -13,7 +13,7 @@ pub(crate) const MARKS: usize = 8192;
 /// Sites whose budgets are remembered; the others have a full one.
 pub(crate) const BUDGETS_MAX: usize = 4096;
 
-/// What all workers know of such validations.
+/// The validations of neighbours, shared by all workers.
 #[derive(Default)]
 pub(crate) struct Neighbours {
     /// By site.
@@ -23,14 +23,15 @@ pub(crate) struct Neighbours {
     hasher: RandomState,
 }
 
-/// What may still be asked of a site.
+/// The validations that a site's servers may still be sent.
 pub(crate) struct Budget {
     left: f64,
     at: Instant,
 }
 
 impl Neighbours {
-    /// Whether one more may be asked about, when there may be `rate` in a second.
+    /// Takes one validation from the budget of `site`, which is refilled with `rate` in a second.
+    /// Returns false when none is left.
     pub(crate) fn take(&self, site: u64, rate: u32, now: Instant) -> bool {
         let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
         let full = f64::from(rate);
@@ -51,7 +52,7 @@ impl Neighbours {
         enough
     }
 
-    /// Remembers that nobody has asked for `key` since it was last asked about here.
+    /// Remembers that `key` was validated and that no client has asked for it since.
     pub(crate) fn mark(&self, key: &[u8]) {
         let marks = self.marks.get_or_init(|| (0..MARKS).map(|_| AtomicU64::new(0)).collect());
         let hash = self.hash(key);
@@ -64,7 +65,8 @@ impl Neighbours {
         marks[place(hash)].load(Ordering::Relaxed) == hash
     }
 
-    /// A client asks for `key`: true when it is the first since it was last asked about here.
+    /// Removes the mark of `key`, for which a client asks. Returns true when this is the first
+    /// request since the validation.
     pub fn asked_for(&self, key: &[u8]) -> bool {
         let Some(marks) = self.marks.get() else { return false };
         let hash = self.hash(key);
@@ -73,7 +75,7 @@ impl Neighbours {
             && mark.compare_exchange(hash, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Never zero, which marks nothing.
+    /// Returns the hash of a key: never zero, which marks nothing.
     fn hash(&self, key: &[u8]) -> u64 {
         self.hasher.hash_one(key) | 1
     }

@@ -19,10 +19,10 @@ use crate::fill::store_lease::{Lease, Leases};
 use crate::observe::outcome::Error;
 use crate::options::fill::FillOptions;
 
-/// A body on its way.
+/// A body that is being carried.
 pub(crate) struct Incoming<B> {
     body: B,
-    /// What has come of it and was not carried yet.
+    /// Bytes that have come and were not carried yet.
     rest: Bytes,
 }
 
@@ -32,14 +32,14 @@ impl<B> Incoming<B> {
     }
 }
 
-/// See the module.
+/// A task's means to carry bodies into one fill and one sink.
 pub(crate) struct Pump<'a> {
     leases: &'a Rc<Leases>,
     budget: &'a FillBudget,
     options: &'a FillOptions,
     fill: &'a Fill,
     sink: &'a mut Sink,
-    /// Bytes that the sink took before those of the fill.
+    /// Bytes that the sink took before those of this fill.
     before: u64,
     /// Larger bodies, in bytes, are not stored.
     store_max: Option<u64>,
@@ -49,29 +49,29 @@ pub(crate) struct Pump<'a> {
     carried: u64,
 }
 
-/// What nobody waits for at the moment.
+/// The progress of a fill without readers.
 pub(crate) struct Unwatched {
     /// Bytes that have been carried.
     pub carried: u64,
-    /// How many those were when the last reader left.
+    /// How many had been carried when the last reader left.
     pub since: u64,
-    /// It may still reach the store.
+    /// The store takes it, or has it: [`Sink::stores`].
     pub is_stored: bool,
 }
 
 /// How a body, or a window of it, ended.
 pub(crate) enum Carried {
-    /// With its last byte. The last piece is in the sink, but no reader has it: who has it and asks
-    /// again is to find the whole in the store.
+    /// With its last byte. The last piece is in the sink, but no reader has it yet: a client that
+    /// has it and asks again is to find the whole in the store.
     Complete { last: Bytes, trailers: Option<HeaderMap> },
     /// It broke off.
     Broken(Error),
-    /// Nobody wants the rest.
+    /// No reader is left, and the rest is not wanted without one.
     Abandoned,
 }
 
 impl<'a> Pump<'a> {
-    /// A pump into `fill` and `sink`, which took `before` bytes already.
+    /// Makes a pump into `fill` and `sink`, which took `before` bytes already.
     pub fn new(
         leases: &'a Rc<Leases>,
         budget: &'a FillBudget,
@@ -84,14 +84,14 @@ impl<'a> Pump<'a> {
         Pump { leases, budget, options, fill, sink, before, store_max, lease, carried }
     }
 
-    /// The same, where larger bodies are not stored.
+    /// Sets the largest body, in bytes, that is stored.
     pub fn with_store_max(mut self, bytes: Option<u64>) -> Pump<'a> {
         self.store_max = bytes;
         self
     }
 
-    /// Carries `count` bytes, or without a count all that come. `is_wanted` says whether what no
-    /// reader waits for is carried on with.
+    /// Carries `count` bytes, or without a count all that come. `is_wanted` says whether to go on
+    /// while there is no reader.
     pub async fn carry<B: ByteStream>(
         &mut self,
         incoming: &mut Incoming<B>,
@@ -135,8 +135,8 @@ impl<'a> Pump<'a> {
         }
     }
 
-    /// Makes what was carried visible in the store, with other metadata if they changed on the way,
-    /// unless it was overtaken.
+    /// Commits what was carried to the store, with other metadata if they changed on the way,
+    /// unless the fetch was overtaken.
     pub async fn commit(&mut self, is_overtaken: bool, meta: Option<Bytes>) {
         if is_overtaken {
             self.sink.refuse_open(Refusal::Overtaken);
@@ -150,7 +150,7 @@ impl<'a> Pump<'a> {
         }
     }
 
-    /// Waits, when nothing is stored, until the readers have taken what has come.
+    /// Waits, when nothing is stored, until the readers have taken enough of what has come.
     async fn make_room(&mut self) {
         self.sink.let_go(self.fill).await;
         if !self.sink.stores() {
@@ -183,7 +183,7 @@ impl<'a> Pump<'a> {
         if is_wanted { next_frame(body, cx) } else { Poll::Ready(Step::Abandoned) }
     }
 
-    /// Drops from the fill's window what the store can give back: whole pieces of its own.
+    /// Drops from the fill's window what the store can give back: all but the last pieces.
     fn trim(&self) {
         if self.sink.stores() {
             let own = u64::from(PIECE_MAX);

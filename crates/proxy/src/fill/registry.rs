@@ -16,13 +16,13 @@ use crate::options::fill::FillOptions;
 
 const SHARDS: usize = 16;
 
-/// See the module.
+/// The running fills of all workers, and the keys whose answers could not be shared.
 pub(crate) struct FillRegistry {
     shards: [Mutex<Shard>; SHARDS],
     hasher: RandomState,
 }
 
-/// Why clients of a key should not wait for each other.
+/// Why requests for a key should not wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HitForMiss {
     /// The answer was not for the cache.
@@ -30,14 +30,14 @@ pub(crate) enum HitForMiss {
     /// It is stored, but was stale already when it was asked for, or must be validated for each
     /// request.
     NotFresh,
-    /// It was for a client with credentials; says nothing of answers to others.
+    /// It was for a client with credentials; this says nothing of answers to others.
     Credentials,
     /// It was about the range that its client asked for.
     Range,
 }
 
 impl HitForMiss {
-    /// The same as a reason why an answer must not be stored.
+    /// Returns the reason for an answer that must not be stored.
     pub fn of(why: NotStorable) -> HitForMiss {
         match why {
             NotStorable::Authorization => HitForMiss::Credentials,
@@ -45,7 +45,7 @@ impl HitForMiss {
         }
     }
 
-    /// Whether such a client goes by itself.
+    /// Returns whether a request with these facts should not wait for another one's fetch.
     pub fn concerns(self, client: &RequestFacts) -> bool {
         match self {
             HitForMiss::NotStorable | HitForMiss::NotFresh => true,
@@ -68,18 +68,18 @@ impl FillRegistry {
         FillRegistry { shards: Default::default(), hasher: RandomState::new() }
     }
 
-    /// The running fill of `key` that may be joined, if there is one.
+    /// Returns the running fill of `key` that may be joined, if there is one.
     pub fn running(&self, key: &Bytes) -> Option<Arc<Fill>> {
         self.shard(key).running.get(key).filter(|fill| fill.joinable()).cloned()
     }
 
-    /// The running fill of `key`, or the one that `new` makes (then `true`).
+    /// Returns the running fill of `key`, or the one that `new` makes (then `true`).
     pub fn join_or_begin(&self, key: &Bytes, new: impl FnOnce() -> Fill) -> (Arc<Fill>, bool) {
         self.join_if(key, |_| true, new)
     }
 
-    /// As [`FillRegistry::join_or_begin`], where only one that `suits` is joined; another is no
-    /// longer found then, though it runs on.
+    /// Does as [`FillRegistry::join_or_begin`], but joins only a fill that `suits`; the new one
+    /// takes the place of another, which is no longer found, though it runs on.
     pub fn join_if(
         &self,
         key: &Bytes,
@@ -104,7 +104,7 @@ impl FillRegistry {
         self.shard(key).running.entry(key.clone()).or_insert_with(|| fill.clone());
     }
 
-    /// Lets the tasks of all fills look around.
+    /// Wakes the tasks of all fills.
     pub fn wake(&self) {
         for shard in &self.shards {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -157,12 +157,13 @@ impl FillRegistry {
         }
     }
 
-    /// Forgets that the answer for `key` could not be shared: now one could.
+    /// Forgets that the answer for `key` could not be shared.
     pub fn clear_hit_for_miss(&self, key: &Bytes) {
         self.shard(key).hit_for_miss.remove(key);
     }
 
-    /// Why the answer for `key` could lately not be shared; `None` when it could, or is not known.
+    /// Returns why the answer for `key` could lately not be shared; `None` when it could, or when
+    /// this is not known.
     pub fn hit_for_miss(&self, key: &Bytes, now: Instant) -> Option<HitForMiss> {
         let shard = self.shard(key);
         let (why, until) = shard.hit_for_miss.get(key)?;

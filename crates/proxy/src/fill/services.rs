@@ -1,4 +1,4 @@
-//! What requests use: of their worker [`Services`], of the whole process [`Shared`].
+//! What requests use: [`Services`] of their worker, [`Shared`] of the whole process.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -40,7 +40,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// With the first options, and so many bytes of memory for windows of fills.
+    /// Makes the shared part with the first options, and so many bytes of memory for windows of
+    /// fills.
     pub fn new(options: &Options, observer: Arc<dyn Observer>, fill_budget: u64) -> Shared {
         Shared {
             observer,
@@ -57,7 +58,7 @@ impl Shared {
     }
 }
 
-/// What the requests of one worker use. See the module.
+/// What the requests of one worker use.
 pub(crate) struct Services {
     pub shared: Arc<Shared>,
     pub clock: TokioClock,
@@ -65,9 +66,9 @@ pub(crate) struct Services {
     pub upstream: Rc<Upstream>,
     /// The sites whose neighbours are being validated here.
     pub attended: RefCell<HashSet<u64>>,
-    /// Who needs the store.
+    /// The tasks and bodies that need the store.
     pub leases: Rc<Leases>,
-    /// `None` while it is awaited.
+    /// `None` while the store is awaited, `Some(None)` when there is none.
     store: RefCell<Option<Option<Store>>>,
     options: RefCell<Arc<Options>>,
 }
@@ -91,32 +92,32 @@ impl Services {
         })
     }
 
-    /// The options in force.
+    /// Returns the options in force.
     pub fn options(&self) -> Arc<Options> {
         self.options.borrow().clone()
     }
 
-    /// Has other options in force from now on.
+    /// Puts other options in force.
     pub fn set_options(&self, options: Arc<Options>) {
         *self.options.borrow_mut() = options;
     }
 
-    /// The store, if there is one.
+    /// Returns the store, if there is one.
     pub fn store(&self) -> Option<Store> {
         self.store.borrow().clone().flatten()
     }
 
-    /// The store is not there yet, but may come.
+    /// Returns whether the store is not there yet, but may come.
     pub fn awaits_store(&self) -> bool {
         self.store.borrow().is_none()
     }
 
-    /// The store has come, or turned out not to.
+    /// Sets the store, or `None` when there is none.
     pub fn set_store(&self, store: Option<Store>) {
         *self.store.borrow_mut() = Some(store);
     }
 
-    /// Removes what is stored under these keys: now, or as soon as the store is there.
+    /// Removes what is stored under these keys: now, or as soon as the store is open.
     pub async fn forget(&self, mut keys: Vec<Key>) {
         loop {
             if let Some(store) = self.store() {
@@ -132,7 +133,7 @@ impl Services {
                 Ok(()) => return,
                 Err(keys) => keys,
             };
-            // It is just coming, or nothing more can be remembered.
+            // The store is just coming, or no more keys can be remembered.
             sleep(Duration::from_millis(2)).await;
         }
     }

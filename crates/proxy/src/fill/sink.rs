@@ -26,11 +26,11 @@ pub(crate) enum Step {
     End,
     Broken(Error),
     Abandoned,
-    /// The store is to be let go of.
+    /// The store is being handed over: nothing more is to be written.
     Unstored,
 }
 
-/// A body that a fill carries: the origin's, or one that is stored.
+/// A body that a fill carries: the origin's, or a stored one.
 pub(crate) trait ByteStream:
     Body<Data = Bytes, Error: fmt::Display + Into<Error>> + Unpin
 {
@@ -75,19 +75,20 @@ pub(crate) enum Sink {
     Open(Writer),
     /// The store takes no more, but readers that lag may need what it took.
     Refused(Writer),
-    /// It is in the store.
+    /// The body is in the store.
     Committed,
     /// The answer is not for the store, or the store refused it.
     Nowhere,
 }
 
 impl Sink {
-    /// True while bytes may still reach the store.
+    /// Returns whether the store takes bytes of the body, keeps those that it took for readers that
+    /// lag, or has the whole: false only for [`Sink::Nowhere`].
     pub fn stores(&self) -> bool {
         !matches!(self, Sink::Nowhere)
     }
 
-    /// What readers that lag read from.
+    /// Returns what readers that lag read from.
     pub fn partial(&self) -> Option<Partial> {
         match self {
             Sink::Open(writer) => Some(writer.partial()),
@@ -95,7 +96,7 @@ impl Sink {
         }
     }
 
-    /// Gives up what the store took of a body that it refused in the end, once no reader of `fill`
+    /// Drops what the store took of a body that it refused in the end, once no reader of `fill`
     /// needs it.
     pub async fn let_go(&mut self, fill: &Fill) {
         match std::mem::replace(self, Sink::Nowhere) {
@@ -107,8 +108,8 @@ impl Sink {
         }
     }
 
-    /// Keeps what has come, be it less than was announced, with other metadata. True when it is
-    /// kept.
+    /// Commits what has come, be it less than was announced, with other metadata. Returns whether
+    /// it is in the store.
     pub async fn commit_as(&mut self, meta: Bytes) -> bool {
         match std::mem::replace(self, Sink::Nowhere) {
             Sink::Open(writer) => match writer.commit_short(meta).await {
@@ -129,7 +130,7 @@ impl Sink {
         }
     }
 
-    /// Ends the writing, if the store takes more.
+    /// Ends the writing, if the store still takes bytes.
     pub fn refuse_open(&mut self, refusal: Refusal) {
         if matches!(self, Sink::Open(_)) {
             self.refused(refusal);

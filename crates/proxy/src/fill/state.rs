@@ -1,16 +1,18 @@
 //! A fill: one fetch from an origin, and any number of clients on any worker that follow it.
 //!
 //! The life of a fill: *waiting* for the head; then one of *failed* (no answer), *validated* (a
-//! 304: there is no body, the stored one is good), or *streaming*, which ends *whole* or *broken*.
-//! A stage is never left backwards.
+//! 304: there is no body, the stored one is good), *sparse* (the answer is stored in parts, each of
+//! which has a fill of its own) or *streaming* (a body follows). The fill of a gap in such an
+//! object is at a *part*, whose bytes follow, or the part is *absent*. Bodies end *whole* or
+//! *broken*. A fill leaves *waiting* once and never returns to it.
 //!
-//! Pieces of the body pass through a window in memory. A fill that is stored (`stored`) drops from
-//! the window what the store can give back; a reader that lags reads on from there. One that is not
-//! stored keeps what any reader still needs, and the fetch waits (`fetch_task`) while that is too
-//! much.
+//! Pieces of the body pass through a window in memory. A fill that is stored ([`Fill::is_stored`])
+//! drops from the window what the store can give back; a reader that lags reads on from there. One
+//! that is not stored keeps what any reader still needs, and its fetch waits (`fill::pump`) while
+//! that is too much.
 //!
 //! It promises: no reader sees a byte that the fetch did not deliver, in its order; a reader whose
-//! fill broke gets an error, never a clean end. Nobody holds the lock over an await.
+//! fill broke gets an error, never a clean end. The lock is never held over an await.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
@@ -31,7 +33,7 @@ use crate::origin::failure::Failure;
 /// The state of one fill, shared by its task and its readers.
 pub(crate) struct Fill {
     state: Mutex<State>,
-    /// Proof of when the fetch began: what was purged since must not be joined.
+    /// Proof of when the fetch began: an answer that was purged since must not be joined.
     token: FetchToken,
     begun: Instant,
     /// Where the bytes of the window are counted.
@@ -42,7 +44,7 @@ pub(crate) struct Fill {
 struct State {
     stage: Stage,
     window: Window,
-    /// Bytes of the window as they are counted with all others.
+    /// Bytes of the window that are in the budget's count.
     counted: u64,
     end: Option<End>,
     /// What lagging readers read from; `None` when the fill is not stored.
@@ -58,13 +60,13 @@ struct State {
     task_waker: Option<Waker>,
 }
 
-/// How far the head has come.
+/// The state of the head.
 #[derive(Clone, Default)]
 pub(crate) enum Stage {
     /// The origin has not answered yet.
     #[default]
     Waiting,
-    /// It will not.
+    /// There is no answer.
     Failed(Arc<Failed>),
     /// 304: what was stored as `meta` is good, with this head in place of its own.
     Validated(Arc<Validated>),
@@ -72,41 +74,42 @@ pub(crate) enum Stage {
     Streaming(Arc<FillHead>),
     /// 206: the answer is being stored in parts.
     Sparse(Arc<SparseStage>),
-    /// Of the fill of a gap: these bytes follow.
+    /// The fill of a gap: these bytes follow.
     Part(Arc<PartStage>),
-    /// Of the fill of a gap: the origin has no such part. With `true` it has something else now.
+    /// The fill of a gap: the origin did not send such a part. With `true` it has something else
+    /// now.
     Absent(bool),
 }
 
-/// Where an answer is that is being stored in parts.
+/// The place of an answer that is stored in parts.
 pub(crate) struct SparseStage {
     pub key: Key,
     pub marker: Option<VaryMarker>,
     pub epoch: u128,
-    /// Why those who wait may not have it, if so.
+    /// Why the requests that wait may not have it, if so.
     pub hit_for_miss: Option<HitForMiss>,
 }
 
-/// What the fill of a gap brings.
+/// The part that the fill of a gap brings.
 pub(crate) struct PartStage {
     /// The part of the whole that is this fill's body.
     pub range: ByteRange,
-    /// Whoever holds it wants what follows, too.
+    /// Alive while a holder wants what follows the part, too.
     pub interest: Weak<()>,
 }
 
-/// Why a fill has no answer, for all who waited.
+/// The reason why a fill has no answer, for all that waited.
 pub(crate) struct Failed {
     pub status: StatusCode,
     pub reason: Error,
-    /// Why, in words that go behind the server's name; of a denial what the client is told.
+    /// The cause, to be put behind the server's name; for a denial, the text for the client.
     pub text: String,
-    /// An access rule kept the client that began the fill away: others ask for themselves.
+    /// An access rule denied it to the client that began the fill: others ask for themselves.
     pub denied: Option<Denied>,
 }
 
 impl Failed {
-    /// What clients are told of a request that got no answer.
+    /// Returns what clients are told of a request that got no answer.
     pub fn of(failure: Failure) -> Failed {
         let status = failure.status();
         match failure {
@@ -128,11 +131,11 @@ pub(crate) struct Validated {
     /// The metadata of the object that was validated.
     pub meta: Bytes,
     pub head: StoredHead,
-    /// Fields that only the client gets that began the fill.
+    /// Fields that only the client that began the fill gets.
     pub for_asker: HeaderMap,
-    /// False when the 304 was for the client alone that began the fill.
+    /// False when the 304 was only for the client that began the fill.
     pub shareable: bool,
-    /// Why who waited must ask for himself all the same.
+    /// Why requests that waited must ask for themselves all the same.
     pub hit_for_miss: Option<HitForMiss>,
 }
 
@@ -143,15 +146,16 @@ pub(crate) struct FillHead {
     pub headers: HeaderMap,
     /// The head as it is stored and shared; `None` when the answer is for one client alone.
     pub shared: Option<StoredHead>,
-    /// Why who waited must ask for himself; `None` also when only the next answer will tell.
+    /// Why requests that waited must ask for themselves; `None` also when only the next answer will
+    /// tell.
     pub hit_for_miss: Option<HitForMiss>,
-    /// What a follower's request must lead to: the key it is stored under.
+    /// The key that the answer is stored under, and that a follower's request must lead to.
     pub key: Key,
     /// True when the answer goes into the store.
     pub stored: bool,
     /// Body length in bytes, when the origin says so.
     pub length: Option<u64>,
-    /// The origin named a stored answer with a 304: the body is that one's.
+    /// The origin selected a stored answer with a 304, whose body this is.
     pub selected: bool,
 }
 
@@ -160,7 +164,7 @@ pub(crate) struct FillHead {
 pub(crate) enum End {
     /// With all its bytes.
     Whole(Option<Arc<HeaderMap>>),
-    /// Without.
+    /// Without them.
     Broken(Error),
 }
 
@@ -169,7 +173,7 @@ struct Place {
     waker: Option<Waker>,
 }
 
-/// What a reader finds at its place.
+/// The next event of a body for one reader.
 pub(crate) enum Next {
     /// The next bytes.
     Bytes(Bytes),
@@ -177,7 +181,7 @@ pub(crate) enum Next {
     End(Option<Arc<HeaderMap>>),
     /// The body broke off.
     Broken(Error),
-    /// No longer in the window: read it from the store, at this offset there.
+    /// The bytes are no longer in the window: read them from the store, at this offset there.
     Lagging(Partial, u64),
 }
 
@@ -190,43 +194,43 @@ impl Fill {
         &self.token
     }
 
-    /// True when a new request may join: nothing was purged since the fetch began, and it did not
-    /// fail.
+    /// Returns whether a new request may join: nothing that concerns the answer was purged since
+    /// the fetch began, and the fetch did not fail.
     pub fn joinable(&self) -> bool {
         if self.token.overtaken() {
             return false;
         }
         match self.stage() {
             Stage::Failed(_) | Stage::Absent(_) => false,
-            // What has no head yet may turn out to be concerned: whoever joined sees then.
+            // Whether a purge concerns a fill without a head is checked when the head has come.
             Stage::Streaming(head) => !self.is_purged(&head),
             _ => true,
         }
     }
 
-    /// How far the head has come.
+    /// Returns the stage.
     pub fn stage(&self) -> Stage {
         self.lock().stage.clone()
     }
 
-    /// Since when it runs.
+    /// Returns when the fetch began.
     pub fn begun(&self) -> Instant {
         self.begun
     }
 
-    /// Whether the begin of the body is still to be had.
+    /// Returns whether a new reader can still have the begin of the body.
     pub fn has_begin(&self) -> bool {
         self.lock().has_begin()
     }
 
-    /// True when a purge that came after the fetch began concerns its answer.
+    /// Returns whether a purge that came after the fetch began concerns its answer.
     fn is_purged(&self, head: &FillHead) -> bool {
         let shared = head.shared.as_ref();
         shared.is_some_and(|shared| self.token.purged(&head.key, || shared.encode()))
     }
 
-    /// Registers a client at the begin of the body, until the [`Reader`] is dropped. `None` when
-    /// the begin of the body is no longer to be had.
+    /// Registers a client at the begin of the body, until the [`Reader`] is dropped. Returns `None`
+    /// when the begin of the body is no longer to be had.
     pub fn join(self: &Arc<Self>) -> Option<Reader> {
         let mut state = self.lock();
         if !state.has_begin() {
@@ -248,7 +252,7 @@ impl Fill {
         Some(Reader { fill: self.clone(), id, at: 0, limit: u64::MAX, waited })
     }
 
-    /// Publishes the head; once.
+    /// Publishes the head; only the first call counts.
     pub fn publish(&self, stage: Stage, partial: Option<Partial>) {
         let mut state = self.lock();
         if !matches!(state.stage, Stage::Waiting) {
@@ -259,24 +263,24 @@ impl Fill {
         state.wake_readers();
     }
 
-    /// As [`Fill::publish`], when the store was given `before` bytes ahead of this fill's.
+    /// Does as [`Fill::publish`], when the store was given `before` bytes ahead of this fill's.
     pub fn publish_behind(&self, stage: Stage, partial: Option<Partial>, before: u64) {
         self.lock().before = before;
         self.publish(stage, partial);
     }
 
-    /// Whether a client needs what only the store has.
+    /// Returns whether a reader needs bytes that only the store has.
     pub fn lags(&self) -> bool {
         let state = self.lock();
         state.partial.is_some() && state.slowest().is_some_and(|at| at < state.window.begin())
     }
 
-    /// Whether the store has, or is to have, what passes.
+    /// Returns whether the store has, or is to have, the body.
     pub fn is_stored(&self) -> bool {
         self.lock().partial.is_some()
     }
 
-    /// Lets the fill's task look around.
+    /// Wakes the fill's task.
     pub fn wake(&self) {
         self.lock().wake_task();
     }
@@ -292,7 +296,7 @@ impl Fill {
         state.wake_readers();
     }
 
-    /// For a fill that is stored: drops from the window what the store can give back (the first
+    /// Drops from the window of a fill that is stored what the store can give back (the first
     /// `readable` bytes of the body), unless a reader still needs it and `keep` bytes allow it.
     pub fn trim(&self, keep: u64, readable: u64) {
         let mut state = self.lock();
@@ -307,8 +311,8 @@ impl Fill {
         state.count(&self.fill_budget);
     }
 
-    /// The store takes no more: ready when no reader lags so far that it needs what the store has.
-    /// Nobody who would joins from now on.
+    /// Waits, after the store refused the rest, until no reader lags so far that it needs what the
+    /// store has. From the first call on no reader joins that would need it.
     pub fn poll_unstored(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         state.refused = true;
@@ -320,7 +324,7 @@ impl Fill {
         Poll::Pending
     }
 
-    /// Ends the body; once.
+    /// Ends the body; only the first call counts.
     pub fn end(&self, end: End) {
         let mut state = self.lock();
         if state.end.is_none() {
@@ -329,8 +333,8 @@ impl Fill {
         state.wake_readers();
     }
 
-    /// For a fill that is not stored: ready when at most `keep` bytes wait for a reader. What all
-    /// readers have is dropped first.
+    /// Waits, for a fill that is not stored, until at most `keep` bytes wait for a reader, or until
+    /// there is no reader. Drops first what all readers have.
     pub fn poll_room(&self, cx: &mut Context<'_>, keep: u64) -> Poll<()> {
         let mut state = self.lock();
         let slowest = state.slowest().unwrap_or(u64::MAX);
@@ -345,7 +349,7 @@ impl Fill {
         Poll::Pending
     }
 
-    /// Whether any client still wants this. The task is woken when that changes.
+    /// Returns whether any client still wants this. The task is woken when that changes.
     pub fn poll_interest(&self, cx: &mut Context<'_>) -> bool {
         let mut state = self.lock();
         if !state.task_waker.as_ref().is_some_and(|task_waker| task_waker.will_wake(cx.waker())) {
@@ -371,12 +375,12 @@ impl State {
         self.window.begin() == 0 || (!self.refused && self.partial.is_some())
     }
 
-    /// The place of the slowest client.
+    /// Returns the place of the slowest reader.
     fn slowest(&self) -> Option<u64> {
         self.readers.iter().flatten().map(|place| place.at).min()
     }
 
-    /// Counts what the window occupies now.
+    /// Counts in the budget what the window occupies now.
     fn count(&mut self, fill_budget: &FillBudget) {
         let before = std::mem::replace(&mut self.counted, self.window.occupied());
         fill_budget.add(self.counted);
@@ -404,7 +408,7 @@ impl State {
     }
 }
 
-/// A client of a fill: it waits for the head, then reads the body.
+/// A client of a fill, which waits for the head and then reads the body.
 pub(crate) struct Reader {
     fill: Arc<Fill>,
     id: usize,
@@ -419,7 +423,7 @@ impl Reader {
         std::future::poll_fn(|cx| self.poll_head(cx)).await
     }
 
-    /// As [`Reader::head`].
+    /// Polls for the head, as [`Reader::head`].
     pub fn poll_head(&self, cx: &mut Context<'_>) -> Poll<Stage> {
         let mut state = self.fill.lock();
         if matches!(state.stage, Stage::Waiting) {
@@ -429,23 +433,23 @@ impl Reader {
         Poll::Ready(state.stage.clone())
     }
 
-    /// Whether it joined before the head was there.
+    /// Returns whether it joined before the head was there.
     pub fn waited(&self) -> bool {
         self.waited
     }
 
-    /// True when a purge that came after the fetch began concerns its answer, which is to be stored
-    /// under `key` with this head.
+    /// Returns whether a purge that came after the fetch began concerns its answer, which is to be
+    /// stored under `key` with this head.
     pub fn is_purged(&self, key: &Key, head: &StoredHead) -> bool {
         self.fill.token.purged(key, || head.encode())
     }
 
-    /// What is followed.
+    /// Returns the fill that is followed.
     pub fn fill(&self) -> &Arc<Fill> {
         &self.fill
     }
 
-    /// How many bytes of the body are there already.
+    /// Returns how many bytes of the body have come already.
     pub fn produced(&self) -> u64 {
         let state = self.fill.lock();
         state.window.end()
@@ -457,12 +461,12 @@ impl Reader {
         self.advance(range.start - self.at);
     }
 
-    /// Position of the next byte.
+    /// Returns the position of the next byte.
     pub fn at(&self) -> u64 {
         self.at
     }
 
-    /// What comes next.
+    /// Waits for what comes next.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
         let mut state = self.fill.lock();
         if self.at >= self.limit {
@@ -489,7 +493,7 @@ impl Reader {
         }
     }
 
-    /// Bytes were taken, from the window or from the store.
+    /// Moves on by bytes that were taken, from the window or from the store.
     pub fn advance(&mut self, bytes: u64) {
         self.at += bytes;
         let mut state = self.fill.lock();

@@ -1,4 +1,5 @@
-//! Which requests still use the store, so that it can be handed over to another process.
+//! Leases of the store: which requests still use it, so that it can be handed over to another
+//! process.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -6,12 +7,12 @@ use std::sync::Arc;
 
 use crate::fill::state::Fill;
 
-/// Who needs the store on one worker.
+/// The leases of the store on one worker.
 #[derive(Default)]
 pub(crate) struct Leases {
     pub(crate) brief: Cell<usize>,
     firm: Cell<usize>,
-    /// Fills that clients of this worker follow, each in a place of its own.
+    /// Fills that clients of this worker follow, each at a place of its own.
     pub(crate) followed: RefCell<Vec<Option<Arc<Fill>>>>,
     vacant: RefCell<Vec<u32>>,
     pub(crate) stage: Cell<Stage>,
@@ -23,11 +24,11 @@ pub(crate) enum Stage {
     Kept,
     /// Nothing more is to be stored.
     Ending,
-    /// The store is another process's.
+    /// The store has been handed over.
     Released,
 }
 
-/// A need, until it is dropped.
+/// A need of the store, which ends when it is dropped.
 pub(crate) struct Lease {
     leases: Rc<Leases>,
     kind: Kind,
@@ -40,22 +41,22 @@ pub(crate) enum Kind {
 }
 
 impl Leases {
-    /// A need that ends when the grace does.
+    /// Takes a lease that is waited for during the grace period only.
     pub fn lease_until_grace(self: &Rc<Leases>) -> Lease {
         self.brief.set(self.brief.get() + 1);
         Lease { leases: self.clone(), kind: Kind::Brief }
     }
 
-    /// A need that is waited for.
+    /// Takes a lease that is waited for until it is dropped.
     pub fn lease_until_done(self: &Rc<Leases>) -> Lease {
         self.firm.set(self.firm.get() + 1);
         Lease { leases: self.clone(), kind: Kind::Firm }
     }
 
-    /// The need of a client that follows a fill: firm whenever it lags.
+    /// Takes the lease of a client that follows a fill: it is waited for while the client lags.
     pub fn following(self: &Rc<Leases>, fill: &Arc<Fill>) -> Lease {
         let mut followed = self.followed.borrow_mut();
-        // So many clients have no room in memory.
+        // No memory holds 2³² clients.
         let place = self.vacant.borrow_mut().pop().unwrap_or(followed.len() as u32);
         if place as usize == followed.len() {
             followed.push(None);
@@ -64,12 +65,12 @@ impl Leases {
         Lease { leases: self.clone(), kind: Kind::Follows(place) }
     }
 
-    /// Nothing more is to be stored: who writes lets go.
+    /// Returns whether nothing more is to be stored: writers stop.
     pub fn is_ending(&self) -> bool {
         self.stage.get() != Stage::Kept
     }
 
-    /// The store is another process's.
+    /// Returns whether the store has been handed over.
     pub fn is_released(&self) -> bool {
         self.stage.get() == Stage::Released
     }

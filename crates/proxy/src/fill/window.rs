@@ -1,9 +1,9 @@
-//! The part of a body that is in memory between those who bring it and those who read it.
+//! The part of a body that is in memory between the task that brings it and the clients that read
+//! it.
 //!
-//! An origin may send a body in pieces of a single byte. So small pieces are collected in blocks of
-//! their own, and a piece is found by its place, not by a walk: what a body costs goes with its
-//! bytes, not with its pieces. What is counted is what the window occupies, its own bookkeeping
-//! included.
+//! An origin may send a body in pieces of a single byte. So small pieces are collected in blocks,
+//! and a piece is found by binary search: the cost of a body depends on its bytes, not on its
+//! pieces. The window counts all that it occupies, its own bookkeeping included.
 
 use std::collections::VecDeque;
 
@@ -16,33 +16,33 @@ const BLOCK: usize = 16 << 10;
 /// Bytes that a piece occupies besides its own.
 const OVERHEAD: u64 = 64;
 
-/// See the module.
+/// A window on a body: consecutive pieces, the oldest of which are dropped.
 #[derive(Default)]
 pub(crate) struct Window {
     /// Where it begins in the body.
     begin: u64,
     /// Where it ends.
     end: u64,
-    /// Each with where it ends in the body.
+    /// The pieces, each with the position in the body where it ends.
     pieces: VecDeque<(u64, Bytes)>,
-    /// Small pieces, behind all others.
+    /// Small pieces, which follow all others.
     block: Vec<u8>,
     /// Bytes of the pieces with their overhead.
     occupied: u64,
 }
 
 impl Window {
-    /// Where it begins in the body.
+    /// Returns where it begins in the body.
     pub fn begin(&self) -> u64 {
         self.begin
     }
 
-    /// Where it ends in the body: so much has come.
+    /// Returns where it ends in the body: so many bytes have come.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory that it occupies.
     pub fn occupied(&self) -> u64 {
         self.occupied + self.block.capacity() as u64
     }
@@ -60,7 +60,8 @@ impl Window {
         }
     }
 
-    /// Where the first piece ends that can be dropped as a whole; `None` for an empty window.
+    /// Returns where the first piece ends that can be dropped as a whole; `None` for an empty
+    /// window.
     pub fn first_end(&self) -> Option<u64> {
         match self.pieces.front() {
             Some((end, _)) => Some(*end),
@@ -79,8 +80,8 @@ impl Window {
         }
     }
 
-    /// The bytes from `at` on, which must not lie before the window, at most up to `limit`; `None`
-    /// when they have not come.
+    /// Returns the bytes from `at` on, which must not lie before the window, at most up to `limit`;
+    /// `None` when they have not come.
     pub fn read(&self, at: u64, limit: u64) -> Option<Bytes> {
         debug_assert!(self.begin <= at && at < limit);
         if at >= self.end {
@@ -96,13 +97,13 @@ impl Window {
         Some(piece.slice((at - begin) as usize..(limit.min(*end) - begin) as usize))
     }
 
-    /// A piece that ends where the window does.
+    /// Appends a piece that ends where the window does.
     fn append(&mut self, piece: Bytes) {
         self.occupied += piece.len() as u64 + OVERHEAD;
         self.pieces.push_back((self.end, piece));
     }
 
-    /// What was collected is a piece.
+    /// Makes a piece of the bytes that were collected.
     fn close_block(&mut self) {
         if !self.block.is_empty() {
             let block = std::mem::take(&mut self.block).into_boxed_slice();
@@ -116,7 +117,7 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// The bytes of a body: each follows from its place.
+    /// Returns bytes of a body, each of which follows from its position.
     fn body(range: std::ops::Range<u64>) -> Bytes {
         range.map(|at| (at % 251) as u8).collect()
     }

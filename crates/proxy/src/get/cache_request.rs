@@ -1,9 +1,9 @@
-//! A GET or HEAD through the cache: what is stored, what is being fetched, what has to be asked of
-//! the origin. The rules themselves are in the crate `semantics`; here is their order.
+//! A GET or HEAD through the cache: looks up what is stored and what is being fetched, and asks the
+//! origin for the rest. The rules themselves are in the crate `semantics`; their order is here.
 //!
-//! A request that waited for another one's fetch and cannot use its answer goes round once more.
-//! Of several one asks then, and the others wait for that ([`Step::Retry`]), unless it is known by
-//! then that waiting would bring them nothing either ([`Step::FetchAlone`]).
+//! A request that waited for another one's fetch and cannot use its answer looks again. Of several
+//! such requests one asks the origin then, and the others wait for that ([`Step::Retry`]), unless
+//! it is known by then that waiting would not help them either ([`Step::FetchAlone`]).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -35,31 +35,31 @@ use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::response::{builder, error_response, pass_through};
 
-/// Rounds after which a request is sent on by itself.
+/// Lookups after which a request passes the cache.
 const LOOKUPS_MAX: u32 = 6;
 
-/// Of so many hits on what expires soon one has it validated.
+/// One of so many hits on an answer that expires soon has it validated.
 const REFRESH_ONE_IN: u64 = 8;
 
-/// What a round came to.
+/// The result of one lookup.
 #[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
 pub(crate) enum Step {
     /// An answer.
     Respond(Response<ResponseBody>),
     /// Look again: the fetch that was waited for is not for this request.
     Retry(Transaction),
-    /// As [`Step::Retry`], and wait for nobody any more.
+    /// As [`Step::Retry`], but without waiting for other fetches any more.
     FetchAlone(Transaction),
-    /// Past the cache.
+    /// Pass the cache.
     Bypass(Transaction, CacheStatus),
 }
 
-/// What is stored for a request but must be validated.
+/// A stored answer that must be validated.
 pub(crate) struct ToValidate {
     pub answer: Rc<StoredResponse>,
     pub age: Seconds,
     pub fallback: Fallback,
-    /// Whether it is the stored answer's age or the request that wants the origin asked.
+    /// What requires the validation: the stored answer's age or the request.
     pub why: Fwd,
 }
 
@@ -83,7 +83,7 @@ pub(crate) async fn answer(
         let is_first = number == 0;
         let attempt = CacheRequest { context, store, primary, is_first, alone };
         let (plan, event) = PlanInput::by(context).plan(&found);
-        // A further round is for the same request.
+        // A further lookup is for the same request.
         let count = |event| context.services.observer.count(event, u64::from(is_first));
         event.into_iter().for_each(count);
         if let LookupResult::Stored(answer) = &found
@@ -119,27 +119,27 @@ fn counted(
     response
 }
 
-/// An answer of the origin that has come before there was a fill for it.
+/// An answer of the origin that came before there was a fill for it.
 pub(crate) struct FetchedResponse {
     pub response: Response<OriginBody>,
     pub exchange: Exchange,
-    /// From before the origin was asked.
+    /// Taken before the origin was asked.
     pub token: FetchToken,
 }
 
-/// One look at what is there for a request, and what follows from it.
+/// One lookup for a request, and the actions that can follow from it.
 pub(crate) struct CacheRequest<'a> {
     pub context: &'a RequestContext<'a>,
     pub store: &'a Store,
     pub primary: &'a Key,
-    /// The request has waited for no other one's fetch yet.
+    /// The request has not waited for another one's fetch yet.
     pub is_first: bool,
-    /// It waits for none.
+    /// It does not wait for another one's fetch.
     pub alone: bool,
 }
 
 impl CacheRequest<'_> {
-    /// Does what was planned with what was found.
+    /// Carries out the plan for what was found.
     async fn carry_out(&self, plan: Plan, found: LookupResult, transaction: Transaction) -> Step {
         let (answer, key, marker) = match found {
             LookupResult::Nothing { key, marker } => (None, key, marker),
@@ -175,7 +175,7 @@ impl CacheRequest<'_> {
         }
     }
 
-    /// Serves what is stored, and has it validated behind the answer where that is due.
+    /// Serves what is stored, and starts a validation in the background where one is due.
     async fn serve(
         &self,
         answer: Rc<StoredResponse>,
@@ -200,7 +200,7 @@ impl CacheRequest<'_> {
         self.hit(answer, age, outcome, transaction).await
     }
 
-    /// Serves what is stored, if it is there still.
+    /// Serves what is stored, if it is still there.
     async fn hit(
         &self,
         answer: Rc<StoredResponse>,
@@ -222,7 +222,7 @@ impl CacheRequest<'_> {
         Step::Respond(builder::from_entry(self.context, transaction, status, age, &answer, None))
     }
 
-    /// Serves what is there in parts, and fetches those that are missing.
+    /// Serves an object that is stored in parts, and fetches the parts that are missing.
     async fn hit_parts(
         &self,
         answer: Rc<StoredResponse>,
@@ -231,7 +231,7 @@ impl CacheRequest<'_> {
         transaction: Transaction,
     ) -> Step {
         let (context, store, primary) = (self.context, self.store, self.primary);
-        // A fresh one is named by where its parts come from.
+        // A fresh answer is named by where its parts come from.
         let status = matches!(outcome, Outcome::Stale(_)).then(|| CacheStatus::new(outcome));
         let answer = &answer;
         let serving = PartialResponder { context, store, primary, answer, head: None, age, status };
@@ -243,7 +243,7 @@ impl CacheRequest<'_> {
         }
     }
 
-    /// Nothing is stored.
+    /// Answers when nothing usable is stored.
     async fn missing(
         &self,
         key: Key,
@@ -261,24 +261,24 @@ impl CacheRequest<'_> {
         self.fetch(key, marker, None, transaction).await
     }
 
-    /// Whether the origin is to be asked for the range that the request wants. What it answers with
-    /// a whole is kept as such, whatever was asked.
+    /// Returns whether the origin is to be asked for the range that the request wants. A whole that
+    /// it answers with is kept as such, whatever was asked.
     fn is_ranged(&self) -> bool {
         self.context.parts.method == Method::GET && self.context.facts.has_range
     }
 
-    /// What the running fill of `key` is to this request; `None` when there is none.
+    /// Returns how the running fill of `key` fits this request; `None` when there is none.
     pub fn fit(&self, key: &Key) -> Option<Fit> {
         let running = self.context.services.shared.fills.running(key.as_bytes())?;
         Some(fill_response::fit(self.context, key, &running))
     }
 
-    /// Whether there is something to wait for.
+    /// Returns whether there is a fill to wait for.
     fn may_follow(&self, key: &Key) -> bool {
         !self.alone && matches!(self.fit(key), Some(Fit::Follow(_)))
     }
 
-    /// Joins the running fill of `key`, or begins it.
+    /// Joins the running fill of `key`, or begins one, and answers from it.
     async fn fetch(
         &self,
         key: Key,
@@ -348,7 +348,7 @@ impl CacheRequest<'_> {
         responder.answer(reader, transaction).await
     }
 
-    /// The running fill of `key`, if it may be one for this request; else a new one in its place
+    /// Returns the running fill of `key` if it may fit this request; else a new one in its place
     /// (then `true`).
     pub fn join_or_begin(&self, key: &Key) -> (Arc<Fill>, bool) {
         let suits =
@@ -363,9 +363,9 @@ impl CacheRequest<'_> {
         Fill::new(token, clock.instant(), shared.fill_budget.clone())
     }
 
-    /// Validates what expires soon while it still answers, so that those who ask next need not
-    /// wait. One hit in a few does it: what is asked for often is met in time, what nobody asks for
-    /// is left alone.
+    /// Validates an answer that expires soon while it is still fresh, so that later requests need
+    /// not wait. Only one hit in a few does it: what is asked for often is validated in time, the
+    /// rest is not.
     fn revalidate_early(&self, answer: &Rc<StoredResponse>, age: Seconds) {
         let (context, packed) = (self.context, answer.head.packed());
         if answer.sparse.is_none()
@@ -378,7 +378,7 @@ impl CacheRequest<'_> {
         }
     }
 
-    /// Validates behind an answer that may be stale, unless that is under way.
+    /// Validates in the background, unless a fetch of the key is running.
     fn revalidate_in_background(&self, answer: &Rc<StoredResponse>) {
         let fills = &self.context.services.shared.fills;
         let new = || self.new_fill();
@@ -400,7 +400,7 @@ impl CacheRequest<'_> {
         spawn_local(fetch_task.run());
     }
 
-    /// The task of a fill that this request begins.
+    /// Returns the task of a fill that this request begins.
     pub fn fetch_task(
         &self,
         fill: Arc<Fill>,
@@ -411,7 +411,7 @@ impl CacheRequest<'_> {
     ) -> FetchTask {
         let context = self.context;
         let mut upstream_request = context.upstream_request();
-        // What is stored answers both; a HEAD would bring no body.
+        // A stored GET answers both; a HEAD would bring no body.
         upstream_request.method = Method::GET;
         // What is stored whole is validated, and fetched anew, as a whole.
         let ranged = self.is_ranged()
@@ -432,15 +432,15 @@ impl CacheRequest<'_> {
                 .filter(|a| !a.is_of_head()),
             fallback: to_validate.map_or(Fallback::default(), |to_validate| to_validate.fallback),
             ranged,
-            // Nor is it for the others a second time.
+            // A retry is not for other clients a second time either.
             asks_for_client: self.is_first,
             joinable,
             purpose: Purpose::Client,
         }
     }
 
-    /// Hands on an answer that has come already, and stores it if it may be stored, under this key
-    /// unless it varies in a new way.
+    /// Answers with what the origin has sent already, and stores it if it may be stored, under this
+    /// key unless it varies in a new way.
     pub async fn keep(
         &self,
         (key, marker): (Key, Option<VaryMarker>),
@@ -470,14 +470,14 @@ impl CacheRequest<'_> {
     }
 }
 
-/// The status of a miss: with a marker there are other variants.
+/// Returns the status of a miss: with a marker there are other variants.
 pub(crate) fn miss_status(marker: &Option<VaryMarker>) -> CacheStatus {
     let status = CacheStatus::new(Outcome::Miss);
     if marker.is_some() { status.fwd(Fwd::VaryMiss) } else { status }
 }
 
-/// Stores the answer to a POST that names itself and says how long it is fresh, for later GETs of
-/// its URL (RFC 9110, 9.3.3), and hands it on.
+/// Answers with the response to a POST that names itself and says how long it is fresh, and stores
+/// it for later GETs of its URL (RFC 9110, 9.3.3).
 pub(crate) async fn keep_post(
     context: &RequestContext<'_>,
     store: &Store,
@@ -489,7 +489,7 @@ pub(crate) async fn keep_post(
     let status = CacheStatus::new(Outcome::Bypass(Bypass::Method));
     match attempt.keep((primary.clone(), None), status, transaction, fetched).await {
         Step::Respond(response) => response,
-        // Its own fill has an answer for whoever began it.
+        // A fill has an answer for the request that began it.
         Step::Retry(transaction) | Step::FetchAlone(transaction) | Step::Bypass(transaction, _) => {
             let text = "The answer to a POST was lost inside the proxy.\n";
             let outcome = Outcome::Error(Error::Internal);
@@ -498,7 +498,7 @@ pub(crate) async fn keep_post(
     }
 }
 
-/// The answer to `only-if-cached` when it is not (RFC 9111, 5.2.1.7).
+/// Returns the 504 for `only-if-cached` when nothing usable is stored (RFC 9111, 5.2.1.7).
 pub(crate) fn only_if_cached(transaction: Transaction) -> Response<ResponseBody> {
     let outcome = Outcome::Error(Error::OnlyIfCached);
     let text = "Not in the cache, and the request allows nothing else (only-if-cached).\n";

@@ -1,9 +1,10 @@
-//! A client at a fill: it waits for the head, sees whether the answer is for it, and streams.
+//! A client's answer from a fill: it waits for the head, checks that the answer is for this
+//! request, and streams.
 //!
 //! It promises: no follower gets a byte of an answer that is not to be shared, is of another
-//! variant, or is not what its own request permits. Who came before the head may have what was
-//! fresh when it was asked for, also when it became stale on its way: to ask again would bring
-//! nothing younger to whoever asks then (RFC 9111, 4). Who came later gets what is fresh now.
+//! variant, or is not what its own request permits. A request that came before the head may have
+//! what was fresh when it was asked for, also when it became stale on its way: asking again would
+//! bring nothing younger (RFC 9111, 4). A request that came later gets what is fresh now.
 
 use std::pin::pin;
 use std::rc::Rc;
@@ -36,38 +37,38 @@ use crate::response::pass_through::relay;
 use crate::response::response_body::BodySource;
 use crate::response::transaction::Transaction;
 
-/// Who began the fill.
+/// The part of a request in a fill.
 pub(crate) enum Role {
-    /// This request: it gets whatever comes, 1xx included.
+    /// It began the fill, and gets whatever comes, 1xx included.
     Leader {
         /// Where the 1xx answers come.
         interim: Option<Arc<Informational>>,
-        /// The range of this request is what is fetched.
+        /// What is fetched is the range of this request.
         ranged: bool,
     },
     /// Another one.
     Follower,
 }
 
-/// See the module.
+/// A request that answers from a fill.
 pub(crate) struct FillResponder<'a> {
     pub context: &'a RequestContext<'a>,
     pub store: &'a Store,
     pub primary: &'a Key,
-    /// The key under which this request looked.
+    /// The key that this request looked up.
     pub key: Key,
     pub role: Role,
     pub to_validate: Option<ToValidate>,
-    /// Of a miss.
+    /// The status for a miss.
     pub status: CacheStatus,
-    /// The request has waited for no other fetch yet.
+    /// The request has not waited for another fetch yet.
     pub is_first: bool,
 }
 
 /// What the running fill of `key` is to a request that has not joined it.
 pub(crate) fn fit(context: &RequestContext<'_>, key: &Key, fill: &Fill) -> Fit {
     match fill.stage() {
-        // The origin may have lost what was asked, or answer others.
+        // The origin may have lost the request, or answer others.
         Stage::Waiting
             if context.services.clock.since(fill.begun()) >= context.options.fill.wait =>
         {
@@ -79,8 +80,8 @@ pub(crate) fn fit(context: &RequestContext<'_>, key: &Key, fill: &Fill) -> Fit {
     }
 }
 
-/// What an answer with this head is to a request that looks under `key`. `waited`: the request had
-/// joined before the head was there.
+/// Returns how an answer with this head fits a request that looks under `key`. `waited`: the
+/// request had joined before the head was there.
 fn fit_of_head(context: &RequestContext<'_>, key: &Key, head: &FillHead, waited: bool) -> Fit {
     if concerns(head.hit_for_miss, context) {
         return Fit::Alone;
@@ -110,7 +111,7 @@ fn concerns(why: Option<HitForMiss>, context: &RequestContext<'_>) -> bool {
 }
 
 impl FillResponder<'_> {
-    /// Waits for the head, however long that takes, and answers.
+    /// Waits for the head without a limit, and answers.
     pub async fn answer(&self, mut reader: Reader, transaction: Transaction) -> Step {
         let stage = match &self.role {
             Role::Leader { interim, .. } => {
@@ -121,7 +122,7 @@ impl FillResponder<'_> {
         self.answer_at(stage, reader, transaction).await
     }
 
-    /// Answers, now that the fill has come so far.
+    /// Answers at this stage of the fill.
     pub async fn answer_at(&self, stage: Stage, reader: Reader, transaction: Transaction) -> Step {
         self.context.look_at_clock();
         match stage {
@@ -152,7 +153,7 @@ impl FillResponder<'_> {
                 Served::Incomplete(returned) => transaction = returned,
             }
         }
-        // What is wrong may be the request that was sent: one of the others tries his own.
+        // The request that was sent may be at fault: one of the others sends its own.
         let may_be_its_own = matches!(failed.reason, Error::Upstream | Error::BadAnswer);
         if !self.leads() && self.is_first && may_be_its_own {
             return Step::Retry(transaction);
@@ -160,13 +161,13 @@ impl FillResponder<'_> {
         Step::Respond(partial_response::failed_answer(failed, transaction))
     }
 
-    /// An answer that is being stored in parts.
+    /// Answers from an object that is being stored in parts.
     async fn sparse(&self, stage: &SparseStage, transaction: Transaction) -> Step {
         let SparseStage { key, marker, epoch, hit_for_miss } = stage;
         if !self.leads() && concerns(*hit_for_miss, self.context) {
             return Step::FetchAlone(transaction);
         }
-        // Of another variant: it will be found where it belongs.
+        // It is of another variant: a new lookup finds it where it belongs.
         if !self.leads() && *key != self.key {
             return Step::Retry(transaction);
         }
@@ -192,7 +193,7 @@ impl FillResponder<'_> {
         let serving = PartialResponder { status, ..self.serving(&answer, age) };
         match serving.answer(transaction).await {
             Served::Step(step) => step,
-            // Of what cannot be combined others may want all: that one of them asks for.
+            // Others may want all of what cannot be combined: one of them asks for that.
             Served::Incomplete(transaction) if !self.leads() && !context.facts.has_range => {
                 Step::Retry(transaction)
             }
@@ -332,7 +333,7 @@ impl FillResponder<'_> {
             fields.remove(header::TRAILER);
         }
         let store = head.stored.then(|| self.store.clone());
-        // Only what is larger than the window can be lost on the way.
+        // Only bytes of a body that is larger than the window can be lost on the way.
         let lossy = head.length.filter(|length| *length > u64::from(store::PIECE_MAX));
         let rescue = match (lossy, &head.shared) {
             (Some(length), Some(shared)) => Resume::new(self.context, shared, length),
@@ -348,8 +349,8 @@ impl FillResponder<'_> {
         Step::Respond(builder::build(&parts.method, transaction, outcome, response))
     }
 
-    /// Whether what is sent to this request is there already or soon: for another range the origin
-    /// is quicker, unless it is what the origin was asked for.
+    /// Returns whether the bytes for this request have come already or will soon: for another range
+    /// the origin is quicker, unless it is what the origin was asked for.
     fn holds(&self, portion: &Portion, head: &FillHead, produced: u64) -> bool {
         let context = self.context;
         let asked_for = matches!(self.role, Role::Leader { ranged: true, .. });
@@ -364,18 +365,18 @@ impl FillResponder<'_> {
             Portion::Part(part) => {
                 part.start <= produced.saturating_add(context.options.fill.follow_distance)
             }
-            // Who began it gets all of it then.
+            // The request that began the fill gets all of it then.
             Portion::Parts(_) => self.leads(),
             Portion::Whole | Portion::Unsatisfiable | Portion::NotModified => true,
         }
     }
 
-    /// Whether the client may get another status than the origin sent.
+    /// Returns whether the client may get another status than the origin sent.
     fn asks_for_less(&self) -> bool {
         self.context.facts.conditional || self.context.facts.has_range
     }
 
-    /// Serves what is stored in place of what the origin answered, if it did.
+    /// Serves the stale answer in place of the origin's, or of none.
     async fn stale(
         &self,
         to_validate: &ToValidate,
@@ -410,7 +411,7 @@ fn fill_body(
             reader.seek(part.as_range());
             Some(part.end)
         }
-        // Not asked of a fill.
+        // Several ranges are not cut from a fill.
         BodyPart::Parts(_) => return None,
     };
     Some(FillBody::new(reader, store, end, trailers))

@@ -1,10 +1,10 @@
-//! HEAD through the cache. What a GET stored answers it; what is not stored, or must be validated,
-//! is asked for as HEAD, for a GET would bring a body that nobody wants.
+//! A HEAD through the cache. What a GET stored answers it; what is not stored, or must be
+//! validated, is asked for with HEAD, for a GET would bring a body that is not needed.
 //!
-//! The answer to a HEAD is stored for later ones (RFC 9110, 9.3.2), in the very place where that of
-//! a GET would lie and marked for what it is: so whatever removes or outdates the one reaches the
-//! other, and what a GET brings takes its place. It never takes the place of what a GET brought: of
-//! that it brings the fields up to date, or ends the lifetime (RFC 9111, 4.3.5).
+//! The answer to a HEAD is stored for later ones (RFC 9110, 9.3.2), under the key that the answer
+//! to a GET would have, and marked as that of a HEAD: so whatever removes or outdates the one
+//! reaches the other, and what a GET brings takes its place. It never takes the place of what a GET
+//! brought: it updates that one's fields, or ends its lifetime (RFC 9111, 4.3.5).
 
 use http::{HeaderMap, Method, StatusCode};
 use semantics::merge::HeadEffect;
@@ -23,7 +23,7 @@ use crate::request::upstream_request;
 use crate::response::transaction::Transaction;
 use crate::response::{builder, failure, pass_through};
 
-/// What the origin told with the answer to a HEAD.
+/// The origin's answer to a HEAD.
 struct HeadResponse<'a> {
     token: &'a FetchToken,
     status: StatusCode,
@@ -32,7 +32,7 @@ struct HeadResponse<'a> {
 }
 
 impl CacheRequest<'_> {
-    /// A HEAD for what is not stored goes to the origin as it came.
+    /// Sends a HEAD for what is not stored to the origin as it came.
     pub async fn fetch_head(
         &self,
         key: Key,
@@ -63,7 +63,7 @@ impl CacheRequest<'_> {
         Step::Respond(pass_through::relay_response(context, transaction, response, status))
     }
 
-    /// A HEAD for what must be validated goes to the origin as it came: its answer tells whether
+    /// Sends a HEAD for what must be validated to the origin as it came: its answer tells whether
     /// what is stored is still good (RFC 9111, 4.3.5).
     pub async fn head(&self, to_validate: ToValidate, mut transaction: Transaction) -> Step {
         let context = self.context;
@@ -107,8 +107,8 @@ impl CacheRequest<'_> {
         }
     }
 
-    /// Brings what is stored up to date, or marks it outdated, by the answer to a HEAD. The head
-    /// that is stored in place of an older answer to a HEAD.
+    /// Updates what is stored, or marks it outdated, by the answer to a HEAD. Returns the head that
+    /// was stored in place of an older answer to a HEAD.
     async fn note_head(
         &self,
         told: &HeadResponse<'_>,
@@ -118,7 +118,7 @@ impl CacheRequest<'_> {
         if answer.is_of_head() {
             let kept = self.keep_head(told, &answer.key, answer.marker.as_ref()).await;
             if kept.is_none() && told.status != StatusCode::NOT_MODIFIED {
-                // It is no longer what the origin answers.
+                // The origin no longer answers with it.
                 self.store.remove(&answer.key).await;
             }
             return kept;
@@ -139,9 +139,9 @@ impl CacheRequest<'_> {
         None
     }
 
-    /// Stores the answer to a HEAD for later ones, unless there is something better: what a GET
-    /// brought, or is about to bring. What would have to be validated is not worth it, for asking
-    /// whether it is still good costs as much as asking for it.
+    /// Stores the answer to a HEAD for later ones, unless a GET brought something better or is
+    /// about to. What would have to be validated is not stored, for a validation costs as much as a
+    /// new HEAD. Returns the head if it was stored.
     async fn keep_head(
         &self,
         told: &HeadResponse<'_>,

@@ -1,6 +1,5 @@
-//! A request for what could lately not be stored: it is asked for without a fill, for nobody else
-//! could follow it. When its answer may be stored by now, it is stored, and handed on by the fill
-//! that does it.
+//! A request for what could lately not be stored: it is sent without a fill, for no other request
+//! could follow it. When its answer may be stored by now, a fill stores it and hands it on.
 
 use http::Response;
 use semantics::{Exchange, VaryMarker};

@@ -1,6 +1,6 @@
 //! Answers from an object that is stored in parts: whole, a range or several, or the head alone.
-//! What is missing is asked for before the answer begins, so that an origin that has something else
-//! by now is noticed while there is still another answer to give.
+//! Missing parts are asked for before the answer begins, so that another answer can still be given
+//! when the origin has something else by now.
 
 use std::rc::Rc;
 
@@ -28,11 +28,11 @@ use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 use crate::response::{builder, error_response, pass_through};
 
-/// Windows that are looked through for what is missing before an answer begins. Beyond them it is
-/// asked for on the way.
+/// Windows that are searched for missing bytes before an answer begins. Beyond them missing bytes
+/// are asked for on the way.
 const AHEAD: u64 = 16;
 
-/// One answer from what `answer` has.
+/// One answer from the parts of `answer`.
 pub(crate) struct PartialResponder<'a> {
     pub context: &'a RequestContext<'a>,
     pub store: &'a Store,
@@ -41,20 +41,20 @@ pub(crate) struct PartialResponder<'a> {
     /// Takes the place of the object's own head after a validation.
     pub head: Option<&'a StoredHead>,
     pub age: Seconds,
-    /// What to call the answer; `None`: by where its bytes come from.
+    /// The status of the answer; `None`: by where its bytes come from.
     pub status: Option<CacheStatus>,
 }
 
-/// What came of it.
+/// The result of answering from parts.
 #[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
 pub(crate) enum Served {
     /// An answer, or what to do instead.
     Step(Step),
-    /// Something is missing that cannot be combined with what is there, or must not be asked for.
+    /// Bytes are missing that cannot be combined with what is there, or must not be asked for.
     Incomplete(Transaction),
 }
 
-/// What is missing of what is wanted.
+/// The first missing byte, and the wanted range it is in.
 #[derive(Clone, Copy)]
 struct Missing {
     from: u64,
@@ -62,12 +62,12 @@ struct Missing {
 }
 
 impl PartialResponder<'_> {
-    /// Answers; what is missing is asked of the origin.
+    /// Answers, and asks the origin for missing bytes.
     pub async fn answer(&self, transaction: Transaction) -> Served {
         Box::pin(self.run(transaction, true)).await
     }
 
-    /// Answers from what is there.
+    /// Answers without asking the origin.
     pub async fn answer_alone(&self, transaction: Transaction) -> Served {
         Box::pin(self.run(transaction, false)).await
     }
@@ -95,7 +95,7 @@ impl PartialResponder<'_> {
                 return Served::Step(why(transaction));
             }
             match parts.open(from, range.end).await {
-                // A part that comes, and that nothing will be put behind.
+                // A part comes to which nothing can be added.
                 Ok(segment)
                     if !partial::combines(&parts.head)
                         && (segment.until < range.end || wanted.len() > 1) =>
@@ -116,7 +116,7 @@ impl PartialResponder<'_> {
                     };
                     ahead = Some((from, segment));
                 }
-                // What is there is of use for what lies within it only.
+                // What is there serves only ranges within it.
                 Err(_) if !partial::combines(&parts.head) => {
                     return Served::Incomplete(transaction);
                 }
@@ -137,8 +137,8 @@ impl PartialResponder<'_> {
         Served::Step(self.reply(parts, portion, status, ahead, transaction))
     }
 
-    /// Whether what the origin sent in place of a part is an answer to the request itself: anything
-    /// but a part, or just the part that the client asked for.
+    /// Returns whether what the origin sent in place of a part is an answer to the request itself:
+    /// anything but a part, or exactly the part that the client asked for.
     fn is_an_answer(&self, response: &Response<OriginBody>, wanted: &[ByteRange]) -> bool {
         match response.status() {
             StatusCode::PARTIAL_CONTENT => {
@@ -151,7 +151,8 @@ impl PartialResponder<'_> {
     }
 
     /// Answers with what the origin sent in place of a part, and stores it in the place of the
-    /// parts if it may be stored: nobody asks twice (RFC 9110, 14.2; an origin may ignore `Range`).
+    /// parts if it may be stored, so that the origin is asked once (RFC 9110, 14.2; an origin may
+    /// ignore `Range`).
     async fn hand_over(&self, other_response: OtherResponse, transaction: Transaction) -> Step {
         let (context, store, primary) = (self.context, self.store, self.primary);
         let place = (self.answer.key.clone(), self.answer.marker.clone());
@@ -166,7 +167,7 @@ impl PartialResponder<'_> {
         Box::pin(attempt.keep(place, status, transaction, fetched)).await
     }
 
-    /// Why the origin is not asked for what is missing, if it is not.
+    /// Returns what to do instead of asking the origin for missing bytes, if it must not be asked.
     fn forbidden(&self) -> Option<fn(Transaction) -> Step> {
         let directives = &self.context.facts.directives;
         if directives.only_if_cached {
@@ -181,7 +182,7 @@ impl PartialResponder<'_> {
         None
     }
 
-    /// The ranges of the body that are sent.
+    /// Returns the ranges of the body that are sent.
     fn wanted(&self, portion: &Portion, length: u64) -> Vec<ByteRange> {
         match portion {
             _ if self.context.facts.is_head => Vec::new(),
@@ -239,8 +240,8 @@ impl PartialResponder<'_> {
     }
 }
 
-/// Looks through what is wanted for the first byte that is missing; and where the first that is
-/// there came from.
+/// Looks for the first wanted byte that is missing. Returns it, and where the bytes before it came
+/// from.
 async fn look(parts: &PartialObject, wanted: &[ByteRange]) -> (Option<Missing>, From) {
     let mut source = None;
     let mut left = AHEAD;
@@ -253,7 +254,7 @@ async fn look(parts: &PartialObject, wanted: &[ByteRange]) -> (Option<Missing>, 
                 return (Some(missing), source.unwrap_or(From::Ram));
             };
             if let SegmentOrigin::Stored(from) = segment.from {
-                // One read of the device makes it a hit from there.
+                // One read of the device makes it a hit on the disk.
                 source = source.filter(|source| *source == From::Disk).or(Some(from));
             }
             at = segment.until;
@@ -273,7 +274,7 @@ fn respond_unavailable(unavailable: Unavailable, transaction: Transaction) -> St
     }
 }
 
-/// The answer to a request whose fetch failed.
+/// Returns the answer to a request whose fetch failed.
 pub(crate) fn failed_answer(failed: &Failed, transaction: Transaction) -> Response<ResponseBody> {
     let (outcome, text) = match failed.denied {
         Some(denied) => (Outcome::Denied(denied), failed.text.clone()),

@@ -1,5 +1,6 @@
-//! What is done with a request that the cache may answer, once it is known what is stored for it:
-//! a pure decision, and the only one. The request goes the way it says; `explain` prints it.
+//! What is done with a request that the cache may answer, by what is stored for it: a pure
+//! decision. `explain` prints it. What runs or goes meanwhile may change it (`get::cache_request`):
+//! a fetch to join or not to wait for, an object that was removed.
 
 use semantics::reuse::{Cause, Fallback, Reuse, StalePermit};
 use semantics::{RequestFacts, Seconds, Settings, Time, reuse};
@@ -21,10 +22,10 @@ pub(crate) enum Plan {
     Validate { age: Seconds, cause: Cause, conditional: bool, fallback: Fallback },
     /// The origin is asked for an answer.
     Fetch(Missing),
-    /// It passes the cache.
+    /// The request passes the cache.
     Pass(Bypass),
-    /// Its answer is a 504: it wants what is stored and nothing else (RFC 9111, 5.2.1.7). With a
-    /// cause something is stored that must be validated.
+    /// The answer is a 504: the request wants only what is stored (RFC 9111, 5.2.1.7). With a cause
+    /// something is stored that must be validated.
     Refuse(Option<Cause>),
 }
 
@@ -33,13 +34,13 @@ pub(crate) enum Plan {
 pub(crate) enum Missing {
     /// Nothing is stored for it.
     Nothing,
-    /// What is stored was not keyed by all that the rule keys by now.
+    /// What is stored was not keyed by all fields that the rule keys by now.
     OlderKey,
     /// What is stored is staler than the operator keeps answers.
     Outlived,
 }
 
-/// What a plan is made from, but for what is stored.
+/// What a plan is made from, besides what is stored.
 pub(crate) struct PlanInput<'a> {
     pub facts: &'a RequestFacts,
     pub rule: Option<&'a Rule>,
@@ -48,14 +49,14 @@ pub(crate) struct PlanInput<'a> {
 }
 
 impl<'a> PlanInput<'a> {
-    /// Of the request at hand, as of now.
+    /// Returns the input for a request, as of now.
     pub fn by(context: &'a RequestContext<'_>) -> PlanInput<'a> {
         let (rule, settings) = (context.rule.as_deref(), context.settings());
         PlanInput { facts: &context.facts, rule, settings, now: context.now() }
     }
 
-    /// What is done, and what the cache had for it (systems C12). The latter is not known yet for
-    /// an object that is there in parts, which may lack those that are wanted.
+    /// Returns what is done, and the event to count (systems C12). There is none yet for an object
+    /// that is there in parts, which may lack those that are wanted.
     pub fn plan(&self, found: &LookupResult) -> (Plan, Option<Event>) {
         let answer = match found {
             LookupResult::Nothing { .. } => return (self.fetch(Missing::Nothing), MISS),
@@ -78,7 +79,7 @@ impl<'a> PlanInput<'a> {
     fn of_stored(&self, answer: &StoredResponse, reuse: Reuse) -> Plan {
         match reuse {
             Reuse::Fresh { age } => Plan::Serve { age, stale: None },
-            // Nothing brings the next one behind it: a GET would bring a body.
+            // No background fetch would replace it: a GET would bring a body.
             Reuse::Stale { age, permit: StalePermit::WhileRevalidate } if answer.is_of_head() => {
                 let fallback = Fallback { on_error: true, on_unreachable: true };
                 self.validate(age, Cause::Expired, true, fallback)
@@ -93,7 +94,8 @@ impl<'a> PlanInput<'a> {
         }
     }
 
-    /// What is stored may be used, but nothing of an exchange may be kept that says `no-store`.
+    /// Plans a validation, unless the request says `no-store`: what is stored may be used then, but
+    /// nothing of the exchange may be kept.
     fn validate(&self, age: Seconds, cause: Cause, conditional: bool, fallback: Fallback) -> Plan {
         match self.facts.directives.no_store {
             true => Plan::Pass(Bypass::NoStore),

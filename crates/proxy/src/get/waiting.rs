@@ -1,11 +1,12 @@
-//! Requests that wait for another one's fetch. They wait as long as it may take: asking for
-//! themselves would load an origin the most when it is the slowest.
+//! Requests that wait for another one's fetch. They wait without a limit: asking on their own would
+//! load an origin the most when it is the slowest.
 //!
-//! But a fetch may be stuck that the origin would answer now, or would answer another client. So
-//! when there has been no head for a while (`fill.wait`), one of those who wait asks once more, for
-//! all of them; they go on waiting for both fetches, and take what is there first.
+//! But a fetch may hang although the origin would answer now, or would answer another client. So
+//! when there has been no head for a while (`fill.wait`), one of the waiting requests asks once
+//! more, for all of them; they go on waiting for both fetches, and take the first answer.
 //!
-//! It promises: of those who wait for a key at most one a time asks because the time is over.
+//! It promises: of the requests that wait for a key at most one at a time asks because the time is
+//! over.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -60,7 +61,7 @@ impl CacheRequest<'_> {
                 },
             };
             let Place { reader, role } = places.swap_remove(at);
-            // What fails to bring an answer leaves the others.
+            // A fetch without an answer leaves the others.
             if !places.is_empty() && matches!(stage, Stage::Failed(_) | Stage::Absent(_)) {
                 continue;
             }
@@ -74,8 +75,8 @@ impl CacheRequest<'_> {
         }
     }
 
-    /// Begins another fetch in the place of the one that takes long, or joins the one that somebody
-    /// has begun. `None` when it cannot be joined any more.
+    /// Begins another fetch in place of the one that takes long, or joins one that another request
+    /// has begun. Returns `None` when it cannot be joined any more.
     fn ask_again(
         &self,
         responder: &FillResponder<'_>,
@@ -97,7 +98,7 @@ impl CacheRequest<'_> {
         let mut fetch_task = self.fetch_task(fill, key, marker.clone(), to_validate, true);
         transaction
             .asked(&fetch_task.upstream_request.to, fetch_task.upstream_request.trail.clone());
-        // It is for all who wait: nothing of it is for this client alone.
+        // It is for all that wait: nothing of it is for this client alone.
         fetch_task.upstream_request.interim = None;
         fetch_task.asks_for_client = false;
         let ranged = fetch_task.ranged;
@@ -106,7 +107,7 @@ impl CacheRequest<'_> {
     }
 }
 
-/// The first of the fills that has come further than waiting for its head.
+/// Waits for the first of the fills that has come further than waiting for its head.
 fn poll_heads(places: &[Place], cx: &mut Context<'_>) -> Poll<(usize, Stage)> {
     for (at, place) in places.iter().enumerate() {
         if let Poll::Ready(stage) = place.reader.poll_head(cx) {

@@ -1,8 +1,8 @@
-//! The stored responses of one object, as a fetch changes them: the one way to put a head into the
-//! store, and the one way to bring a stored one up to date.
+//! Writes the stored responses of one object on behalf of a fetch: all heads are stored and updated
+//! here.
 //!
-//! It promises: what was removed or purged since the fetch began does not come back, and no
-//! response lies where a request finds it that its `Vary` tells apart from it (RFC 9111, 4.1).
+//! It promises: what was removed or purged since the fetch began does not come back, and no request
+//! finds a response that its `Vary` tells apart from it (RFC 9111, 4.1).
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -15,10 +15,10 @@ use store::{FetchToken, Hint, Key, Refusal};
 use crate::object::epoch::new_epoch;
 use crate::object::stored_response::{Store, StoredResponse, Writer, insert_marker, variant_key};
 
-/// See the module.
+/// The means of one fetch to write the responses of one object.
 pub(crate) struct ObjectWriter<'a> {
     pub store: &'a Store,
-    /// From when the fetch began.
+    /// Taken when the fetch began.
     pub token: &'a FetchToken,
     /// The key of the object, whose marker leads to its variants.
     pub primary: &'a Key,
@@ -33,8 +33,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The place of a response with this `Vary`, to a request that looked under `key` by way of
-    /// `marker`. `None`: its key is too long.
+    /// Returns the place of a response with this `Vary`, to a request that looked under `key` by
+    /// way of `marker`. `None`: its key is too long.
     pub fn of(
         vary: &Vary,
         primary: &Key,
@@ -55,19 +55,19 @@ impl Place {
     }
 }
 
-/// What a refreshed head is judged by.
+/// The facts that decide on storing a response, and on keeping a refreshed one.
 pub(crate) struct Judge<'a> {
     pub facts: &'a RequestFacts,
     pub exchange: Exchange,
     pub settings: &'a Settings,
 }
 
-/// What becomes of a stored response whose head was refreshed.
+/// The result of refreshing a stored response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refreshed {
-    /// It lies where it lay, with the new head.
+    /// It stays under its key, with the new head.
     InPlace,
-    /// It varies by what it was not found by: it belongs elsewhere.
+    /// It varies by fields that it was not found by: it belongs under another key.
     Elsewhere,
     /// The new head was for this client alone, and says nothing of what others have.
     ForClient,
@@ -76,13 +76,13 @@ pub(crate) enum Refreshed {
 }
 
 impl Judge<'_> {
-    /// Whether a response with this head may be stored.
+    /// Returns whether a response with this head may be stored.
     pub fn permits(&self, status: StatusCode, headers: &HeaderMap) -> Result<(), NotStorable> {
         let Judge { facts, exchange, settings } = self;
         storability::judge(facts, status, headers, *exchange, settings)
     }
 
-    /// What becomes of a response that lies under `marker`, with this head.
+    /// Decides what becomes of a response stored under `marker`, with this head.
     pub fn refreshed(&self, head: &StoredHead, marker: Option<&VaryMarker>) -> Refreshed {
         match self.permits(head.status(), head.headers()) {
             Err(NotStorable::Authorization) => Refreshed::ForClient,
@@ -94,7 +94,7 @@ impl Judge<'_> {
 }
 
 impl ObjectWriter<'_> {
-    /// Opens a writer for a response with this metadata, its marker stored before it.
+    /// Opens a writer for a response with this metadata, after storing its new marker, if any.
     ///
     /// # Errors
     /// As [`store::Store::insert`]; `Overtaken` also when the marker was removed meanwhile.
@@ -111,7 +111,7 @@ impl ObjectWriter<'_> {
         self.store.insert(self.token, key, meta, hint).await
     }
 
-    /// Gives what is stored another head. It stays as it was when the store refuses.
+    /// Replaces the head of a stored response. It stays as it was when the store refuses.
     pub async fn replace(&self, stored: &StoredResponse, head: &StoredHead) {
         let (key, entry, meta) = (&stored.key, &stored.entry, stored.encode(head));
         if let Err(refusal) = self.store.replace_meta(self.token, key, entry, meta).await {
@@ -119,8 +119,8 @@ impl ObjectWriter<'_> {
         }
     }
 
-    /// Brings what is stored up to date with a head that the origin has freshened (RFC 9111, 3.2
-    /// and 4.3.4): replaces the head where that may be, removes what must not be kept.
+    /// Updates a stored response with a head that the origin has freshened (RFC 9111, 3.2 and
+    /// 4.3.4): replaces the head where that may be, removes what must not be kept.
     pub async fn refresh(
         &self,
         stored: &StoredResponse,

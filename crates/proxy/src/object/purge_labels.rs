@@ -1,29 +1,30 @@
-//! What an operator may call stored objects by: their host, their tags, the begin of their URL.
+//! The labels that an operator may purge stored objects by: their host, their tags, the begin of
+//! their URL.
 //!
-//! The store reads these off an object's key and metadata when a purge may concern it, and keeps no
-//! more of them than says which nothing bears. The scheme is no part of a name: what is purged is
-//! gone however it is asked for.
+//! The store reads them from an object's key and metadata when a purge may concern it, and keeps
+//! only a summary that says which labels no object bears. The scheme is not part of a label: a
+//! purge removes an object whatever scheme it is asked for with.
 
 use ring::digest;
 use semantics::{TagFields, Url, cache_key};
 use store::{Label, Labels, Target};
 
-/// Kinds of labels. The numbers are part of what a cache remembers of its purges.
+/// Kinds of labels. Their values are stored with the purges of a cache.
 const HOST: u8 = b'h';
 const TAG: u8 = b't';
 const URL: u8 = b'u';
 
-/// Reads the labels of stored objects.
+/// A reader of the labels of stored objects.
 pub(crate) struct ObjectLabels {
     /// The fields that carry tags.
     pub tags: TagFields,
 }
 
-/// The first part of how labels are read: it rises when an object gets other labels than before.
+/// The version of how labels are read: it changes when an object gets other labels than before.
 const READING: &[u8] = b"1";
 
 impl Labels for ObjectLabels {
-    /// Follows from the fields that carry tags, and how.
+    /// Returns a hash of the fields that carry tags, and of how they carry them.
     fn version(&self) -> u64 {
         let mut hash = digest::Context::new(&digest::SHA256);
         hash.update(READING);
@@ -58,7 +59,7 @@ impl Labels for ObjectLabels {
     }
 }
 
-/// The URL that a key is of, without its scheme.
+/// Returns the URL of a key, without its scheme.
 fn named(key: &[u8]) -> Option<&str> {
     Some(without_scheme(cache_key::describe(key)?.url))
 }
@@ -67,7 +68,7 @@ fn without_scheme(url: &str) -> &str {
     url.split_once("://").map_or(url, |(_, rest)| rest)
 }
 
-/// `host:port` without its port; an IPv6 literal keeps its brackets.
+/// Returns `host:port` without its port; an IPv6 literal keeps its brackets.
 fn without_port(authority: &str) -> &str {
     match authority.rfind([':', ']']) {
         Some(at) if authority[at..].starts_with(':') => &authority[..at],
@@ -75,23 +76,23 @@ fn without_port(authority: &str) -> &str {
     }
 }
 
-/// What is stored of `url`, all variants, whatever its scheme.
+/// Returns the target of a purge of `url`: all variants, whatever its scheme.
 pub(crate) fn of_url(url: &Url) -> Target<'_> {
     let name = without_scheme(url.as_str()).as_bytes();
     Target::Label(Label { kind: URL, name })
 }
 
-/// Everything whose URL begins with `url`, whatever its scheme.
+/// Returns the target of a purge of everything whose URL begins with `url`, whatever its scheme.
 pub(crate) fn of_prefix(url: &Url) -> Target<'_> {
     Target::Prefix(without_scheme(url.as_str()).as_bytes())
 }
 
-/// Everything of a host on all its ports, or on the one that is named.
+/// Returns the target of a purge of a host on all its ports, or on the one that is named.
 pub(crate) fn of_host(host: &str) -> Target<'_> {
     Target::Label(Label { kind: HOST, name: host.as_bytes() })
 }
 
-/// Everything with a tag.
+/// Returns the target of a purge of everything with a tag.
 pub(crate) fn of_tag(tag: &str) -> Target<'_> {
     Target::Label(Label { kind: TAG, name: tag.as_bytes() })
 }

@@ -1,5 +1,5 @@
-//! The store as the proxy uses it: what an object is called, what is kept beside its body, and how
-//! a request finds its variant.
+//! The store as the proxy uses it: the keys of objects, the metadata beside their bodies, and how a
+//! request finds its variant.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -26,7 +26,7 @@ pub type Store = store::Store<AnyDevice, TokioClock>;
 /// A stored object.
 pub(crate) type Entry = store::Entry<AnyDevice, TokioClock>;
 
-/// A stored object in the making.
+/// A stored object that is being written.
 pub(crate) type Writer = store::Writer<AnyDevice, TokioClock>;
 
 /// The body of a stored object.
@@ -38,19 +38,19 @@ const ATTACHED_MAX: usize = 8192;
 
 static ATTACHED: AtomicUsize = AtomicUsize::new(0);
 
-/// What the keys of all objects of a site begin with: of a reverse site by its name, `None` for the
-/// forward proxy.
+/// Returns what the keys of all objects of a site begin with: of a reverse site by its name, `None`
+/// for the forward proxy.
 pub fn key_prefix(site: Option<&str>) -> String {
     site.map_or_else(|| "forward".to_owned(), |site| format!("site {site}"))
 }
 
-/// The name of the object that `url` is on the site of a [`key_prefix`]. A removal under this key
-/// reaches all its variants. `None` when it is too long.
+/// Returns the key of the object that `url` is on the site of a [`key_prefix`]. A removal under
+/// this key reaches all its variants. `None` when it is too long.
 pub fn primary_key(prefix: &str, url: &Url) -> Option<Key> {
     Key::new(cache_key::primary(prefix, url), locality(url))
 }
 
-/// FNV-1a over the URL: its state after the site's part is the site, after the directory the group.
+/// Returns the FNV-1a hashes of the URL's site and of its directory.
 fn locality(url: &Url) -> Locality {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
     let site = url.site().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, step);
@@ -58,13 +58,13 @@ fn locality(url: &Url) -> Locality {
     Locality { site, group }
 }
 
-/// The key of a request's variant under a marker. `None` when it is too long.
+/// Returns the key of a request's variant under a marker; `None` when it is too long.
 pub(crate) fn variant_key(primary: &Key, marker: &VaryMarker, request: &HeaderMap) -> Option<Key> {
     let bytes = cache_key::variant(primary.as_bytes(), marker, request);
     Key::new(bytes, primary.locality())
 }
 
-/// The head of a stored answer as a hit needs it.
+/// The head of a stored answer, as a hit uses it.
 #[derive(Debug)]
 pub(crate) enum Head {
     /// Read from the metadata for this request.
@@ -74,7 +74,7 @@ pub(crate) enum Head {
     Ready(Arc<Ready>),
 }
 
-/// See [`Head::Ready`].
+/// A parsed head that is kept beside its object in memory ([`Head::Ready`]).
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub head: StoredHead,
@@ -100,7 +100,7 @@ impl Head {
     }
 }
 
-/// What was found for a request.
+/// The result of a lookup.
 pub(crate) enum LookupResult {
     /// A stored answer. Its key is the variant's, if there are variants.
     Stored(Rc<StoredResponse>),
@@ -114,7 +114,7 @@ pub(crate) struct StoredResponse {
     pub marker: Option<VaryMarker>,
     pub entry: Entry,
     pub head: Head,
-    /// It is there in parts only: `entry` has the trunk at most.
+    /// It is stored in parts: `entry` has the trunk at most.
     pub sparse: Option<Layout>,
     opened: RefCell<Option<Opened>>,
 }
@@ -136,7 +136,8 @@ impl StoredResponse {
         Rc::new(StoredResponse { key, marker, entry, head, sparse, opened: RefCell::new(None) })
     }
 
-    /// Whether the origin made it after `other`, by its `Date`; else whether it came after it.
+    /// Returns whether the origin made it after `other`, by its `Date`; when these are equal,
+    /// whether it was received later.
     fn is_later_than(&self, other: &StoredResponse) -> bool {
         let when = |answer: &StoredResponse| {
             let received = answer.head.packed().received();
@@ -146,17 +147,17 @@ impl StoredResponse {
         when(self) > when(other)
     }
 
-    /// It came of a HEAD: there is no body.
+    /// Returns whether it is the answer to a HEAD: there is no body.
     pub fn is_of_head(&self) -> bool {
         self.head.packed().is(HeadOnly)
     }
 
-    /// Length of the whole body in bytes.
+    /// Returns the length of the whole body in bytes.
     pub fn length(&self) -> u64 {
         self.sparse.map_or(self.entry.len(), |layout| layout.length)
     }
 
-    /// The store's metadata for this answer with another head.
+    /// Returns the store's metadata for this answer with another head.
     pub fn encode(&self, head: &StoredHead) -> Bytes {
         match self.sparse {
             Some(layout) => SparseHead { layout, head: head.clone() }.encode(),
@@ -164,27 +165,28 @@ impl StoredResponse {
         }
     }
 
-    /// Reads the first piece of a body in pieces, which may be evicted one by one: so that it is
-    /// known before the head is sent. False when it is gone.
+    /// Reads the first piece of a body in pieces before the head is sent, for pieces may be evicted
+    /// one by one. Returns false when it is gone.
     pub async fn open(&self) -> bool {
         if self.entry.is_empty() || self.entry.whole().is_some() {
             return true;
         }
         let mut rest = self.entry.body(0..self.entry.len());
-        // Most of what is asked for is in one piece: the future of every hit need not hold this.
+        // Most objects that are asked for are in one piece: the future of every hit need not hold
+        // this.
         let Some(Ok(first)) = Box::pin(rest.next()).await else { return false };
         *self.opened.borrow_mut() = Some(Opened { first, rest });
         true
     }
 
-    /// What [`StoredResponse::open`] has read.
+    /// Takes what [`StoredResponse::open`] has read.
     pub fn take_opened(&self) -> Option<Opened> {
         self.opened.borrow_mut().take()
     }
 }
 
-/// Looks an object up, through its marker if it has one. What a HEAD brought is there for HEADs
-/// alone. `None`: the variant's key is too long.
+/// Looks an object up, through its marker if it has one. The answer to a HEAD is found for HEADs
+/// only. `None`: the variant's key is too long.
 pub(crate) async fn find(
     store: &Store,
     primary: &Key,
@@ -208,8 +210,8 @@ pub(crate) async fn find(
     find_selected(store, primary, marker, request, is_for).await
 }
 
-/// Looks for what a request selects among the variants under a marker: the latest that is under any
-/// of its sets of fields (RFC 9111, 4). What is not there would lie under the latest set.
+/// Looks for what a request selects among the variants under a marker: the latest under any of its
+/// sets of fields (RFC 9111, 4). A variant that is not stored would have its key by the latest set.
 async fn find_selected(
     store: &Store,
     primary: &Key,
@@ -239,7 +241,7 @@ async fn find_selected(
     Some(LookupResult::Nothing { key, marker: Some(marker) })
 }
 
-/// The answer that lies whole under a variant's key.
+/// Returns the answer that is stored whole under a variant's key.
 pub(crate) async fn find_variant(
     store: &Store,
     key: &Key,
@@ -251,7 +253,7 @@ pub(crate) async fn find_variant(
     is_whole.then(|| StoredResponse::new(key.clone(), Some(marker.clone()), entry, read))
 }
 
-/// The sparse object with this epoch, if it is still what lies under `key`.
+/// Returns the sparse object with this epoch, if it is still stored under `key`.
 pub(crate) async fn find_sparse(
     store: &Store,
     key: &Key,
@@ -264,8 +266,8 @@ pub(crate) async fn find_sparse(
     (sparse.layout.epoch == epoch).then(|| StoredResponse::new(key.clone(), marker, entry, read))
 }
 
-/// What is in memory under `key`, its marker known; whole answers only. It does not count as asked
-/// for, and no device is asked.
+/// Returns the whole answer that is in memory under `key`, whose marker is known. It does not count
+/// as a use, and no device is read.
 pub(crate) fn resident(
     store: &Store,
     key: &Key,
@@ -280,7 +282,7 @@ pub(crate) fn resident(
     }
 }
 
-/// The marker that is in memory under `primary`, as [`resident`] finds answers.
+/// Returns the marker that is in memory under `primary`, as [`resident`] finds answers.
 pub(crate) fn resident_marker(store: &Store, primary: &Key) -> Option<VaryMarker> {
     read(&store.resident(primary)?)?.into_marker()
 }
@@ -310,10 +312,11 @@ impl ReadHead {
     }
 }
 
-/// The metadata of an entry; `None` when it is not ours, or of another version.
+/// Reads the metadata of an entry; `None` when they are not the proxy's, of another version, or of
+/// a part.
 fn read(entry: &Entry) -> Option<Read> {
     let Some(since) = entry.outdated_since() else { return read_as_stored(entry) };
-    // By a soft purge: the head that is kept beside the object says otherwise.
+    // It was outdated by a soft purge: the head that is kept beside the object does not say so.
     let outdated = |head: StoredHead| Head::Own(head.outdated(Time::from_unix(since)));
     match Meta::decode(entry.meta()) {
         Ok(Meta::Head(head)) => Some(ReadHead::whole(outdated(head))),
@@ -344,7 +347,7 @@ fn read_as_stored(entry: &Entry) -> Option<Read> {
         }
     };
     match attachment {
-        // What came from the device may be gone from memory before it is asked for again.
+        // An object from the device may leave memory before it is asked for again.
         Some(place) if entry.source() == Source::Ram && take_attachment() => {
             let mut fields = head.headers().clone();
             fields.insert(header::AGE, HeaderValue::from_static("0"));
@@ -358,7 +361,8 @@ fn read_as_stored(entry: &Entry) -> Option<Read> {
     }
 }
 
-/// True when one more may be kept; whoever made it counts it down when it is dropped.
+/// Counts one more kept head and returns true, unless there are too many. The count goes down when
+/// a [`Ready`] is dropped.
 fn take_attachment() -> bool {
     let taken = ATTACHED.fetch_add(1, Ordering::Relaxed) < ATTACHED_MAX;
     if !taken {
@@ -367,9 +371,9 @@ fn take_attachment() -> bool {
     taken
 }
 
-/// Writes a small object with no body: a marker. What it carries on must still be there: it was
-/// read before the fetch began, and what was removed since must not come back. What is removed
-/// from here on overtakes the fetch.
+/// Stores a marker, an object without a body. The marker that it extends must still be there: it
+/// was read before the fetch began, and what was removed since must not come back. A later removal
+/// overtakes the fetch.
 pub(crate) async fn insert_marker(
     store: &Store,
     token: &store::FetchToken,

@@ -1,9 +1,9 @@
-//! Which variants of a resource are stored, and under which tags: so that the origin can be asked
-//! about all of them at once (RFC 9111, 4.3.1).
+//! The stored variants of resources and their tags, so that the origin can be asked about all of
+//! them at once (RFC 9111, 4.3.1).
 //!
-//! This is known in memory only, of the resources whose variants came last, and of each the latest
-//! few variants. What is forgotten, or was never known since the start, costs a fetch and nothing
-//! else: an entry is a hint where to look, and the store has the last word.
+//! They are known in memory only, of the resources whose variants came last, and of each the latest
+//! few variants. A variant that is not known costs a fetch and nothing else: an entry is a hint
+//! where to look, which the store confirms.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,14 +13,14 @@ use http::header::{CONTENT_ENCODING, ETAG};
 use semantics::{EntityTag, StoredHead};
 use store::Key;
 
-/// Resources whose variants are known, at most …
+/// Resources whose variants are known, at most.
 const RESOURCES_MAX: usize = 1024;
-/// … and variants of each: what is asked for grows with every tag.
+/// Variants of each at most: every tag makes the question longer.
 const VARIANTS_MAX: usize = 8;
 /// Longer keys and tags, in bytes, are not worth the memory.
 const LENGTH_MAX: usize = 512;
 
-/// See the module.
+/// The known variants, shared by all workers.
 #[derive(Default)]
 pub(crate) struct Variants {
     known: Mutex<Known>,
@@ -28,7 +28,7 @@ pub(crate) struct Variants {
 
 #[derive(Default)]
 struct Known {
-    /// By the epoch of the marker that the variants lie under.
+    /// By the epoch of the marker of the variants.
     resources: HashMap<u128, Resource>,
     /// The same epochs, oldest first.
     order: VecDeque<u128>,
@@ -38,7 +38,7 @@ struct Known {
 struct Resource {
     /// Latest first.
     variants: VecDeque<Variant>,
-    /// The origin does not say which one it means.
+    /// The origin's 304 does not say which variant it means.
     is_mute: bool,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Variant {
 }
 
 impl Variant {
-    /// The variant that lies under `key` with this head; `None` when it cannot be asked about.
+    /// Returns the variant stored under `key` with this head; `None` when it cannot be asked about.
     pub fn of(key: &Key, head: &StoredHead) -> Option<Variant> {
         // A copy: the value may share the memory of a whole record.
         let own = |value: &HeaderValue| HeaderValue::from_bytes(value.as_bytes()).ok();
@@ -64,8 +64,8 @@ impl Variant {
         is_good.then(|| Variant { key: key.clone(), tag, coding })
     }
 
-    /// Whether a 304 with this tag means this variant: strong tags exactly, else weak ones (RFC
-    /// 9111, 4.3.4).
+    /// Returns whether a 304 with this tag means this variant: strong tags exactly, else weak ones
+    /// (RFC 9111, 4.3.4).
     pub fn is_named(&self, named: &EntityTag<'_>) -> bool {
         EntityTag::parse(self.tag.as_bytes())
             .is_some_and(|own| if named.weak { own.weak_eq(named) } else { own.strong_eq(named) })
@@ -91,21 +91,22 @@ impl Variants {
         }
     }
 
-    /// The variants under a marker that the origin can be asked about, latest first.
+    /// Returns the variants under a marker that the origin can be asked about, latest first.
     pub fn of(&self, epoch: u128) -> Vec<Variant> {
         let known = self.lock();
         let resource = known.resources.get(&epoch).filter(|resource| !resource.is_mute);
         resource.map_or_else(Vec::new, |resource| resource.variants.iter().cloned().collect())
     }
 
-    /// A variant is no longer stored.
+    /// Forgets a variant that is no longer stored.
     pub fn forget(&self, epoch: u128, key: &Key) {
         if let Some(resource) = self.lock().resources.get_mut(&epoch) {
             resource.variants.retain(|variant| variant.key != *key);
         }
     }
 
-    /// The origin's 304 did not say which one it means: it is not asked about several again.
+    /// Notes that the origin's 304 did not say which variant it means: it is not asked about
+    /// several again.
     pub fn mute(&self, epoch: u128) {
         if let Some(resource) = self.lock().resources.get_mut(&epoch) {
             resource.is_mute = true;

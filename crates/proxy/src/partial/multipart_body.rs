@@ -12,26 +12,26 @@ use crate::object::stored_response::{Store, StoredResponse};
 use crate::partial::partial_body::PartsBody;
 use crate::partial::partial_object::PartialObject;
 
-/// Several ranges of a stored object (RFC 9110, 14.6).
+/// A body of several ranges of a stored object (RFC 9110, 14.6).
 pub(crate) struct MultipartBody {
     whole: Whole,
     frame: Multipart,
     next_part: usize,
     part: Option<PartBody>,
     left: u64,
-    /// Until the last part is sent.
+    /// Keeps the ranges readable until the last part is sent.
     _held: Option<Box<store::ReadHold>>,
 }
 
-/// What the parts are cut from.
+/// The object that the parts are cut from.
 pub(crate) enum Whole {
     /// An object that is stored whole.
     Stored(Option<Store>, Rc<StoredResponse>),
-    /// One that is there in parts.
+    /// An object that is stored in parts.
     Sparse(Rc<PartialObject>),
 }
 
-/// One part on its way.
+/// The body of one part.
 pub(crate) enum PartBody {
     Stored(Box<EntryBody>),
     Sparse(Box<PartsBody>),
@@ -60,12 +60,12 @@ impl MultipartBody {
         MultipartBody { whole, frame, next_part: 0, part: None, left, _held: held }
     }
 
-    /// Bytes still to come.
+    /// Returns how many bytes are still to come.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// The next bytes.
+    /// Waits for the next bytes.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Truncated>>> {
         let next = ready!(self.poll_next(cx));
         if let Some(Ok(bytes)) = &next {

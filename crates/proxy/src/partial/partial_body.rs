@@ -1,6 +1,6 @@
-//! The body of an object that is stored in parts: what is there from the store, what is missing
-//! from the origin, in order. What breaks off on the way is asked for again from where it broke,
-//! under the validator of what was sent; when that cannot be had the transfer is cut.
+//! The body of an object that is stored in parts: stored bytes from the store, missing ones from
+//! the origin, in order. A fetch that breaks off is repeated from where it broke, under the
+//! validator of what was sent; when that fails the transfer is cut.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -13,12 +13,12 @@ use semantics::range::ByteRange;
 use crate::observe::outcome::Error;
 use crate::partial::partial_object::{PartialObject, Segment, SegmentBody, Unavailable};
 
-/// How often a broken fetch is taken up again …
+/// How often a broken fetch is repeated …
 const RETRIES: u32 = 2;
 /// … without this many bytes between: an origin that closes after each byte is not asked for ever.
 const PROGRESS: u64 = 64 * 1024;
 
-/// See the module.
+/// A body that is read from parts.
 pub(crate) struct PartsBody {
     parts: Rc<PartialObject>,
     /// Position of the next byte, and of the one behind the last.
@@ -26,12 +26,12 @@ pub(crate) struct PartsBody {
     state: State,
     /// A segment that was opened before its turn, and where it begins.
     ahead: Option<(u64, Segment)>,
-    /// Keeps a fetch going on into the windows that follow.
+    /// Keeps a fetch running into the windows that follow.
     interest: Option<Arc<()>>,
     breaks: Breaks,
 }
 
-/// How often a body may break off.
+/// The count of a body's breaks.
 #[derive(Default)]
 struct Breaks {
     retries: u32,
@@ -44,7 +44,7 @@ impl Breaks {
         self.progress += bytes as u64;
     }
 
-    /// Whether what broke off now is taken up again.
+    /// Returns whether a fetch that broke off now is repeated.
     fn may_retry(&mut self) -> bool {
         if std::mem::take(&mut self.progress) >= PROGRESS {
             self.retries = 0;
@@ -65,7 +65,8 @@ enum State {
 }
 
 impl PartsBody {
-    /// The bytes `range`. `ahead` is a segment of it that is open already, and where it begins.
+    /// Makes a body of the bytes `range`. `ahead` is a segment of it that is open already, and
+    /// where it begins.
     pub fn new(
         parts: Rc<PartialObject>,
         range: ByteRange,
@@ -76,12 +77,12 @@ impl PartsBody {
         PartsBody { parts, range, state, ahead, interest, breaks }
     }
 
-    /// Bytes still to come.
+    /// Returns how many bytes are still to come.
     pub fn left(&self) -> u64 {
         self.range.end - self.range.start
     }
 
-    /// The next bytes.
+    /// Waits for the next bytes.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
         loop {
             if self.left() == 0 {
@@ -143,7 +144,7 @@ impl PartsBody {
     }
 }
 
-/// The next bytes of a segment; `None` at its end.
+/// Waits for the next bytes of a segment; `None` at its end.
 fn poll_segment(
     body: &mut SegmentBody,
     cx: &mut Context<'_>,
@@ -165,7 +166,7 @@ fn poll_segment(
 }
 
 impl Unavailable {
-    /// What cuts a transfer that is under way.
+    /// Returns the error that a running transfer is cut with.
     fn reason(&self) -> Error {
         match self {
             Unavailable::Changed | Unavailable::Refused | Unavailable::Other(_) => Error::Upstream,

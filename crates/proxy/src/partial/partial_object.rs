@@ -1,8 +1,8 @@
-//! One object that is stored in parts, as one request uses it: what of it is there, and how to come
-//! by the rest.
+//! One object that is stored in parts, as one request uses it: which bytes are there, and how to
+//! get the rest.
 //!
 //! It promises: bytes that are handed out belong to one representation, the one whose head the
-//! request was given. What cannot be proved to belong to it is never taken.
+//! request was given. Bytes that cannot be proved to belong to it are never used.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -29,25 +29,25 @@ use crate::partial::range_fetch::{OtherResponse, RangeFetch};
 use crate::request::context::RequestContext;
 use crate::request::upstream_request::UpstreamRequest;
 
-/// Windows that one fetch goes through at most: what it may bring although its client has gone is
-/// bounded by one of them, and how long one connection is held by all.
+/// Windows that one fetch brings at most. One window bounds what it may bring after its client has
+/// gone, all of them how long it holds a connection.
 const GAP_WINDOWS: u64 = 16;
-/// Attempts to come by one byte, when others fetch or evict at the same time.
+/// Attempts to get one byte, when others fetch or evict at the same time.
 const ATTEMPTS: u32 = 4;
 
-/// See the module.
+/// An object in parts, and the request to fetch missing ones with.
 pub(crate) struct PartialObject {
     pub services: Rc<Services>,
     pub options: Arc<Options>,
     pub store: Store,
     /// The request for the origin, without conditions.
     pub upstream_request: UpstreamRequest,
-    /// Of a GET of the whole.
+    /// The facts of a GET of the whole.
     pub facts: RequestFacts,
     pub key: Key,
     pub marker: Option<VaryMarker>,
     pub primary: Key,
-    /// From when the object was found: what is removed since is not stored again.
+    /// Taken when the object was found: what is removed since is not stored again.
     pub token: FetchToken,
     pub layout: Layout,
     pub head: StoredHead,
@@ -64,12 +64,12 @@ pub(crate) struct Part {
     pub range: ByteRange,
 }
 
-/// Where bytes come from next.
+/// Consecutive bytes from one source.
 pub(crate) struct Segment {
     pub body: SegmentBody,
     /// Position behind its last byte.
     pub until: u64,
-    /// Held while what follows is wanted, too.
+    /// Held while the bytes that follow are wanted, too.
     pub interest: Option<Arc<()>>,
     pub from: SegmentOrigin,
 }
@@ -79,13 +79,13 @@ pub(crate) enum SegmentBody {
     Fill(Box<FillBody>),
 }
 
-/// Who brought a segment.
+/// The source of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SegmentOrigin {
     Stored(Source),
     /// A fetch that another request began.
     Joined,
-    /// A fetch of our own.
+    /// A fetch that this request began.
     Fetched,
 }
 
@@ -95,14 +95,14 @@ pub(crate) enum Unavailable {
     Changed,
     /// The origin does not give this part.
     Refused,
-    /// The origin answered a fetch of our own with something else.
+    /// The origin answered this request's fetch with something else.
     Other(Box<OtherResponse>),
     /// There is no answer.
     Failed(Arc<Failed>),
 }
 
 impl PartialObject {
-    /// The parts of what was found for a request.
+    /// Returns the parts of what was found for a request.
     pub fn of(
         context: &RequestContext<'_>,
         store: &Store,
@@ -137,7 +137,7 @@ impl PartialObject {
         Key::new(bytes, self.primary.locality())
     }
 
-    /// The part of a window, if there is one.
+    /// Returns the stored part of a window, if there is one.
     pub async fn part(&self, number: u64) -> Option<Part> {
         let (key, window) = (self.part_key(number)?, self.layout.window(number)?);
         let Lookup::Hit(entry) = self.store.lookup(&key).await else { return None };
@@ -147,18 +147,18 @@ impl PartialObject {
         (inside && range.end <= window.end).then_some(Part { key, entry, range })
     }
 
-    /// Position behind the trunk.
+    /// Returns the position behind the trunk.
     fn trunk_end(&self) -> u64 {
         let trunk = self.trunk.as_ref().filter(|_| !self.trunk_is_lost.get());
         trunk.map_or(0, |trunk| trunk.entry.len().min(self.layout.length))
     }
 
-    /// The trunk's bytes cannot be read: from now on they are fetched.
+    /// Notes that the trunk's bytes cannot be read: from now on they are fetched.
     pub fn lose_trunk(&self) {
         self.trunk_is_lost.set(true);
     }
 
-    /// What the store has from `at` on, up to `end`.
+    /// Returns the segment that the store has from `at` on, up to `end`.
     pub async fn stored(&self, at: u64, end: u64) -> Option<Segment> {
         let trunk_end = self.trunk_end();
         let (key, entry, start, until, _held);
@@ -180,8 +180,8 @@ impl PartialObject {
         Some(Segment { body, until, interest: None, from })
     }
 
-    /// What to fetch so that the bytes from `at` to `end` come, or at least the first of them.
-    /// `None` when the first has come meanwhile.
+    /// Returns what to fetch so that the bytes from `at` to `end` come, or at least the first of
+    /// them. `None` when the first has come meanwhile.
     async fn gap(&self, at: u64, end: u64) -> Option<ByteRange> {
         let layout = &self.layout;
         let aligned = layout.length >= self.options.fill.aligned_from;
@@ -205,8 +205,8 @@ impl PartialObject {
         Some(gap)
     }
 
-    /// The bytes from `at` on, from the store, from a fetch that runs, or from one of our own:
-    /// then its answer is known to fit before this returns.
+    /// Opens the bytes from `at` on: from the store, from a fetch that runs, or from a new one,
+    /// whose answer is known to fit before this returns.
     pub async fn open(self: &Rc<Self>, at: u64, end: u64) -> Result<Segment, Unavailable> {
         let mut alone = false;
         for _ in 0..ATTEMPTS {
@@ -261,14 +261,15 @@ impl PartialObject {
                 Stage::Failed(failed) if interest.is_some() => {
                     return Err(Unavailable::Failed(failed));
                 }
-                // Of another part of the window, or another client's failure.
+                // It is another part of the window, or another client's failure.
                 _ => alone = true,
             }
         }
         Err(Unavailable::Refused)
     }
 
-    /// A fill for `gap`, known under `key` unless it is `alone` or another was faster.
+    /// Begins a fill for `gap`, known under `key` unless it is `alone`; returns the running one if
+    /// there is one by now.
     fn begin(
         self: &Rc<Self>,
         key: Key,
@@ -293,7 +294,7 @@ impl PartialObject {
         Fill::new(token, clock.instant(), shared.fill_budget.clone())
     }
 
-    /// The fill for the window of `at`, unless one runs there.
+    /// Begins a fill for the window of `at`; `None` when one runs there.
     pub fn next_fill(&self, at: u64) -> Option<(Key, Arc<Fill>)> {
         let key = self.part_key(self.layout.number(at))?;
         let fills = &self.services.shared.fills;
@@ -301,7 +302,7 @@ impl PartialObject {
         began.then_some((key, fill))
     }
 
-    /// Brings the stored head up to date with that of a part that fits (RFC 9111, 3.4).
+    /// Updates the stored head with that of a part that fits (RFC 9111, 3.4).
     pub async fn refresh(&self, update: &HeaderMap, exchange: Exchange) {
         let settings = self.upstream_request.settings(&self.options);
         let head = merge::freshen(&self.head, update, exchange, settings);
@@ -316,7 +317,7 @@ impl PartialObject {
         let (store, token, primary) = (&self.store, &self.token, &self.primary);
         let stored = ObjectWriter { store, token, primary };
         if stored.refresh(&current, &head, &judge).await == Refreshed::Elsewhere {
-            // Who asks by the other fields has another representation.
+            // Requests with other values of these fields have another representation.
             self.store.remove(&self.key).await;
         }
     }

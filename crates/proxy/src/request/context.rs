@@ -1,4 +1,4 @@
-//! One request on its way through the decisions: what is known of it, in one place.
+//! One request while it is decided on: all that is known of it, in one place.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ use crate::request::upstream_request::UpstreamRequest;
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
 
-/// See the module.
+/// A request, its client, and what was derived from both.
 pub(crate) struct RequestContext<'a> {
     pub services: &'a Rc<Services>,
     pub client: &'a Rc<Client>,
@@ -42,7 +42,7 @@ pub(crate) struct RequestContext<'a> {
 }
 
 impl<'a> RequestContext<'a> {
-    /// A request that has just come.
+    /// Makes the context of a request that has just come.
     pub fn new(
         services: &'a Rc<Services>,
         client: &'a Rc<Client>,
@@ -71,12 +71,13 @@ impl<'a> RequestContext<'a> {
         }
     }
 
-    /// The time as of which it is decided: that of the last [`RequestContext::look_at_clock`].
+    /// Returns the time that decisions are made for: that of the last
+    /// [`RequestContext::look_at_clock`].
     pub fn now(&self) -> Time {
         self.now.get()
     }
 
-    /// Notes that it has waited: what it finds now may be younger than the request.
+    /// Reads the clock again after a wait: what is found now may be younger than the request.
     pub fn look_at_clock(&self) {
         self.now.set(self.services.clock.time());
     }
@@ -85,29 +86,29 @@ impl<'a> RequestContext<'a> {
         self.services.store()
     }
 
-    /// What it is sent of a representation: conditions and ranges are decided here alone. `length`
-    /// of the body in bytes; without it ranges do not count.
+    /// Returns the portion of a representation that the request gets: conditions and ranges are
+    /// decided here alone. `length` is that of the body in bytes; without it ranges do not count.
     pub fn portion(&self, selected: &Selected<'_>, length: Option<u64>) -> Portion {
         let Parts { method, headers, .. } = self.parts;
         Portion::of(&self.facts, method, headers, selected, length, self.now())
     }
 
-    /// The rules of caching for it.
+    /// Returns the settings of caching for it.
     pub fn settings(&self) -> &Settings {
         self.rule.as_ref().map_or(&self.options.semantics, |rule| &rule.settings)
     }
 
-    /// The site that it is for.
+    /// Returns the site that it is for.
     pub fn site(&self) -> &'a Site {
         self.target.site
     }
 
-    /// The URL that the request names.
+    /// Returns the URL that the request names; `None` when its host or path cannot make one.
     pub fn url(&self) -> Option<Url> {
         self.target.url(&self.options.upstream)
     }
 
-    /// The key of the object that this request is about; `None` when it is too long.
+    /// Returns the key of the object that this request is about; `None` when it is too long.
     pub fn key(&self, url: &Url) -> Option<Key> {
         match &self.rule {
             Some(rule) => self.site().key(&rule.query.apply(url)),
@@ -115,34 +116,34 @@ impl<'a> RequestContext<'a> {
         }
     }
 
-    /// The URL that the request names, by whatever name of its site.
+    /// Returns the URL that the request names, with the host name as it was given: without aliases.
     pub fn named_url(&self) -> Option<Url> {
         Target { aliases: None, ..self.target }.url(&self.options.upstream)
     }
 
-    /// The keys of all that may be stored for a URL behind this request's front, in its usual
-    /// spellings.
+    /// Returns the keys of all that may be stored for a URL behind this request's front, in its
+    /// usual spellings.
     pub fn keys(&self, url: &Url) -> Vec<Key> {
         let spellings = url.spellings();
         let names = spellings.iter().flat_map(|url| self.names(url));
         names.filter_map(|name| self.site().key(&name)).collect()
     }
 
-    /// The names that its site and rules give a URL behind this request's front.
+    /// Returns the names that its site and rules give a URL behind this request's front.
     pub fn names(&self, url: &Url) -> Vec<Url> {
         let url = self.site().aliases().one(url.clone());
         self.options.rules.names(self.site().name(), &url)
     }
 
-    /// Where this request leads to.
+    /// Returns the origin that this request leads to.
     pub fn destination(&self) -> Arc<dyn Origin> {
         self.target.origin(&self.options.upstream)
     }
 
-    /// The request for the origin.
+    /// Returns the request for the origin.
     pub fn upstream_request(&self) -> UpstreamRequest {
-        // Who is asked for another protocol may compare `Host` with `Origin`; nothing of it is
-        // shared.
+        // A server that is asked for another protocol may compare `Host` with `Origin`; nothing of
+        // it is shared.
         let aliases = self.target.aliases.filter(|_| self.upgrade.is_none());
         let mut upstream_request = UpstreamRequest::new(
             self.services,
@@ -158,7 +159,7 @@ impl<'a> RequestContext<'a> {
         upstream_request
     }
 
-    /// What the access rules are asked.
+    /// Returns what the access rules are asked.
     pub fn query(&self) -> Query<'a> {
         Query {
             client: self.client.address.ip(),

@@ -1,12 +1,12 @@
-//! Whether a stored answer was keyed by all that the rule wants.
+//! The check that a stored answer was keyed by all fields that the rule keys by.
 
 use http::HeaderName;
 
 use crate::object::stored_response::StoredResponse;
 use crate::rules::request_rules::Rule;
 
-/// Whether what is stored is under a key that has all that the operator's rule wants in it: what
-/// was stored before there was such a rule may be for any kind of client.
+/// Returns whether the key of a stored answer has all fields in it that the operator's rule keys
+/// by: what was stored before there was such a rule may be for any kind of client.
 pub(crate) fn is_told_apart(rule: Option<&Rule>, answer: &StoredResponse) -> bool {
     let Some(rule) = rule else { return true };
     let marked = |name: &HeaderName| {

@@ -1,4 +1,4 @@
-//! What a purge asks for, and what came of it.
+//! What a purge asks for, and its result.
 
 use http::uri::Authority;
 use http::{StatusCode, Uri};
@@ -31,7 +31,7 @@ pub struct Purge {
     pub soft: bool,
 }
 
-/// What came of a purge.
+/// The result of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purged {
     /// Of a URL: something was removed, or marked as stale.
@@ -41,10 +41,10 @@ pub enum Purged {
         /// How many objects that were; one with all its variants counts once.
         objects: usize,
     },
-    /// Of a URL: nothing was stored; running fetches begun before are not stored either. What may
-    /// have been meant, in a sentence.
+    /// Of a URL: nothing was stored; running fetches begun before are not stored either. Holds a
+    /// sentence on what may have been meant.
     Nothing(String),
-    /// Of anything else: it is in force, whatever is stored; nobody has counted that.
+    /// Of anything else: it is in force, whatever is stored; the objects are not counted.
     InForce,
     /// It cannot be of this cache; says why.
     NotOurs(String),
@@ -53,7 +53,8 @@ pub enum Purged {
 }
 
 impl Purge {
-    /// Reads the request's query or body: one scope, and perhaps `soft`.
+    /// Reads the request's query or body: one scope, and perhaps `soft`. An error is a text for the
+    /// client.
     pub(crate) fn read(
         query: Option<&str>,
         kind: Option<&str>,
@@ -80,7 +81,7 @@ impl Purge {
 }
 
 impl Scope {
-    /// What is stored for one URL.
+    /// Reads the scope of one URL.
     ///
     /// # Errors
     /// It is no such URL; says why.
@@ -88,8 +89,8 @@ impl Scope {
         url(text, "a URL to purge").map(Scope::Url)
     }
 
-    /// What is stored for one URL, or, with `*` at its end, everything whose URL begins so: as the
-    /// admin interface, the command line and the method `PURGE` are told it.
+    /// Reads the scope of one URL, or, with `*` at its end, of everything whose URL begins so: the
+    /// form that the admin interface, the command line and the method `PURGE` take.
     ///
     /// # Errors
     /// It is no such URL; says why.
@@ -108,7 +109,7 @@ impl Scope {
         url(text, "the begin of a URL").map(Scope::Prefix)
     }
 
-    /// Everything of a host.
+    /// Reads the scope of everything of a host.
     ///
     /// # Errors
     /// It is none; says why.
@@ -120,7 +121,7 @@ impl Scope {
         if fine { Ok(Scope::Host(host)) } else { Err(wrong()) }
     }
 
-    /// Everything that bears one of these tags.
+    /// Makes the scope of everything that bears one of these tags.
     ///
     /// # Errors
     /// There is none, there are too many, or one is empty.
@@ -155,7 +156,7 @@ fn url(text: &str, what: &str) -> Result<Uri, String> {
     }
 }
 
-/// What a request names, before it is known to make sense.
+/// The parameters of a request, before they are known to make sense.
 #[derive(Default)]
 struct Given {
     urls: Vec<String>,
@@ -253,7 +254,7 @@ fn truth(name: &str, value: &str) -> Result<bool, String> {
 }
 
 impl Purged {
-    /// Status and body of the answer: how the purge was understood, and what came of it.
+    /// Returns status and body of the answer: how the purge was understood, and its result.
     pub(crate) fn answer(&self, purge: &Purge) -> (StatusCode, Value) {
         let mut told = Map::new();
         let (name, value) = match &purge.scope {

@@ -1,5 +1,5 @@
-//! Which way a request goes before anything is looked up: through the cache, past it, or nowhere. A
-//! pure decision, and the only one: the request goes it, and `explain` prints it.
+//! The way of a request, before anything is looked up: through the cache, past it, or nowhere. A
+//! pure decision, which the request follows and `explain` prints.
 
 use http::HeaderMap;
 use semantics::{MethodClass, RequestFacts, validators};
@@ -16,13 +16,13 @@ pub(crate) enum Route {
     Pass(Bypass),
     /// Past the cache; what its answer makes invalid is removed (RFC 9111, 4.4).
     Write(Bypass),
-    /// It would pass the cache and wants nothing but what is stored: a 504 (RFC 9111, 5.2.1.7).
+    /// It would pass the cache but wants only what is stored: a 504 (RFC 9111, 5.2.1.7).
     Refuse,
     /// Its URL has a host or path that no key can be made of.
     BadUrl,
 }
 
-/// What a route is chosen by.
+/// The facts that a route is chosen by.
 pub(crate) struct RouteInput<'a> {
     pub facts: &'a RequestFacts,
     pub headers: &'a HeaderMap,
@@ -34,7 +34,8 @@ pub(crate) struct RouteInput<'a> {
 }
 
 impl RouteInput<'_> {
-    /// The way. `key`: that of its URL; `None` within when it is too long, `None` when it has none.
+    /// Returns the way. `key` makes the key of the request's URL: `None` when there is none,
+    /// `Some(None)` when it is too long.
     pub fn route(&self, key: impl FnOnce() -> Option<Option<Key>>) -> Route {
         let why = match self.facts.class {
             MethodClass::Unsafe if self.upgrades => return Route::Write(Bypass::Upgrade),

@@ -1,5 +1,5 @@
-//! From what a client sent to what it means: the target of a request, checked. Nothing is
-//! allocated here, for this runs before every cache hit.
+//! The target of a request, read from what the client sent and checked. Nothing is allocated here,
+//! for this runs before every cache hit.
 //!
 //! It promises: a [`Target`] has exactly one host, which the request line and `Host` agree on; user
 //! information of a URL is in none of its fields; in a reverse proxy the site follows from the
@@ -22,7 +22,8 @@ use crate::options::Options;
 use crate::origin::site::Front;
 use crate::origin::target::Target;
 
-/// A request that is answered with an error of ours without looking further.
+/// The refusal of a request, which is answered with an error of the proxy's own without looking
+/// further.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub status: StatusCode,
@@ -39,8 +40,8 @@ impl Refused {
 const ORIGIN_FORM: &str = "This is a forward proxy: a request names the whole URL. Set \
     http_proxy=http://ADDRESS:PORT/ for a program, or use curl -x http://ADDRESS:PORT URL.";
 
-/// Takes out of a request what is never believed of its client, before anything looks at it: what
-/// is keyed, compared and passed on is then one and the same.
+/// Removes from a request what is never believed of its client, before anything looks at it: what
+/// is keyed, compared and passed on is then the same.
 pub(crate) fn distrust(fields: &mut HeaderMap, client: IpAddr, options: &Options) {
     options.client.field_names.enforce(fields);
     let client = address::canonical(client);
@@ -50,8 +51,8 @@ pub(crate) fn distrust(fields: &mut HeaderMap, client: IpAddr, options: &Options
     }
 }
 
-/// Checks a request that is not a CONNECT and says where it goes. `scheme` is what it came with to
-/// a reverse proxy ([`Scheme::of_request`]).
+/// Checks a request that is not a CONNECT and returns its target. `scheme` is the one of the
+/// connection to a reverse proxy ([`Scheme::of_request`]).
 pub(crate) fn target<'a>(
     parts: &'a Parts,
     front: &'a Front,
@@ -116,7 +117,7 @@ pub(crate) fn target<'a>(
     Ok(Target { site, scheme, host, port, aliases, path })
 }
 
-/// The host (brackets of an IPv6 literal left out) and port that a CONNECT asks for.
+/// Returns the host (brackets of an IPv6 literal left out) and port that a CONNECT asks for.
 pub(crate) fn tunnel_target(parts: &Parts) -> Result<(&str, u16), Refused> {
     check_fields(parts)?;
     single_host(&parts.headers)?;
@@ -129,7 +130,7 @@ pub(crate) fn tunnel_target(parts: &Parts) -> Result<(&str, u16), Refused> {
     Ok((bare(host), port.ok_or_else(bad)?))
 }
 
-/// Checks that hold for every request.
+/// Checks what every request must fulfil.
 fn check_fields(parts: &Parts) -> Result<(), Refused> {
     if parts.version == Version::HTTP_09 || parts.version > Version::HTTP_2 {
         return Err(Refused {
@@ -162,8 +163,8 @@ fn check_fields(parts: &Parts) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The scheme of the request's URL. A reverse proxy answers a URL that names one only when it came
-/// that way (RFC 9110, 7.4): what it says of an `https` URL must have come over a secured
+/// Returns the scheme of the request's URL. A reverse proxy answers a URL with a scheme only when
+/// it came that way (RFC 9110, 7.4): what it says of an `https` URL must have come over a secured
 /// connection.
 fn check_scheme(parts: &Parts, front: &Front, came: Scheme) -> Result<Scheme, Refused> {
     let Some(name) = parts.uri.scheme_str() else {
@@ -185,7 +186,8 @@ fn check_scheme(parts: &Parts, front: &Front, came: Scheme) -> Result<Scheme, Re
     }
 }
 
-/// The one Host field; several, even equal ones, are an attack or a mistake (RFC 9112, 3.2).
+/// Returns the one Host field; several, even equal ones, are an attack or a mistake (RFC 9112,
+/// 3.2).
 fn single_host(headers: &HeaderMap) -> Result<Option<&str>, Refused> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let Some(host) = hosts.next() else { return Ok(None) };
@@ -202,7 +204,7 @@ fn without_user_info(authority: &str) -> &str {
     authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
-/// Splits `host[:port]`; `None` when it is not that. An empty port counts as none.
+/// Splits `host[:port]`; `None` when it has another form. An empty port counts as none.
 fn split(authority: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = if authority.starts_with('[') {
         let end = authority.find(']')?;
@@ -230,7 +232,8 @@ fn split(authority: &str) -> Option<(&str, Option<u16>)> {
     Some((host, port))
 }
 
-/// `Max-Forwards` of a TRACE or OPTIONS request, the methods that heed it (RFC 9110, 7.6.2).
+/// Returns `Max-Forwards` of a TRACE or OPTIONS request, the methods that heed it (RFC 9110,
+/// 7.6.2).
 pub(crate) fn max_forwards(parts: &Parts) -> Option<u32> {
     if !matches!(parts.method, Method::TRACE | Method::OPTIONS) {
         return None;

@@ -1,6 +1,6 @@
-//! What is to be asked of an upstream on behalf of a client: the request as it will be sent, and
-//! who asks, so that every address can be checked for that client. Owned, for a fill outlives the
-//! request that began it.
+//! The request for an upstream on behalf of a client: its head as it will be sent, and the client's
+//! address, so that every address of a server can be checked for that client. It is owned, for a
+//! fill outlives the request that began it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -45,22 +45,22 @@ pub(crate) struct UpstreamRequest {
     rewrite_host: bool,
     /// The host and port that the client named, as the access rules know them.
     named: (String, u16),
-    /// The host that it is for, where several servers may be chosen from by that.
+    /// The host that it is for, when the choice among several servers depends on it.
     place: String,
     /// Where the 1xx answers go.
     pub interim: Option<Arc<Informational>>,
-    /// The servers that it went to, where a log wants to know.
+    /// The servers that it was sent to, kept for a log.
     pub trail: Option<Arc<Attempts>>,
-    /// The operator's rule for the request: it settles what the answer is taken for.
+    /// The operator's rule for the request, which also changes the answer.
     pub rule: Option<Arc<Rule>>,
     /// It asks for another protocol.
     upgrade: Option<Rc<Upgrade>>,
-    /// Worth a connection that is open and idle, but no new one.
+    /// It may use an idle open connection, but no new one.
     pub reuse_only: bool,
 }
 
 impl UpstreamRequest {
-    /// Makes what the upstream is sent for a client's request: with the fields that a proxy adds,
+    /// Makes the request for the upstream from a client's: with the fields that a proxy adds,
     /// without those that it removes.
     pub fn new(
         services: &Services,
@@ -79,7 +79,7 @@ impl UpstreamRequest {
         let target = &as_told(&parts.method, target);
         let rewrite_host = !target.site.passes_host() || target.host.is_empty();
         // However the client spells the name of the host, in its URL or in its `Host`, and whether
-        // it adds the default port: what we ask for is what the answer will be stored under.
+        // it adds the default port: the origin is asked for what the answer will be stored under.
         let host = match rewrite_host {
             true => value::of(to.authority()),
             false => value::of(target.authority()),
@@ -118,13 +118,14 @@ impl UpstreamRequest {
         }
     }
 
-    /// Makes it ask for another protocol.
+    /// Makes the request ask for another protocol.
     pub fn ask_for(&mut self, upgrade: Rc<Upgrade>) {
         upgrade.ask(&mut self.headers);
         self.upgrade = Some(upgrade);
     }
 
-    /// Asks, and waits for the head of the answer. `body` is the client's, if it has one.
+    /// Sends the request and waits for the head of the answer. `body` is the client's, if it has
+    /// one.
     pub async fn run(
         &self,
         services: &Services,
@@ -136,8 +137,8 @@ impl UpstreamRequest {
         self.settle(services, response)
     }
 
-    /// As [`UpstreamRequest::run`], once: `again` makes an equal one, should it have to be sent
-    /// again.
+    /// Does as [`UpstreamRequest::run`], but consumes the request: `again` makes an equal one,
+    /// should it have to be sent again.
     pub async fn run_once(
         mut self,
         services: &Services,
@@ -154,14 +155,14 @@ impl UpstreamRequest {
         self.settle(services, response)
     }
 
-    /// What a response is taken for.
+    /// Checks a response and changes its head and body as framing and rule require.
     fn settle(
         &self,
         services: &Services,
         mut response: Response<OriginBody>,
     ) -> Result<Response<OriginBody>, Failure> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            // It has no body, and none is to be said of it.
+            // A 101 has no body, and must not announce one.
             response.headers_mut().remove(header::CONTENT_LENGTH);
             if let Some(rule) = &self.rule {
                 rule.answer.apply(response.headers_mut());
@@ -170,7 +171,7 @@ impl UpstreamRequest {
         }
         if self.upgrade.as_deref().is_some_and(Upgrade::of_stream) && response.status().is_success()
         {
-            // There it would say that the protocol was changed (RFC 8441, 4).
+            // Such a response would say that the protocol was changed (RFC 8441, 4).
             return Err(self.bad_answer(services, "it did not change the protocol".to_owned()));
         }
         let length = http_body::Body::size_hint(response.body()).exact();
@@ -187,8 +188,8 @@ impl UpstreamRequest {
         Ok(response)
     }
 
-    /// Refuses an answer that says that it is longer than the rule permits; one that does not say
-    /// will be cut there.
+    /// Refuses an answer that announces more bytes than the rule permits; one without a length will
+    /// be cut there.
     fn limit(
         &self,
         services: &Services,
@@ -204,18 +205,18 @@ impl UpstreamRequest {
         Ok(())
     }
 
-    /// An answer that is none to go on with.
+    /// Reports an answer that cannot be used, and returns the failure.
     pub fn bad_answer(&self, services: &Services, cause: String) -> Failure {
         services.upstream.bad_answer(&self.to, &cause);
         Failure::Failed(Error::BadAnswer, cause)
     }
 
-    /// The client on whose behalf it is.
+    /// Returns the address of the client on whose behalf it is.
     pub fn client(&self) -> SocketAddr {
         self.client
     }
 
-    /// The rules of caching for what it brings.
+    /// Returns the settings of caching for its answer.
     pub fn settings<'a>(&'a self, options: &'a Options) -> &'a Settings {
         self.rule.as_ref().map_or(&options.semantics, |rule| &rule.settings)
     }
@@ -280,7 +281,7 @@ impl UpstreamRequest {
         self.with(self.uri.clone(), self.headers.clone())
     }
 
-    /// The request without a body, which takes target and fields out of this.
+    /// Returns the request without a body, and takes its target and fields out of this.
     fn take_request(&mut self) -> Request<OutBody> {
         let (uri, headers) = (std::mem::take(&mut self.uri), std::mem::take(&mut self.headers));
         self.with(uri, headers)
@@ -298,14 +299,14 @@ impl UpstreamRequest {
     }
 }
 
-/// The target as its origin server is told of it. Only what may be shared is asked for by the name
-/// that it is shared under: who is posted to may compare `Host` with `Origin`.
+/// Returns the target as its origin server is told of it. Only what may be shared is asked for by
+/// the name that it is shared under: a server that gets a POST may compare `Host` with `Origin`.
 fn as_told<'a>(method: &Method, target: &Target<'a>) -> Target<'a> {
     let is_shared = MethodClass::of(method) == MethodClass::Cacheable;
     Target { aliases: target.aliases.filter(|_| is_shared), ..*target }
 }
 
-/// Sets the fields that tell of the request's way to us.
+/// Sets the fields that describe the request's way to the proxy.
 fn add_forwarding_headers(
     fields: &mut HeaderMap,
     client: IpAddr,
@@ -320,7 +321,7 @@ fn add_forwarding_headers(
     }
 }
 
-/// The target as an origin server takes it (RFC 9112, 3.2.1).
+/// Returns the target in origin form (RFC 9112, 3.2.1).
 fn origin_form(path: &str) -> Uri {
     let path = match path {
         "" => return Uri::from_static("/"),
@@ -332,8 +333,8 @@ fn origin_form(path: &str) -> Uri {
     path.map_or(Uri::from_static("/"), Uri::from)
 }
 
-/// Prepares an upstream's head for a client: hop-by-hop fields out, `Via` and a missing `Date` in.
-/// `Trailer` stays when the client takes trailers; hyper sends those only that it announces.
+/// Prepares an upstream's head for a client: removes hop-by-hop fields and adds `Via`. `Trailer`
+/// stays when the client takes trailers; hyper sends only announced ones.
 pub(crate) fn sanitize_response(
     services: &Services,
     headers: &mut HeaderMap,
@@ -347,5 +348,6 @@ pub(crate) fn sanitize_response(
         headers.insert(header::TRAILER, announced);
     }
     headers.append(header::VIA, services.shared.via.entry(version));
-    // hyper adds a missing Date by itself, with the time at which the head goes out.
+    // A missing Date is left to the server side: hyper adds it with the time at which the head goes
+    // out.
 }

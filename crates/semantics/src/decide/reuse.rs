@@ -45,7 +45,7 @@ pub enum Reuse {
         /// Why it cannot be served.
         cause: Cause,
     },
-    /// It must not be used for this request in any way: fetch as if nothing were stored.
+    /// It must not be used for this request in any way: the request passes the cache.
     Unusable,
     /// It is staler than the operator keeps answers: treated as if nothing were stored.
     Outlived,
