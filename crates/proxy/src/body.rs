@@ -1,5 +1,5 @@
-//! Bodies of responses: out of the store, out of a running fill, and the rest from the origin when
-//! the store loses it.
+//! Bodies of responses: from the store, from a running fill, and the rest from the origin when the
+//! store loses it.
 
 pub(crate) mod fill_body;
 pub(crate) mod resume;

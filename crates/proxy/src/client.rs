@@ -1,4 +1,4 @@
-//! What a client's connection has and may do: its state, its limits, the bodies it sends.
+//! A client's connection: its state, its limits, the bodies it sends.
 
 pub(crate) mod addresses;
 pub(crate) mod connection_state;

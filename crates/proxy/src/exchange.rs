@@ -1,4 +1,4 @@
-//! One request: which way it goes, what is refused, purges, and the explanation of all that.
+//! One request: its way through the proxy, refusals, purges, and explanations of these decisions.
 
 pub(crate) mod dispatch;
 pub mod explain;

@@ -1,5 +1,5 @@
-//! The way to the origins as a cache goes it: sites, whose addresses may be reached, and what is
-//! told of failures. The connections themselves are the crate `upstream`.
+//! Sites and their origins: which addresses requests may go to, and how failures are reported to
+//! clients. The connections themselves are in the crate `upstream`.
 
 pub(crate) mod address_check;
 pub(crate) mod events;

@@ -14,9 +14,9 @@ use crate::fill::state::{Fill, Next, Reader};
 use crate::object::stored_response::Store;
 use crate::observe::outcome::Error;
 
-/// A piece that a fill has just given to the store is readable soon.
+/// The pause before a piece that a fill has just given to the store is read again.
 const NOT_YET_PAUSE: Duration = Duration::from_millis(2);
-/// … and if it is not for this many pauses, the transfer is cut.
+/// Pauses after which the transfer is cut if the piece is still not readable.
 const NOT_YET_MAX: u32 = 2500;
 
 /// The body of a fill for one of its clients.
@@ -35,7 +35,7 @@ pub(crate) struct FillBody {
 }
 
 impl FillBody {
-    /// `end`: position behind the last byte to come, when known.
+    /// Makes the body. `end`: position behind the last byte to come, when known.
     pub fn new(reader: Reader, store: Option<Store>, end: Option<u64>, trailers: bool) -> FillBody {
         FillBody {
             reader,
@@ -50,23 +50,23 @@ impl FillBody {
         }
     }
 
-    /// The fill, when it is one that is stored.
+    /// Returns the fill, when it is one that is stored.
     pub fn stored_fill(&self) -> Option<&Arc<Fill>> {
         Some(self.reader.fill()).filter(|fill| fill.is_stored())
     }
 
-    /// The same with the origin to go on when the store cannot.
+    /// Adds the means to fetch the rest from the origin when the store cannot give it.
     pub fn with_rescue(mut self, rescue: Option<Resume>) -> FillBody {
         self.rescue = rescue;
         self
     }
 
-    /// Bytes still to come, when known.
+    /// Returns how many bytes are still to come, when known.
     pub fn left(&self) -> Option<u64> {
         self.end.map(|end| end.saturating_sub(self.reader.at()))
     }
 
-    /// The next frame.
+    /// Waits for the next frame.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         loop {
             if self.done {
@@ -118,7 +118,8 @@ impl FillBody {
         }
     }
 
-    /// What the window and the store have lost, the origin may have still. True when it is asked.
+    /// Begins to fetch from the origin what the window and the store have lost. Returns whether it
+    /// is asked.
     fn go_on_from_origin(&mut self) -> bool {
         let (Some(end), Some(rescue)) = (self.end, self.rescue.take()) else { return false };
         self.rest = Some(rescue.begin(self.reader.at()..end));
@@ -136,7 +137,7 @@ impl FillBody {
         }));
     }
 
-    /// A piece may reach beyond what this client wants.
+    /// Cuts a piece that reaches beyond what this client wants.
     fn within_end(&self, mut bytes: Bytes) -> Bytes {
         if let Some(left) = self.left() {
             bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));

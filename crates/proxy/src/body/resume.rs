@@ -1,6 +1,6 @@
-//! The rest of a body whose stored pieces have gone while it was being sent: fetched from the
-//! origin by range, under the strong validator of what was sent so far. When that cannot be had, or
-//! the origin has another representation by now, the transfer is cut: never filled in.
+//! The rest of a body whose stored pieces were lost while it was being sent: fetched from the
+//! origin by range, under the strong validator of what was sent so far. When that fails, or the
+//! origin has another representation by now, the transfer is cut.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ use crate::options::Options;
 use crate::request::context::RequestContext;
 use crate::request::upstream_request::UpstreamRequest;
 
-/// How to go on with a body. Made before the head is sent, used seldom.
+/// The means to fetch the rest of a body. Made before the head is sent, used seldom.
 pub(crate) struct Resume {
     services: Rc<Services>,
     options: Arc<Options>,
@@ -32,7 +32,7 @@ pub(crate) struct Resume {
     length: u64,
 }
 
-/// A body that the origin goes on with.
+/// The rest of a body, from the origin.
 pub(crate) struct ResumedBody {
     state: State,
     left: u64,
@@ -50,7 +50,8 @@ enum State {
 }
 
 impl Resume {
-    /// `None` when the head has no strong validator: then nothing proves that a rest fits.
+    /// Makes the means; `None` when the head has no strong validator: then nothing proves that a
+    /// rest fits.
     pub fn new(context: &RequestContext<'_>, head: &StoredHead, length: u64) -> Option<Resume> {
         if head.status() != StatusCode::OK || !head.packed().is(Flag::StrongEtag) {
             return None;
@@ -83,8 +84,8 @@ impl Resume {
     }
 }
 
-/// Whether an answer has the part asked for, of exactly the same representation: then how many
-/// bytes come before it. An origin that knows no ranges sends the whole.
+/// Returns how many bytes an answer has before the part asked for; `None` when it is not of exactly
+/// the same representation. An origin without range requests sends the whole.
 fn fits<B: Body>(
     response: &Response<B>,
     etag: &HeaderValue,
@@ -108,12 +109,12 @@ fn fits<B: Body>(
 }
 
 impl ResumedBody {
-    /// Bytes still to come.
+    /// Returns how many bytes are still to come.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// The next bytes; `None` when there are no more to be had, which is an error while
+    /// Waits for the next bytes; `None` when there are no more, which is an error while
     /// [`ResumedBody::left`] is not zero.
     pub fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Bytes>> {
         loop {

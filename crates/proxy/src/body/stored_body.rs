@@ -1,7 +1,7 @@
 //! Bodies that are read from the store while they are sent: of a stored object, of parts of one,
 //! and of a fill. The store's reads are `async fn`s that borrow what they read from; a body is
-//! polled. So each read is a boxed future that takes its source along and brings it back: one
-//! allocation for each piece of 128 KiB, none for objects in one record.
+//! polled. So each read is a boxed future that owns its source and returns it: one allocation for
+//! each piece of 128 KiB, none for objects in one record.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -20,14 +20,14 @@ use crate::object::stored_response::{Body, Entry, Opened, Store, StoredResponse}
 pub(crate) type Reading<T> = Pin<Box<dyn Future<Output = T>>>;
 type ReadOne = (Body, Option<Result<Bytes, ReadError>>);
 
-/// A range of a stored object.
+/// The body of a range of a stored object.
 pub(crate) struct EntryBody {
     state: State,
     /// Position of the next byte, and of the one behind the last.
     range: Range<u64>,
     rescue: Option<Resume>,
-    /// Where the object lies: to be removed when a piece turns out to be gone, lest every further
-    /// hit meets the same gap.
+    /// The object's key: it is removed when a piece is gone, for every further hit would lack the
+    /// same piece.
     place: Option<(Store, Key)>,
 }
 
@@ -40,8 +40,8 @@ enum State {
 }
 
 impl EntryBody {
-    /// The bytes `range` of what `answer` holds. With a rescue the origin goes on where the store
-    /// cannot.
+    /// Makes a body of the bytes `range` of `answer`. With a rescue the origin supplies the rest
+    /// when the store cannot.
     pub fn new(
         store: Option<Store>,
         answer: &StoredResponse,
@@ -57,13 +57,13 @@ impl EntryBody {
         EntryBody { state, range, rescue, place }
     }
 
-    /// The bytes `range` of `entry`, which lies under `key` in `store`.
+    /// Makes a body of the bytes `range` of `entry`, which is stored under `key` in `store`.
     pub fn of_entry(store: Store, key: Key, entry: &Entry, range: Range<u64>) -> EntryBody {
         let state = State::Idle(entry.body(range.clone()));
         EntryBody { state, range, rescue: None, place: Some((store, key)) }
     }
 
-    /// Whether the origin may go on where the store cannot.
+    /// Returns whether the origin may supply the rest when the store cannot.
     pub fn has_rescue(&self) -> bool {
         self.rescue.is_some()
     }
@@ -74,12 +74,12 @@ impl EntryBody {
         }
     }
 
-    /// Bytes still to come.
+    /// Returns how many bytes are still to come.
     pub fn left(&self) -> u64 {
         self.range.end - self.range.start
     }
 
-    /// The next bytes.
+    /// Waits for the next bytes.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Truncated>>> {
         loop {
             if self.range.is_empty() {
@@ -113,7 +113,7 @@ impl EntryBody {
                         return Poll::Ready(Some(Ok(bytes)));
                     }
                     self.remove();
-                    // Gone, or an end before the length that was promised, which is no end.
+                    // The piece is gone, or the body ended before the announced length.
                     self.state = match self.rescue.take() {
                         Some(rescue) => State::Rescued(rescue.begin(self.range.clone())),
                         None => State::Done,
@@ -136,7 +136,7 @@ impl EntryBody {
     }
 }
 
-/// So a fill carries what is stored.
+/// Lets a fill carry what is stored.
 impl http_body::Body for EntryBody {
     type Data = Bytes;
     type Error = Truncated;
@@ -174,17 +174,17 @@ impl TrailedBody {
         TrailedBody { body, trailers: Some(trailers) }
     }
 
-    /// Whether it is read from the store while it is sent.
+    /// Returns whether it is read from the store while it is sent.
     pub fn is_read(&self) -> bool {
         matches!(self.body, Stored::Entry(_))
     }
 
-    /// Whether nothing is left, trailers included.
+    /// Returns whether nothing is left, trailers included.
     pub fn is_done(&self) -> bool {
         self.trailers.is_none()
     }
 
-    /// The next frame.
+    /// Waits for the next frame.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
         let next = match &mut self.body {
             Stored::Whole(bytes) if bytes.is_empty() => None,

@@ -1,9 +1,8 @@
-//! How many connections each client address has open.
+//! The count of open connections of each client address.
 //!
 //! One client must not take all places. The limit (`client.connections-per-address`) is off by
-//! default, as everywhere: behind one address there may be a whole office, or a balancer. An IPv6
-//! client has a network of 64 bits to itself and may come from any address of it, so such a network
-//! counts as one.
+//! default, as in other proxies: many users, or a balancer, may share one address. An IPv6 client
+//! usually has a network of 64 bits and may use any address of it, so such a network counts as one.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,19 +11,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use net::address;
 
-/// See the module.
+/// The open connections by address.
 #[derive(Default)]
 pub(crate) struct Addresses {
     open: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// One connection of an address, while it lives.
+/// A place of one connection of an address, which is freed when it is dropped.
 pub(crate) struct Place {
     addresses: Arc<Addresses>,
     of: IpAddr,
 }
 
-/// What an address counts as.
+/// Returns the address that all addresses of a client's network are counted under.
 fn network(address: IpAddr) -> IpAddr {
     match address::canonical(address) {
         IpAddr::V4(address) => address.into(),
@@ -33,7 +32,7 @@ fn network(address: IpAddr) -> IpAddr {
 }
 
 impl Addresses {
-    /// A place for one more connection of `client`; `None` when it has `most` already.
+    /// Takes a place for one more connection of `client`; `None` when it has `most` already.
     pub fn enter(self: &Arc<Self>, client: IpAddr, most: usize) -> Option<Place> {
         let of = network(client);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

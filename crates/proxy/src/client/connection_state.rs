@@ -1,4 +1,4 @@
-//! The state of a client connection, as its socket, its requests and the sweep share it.
+//! The state of a client connection, shared by its socket, its requests and the sweep.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use crate::client::upload_rate::Upload;
 use crate::observe::event::Event;
 use crate::observe::observer::Observer;
 
-/// What a connection is doing, as far as time-outs care.
+/// What a connection is doing, as far as time-outs are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Between requests (or before the first one).
@@ -37,16 +37,16 @@ pub(crate) enum CloseReason {
     Stall,
     /// The drain time is over.
     Drain,
-    /// Another client needs its place.
+    /// It was reclaimed for another client.
     ConnectionReclaimer,
 }
 
-/// Whether a connection is parked: see `connection`.
+/// Whether a connection is parked (`front::connection`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Parking {
     #[default]
     No,
-    /// It is to be.
+    /// It is to be parked.
     Due,
     Parked,
 }
@@ -69,7 +69,7 @@ pub(crate) struct ConnectionState {
     /// Bytes read from and written to the client.
     pub(crate) read: Cell<u64>,
     pub(crate) written: Cell<u64>,
-    /// How many of them were told to the observer.
+    /// How many of them were reported to the observer.
     reported: Cell<(u64, u64)>,
     pub(crate) read_blocked: Cell<bool>,
     pub(crate) write_blocked: Cell<bool>,
@@ -80,7 +80,7 @@ pub(crate) struct ConnectionState {
     task: RefCell<Option<Waker>>,
     pub(crate) interim: RefCell<VecDeque<Bytes>>,
     pub(crate) framing: RefCell<RequestFraming>,
-    /// Bodies of requests in HTTP/2, whose clients are held to the least rate one by one.
+    /// Bodies of requests in HTTP/2, to each of which the least rate applies.
     uploads: RefCell<Vec<Rc<Upload>>>,
     /// Requests of this connection so far.
     requests: Cell<u64>,
@@ -89,7 +89,7 @@ pub(crate) struct ConnectionState {
 }
 
 impl ConnectionState {
-    /// Of a connection on which nothing has come yet.
+    /// Makes the state of a connection on which nothing has come yet.
     pub fn new(clock: TokioClock) -> ConnectionState {
         ConnectionState {
             clock,
@@ -123,27 +123,27 @@ impl ConnectionState {
         self.phase.get().unwrap_or(Phase::Idle)
     }
 
-    /// True until the first byte of a request has come.
+    /// Returns whether the first byte of a request has not come yet.
     pub fn is_fresh(&self) -> bool {
         self.phase.get().is_none()
     }
 
-    /// The connection is there.
+    /// Notes when the connection was accepted.
     pub fn came(&self) {
         self.since.set(Some(self.clock.instant()));
     }
 
-    /// Whether a request has come.
+    /// Returns whether a request has come.
     pub fn has_asked(&self) -> bool {
         self.asked.get()
     }
 
-    /// When the phase began.
+    /// Returns when the phase began.
     pub fn since(&self) -> Option<Instant> {
         self.since.get()
     }
 
-    /// From now on requests overlap.
+    /// Notes that requests overlap (HTTP/2).
     pub fn set_multiplexed(&self) {
         self.multiplexed.set(true);
     }
@@ -152,7 +152,7 @@ impl ConnectionState {
         self.multiplexed.get()
     }
 
-    /// A request's head is there.
+    /// Notes that a request's head has come.
     pub fn request_began(&self) {
         self.asked.set(true);
         self.open.set(self.open.get() + 1);
@@ -161,7 +161,7 @@ impl ConnectionState {
         }
     }
 
-    /// A request's answer is done with.
+    /// Notes that a request's answer is done with.
     pub fn request_ended(&self) {
         self.open.set(self.open.get().saturating_sub(1));
         if self.open.get() == 0 {
@@ -169,7 +169,7 @@ impl ConnectionState {
         }
     }
 
-    /// One more body waits for the client, or (`false`) one less.
+    /// Notes that one more body waits for the client, or (`false`) one less.
     pub fn body_waits(&self, waits: bool) {
         let paced = self.paced.get();
         self.paced.set(if waits { paced + 1 } else { paced.saturating_sub(1) });
@@ -182,12 +182,12 @@ impl ConnectionState {
         self.read_blocked.set(false);
     }
 
-    /// True once after each change of the phase.
+    /// Returns true once after each change of the phase.
     pub fn take_changed(&self) -> bool {
         self.changed.replace(false)
     }
 
-    /// A request's body is to be looked after.
+    /// Registers a request's body with the sweep.
     pub fn upload_began(&self, upload: &Rc<Upload>) {
         self.uploads.borrow_mut().push(upload.clone());
     }
@@ -203,17 +203,17 @@ impl ConnectionState {
         }
     }
 
-    /// Bytes moved so far, both ways.
+    /// Returns the bytes moved so far, both ways.
     pub fn moved(&self) -> u64 {
         self.read.get() + self.written.get()
     }
 
-    /// Bytes read from the client so far.
+    /// Returns the bytes read from the client so far.
     pub fn received(&self) -> u64 {
         self.read.get()
     }
 
-    /// Tells the observer of the bytes that moved since the last time.
+    /// Reports the bytes that moved since the last time to the observer.
     pub fn report_moved(&self, observer: &dyn Observer) {
         let (read, written) = (self.read.get(), self.written.get());
         let (read_before, written_before) = self.reported.replace((read, written));
@@ -221,19 +221,19 @@ impl ConnectionState {
         observer.count(Event::BytesSent, written - written_before);
     }
 
-    /// True while we wait for the client to send or take body bytes.
+    /// Returns whether the proxy waits for the client to send or take body bytes.
     pub fn blocked(&self) -> bool {
         if self.write_blocked.get() {
             return true;
         }
         match self.multiplexed.get() {
-            // Between its frames a client owes us nothing.
+            // Between frames no bytes of the client are due.
             true => self.paced.get() > 0,
             false => self.phase() == Phase::Busy && self.read_blocked.get(),
         }
     }
 
-    /// From now on only what the client takes is waited for.
+    /// Notes that the request was read: from now on only reading by the client is waited for.
     pub fn request_is_read(&self) {
         self.read_blocked.set(false);
     }
@@ -242,7 +242,7 @@ impl ConnectionState {
         self.eof.get()
     }
 
-    /// True while a body is sent whose end only the end of the connection tells.
+    /// Returns whether a body is being sent that ends with the connection.
     pub fn open_ended(&self) -> bool {
         self.open_ended.get()
     }
@@ -255,13 +255,13 @@ impl ConnectionState {
         self.cut.get()
     }
 
-    /// Ends the connection at its task's next turn, which is at once.
+    /// Cuts the connection when its task runs next, which is at once.
     pub fn cut_now(&self, why: CloseReason) {
         self.cut.set(Some(why));
         self.wake();
     }
 
-    /// Takes a cut back, before it has been acted on.
+    /// Takes a cut back, before it has taken effect.
     pub fn undo_cut(&self) {
         self.cut.set(None);
     }
@@ -275,12 +275,12 @@ impl ConnectionState {
         self.wake();
     }
 
-    /// True while whoever speaks HTTP/1 on the connection holds nothing of it, neither bytes that
-    /// came nor bytes that are to go: all requests that have come were given to the service, all
-    /// answers were written, and the client's next byte is what is waited for.
+    /// Returns whether hyper holds nothing of the connection, neither bytes that came nor bytes
+    /// that are to go: all requests that have come were given to the service, all answers were
+    /// written, and the client's next byte is waited for.
     fn is_at_rest(&self) -> bool {
         // hyper reads when its buffer has no whole head, or the body it reads wants more. Where the
-        // bytes so far end with a request, that is a head of which it has nothing.
+        // bytes so far end with a request, that is a head of which nothing has come.
         let reads = self.read_blocked.get() && !self.eof.get();
         let writes = self.write_blocked.get() || !self.interim_sent();
         let ends = self.cut.get().is_some() || self.draining.get() || self.last_answer.get();
@@ -292,7 +292,7 @@ impl ConnectionState {
             && self.framing.borrow().is_between(self.requests.get())
     }
 
-    /// Has a connection that is at rest parked.
+    /// Asks the task to park a connection that is at rest.
     pub fn park(&self) {
         if self.parking.get() == Parking::No && self.is_at_rest() {
             self.parking.set(Parking::Due);
@@ -300,8 +300,8 @@ impl ConnectionState {
         }
     }
 
-    /// Whether the connection is to be parked, and may be. Asked when hyper has done what it could;
-    /// whoever is told yes parks it.
+    /// Returns whether the connection is to be parked, and may be. Asked when hyper has done what
+    /// it could; the caller must park it then.
     pub fn is_parked_now(&self) -> bool {
         let due = self.parking.replace(Parking::No) == Parking::Due && self.is_at_rest();
         if due {
@@ -310,12 +310,12 @@ impl ConnectionState {
         due
     }
 
-    /// It is parked no longer.
+    /// Notes that it is no longer parked.
     pub fn unpark(&self) {
         self.parking.set(Parking::No);
     }
 
-    /// Remembers whom to wake. To be called at every turn of the connection's task.
+    /// Remembers the task to wake. To be called whenever the connection's task is polled.
     pub fn note_task(&self, cx: &Context<'_>) {
         let mut task = self.task.borrow_mut();
         if !task.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
@@ -335,18 +335,19 @@ impl ConnectionState {
         self.interim.borrow_mut().push_back(head);
     }
 
-    /// The number of a request whose head hyper has just read.
+    /// Counts a request whose head hyper has just read, and returns its number.
     pub fn next_request(&self) -> u64 {
         self.requests.set(self.requests.get() + 1);
         self.requests.get()
     }
 
-    /// Heads of requests have so many bytes at most.
+    /// Sets how many bytes a request's head may have.
     pub fn limit_heads(&self, longest: usize) {
         self.framing.borrow_mut().limit(longest);
     }
 
-    /// What may become of the request with this number, as far as its bytes have come.
+    /// Returns what the framing permits for the request with this number, as far as its bytes have
+    /// come.
     pub fn trust(&self, number: u64) -> Trust {
         self.framing.borrow().trust(number)
     }
@@ -356,12 +357,12 @@ impl ConnectionState {
         self.last_answer.set(true);
     }
 
-    /// Whether the answer that is given is the last one.
+    /// Returns whether the current answer is the last one.
     pub fn is_last_answer(&self) -> bool {
         self.last_answer.get()
     }
 
-    /// True when no 1xx head waits.
+    /// Returns whether no 1xx head waits.
     pub fn interim_sent(&self) -> bool {
         self.interim.borrow().is_empty()
     }

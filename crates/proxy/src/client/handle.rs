@@ -1,5 +1,5 @@
-//! The client of a request, as what answers it sees it: who it is, how it is connected, and the way
-//! back for 1xx answers.
+//! The client of a request, for the code that answers it: its address, its connection, and the way
+//! to send 1xx answers.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -13,18 +13,18 @@ use message::informational;
 use crate::client::connection_state::ConnectionState;
 use crate::client::link::Transport;
 
-/// See the module.
+/// A client, as one of its requests sees it.
 pub(crate) struct Client {
     /// The state of its connection.
     pub state: Rc<ConnectionState>,
     pub address: SocketAddr,
     pub link: Rc<Transport>,
-    /// In HTTP/2 each request has a `Client` of its own, with the way back on its stream.
+    /// The stream of the request in HTTP/2, where each request has a `Client` of its own.
     pub reply: Option<RefCell<SendResponse<Bytes>>>,
 }
 
 impl Client {
-    /// The client as the request of one stream sees it.
+    /// Returns the client for the request of one stream.
     pub fn of_stream(&self, reply: SendResponse<Bytes>) -> Rc<Client> {
         let Client { state, address, link, .. } = self;
         let (state, link, reply) = (state.clone(), link.clone(), Some(RefCell::new(reply)));
@@ -44,12 +44,12 @@ impl Client {
         }
     }
 
-    /// True when no 1xx answer waits.
+    /// Returns whether no 1xx answer waits.
     pub fn has_informed(&self) -> bool {
         self.state.interim_sent()
     }
 
-    /// Asks a client that waits for it to send its body. (In HTTP/1 hyper does.)
+    /// Asks a client that waits for it to send its body. (In HTTP/1 hyper does this.)
     pub fn ask_for_body(&self) {
         let mut head = Response::new(());
         *head.status_mut() = StatusCode::CONTINUE;

@@ -1,5 +1,5 @@
-//! The body of one request in HTTP/2. The client may send as much as is being passed on: room in
-//! its window is given back when the piece before has gone its way.
+//! The body of one request in HTTP/2. The client may send as much as is being passed on: its window
+//! is enlarged again when the piece before has been passed on.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -15,16 +15,16 @@ use message::request_body::BrokenOff;
 use crate::client::handle::Client;
 use crate::client::upload_rate::Watched;
 
-/// See the module.
+/// The body of a stream.
 pub(crate) struct StreamBody {
     stream: RecvStream,
-    /// Bytes to come, when the head says how many. The `h2` crate holds the client to it.
+    /// Bytes to come, when the head says how many. The `h2` crate enforces it.
     left: Option<u64>,
-    /// Bytes handed out last: with the next poll they are taken.
+    /// Bytes that were returned last: the next poll means that they were taken.
     owed: usize,
     data_ended: bool,
     watched: Watched,
-    /// Of a client that sends nothing before it is asked to (RFC 9110, 10.1.1).
+    /// A client that sends nothing before it is asked to (RFC 9110, 10.1.1).
     expectant: Option<Rc<Client>>,
 }
 

@@ -1,4 +1,4 @@
-//! How HTTP/2 is spoken to clients.
+//! Options of HTTP/2 towards clients.
 
 use std::time::Duration;
 
@@ -8,21 +8,20 @@ pub struct Http2Options {
     /// Streams that a client may have open at once. Default 100, the least that RFC 9113 section
     /// 6.5.2 recommends.
     pub streams: u32,
-    /// Bytes of a request's body that may be on their way, per stream. Default 64 KiB.
+    /// Bytes of a request's body that may be in flight, per stream. Default 64 KiB.
     pub stream_window: u32,
     /// … and per connection. Default 256 KiB.
     pub connection_window: u32,
     /// Bytes of an answer's body kept per stream for a client that takes them slowly. Default
     /// 64 KiB.
     pub send_buffer: usize,
-    /// Streams that the client may reset before we have looked at them (the rapid reset of
+    /// Streams that the client may reset before they were accepted (the rapid reset of
     /// CVE-2023-44487); one more ends the connection. Default 20.
     pub early_resets: usize,
-    /// Streams that we may have to reset for the client's errors; one more ends the connection.
-    /// Default 100.
+    /// Streams that the proxy may have to reset for the client's errors; one more ends the
+    /// connection. Default 100.
     pub error_resets: usize,
-    /// Time without anything from the client after which it is asked for a sign of life. Default
-    /// 30 s.
+    /// Time without anything from the client after which it is sent a ping. Default 30 s.
     pub ping_interval: Duration,
     /// Time for its answer; then the connection ends. Default 20 s.
     pub ping_timeout: Duration,

@@ -1,13 +1,13 @@
-//! Limits towards clients.
+//! Limits of clients and tunnels.
 
 use std::time::Duration;
 
-/// How long a tunnel may live.
+/// The time limits of a tunnel.
 #[derive(Clone, Copy, Debug)]
 pub struct Lifetime {
-    /// Without anything that moves.
+    /// Time without a byte either way.
     pub idle: Duration,
-    /// At all; `None`: for as long as something moves.
+    /// Time in all; `None`: no limit while bytes move.
     pub longest: Option<Duration>,
 }
 
@@ -20,7 +20,7 @@ pub struct TunnelLimits {
     /// Time without a byte after which a tunnel is ended. Default 15 minutes: idle connections of
     /// browsers live for minutes, and ending one too early costs its user.
     pub idle: Duration,
-    /// Time after which a tunnel is ended whatever moves; `None`, the default: it is not.
+    /// Time after which a tunnel is ended although bytes move; `None`, the default: no limit.
     pub longest: Option<Duration>,
 }
 
@@ -36,7 +36,7 @@ impl Default for TunnelLimits {
     }
 }
 
-/// Limits towards clients.
+/// The limits of clients.
 #[derive(Clone, Debug)]
 pub struct ClientLimits {
     /// Open client connections of the whole process; for a further one an idle one is closed, and
@@ -57,21 +57,21 @@ pub struct ClientLimits {
     pub head_timeout: Duration,
     /// Time a connection may wait for its next request. Default 75 s.
     pub idle_timeout: Duration,
-    /// After this time of it a connection is parked: nothing is kept for it but its socket.
-    /// HTTP/1 only. Default 1 s.
+    /// Idle time after which a connection is parked: nothing is kept for it but its socket. HTTP/1
+    /// only. Default 1 s.
     pub park_after: Duration,
-    /// While we wait for a client to take or send body bytes, it must move at least
+    /// While the proxy waits for a client to take or send body bytes, the client must move at least
     /// [`ClientLimits::rate_min`] × this time, else it is cut. Default 60 s.
     pub stall_timeout: Duration,
-    /// Bytes per second a client must take or send while we wait for it; 0 asks for one byte in
-    /// each [`ClientLimits::stall_timeout`]. Default 16.
+    /// Bytes per second a client must take or send while the proxy waits for it; 0 asks for one
+    /// byte in each [`ClientLimits::stall_timeout`]. Default 16.
     pub rate_min: u64,
     /// Time for running answers to end after a shutdown began. Default 30 s.
     pub drain: Duration,
 }
 
 impl ClientLimits {
-    /// Bytes that must move in [`ClientLimits::stall_timeout`].
+    /// Returns the bytes that must move in [`ClientLimits::stall_timeout`].
     pub(crate) fn least_in_stall_timeout(&self) -> u64 {
         self.rate_min.saturating_mul(self.stall_timeout.as_secs()).max(1)
     }

@@ -1,14 +1,14 @@
-//! How a client is connected.
+//! The transport of a client's connection.
 
 use message::scheme::Scheme;
 
 use crate::observe::tls_facts::TlsFacts;
 
-/// What is known of a connection before its first request.
+/// The facts of a connection that are known before its first request.
 #[derive(Clone, Debug)]
 pub(crate) struct Transport {
-    /// What its requests' URLs begin with, on a reverse proxy.
+    /// The scheme of its requests' URLs, on a reverse proxy.
     pub scheme: Scheme,
-    /// How it is secured.
+    /// The facts of its TLS session; `None` without TLS.
     pub tls: Option<TlsFacts>,
 }

@@ -1,16 +1,16 @@
-//! Who makes way when no further client would fit in: the places of `client.connections` are all
-//! taken, or the process has no descriptor left.
+//! Closes connections for new clients when the places of `client.connections` are all taken, or the
+//! process has no descriptor left.
 //!
-//! An open connection that waits for its client costs a place and does nothing for it. Where places
-//! are short it is given up for a client that does want something, so nobody can lock the others
-//! out by opening connections and leaving them. A connection with a request under way never makes
-//! way. Of the others go first those that have asked for nothing, or not ended a head, in
-//! [`GRACE`]; then those between two requests; and only then those that have just come. Within each
-//! group whoever has waited longest goes first.
+//! An open connection that waits for its client occupies a place without any use. Where places are
+//! short it is closed for a client with a request, so that no client can exclude the others by
+//! opening connections and leaving them idle. A connection with a request under way is never
+//! closed. Of the others those are closed first that have asked for nothing, or not ended a head,
+//! in [`GRACE`]; then those between two requests; and then new ones. Within each group those that
+//! have waited longest come first.
 //!
-//! Connections belong to workers, which alone know what theirs do: whoever needs a place asks all
-//! of them, and tells those with the first in order to close them. Several are closed at once
-//! where there are many, so that the search costs little beside what it brings.
+//! Each worker alone knows the state of its connections: the task that needs a place asks all of
+//! them, and tells those with the first candidates to close them. Several are closed at once where
+//! there are many, so that the search costs little for each.
 
 use std::time::{Duration, Instant};
 
@@ -19,13 +19,13 @@ use upstream::send::descriptors::{FreeDescriptors, Freeing};
 
 use crate::client::connection_state::Phase;
 
-/// What a client has to send its head in before it counts as one that may never.
+/// Time for a client to send its head before its connection counts as unused.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
 /// Most connections that are closed at a time.
 pub(crate) const MOST: usize = 32;
 
-/// What a connection is worth to its client, the least first.
+/// The worth of a connection to its client, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Worth {
     /// Nothing was asked for, or a head was not ended, for a while.
@@ -36,16 +36,16 @@ pub(crate) enum Worth {
     Young,
 }
 
-/// A connection that may make way; the first in order does.
+/// A connection that may be closed; the least in order is closed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Candidate {
     worth: Worth,
     since: Instant,
-    /// Of the connection, on its worker.
+    /// The connection's number on its worker.
     pub id: u64,
 }
 
-/// What a worker knows of a connection.
+/// The facts of a connection that a worker knows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionActivity {
     pub id: u64,
@@ -56,7 +56,7 @@ pub(crate) struct ConnectionActivity {
 }
 
 impl ConnectionActivity {
-    /// The place of a connection in the order; `None` when it stays.
+    /// Returns the place of a connection in the order; `None` when it must not be closed.
     pub fn candidate(&self, now: Instant) -> Option<Candidate> {
         let ConnectionActivity { id, phase, has_asked, since } = *self;
         let is_old = now.saturating_duration_since(since) >= GRACE;
@@ -70,7 +70,7 @@ impl ConnectionActivity {
     }
 }
 
-/// The first `most` of all candidates, in any order.
+/// Returns the first `most` of all candidates, in any order.
 pub(crate) fn first(mut all: Vec<Candidate>, most: usize) -> Vec<Candidate> {
     if all.len() > most {
         all.select_nth_unstable(most);
@@ -79,12 +79,12 @@ pub(crate) fn first(mut all: Vec<Candidate>, most: usize) -> Vec<Candidate> {
     all
 }
 
-/// How many connections are closed at once where so many may be open.
+/// Returns how many connections are closed at once where so many may be open.
 pub(crate) fn at_once(connections: usize) -> usize {
     (connections / 256).clamp(1, MOST)
 }
 
-/// What a worker is asked.
+/// A question or an order to a worker.
 pub(crate) enum Ask {
     /// Its first so many candidates.
     Candidates(usize, oneshot::Sender<Vec<Candidate>>),
@@ -94,7 +94,7 @@ pub(crate) enum Ask {
     LetGo(oneshot::Sender<usize>),
 }
 
-/// The way to all workers. See the module.
+/// The means to ask all workers for connections to close.
 pub(crate) struct ConnectionReclaimer {
     workers: Vec<mpsc::UnboundedSender<Ask>>,
     at_once: usize,
@@ -103,7 +103,8 @@ pub(crate) struct ConnectionReclaimer {
 }
 
 impl ConnectionReclaimer {
-    /// The way to so many workers, and for each the end of it. `connections`: how many may be open.
+    /// Makes the channels to so many workers, and returns their receiving ends too. `connections`:
+    /// how many may be open.
     pub fn new(
         workers: usize,
         connections: usize,
@@ -115,13 +116,13 @@ impl ConnectionReclaimer {
         )
     }
 
-    /// The right to look for a place.
+    /// Waits for the right to search for a place.
     pub async fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().await
     }
 
-    /// Closes the connections to origin servers that are idle, and says how many there were. For
-    /// want of descriptors, when no client makes way.
+    /// Closes the idle connections to origin servers, and returns how many there were. For want of
+    /// descriptors, when no client's connection can be closed.
     pub async fn let_go(&self) -> usize {
         let mut closed = 0;
         for (_, told) in self.ask(Ask::LetGo) {
@@ -130,7 +131,7 @@ impl ConnectionReclaimer {
         closed
     }
 
-    /// Has the first connections make way, and says how many do.
+    /// Closes the first candidates, and returns how many were closed.
     pub async fn close_idle_clients(&self) -> usize {
         let mut all = Vec::new();
         for (worker, candidates) in self.ask(|tell| Ask::Candidates(self.at_once, tell)) {
@@ -170,7 +171,7 @@ impl ConnectionReclaimer {
 }
 
 impl FreeDescriptors for ConnectionReclaimer {
-    /// Idle connections make way, those to origin servers first.
+    /// Closes idle connections, those to origin servers first.
     fn free(&self) -> Freeing<'_> {
         Box::pin(async {
             let _turn = self.turn().await;

@@ -1,4 +1,4 @@
-//! The places of tunnels: how many may be open at a time.
+//! Places of tunnels, which limit how many are open at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -8,12 +8,12 @@ use std::sync::atomic::Ordering::Relaxed;
 #[derive(Debug, Default)]
 pub(crate) struct Places(AtomicUsize);
 
-/// A tunnel's place. Dropped, it is free.
+/// A tunnel's place, which is freed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Place(Arc<Places>);
 
 impl Places {
-    /// A place, unless `max` are taken.
+    /// Takes a place, unless `max` are taken.
     pub fn take(self: &Arc<Places>, max: usize) -> Option<Place> {
         let more = |taken: usize| (taken < max).then_some(taken + 1);
         self.0.fetch_update(Relaxed, Relaxed, more).ok().map(|_| Place(self.clone()))

@@ -1,5 +1,5 @@
-//! The pace of one request's body in HTTP/2. Requests share a connection there, so the least rate
-//! is asked of each body by itself: one that is withheld is given up, the others go on.
+//! The rate of one request's body in HTTP/2. Requests share a connection there, so the least rate
+//! applies to each body by itself: a body that is withheld is given up, the others go on.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -9,32 +9,32 @@ use std::time::Instant;
 use crate::client::connection_state::ConnectionState;
 use crate::client::limits::ClientLimits;
 
-/// What the sweep knows of a body.
+/// The progress of a body, for the sweep.
 #[derive(Default)]
 pub(crate) struct Upload {
     received: Cell<u64>,
     /// The client has room to send, and what it sends is waited for.
     awaited: Cell<bool>,
-    /// Since when, as the sweep first saw it, and how much had come then.
+    /// When the sweep first saw that, and how many bytes had come then.
     measured: Cell<Option<(Instant, u64)>>,
     given_up: Cell<bool>,
     reader: RefCell<Option<Waker>>,
 }
 
 impl Upload {
-    /// The next bytes are waited for.
+    /// Notes that the next bytes are waited for.
     pub fn waits(&self, cx: &Context<'_>) {
         self.awaited.set(true);
         self.reader.borrow_mut().replace(cx.waker().clone());
     }
 
-    /// Bytes have come.
+    /// Counts bytes that have come.
     pub fn came(&self, bytes: usize) {
         self.awaited.set(false);
         self.received.set(self.received.get() + bytes as u64);
     }
 
-    /// It came too slowly.
+    /// Returns whether it was given up because it came too slowly.
     pub fn is_given_up(&self) -> bool {
         self.given_up.get()
     }
@@ -60,7 +60,7 @@ impl Upload {
     }
 }
 
-/// An upload that the sweep looks after until this is dropped.
+/// A guard of an upload that the sweep checks until it is dropped.
 pub(crate) struct Watched {
     state: Rc<ConnectionState>,
     pub upload: Rc<Upload>,
@@ -98,7 +98,7 @@ mod tests {
         let (start, cx) = (TokioClock::system().instant(), Context::from_waker(Waker::noop()));
         let after = |seconds| start + Duration::from_secs(seconds);
         let upload = Upload::default();
-        // Nobody waits for it: the upstream takes its time.
+        // Its bytes are not waited for: the upstream takes its time.
         for seconds in 0..60 {
             upload.check(after(seconds), &limits);
         }

@@ -1,5 +1,4 @@
-//! What becomes of a request: the order of the decisions. Each decision is made elsewhere; here
-//! is only what follows on what.
+//! The order of the decisions on a request. Each decision is made elsewhere.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -44,8 +43,7 @@ use crate::response::tunnel::Tunnel;
 use crate::response::{error_response, pass_through};
 use crate::rules::access::{Denial, Query, Verdict};
 
-/// Answers one request. Never fails: what goes wrong is an answer too. `trust`: what its framing
-/// permits.
+/// Answers one request. Errors become answers too. `trust`: what its framing permits.
 pub(crate) async fn answer(
     services: &Rc<Services>,
     client: &Rc<Client>,
@@ -129,7 +127,7 @@ const TOO_LONG: Refused = Refused {
     text: "The request's head is longer, or has more lines, than is taken here.",
 };
 
-/// What is wrong with the framing of a request's body.
+/// Returns what is wrong with the framing of a request's body, if anything.
 fn ill_framed(parts: &Parts, body: &RequestBody, trust: Trust) -> Option<&'static str> {
     if trust == Trust::None {
         return Some("The chunks of a body on this connection are not framed as RFC 9112 has it.");
@@ -142,7 +140,7 @@ fn ill_framed(parts: &Parts, body: &RequestBody, trust: Trust) -> Option<&'stati
     (!agrees).then_some("The request's Content-Length is not that of its body.")
 }
 
-/// Why a request that can be understood is refused as such.
+/// Returns why a request that can be understood is refused, if it is.
 fn refusal_of(
     client: &Client,
     options: &Options,
@@ -169,8 +167,8 @@ fn refusal_of(
     bad.then_some(Refused { status, why, text: "TRACE must not have a body." })
 }
 
-/// Whether the access rules let the client have this. Also what is stored is given only to those
-/// who could fetch it.
+/// Checks that the access rules permit the request. Stored answers too are given only to clients
+/// that could fetch them.
 async fn permitted(context: &RequestContext<'_>) -> Result<(), Failure> {
     match context.options.access.before(&context.query()) {
         Verdict::Allow => Ok(()),
@@ -185,7 +183,7 @@ async fn permitted(context: &RequestContext<'_>) -> Result<(), Failure> {
     }
 }
 
-/// Why a change of the protocol that the request asks for is refused: the operator says so.
+/// Returns the denial of a change of the protocol, if the operator's rule refuses it.
 fn refuses_upgrade(context: &RequestContext<'_>) -> Option<Denial> {
     let rule =
         context.rule.as_ref().filter(|rule| rule.refuse_upgrades && context.upgrade.is_some())?;
@@ -197,8 +195,8 @@ fn refuses_upgrade(context: &RequestContext<'_>) -> Option<Denial> {
     Some(Denial { reason: Denied::Upgrade, text })
 }
 
-/// Whether a request may come over this connection: on a reverse proxy its host must be one that
-/// the connection was secured for (RFC 9110, 7.4).
+/// Returns whether a request may come over this connection: on a reverse proxy its host must be one
+/// that the connection was secured for (RFC 9110, 7.4).
 fn is_for_connection(client: &Client, options: &Options, target: &Target<'_>) -> bool {
     if !options.front.stands_for_origins() {
         return true;
@@ -207,7 +205,7 @@ fn is_for_connection(client: &Client, options: &Options, target: &Target<'_>) ->
     keyring.covers(tls.sni.as_deref(), address::bare(target.host))
 }
 
-/// Past the cache or through it.
+/// Answers a request through the cache or past it.
 async fn dispatch(
     context: &RequestContext<'_>,
     transaction: Transaction,
@@ -258,7 +256,7 @@ const BAD_URL: Refused = Refused {
     text: "The URL's path or host is not valid.",
 };
 
-/// Passes an unsafe request on; what its answer makes invalid is gone before the client has the
+/// Passes an unsafe request on; what its answer makes invalid is removed before the client has the
 /// answer (RFC 9111, 4.4).
 async fn write_through(
     context: &RequestContext<'_>,
@@ -271,7 +269,7 @@ async fn write_through(
         return handed_over(transaction);
     }
     let _lease = leases.lease_until_done();
-    // What an answer tells of places is about the name that was told.
+    // `Location` and `Content-Location` are relative to the name that the client gave.
     let url = context.named_url();
     let post = url.as_ref().and_then(|url| place_of_post(context, url));
     let token = post.as_ref().map(|(store, key)| store.begin_fetch(key));
@@ -309,8 +307,8 @@ async fn write_through(
     }
 }
 
-/// Where the answer to a POST would be stored for later GETs. Which rule a GET would have, and so
-/// the name to store it under, is not known where rules name the object in several ways.
+/// Returns where the answer to a POST would be stored for later GETs. The rule that a GET would
+/// have, and so its key, is not known where rules name the object in several ways.
 fn place_of_post(context: &RequestContext<'_>, url: &Url) -> Option<(Store, Key)> {
     let names_itself = context.parts.method == Method::POST
         && context.upgrade.is_none()
@@ -321,15 +319,15 @@ fn place_of_post(context: &RequestContext<'_>, url: &Url) -> Option<(Store, Key)
 
 fn refuse(transaction: Transaction, refused: &Refused) -> Response<ResponseBody> {
     if refused.why == Invalid::Body {
-        // Where it ends is what two parsers might not agree on.
+        // Two parsers might not agree on where the request ends.
         transaction.is_last();
     }
     let outcome = Outcome::Invalid(refused.why);
     error_response::plain(transaction, refused.status, outcome, format!("{}\n", refused.text))
 }
 
-/// The answer to an unsafe request that came when the store had been handed over to another
-/// process: what it changes could not be forgotten there.
+/// Returns the answer to an unsafe request that came when the store had been handed over to another
+/// process: what it makes invalid could not be removed there.
 fn handed_over(transaction: Transaction) -> Response<ResponseBody> {
     transaction.is_last();
     let text = "This process has just been replaced: ask again on another connection.\n";
@@ -340,7 +338,7 @@ fn handed_over(transaction: Transaction) -> Response<ResponseBody> {
     response
 }
 
-/// The answer to a request for a tunnel when there are as many as may be.
+/// Returns the answer to a request for a tunnel when there are as many as may be.
 fn too_many_tunnels(transaction: Transaction) -> Response<ResponseBody> {
     let text = "As many tunnels are open as may be (client.tunnels): ask again later.\n";
     let outcome = Outcome::Error(Error::Overload);
@@ -350,7 +348,7 @@ fn too_many_tunnels(transaction: Transaction) -> Response<ResponseBody> {
     response
 }
 
-/// A TRACE or OPTIONS whose `Max-Forwards` is used up ends here (RFC 9110, 7.6.2).
+/// Answers a TRACE or OPTIONS whose `Max-Forwards` is used up (RFC 9110, 7.6.2).
 fn max_forwards_reached(transaction: Transaction, parts: &Parts) -> Response<ResponseBody> {
     let outcome = Outcome::Bypass(Bypass::Method);
     if parts.method == Method::OPTIONS {
@@ -373,7 +371,7 @@ fn max_forwards_reached(transaction: Transaction, parts: &Parts) -> Response<Res
     error_response::with_type(transaction, StatusCode::OK, outcome, "message/http", echo.into())
 }
 
-/// Opens a tunnel: the bytes flow once our answer has been written.
+/// Opens a tunnel: the bytes flow once the answer has been written.
 async fn connect(
     services: &Services,
     client: &Client,

@@ -1,10 +1,9 @@
-//! Why a request is treated as it is: the decisions of the real way, one by one, in words.
+//! Explanations of how a request is treated: the decisions on a real request, one by one, in words.
 //!
-//! It prints what decides about a real request, the `Route` and the `Plan`, so that it cannot
-//! tell another story: which rule is in force, what the object is called, what is stored under that
-//! name and whether it would do, and whether an answer would be stored and for how long. The answer
-//! is one that is given along, or, if wished, the origin's own. Nothing is stored or removed; what
-//! is looked up counts as used.
+//! It prints what also decides about a real request, the `Route` and the `Plan`: which rule is in
+//! force, the key of the object, what is stored under it and whether it would be used, and whether
+//! an answer would be stored and for how long. That answer is given with the question, or it is the
+//! origin's own. Nothing is stored or removed; what is looked up counts as used.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
@@ -39,7 +38,7 @@ use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{route, target};
 use crate::rules::request_rules::Rule;
 
-/// What is to be explained.
+/// A request to explain.
 #[derive(Clone, Debug)]
 pub struct Question {
     method: Method,
@@ -52,8 +51,8 @@ pub struct Question {
 }
 
 impl Question {
-    /// Reads `url=URL` and, as often as wished, `method=`, `header=Name: value`, `status=`,
-    /// `answer=Name: value`, `ask=true`. The error is a sentence.
+    /// Reads `url=URL` and, optionally, `method=`, `header=Name: value`, `status=`, `answer=Name:
+    /// value`, `ask=true`. The error is a sentence.
     pub(crate) fn read(query: Option<&str>) -> Result<Question, String> {
         let mut question = Question {
             method: Method::GET,
@@ -97,7 +96,7 @@ impl Question {
         Ok(question)
     }
 
-    /// The request as it would come through this front.
+    /// Returns the request as it would come through this front.
     fn parts(&self, front: &Front) -> Result<Parts, String> {
         let mut request = Request::new(());
         *request.method_mut() = self.method.clone();
@@ -143,7 +142,7 @@ struct Case<'a> {
     target: Target<'a>,
     facts: RequestFacts,
     rule: Option<Arc<Rule>>,
-    /// When it was asked.
+    /// The time of the question.
     now: Time,
 }
 
@@ -205,11 +204,11 @@ impl Case<'_> {
         self.rule.as_ref().map_or(&self.options.semantics, |rule| &rule.settings)
     }
 
-    /// What an operator finds a setting of lifetimes by.
+    /// Returns the name that an operator finds a setting of lifetimes by.
     fn setting(&self, key: &str, settings: &Settings) -> String {
         let general = self.options.semantics.lifetimes.errors;
         match &self.rule {
-            // A rule that does not say has the general one.
+            // A rule without this setting has the general one.
             Some(rule) if key != "error-ttl" || settings.lifetimes.errors != general => {
                 format!("{key} of {}", rule.name)
             }
@@ -234,7 +233,7 @@ impl Case<'_> {
         plan::PlanInput { facts: &self.facts, rule, settings, now: self.now }.plan(found).0
     }
 
-    /// What is stored.
+    /// Adds what was found to the explanation.
     fn tell_found(&self, found: &LookupResult, told: &mut Value) {
         let marker = match found {
             LookupResult::Stored(answer) => answer.marker.as_ref(),
@@ -253,7 +252,7 @@ impl Case<'_> {
         }
     }
 
-    /// What would become of an answer: the given one, or the origin's own.
+    /// Explains what would become of an answer: the given one, or the origin's own.
     async fn answer(&self, services: &Rc<Services>, question: &Question) -> Result<Value, String> {
         let requested = services.clock.time();
         let (from, status, headers) = match &question.answer {
@@ -312,7 +311,7 @@ fn in_short(failure: Failure) -> String {
     }
 }
 
-/// What is known of a stored answer.
+/// Describes a stored answer.
 fn stored(answer: &StoredResponse, now: Time) -> Value {
     let packed = answer.head.packed();
     let headers: Vec<String> = answer

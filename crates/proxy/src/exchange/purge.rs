@@ -1,8 +1,9 @@
-//! Carries purges out, whoever asks: the admin interface, or a client with the method `PURGE`.
+//! Carries purges out, for the admin interface and for clients with the method `PURGE`.
 //!
-//! A URL is removed for good by its key, under every front and every name of its site, and is said
-//! to have been there or not. Everything else, and a URL that is only to be outdated, is one entry
-//! in the store for each name, which concerns whatever is stored or is being fetched.
+//! A URL is removed for good by its key, under every front and every name of its site, and the
+//! result says whether it was there. Every other purge, and that of a URL that is only to be
+//! outdated, is one entry in the store for each name, which concerns whatever is stored or is being
+//! fetched.
 
 use http::{HeaderMap, Response, StatusCode};
 use net::address;
@@ -23,12 +24,12 @@ use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::rules::aliases::Aliases;
 
-/// The method that removes what is stored. Not one of RFC 9110.
+/// The method that removes what is stored. It is not in RFC 9110.
 pub(crate) const METHOD: &str = "PURGE";
 /// Fields that ask for a soft purge, with any value but `0`.
 const SOFT: [&str; 2] = ["soft-purge", "fastly-soft-purge"];
 
-/// Does what `purge` asks for.
+/// Carries out a purge.
 pub(crate) async fn purge(services: &Services, options: &Options, purge: &Purge) -> Purged {
     if services.awaits_store() {
         let text = "the process before holds the cache; ask again in a moment";
@@ -72,15 +73,15 @@ async fn in_force(store: &Store, targets: &[Target<'_>], mode: Mode) -> Purged {
     }
 }
 
-/// What a URL may be stored under.
+/// A name and key that a URL may be stored under.
 struct Name<'a> {
     front: &'a str,
     url: Url,
     key: Key,
 }
 
-/// Every front, scheme, alias and name by a rule under which an object of `url` may be stored;
-/// `None` when one is longer than any key.
+/// Returns every front, scheme, alias and name by a rule under which an object of `url` may be
+/// stored; `None` when one is longer than any key.
 fn all_names<'a>(options: &'a Options, url: &Url) -> Option<Vec<Name<'a>>> {
     let mut all: Vec<Name<'a>> = Vec::new();
     for site in options.front.sites() {
@@ -93,7 +94,7 @@ fn all_names<'a>(options: &'a Options, url: &Url) -> Option<Vec<Name<'a>>> {
             let spellings = url.spellings();
             for url in spellings.iter().flat_map(|url| options.rules.names(site.name(), url)) {
                 let (key, front) = (site.key(&url)?, site.name().unwrap_or("forward"));
-                // Names of one object that are spelt the same, and so are counted once.
+                // Equal names of one object are counted once.
                 if !all.iter().any(|known| known.front == front && known.url == url) {
                     all.push(Name { front, url, key });
                 }
@@ -103,7 +104,7 @@ fn all_names<'a>(options: &'a Options, url: &Url) -> Option<Vec<Name<'a>>> {
     Some(all)
 }
 
-/// Purges a URL under every front, scheme and name: it is gone however it is asked for.
+/// Purges a URL under every front, scheme and name.
 async fn purge_url(store: &Store, options: &Options, url: &Url, mode: Mode) -> Purged {
     let Some(names) = all_names(options, url) else {
         return Purged::NotOurs("the URL is longer than any that is stored".to_owned());
@@ -135,8 +136,8 @@ async fn purge_url(store: &Store, options: &Options, url: &Url, mode: Mode) -> P
     }
 }
 
-/// The entries that a soft purge of `url` takes: its names in use, under which it may be on its way
-/// into the store, and those of `names` that something is stored under.
+/// Returns the names to enter for a soft purge of `url`: those in use, under which it may be on its
+/// way into the store, and those of `names` that something is stored under.
 fn soft_targets(options: &Options, url: &Url, names: &[Name<'_>], there: &[bool]) -> Vec<Url> {
     let in_use = options.front.urls(url);
     let in_use = |name: &Name<'_>| {
@@ -145,7 +146,7 @@ fn soft_targets(options: &Options, url: &Url, names: &[Name<'_>], there: &[bool]
     let by_rule = !options.rules.is_empty();
     let mut all: Vec<Url> = Vec::new();
     for (name, there) in names.iter().zip(there) {
-        // The scheme is no part of a label.
+        // The scheme is not part of a label.
         let known =
             all.iter().any(|url| purge_labels::of_url(url) == purge_labels::of_url(&name.url));
         if !known && (*there || by_rule || in_use(name)) {
@@ -158,7 +159,7 @@ fn soft_targets(options: &Options, url: &Url, names: &[Name<'_>], there: &[bool]
 /// Hosts of sites that are tried for a hint.
 const HOSTS_TRIED: usize = 16;
 
-/// What may have been meant by a URL that nothing is stored for.
+/// Returns a sentence on what may have been meant by a URL that nothing is stored for.
 fn hint(store: &Store, options: &Options, url: &Url) -> String {
     let is_stored = |text: &String| {
         let names = Url::parse(text).ok().and_then(|url| all_names(options, &url));
@@ -170,8 +171,8 @@ fn hint(store: &Store, options: &Options, url: &Url) -> String {
     }
 }
 
-/// URLs that people take for `url`: with or without a slash at the end, with or without a query,
-/// and on other ports and hosts of its site.
+/// Returns URLs that are easily confused with `url`: with or without a slash at the end, with or
+/// without a query, and on other ports and hosts of its site.
 fn near(front: &Front, url: &Url) -> Vec<String> {
     let (text, mut all) = (url.as_str(), Vec::new());
     let (path, query) = text.split_once('?').map_or((text, None), |(path, q)| (path, Some(q)));
@@ -190,7 +191,7 @@ fn near(front: &Front, url: &Url) -> Vec<String> {
     all
 }
 
-/// What an object of `url` would be called.
+/// Returns a sentence on the name that an object of `url` would have.
 fn unstored(front: &Front, url: &Url) -> String {
     let host = bare(Aliases::split(url.authority()).0);
     if url.as_str().contains('*') {
@@ -208,7 +209,7 @@ fn unstored(front: &Front, url: &Url) -> String {
     }
 }
 
-/// Answers a request with the method `PURGE`. Where nobody may use it, it is a method like any
+/// Answers a request with the method `PURGE`. Where no address may use it, it is a method like any
 /// other.
 pub(crate) async fn answer(context: &RequestContext<'_>, transaction: Transaction) -> Answered {
     let options = context.options;
@@ -235,14 +236,14 @@ pub(crate) async fn answer(context: &RequestContext<'_>, transaction: Transactio
     Answered::Yes(Box::new(told))
 }
 
-/// What became of a request that may be a purge.
+/// The result for a request that may be a purge.
 pub(crate) enum Answered {
     Yes(Box<Response<ResponseBody>>),
     NotAPurge(Transaction),
 }
 
-/// What a `PURGE` of `url` asks for: with tags among its fields everything that bears one of them,
-/// with `*` at the end of the URL everything that begins so, otherwise the URL.
+/// Reads what a `PURGE` of `url` asks for: with tags among its fields everything that bears one of
+/// them, with `*` at the end of the URL everything that begins so, otherwise the URL.
 fn asked_for(url: &Url, headers: &HeaderMap, fields: &TagFields) -> Result<Purge, String> {
     let tags = fields.of_headers(headers);
     let given = fields.names().any(|name| headers.contains_key(name));
@@ -258,7 +259,7 @@ fn asked_for(url: &Url, headers: &HeaderMap, fields: &TagFields) -> Result<Purge
     Ok(Purge { scope, soft: SOFT.iter().any(on) })
 }
 
-/// Takes the fields with tags from an answer to a client.
+/// Removes the fields with tags from an answer to a client.
 pub(crate) fn hide_tags(options: &Options, response: &mut Response<ResponseBody>) {
     if options.purging.pass_tags {
         return;

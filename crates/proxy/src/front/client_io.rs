@@ -1,7 +1,7 @@
-//! The socket of one client as hyper sees it. It exists for three things hyper does not do:
-//! 1xx heads are written between two answers' bytes (never inside one), what the client makes us
-//! wait for is recorded so that one sweep a second finds the slow ones (a timer for each request
-//! would cost more than many a cache hit), and bytes are counted.
+//! The socket of one client as hyper sees it. It does three things that hyper does not: 1xx heads
+//! are written between two answers' bytes (never inside one), waits for the client are recorded so
+//! that one sweep a second finds the slow ones (a timer for each request would cost more than many
+//! a cache hit), and bytes are counted.
 
 use std::io;
 use std::io::IoSlice;
@@ -26,7 +26,7 @@ impl ClientIo {
         ClientIo { stream, state }
     }
 
-    /// What is below.
+    /// Returns the stream below.
     pub fn into_inner(self) -> Stream {
         self.stream
     }
@@ -42,8 +42,8 @@ impl ClientIo {
         }
     }
 
-    /// Called by hyper only when every byte it had buffered is written: the one moment at which a
-    /// 1xx head of the current request may go out.
+    /// Writes queued 1xx heads. hyper calls this only when every byte it had buffered is written:
+    /// the one moment at which a 1xx head of the current request may be sent.
     fn poll_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut sent = false;
         loop {

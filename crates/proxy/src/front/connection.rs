@@ -1,13 +1,13 @@
 //! One client connection from accept to close: hyper's server (in HTTP/2 `http2::server`) between
-//! two things of ours, the socket (`client_io`) and the decisions (`dispatch`). What comes before
-//! HTTP is `handshake`.
+//! the proxy's socket (`client_io`) and its decisions (`dispatch`). What comes before HTTP is in
+//! `handshake`.
 //!
-//! What hyper refuses by itself (400, 414, 431: it answers with a bare head) is counted here; a
-//! head that does not end in time gets its 408 here; a tunnel (CONNECT, Upgrade) leaves HTTP here.
+//! Requests that hyper refuses by itself (400, 414, 431, with a bare head) are counted here; a head
+//! that does not end in time gets its 408 here; a tunnel (CONNECT, Upgrade) leaves HTTP here.
 //!
-//! hyper keeps 16 KiB of buffers and the place of a request's future for as long as it is there. So
-//! a connection of HTTP/1 that waits for its next request for a while is parked: hyper's part ends,
-//! nothing but the socket is left, and a new part begins with the next byte.
+//! hyper keeps 16 KiB of buffers and the place of a request's future while it serves a connection.
+//! So an HTTP/1 connection that waits for its next request for a while is parked: hyper's part
+//! ends, only the socket is kept, and a new part begins with the next byte.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -47,8 +47,8 @@ use crate::observe::event::Event;
 use crate::response::response_body::ResponseBody;
 use crate::response::tunnel::Tunnel;
 
-/// After our last byte a client that still sends is listened to for this long and this much: a
-/// close with unread bytes would reset the connection and take our answer with it.
+/// After the last byte of an answer a client that still sends is read from for this long and this
+/// much: a close with unread bytes would reset the connection, and the answer might be lost.
 const LINGER_TIME: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 256 * 1024;
 
@@ -59,14 +59,14 @@ const TIMEOUT_ANSWER: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: clos
 struct Connection {
     connections: Rc<Connections>,
     client: Rc<Client>,
-    /// What to join the client with when the answer that opens a tunnel is on its way.
+    /// The tunnel to join the client with once the answer that opens it was sent.
     tunnel: RefCell<Option<Tunnel>>,
 }
 
-/// hyper's server with our limits.
+/// Returns hyper's server with these limits.
 pub(crate) fn builder(limits: &ClientLimits) -> http1::Builder {
     let mut builder = http1::Builder::new();
-    // The field `Date` is ours, by our clock.
+    // The proxy sets the field `Date` itself, by its own clock.
     builder.half_close(true).auto_date_header(false).max_buf_size(limits.head_bytes.max(8192));
     if limits.headers != ClientLimits::default().headers {
         builder.max_headers(limits.headers);
@@ -74,7 +74,7 @@ pub(crate) fn builder(limits: &ClientLimits) -> http1::Builder {
     builder
 }
 
-/// How hyper's part ended.
+/// The end of hyper's part.
 enum HttpEnd {
     Done(hyper::Result<()>),
     Closed(CloseReason),
@@ -126,7 +126,7 @@ async fn unless_cut<T>(state: &ConnectionState, work: impl Future<Output = T>) -
     .await
 }
 
-/// The answer to a request in HTTP/1, which says whether it is the last one.
+/// Answers a request in HTTP/1, and says in the answer whether it is the last one.
 async fn answer(
     connection: &Rc<Connection>,
     request: Request<RequestBody>,
@@ -144,7 +144,7 @@ async fn answer(
         *tunnel.borrow_mut() = Some(opened);
         return answer;
     }
-    // What came behind the head was meant for the tunnel, and is none of our requests.
+    // Bytes behind the head were meant for the tunnel, and are not a request.
     if wants_tunnel || state.is_last_answer() || state.trust(number) != Trust::Good {
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -171,7 +171,7 @@ async fn http1(connection: &Rc<Connection>, mut stream: Stream) {
     }
 }
 
-/// Speaks HTTP/1 until the connection ends, or is parked: then what is left of it is returned.
+/// Speaks HTTP/1 until the connection ends or is parked. Returns the stream of a parked one.
 async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stream> {
     let (connections, state) = (&connection.connections, &connection.client.state);
     let service = service_fn(|request: Request<Incoming>| {
@@ -200,7 +200,8 @@ async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stre
     let parts = http.into_parts();
     let mut stream = parts.io.into_inner().into_inner();
     if state.open_ended() {
-        // A plain end would pass for the end of the body: only a reset, if it can be had, tells.
+        // A plain end would look like the end of the body: only a reset, if it is possible, shows
+        // the break.
         stream.reset_at_close();
         if let HttpEnd::Done(Err(error)) = &end {
             refused(connection, error);
@@ -209,7 +210,7 @@ async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stre
     }
     match end {
         HttpEnd::Parked => {
-            // Empty lines before a request are no part of it (RFC 9112, 2.2).
+            // Empty lines before a request are not part of it (RFC 9112, 2.2).
             let is_empty = parts.read_buf.iter().all(|byte| b"\r\n".contains(byte));
             debug_assert!(is_empty, "what came would be lost, and what follows be no request");
             return is_empty.then_some(stream);
@@ -217,7 +218,7 @@ async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stre
         HttpEnd::Closed(CloseReason::Head) => {
             let (status, client) = (StatusCode::REQUEST_TIMEOUT, connection.client.address);
             connections.services.observer.refused(client, Some(status), &"head too slow");
-            // Nothing of ours is on its way: a head is what we waited for. The client may be gone.
+            // No answer is being sent: a head was waited for. The client may be gone.
             let _ = timeout(LINGER_TIME, stream.write_all(TIMEOUT_ANSWER)).await;
             Box::pin(close(stream, false)).await;
         }
@@ -241,7 +242,7 @@ async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stre
     None
 }
 
-/// Is a tunnel from here on; `early` is what the client sent before our answer.
+/// Runs a tunnel; `early` is what the client sent before the answer.
 async fn be_tunnel(connection: &Connection, stream: Stream, early: Bytes, tunnel: Tunnel) {
     let cut = unless_cut(&connection.client.state, pending::<()>());
     // The connection has counted these.
@@ -265,7 +266,7 @@ fn refused(connection: &Connection, error: &hyper::Error) {
     connection.connections.services.observer.refused(connection.client.address, status, error);
 }
 
-/// Ends a connection so that the last answer arrives.
+/// Closes a connection so that the last answer arrives.
 async fn close(mut socket: Stream, seen_eof: bool) {
     if socket.shutdown().await.is_err() || seen_eof {
         return;
@@ -284,7 +285,7 @@ async fn close(mut socket: Stream, seen_eof: bool) {
     let _ = timeout(LINGER_TIME, drain).await;
 }
 
-/// Joins client and upstream until both have ended; `early` is what the client sent before our
+/// Joins client and upstream until both have ended; `early` is what the client sent before the
 /// answer.
 pub(crate) async fn tunnel_through<T>(
     services: &Services,

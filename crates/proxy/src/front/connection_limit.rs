@@ -1,4 +1,4 @@
-//! How many connections may be open, and who makes way: of the whole process.
+//! The limit on open connections of the whole process, and the means to close idle ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,24 +9,25 @@ use tokio::sync::Semaphore;
 use crate::client::addresses::Addresses;
 use crate::client::reclaimer::ConnectionReclaimer;
 
-/// See the module.
+/// The connections of all workers, and their limits.
 pub(crate) struct ConnectionLimit {
     /// One permit for each connection that may be open.
     pub room: Arc<Semaphore>,
-    /// Who makes way when there is no room.
+    /// Closes idle connections when there is no room.
     pub reclaimer: Arc<ConnectionReclaimer>,
     /// The connections of each client address.
     pub addresses: Arc<Addresses>,
-    /// All permits are taken, and it was said.
+    /// All permits are taken, and this was logged.
     pub crowded: AtomicBool,
-    /// Of descriptors.
+    /// A shortage of descriptors.
     pub descriptors: Shortage,
     /// Open connections of each worker.
     loads: Vec<AtomicUsize>,
 }
 
 impl ConnectionLimit {
-    /// For so many workers, which are asked through `reclaimer`, and so many connections.
+    /// Makes the limit for so many workers, which are asked through `reclaimer`, and so many
+    /// connections.
     pub fn new(
         workers: usize,
         connections: usize,
@@ -42,12 +43,12 @@ impl ConnectionLimit {
         }
     }
 
-    /// How many workers there are.
+    /// Returns how many workers there are.
     pub fn workers(&self) -> usize {
         self.loads.len()
     }
 
-    /// The worker with the fewest connections: `own` where it is one of them.
+    /// Returns the worker with the fewest connections: `own` where it is one of them.
     pub fn least_loaded(&self, own: usize) -> usize {
         let load = |index: usize| self.loads[index].load(Ordering::Relaxed);
         (0..self.loads.len()).min_by_key(|&index| (load(index), index != own)).unwrap_or(own)

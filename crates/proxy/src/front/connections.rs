@@ -1,5 +1,5 @@
-//! The open connections of one worker: which there are, what time each has left, which of them make
-//! way, and how they end when the process does.
+//! The open connections of one worker: their time-outs, which of them may be closed for other
+//! clients, and how they end when the process does.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -21,11 +21,11 @@ use crate::observe::event::Event;
 use crate::options::Options;
 
 /// Time that a connection on which nothing has come yet is given from when the drain begins, or
-/// from when it was accepted if that was later: its first request may be on its way, and nobody
-/// would send that again.
+/// from when it was accepted if that was later: its first request may be on its way, and would be
+/// lost.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// What speaks HTTP to clients, by the options in force.
+/// The HTTP servers for clients, by the options in force.
 pub(crate) struct Builders {
     pub http1: http1::Builder,
     pub http2: h2::server::Builder,
@@ -39,14 +39,14 @@ impl Builders {
     }
 }
 
-/// The open connections of one worker. See the module.
+/// The open connections of one worker.
 pub(crate) struct Connections {
     /// The worker's number.
     pub index: usize,
     pub services: Rc<Services>,
     pub connection_limit: Arc<ConnectionLimit>,
     builders: RefCell<Rc<Builders>>,
-    /// In an order of their own, so that they are looked after in the same one each time.
+    /// In the order of their numbers, so that each sweep has the same order.
     open: RefCell<BTreeMap<u64, TrackedConnection>>,
     next_id: Cell<u64>,
 }
@@ -56,17 +56,17 @@ struct TrackedConnection {
     state: Rc<ConnectionState>,
     /// When the phase was first seen.
     since: Instant,
-    /// When the client was first seen to keep us waiting, and how many bytes it had moved then.
+    /// When the proxy was first seen to wait for the client, and how many bytes had moved then.
     blocked: Option<(Instant, u64)>,
 }
 
-/// What the sweep finds due.
+/// The action that the sweep finds due.
 enum Due {
     Close(CloseReason),
     Park,
 }
 
-/// Unregisters a connection when dropped.
+/// A guard that unregisters a connection when dropped.
 pub(crate) struct WatchGuard {
     connections: Rc<Connections>,
     id: u64,
@@ -84,7 +84,7 @@ impl Drop for WatchGuard {
 }
 
 impl Connections {
-    /// Those of the worker with this number: none yet.
+    /// Makes the empty table of the worker with this number.
     pub fn new(
         index: usize,
         services: Rc<Services>,
@@ -101,18 +101,18 @@ impl Connections {
         })
     }
 
-    /// What speaks HTTP with clients that come now.
+    /// Returns the HTTP servers for new connections.
     pub fn builders(&self) -> Rc<Builders> {
         self.builders.borrow().clone()
     }
 
-    /// Has other options in force for connections and requests from now on.
+    /// Puts other options in force for connections and requests from now on.
     pub fn set_options(&self, options: Arc<Options>) {
         *self.builders.borrow_mut() = Builders::new(&options);
         self.services.set_options(options);
     }
 
-    /// Whether a connection is open that waits for its first request, and is still let to.
+    /// Returns whether a connection is open that waits for its first request, and may still do so.
     pub fn has_fresh(&self) -> bool {
         let waits =
             |watched: &TrackedConnection| watched.state.is_fresh() && !watched.state.draining();
@@ -131,7 +131,7 @@ impl Connections {
         WatchGuard { connections: self.clone(), id }
     }
 
-    /// The first so many of the connections that may make way.
+    /// Returns the first so many of the connections that may be closed.
     pub fn candidates(&self, most: usize) -> Vec<Candidate> {
         let now = self.services.clock.instant();
         let mut all = Vec::new();
@@ -140,13 +140,13 @@ impl Connections {
             let since = state.since().unwrap_or(watched.since);
             let (phase, has_asked) = (state.phase(), state.has_asked());
             let standing = ConnectionActivity { id, phase, has_asked, since };
-            // What it has been told to end needs no second word.
+            // A connection that is being cut is not a candidate.
             all.extend(standing.candidate(now).filter(|_| state.cut().is_none()));
         }
         reclaimer::first(all, most)
     }
 
-    /// Closes those of these connections that have nothing under way still, and says how many.
+    /// Closes those of these connections that still have nothing under way, and returns how many.
     pub fn close(&self, ids: &[u64]) -> usize {
         let connections = self.open.borrow();
         let found = ids.iter().filter_map(|id| connections.get(id));
@@ -182,7 +182,8 @@ impl Connections {
         }
     }
 
-    /// A quarter of the shortest bound, so that none is overrun by much. Parking may come late.
+    /// Returns the time between two sweeps: a quarter of the shortest bound, so that none is
+    /// exceeded by much. Parking may come late.
     pub fn sweep_interval(&self) -> Duration {
         let options = self.services.options();
         let limits = &options.client;
@@ -191,7 +192,7 @@ impl Connections {
         interval.clamp(Duration::from_millis(5), Duration::from_secs(1))
     }
 
-    /// Cuts and parks those whose time is over.
+    /// Cuts and parks the connections whose time is over.
     pub fn sweep(&self, now: Instant, limits: &ClientLimits) {
         for watched in self.open.borrow_mut().values_mut() {
             match watched.check(now, limits) {

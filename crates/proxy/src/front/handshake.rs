@@ -1,9 +1,9 @@
-//! From an accepted socket to a connection that speaks HTTP: the PROXY protocol header, the TLS
-//! handshake, and which version of HTTP it is.
+//! The steps from an accepted socket to a connection that speaks HTTP: the PROXY protocol header,
+//! the TLS handshake, and the choice of the HTTP version.
 //!
 //! All of it happens before the first request, on the worker that will serve the connection, and
-//! within a bound of time. What fails here is counted and told to nobody but the log's debug
-//! level: a scan of ports must not fill it.
+//! within a bound of time. Failures are counted and logged at the debug level only: a scan of ports
+//! must not fill the log.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -36,9 +36,9 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub struct ListenerProtocol {
     /// TLS is spoken.
     pub tls: bool,
-    /// Without TLS: HTTP/2 is spoken by those who begin with its preface.
+    /// Without TLS: HTTP/2 is spoken with clients that begin with its preface.
     pub h2c: bool,
-    /// Peers that begin with a PROXY protocol header; nobody else is let in. Clients of a Unix
+    /// Peers that begin with a PROXY protocol header; all others are refused. Clients of a Unix
     /// socket have no address and count as trusted when there is any network here. Empty: there is
     /// no such header.
     pub proxies: Vec<IpNet>,
@@ -54,7 +54,7 @@ pub(crate) enum Protocol {
 /// A connection that is ready for its first request.
 pub(crate) struct Negotiated {
     pub stream: Stream,
-    /// The client, as far as we or the balancer in front know it.
+    /// The client's address, as far as the proxy or the balancer in front knows it.
     pub client: SocketAddr,
     pub link: Transport,
     pub protocol: Protocol,
@@ -62,7 +62,7 @@ pub(crate) struct Negotiated {
     pub place: Option<Place>,
 }
 
-/// Does all that comes before HTTP. `None`: the connection was not worth keeping.
+/// Does all that comes before HTTP. Returns `None` for a connection that was refused or failed.
 pub(crate) async fn welcome(
     socket: Socket,
     peer: SocketAddr,
@@ -130,7 +130,7 @@ pub(crate) async fn welcome(
     Some(Negotiated { stream: Stream::Plain(raw), client, link, protocol, place })
 }
 
-/// Whether an address is that of a proxy in front, which brings many clients.
+/// Returns whether an address is that of a proxy in front, which serves many clients.
 fn is_proxy(client: IpAddr, options: &Options) -> bool {
     let client = address::canonical(client);
     options.forwarded.trust.iter().any(|network| network.contains(&client))
@@ -182,7 +182,7 @@ fn facts(stream: &TlsStream<Raw>) -> TlsFacts {
     TlsFacts { version, cipher, sni: connection.server_name().map(Box::from) }
 }
 
-/// Looks whether the client speaks HTTP/2; what it sent stays to be read.
+/// Returns whether the client begins with the HTTP/2 preface; what it sent stays to be read.
 async fn begins_with_preface(raw: &mut Raw) -> bool {
     let mut bytes = Vec::with_capacity(PREFACE.len());
     while bytes.len() < PREFACE.len() && PREFACE.starts_with(&bytes) {

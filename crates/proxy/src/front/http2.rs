@@ -1,11 +1,11 @@
-//! HTTP/2 towards clients: its limits, and what a request of it needs before the rest of the proxy
-//! takes it for any other. A connection is served by `server`, over the `h2` crate itself rather
-//! than hyper's server of it: that sends no interim answers (1xx), and does not say which of a
-//! connection's requests is kept waiting for its body.
+//! HTTP/2 towards clients: its limits, and what its requests need before the rest of the proxy can
+//! treat them like any other. A connection is served by `server`, over the `h2` crate itself rather
+//! than hyper's server: that sends no interim answers (1xx), and does not say which of a
+//! connection's requests waits for its body.
 //!
 //! A client may open many streams at once and break each at will, so everything that it can make
-//! us keep is bounded: streams, the bytes of their heads and bodies in flight, resets that it
-//! provokes or sends.
+//! the proxy keep is bounded: streams, the bytes of their heads and bodies in flight, resets that
+//! it provokes or sends.
 
 mod pings;
 mod send;
@@ -18,7 +18,7 @@ use crate::client::limits::ClientLimits;
 
 pub(crate) use server::serve;
 
-/// What the `h2` crate is told of our limits.
+/// Returns the `h2` crate's server with these limits.
 pub(crate) fn builder(limits: &ClientLimits, options: &Http2Options) -> Builder {
     let mut builder = Builder::new();
     builder
@@ -26,7 +26,7 @@ pub(crate) fn builder(limits: &ClientLimits, options: &Http2Options) -> Builder 
         .initial_window_size(options.stream_window)
         .initial_connection_window_size(options.connection_window)
         .max_send_buffer_size(options.send_buffer)
-        // The crate refuses what is as large as this.
+        // The crate refuses lists of this size already.
         .max_header_list_size(u32::try_from(limits.head_bytes + 1).unwrap_or(u32::MAX))
         .max_pending_accept_reset_streams(options.early_resets)
         .max_local_error_reset_streams(Some(options.error_resets))

@@ -1,4 +1,4 @@
-//! Asks the access rules about each address that a request is about to go to.
+//! The check of each address that a request is about to go to by the access rules.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use crate::observe::outcome::Error;
 use crate::origin::failure::Failure;
 use crate::rules::access::{Access, Denial, Query};
 
-/// The rules for one request, and why they refused the last address that they did.
+/// The access rules for one request, and the reason of their last refusal.
 pub(crate) struct AddressCheck<'a> {
     access: &'a Access,
     query: Query<'a>,
@@ -28,7 +28,7 @@ impl<'a> AddressCheck<'a> {
         asked.map_err(|denial| self.denial.replace(Some(denial))).is_ok()
     }
 
-    /// Returns what became of the request, with what was denied here.
+    /// Returns the failure of the request, with what was denied here.
     pub fn explain(&self, failure: error::Failure) -> Failure {
         match failure {
             error::Failure::Denied => match self.denial.take() {

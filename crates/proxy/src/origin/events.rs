@@ -1,4 +1,4 @@
-//! Counts what happens on connections to origins.
+//! Counts events on connections to origins.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use upstream::send::events::{Event, Events};
 use crate::observe::event;
 use crate::observe::observer::Observer;
 
-/// Tells the observer.
+/// A receiver of events that counts them at the observer.
 pub(crate) struct Observed(pub Arc<dyn Observer>);
 
 impl Events for Observed {

@@ -1,4 +1,4 @@
-//! Why there is no answer from an origin, and what of it clients are told.
+//! The reasons why there is no answer from an origin, and the status for clients.
 
 use http::StatusCode;
 use upstream::failure::error::Reason;
@@ -6,20 +6,20 @@ use upstream::failure::error::Reason;
 use crate::observe::outcome::Error;
 use crate::rules::access::Denial;
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Every address of the origin is forbidden to this client.
     Denied(Denial),
-    /// One of ours: the reason, and the cause in words that go behind the server's name.
+    /// The reason, and the cause in words that go behind the server's name.
     Failed(Error, String),
-    /// The request's own body broke off, or is not valid: a sentence. It is nobody's fault but the
-    /// client's, who gets this status.
+    /// The request's own body broke off, or is not valid: a sentence. The client caused it, and
+    /// gets this status.
     Request(StatusCode, String),
 }
 
 impl Failure {
-    /// The status that tells a client.
+    /// Returns the status for the client.
     pub fn status(&self) -> StatusCode {
         match self {
             Failure::Denied(_) => StatusCode::FORBIDDEN,

@@ -1,8 +1,8 @@
-//! What a proxy stands in front of, as sites: where their answers come from, what their objects are
-//! called, which of their names are one.
+//! Sites, which are what a proxy serves: the source of their answers, the keys of their objects,
+//! and their aliases.
 //!
-//! A forward proxy is one site without a name, whose requests say themselves where they go. What
-//! else tells it from a reverse proxy is asked here.
+//! A forward proxy is one site without a name, whose requests name their server. All other
+//! differences from a reverse proxy are decided here.
 
 use std::fmt;
 use std::sync::Arc;
@@ -92,8 +92,8 @@ impl Front {
         self.kind == FrontKind::Forward
     }
 
-    /// Returns whether it stands for its origins: its certificates say who clients speak to, and
-    /// clients are not believed what only a proxy in front of it may say of them.
+    /// Returns whether it stands for its origins: it has their certificates, and clients are not
+    /// believed what only a proxy in front of it may say of them.
     pub(crate) fn stands_for_origins(&self) -> bool {
         self.kind == FrontKind::Reverse
     }
@@ -118,12 +118,12 @@ impl Front {
         all
     }
 
-    /// Takes over what is known of the servers of sites that were there before.
+    /// Takes over the state of the servers of sites that were there before.
     pub(crate) fn adopt(&mut self, before: &Front) {
         for site in &mut self.sites {
             let same = before.sites.iter().find(|old| old.name == site.name);
             if let (Source::Servers(group), Some(old)) = (&mut site.source, same)
-                // What has just been made is ours alone.
+                // A new group has no other owner yet.
                 && let (Some(group), Some(old)) = (Arc::get_mut(group), old.group())
             {
                 group.adopt(old);
@@ -149,7 +149,7 @@ pub enum Source {
     Named,
     /// The site's own servers.
     Servers(Arc<Group>),
-    /// What is no server.
+    /// An origin that is not a server.
     Other(Arc<dyn Origin>),
 }
 
@@ -192,12 +192,12 @@ impl Site {
         Site { hosts, ..self }
     }
 
-    /// Says which of its names are one.
+    /// Sets its aliases.
     pub fn with_aliases(self, aliases: Aliases) -> Site {
         Site { aliases, ..self }
     }
 
-    /// Has its origin told the client's `Host` (`true`), or its own name.
+    /// Sets whether its origin gets the client's `Host`, or its own name.
     pub fn with_pass_host(self, pass_host: bool) -> Site {
         Site { pass_host, ..self }
     }
@@ -220,7 +220,7 @@ impl Site {
         }
     }
 
-    /// Returns what answers requests for `target`.
+    /// Returns the origin of `target`.
     pub(crate) fn origin(&self, target: &Target<'_>, limits: &UpstreamLimits) -> Arc<dyn Origin> {
         match &self.source {
             Source::Servers(group) => group.clone(),
@@ -246,14 +246,14 @@ impl Site {
         primary_key(&self.key_prefix, url)
     }
 
-    /// Returns which of its names are one.
+    /// Returns its aliases.
     pub(crate) fn aliases(&self) -> &Aliases {
         &self.aliases
     }
 }
 
 impl fmt::Display for Site {
-    /// Writes its name, and where its answers come from.
+    /// Writes its name and the source of its answers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} to ", self.name().unwrap_or("every host"))?;
         match &self.source {

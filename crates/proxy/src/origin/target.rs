@@ -1,4 +1,4 @@
-//! Where a request is to go: the site, and what it asks there for.
+//! The target of a request: the site, and what it asks there for.
 
 use std::fmt::Write as _;
 use std::net::Ipv6Addr;
@@ -13,7 +13,7 @@ use upstream::settings::limits::UpstreamLimits;
 use crate::origin::site::Site;
 use crate::rules::aliases::Aliases;
 
-/// Where a request is to go.
+/// The target of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target<'a> {
     /// The site that it is for.
@@ -24,27 +24,27 @@ pub(crate) struct Target<'a> {
     pub host: &'a str,
     /// Port, the scheme's own when none was given.
     pub port: u16,
-    /// The names of its site, where they are one.
+    /// The aliases of its site, when they are treated as one name.
     pub aliases: Option<&'a Aliases>,
     /// Path and query as sent: begins with `/` or `?`, or is `*` or empty.
     pub path: &'a str,
 }
 
 impl<'a> Target<'a> {
-    /// The host and port that it is for: what the object is called, and what upstreams are told.
+    /// Returns the host and port that it is for: those of the key, and those that upstreams get.
     pub fn place(&self) -> (&'a str, u16) {
         let one = |of: &'a Aliases| of.canonical(self.port, self.scheme.default_port());
         self.aliases.and_then(one).unwrap_or((self.host, self.port))
     }
 
-    /// Whether it is for the very host and port that the client named.
+    /// Returns whether it is for the same host and port that the client named.
     pub fn is_as_named(&self) -> bool {
         let (host, port) = self.place();
         host.eq_ignore_ascii_case(self.host) && port == self.port
     }
 
-    /// [`Target::place`] as `host[:port]` in the one form that the key has: what origins are told
-    /// in `Host`, too.
+    /// Returns [`Target::place`] as `host[:port]` in the one form that the key has, which is also
+    /// that of `Host` for origins.
     pub fn authority(&self) -> String {
         let (host, port) = self.place();
         let mut text = String::with_capacity(host.len() + "[]:65535".len());
@@ -72,7 +72,7 @@ impl<'a> Target<'a> {
         Url::new(scheme.name(), &self.authority(), path).ok()
     }
 
-    /// Returns what answers it.
+    /// Returns its origin.
     pub fn origin(&self, limits: &UpstreamLimits) -> Arc<dyn Origin> {
         self.site.origin(self, limits)
     }

@@ -1,9 +1,9 @@
 //! The task that fetches a gap of an object that is stored in parts: one request to the origin, a
 //! run of windows, each a fill of its own that any number of clients follow.
 //!
-//! Windows are begun one by one, so that whoever wants bytes further on does not wait for those
-//! before them. It ends at the gap's end, where another fetch has begun, or with the window after
-//! which nobody holds an interest in it.
+//! Windows are begun one by one, so that a request for bytes further on does not wait for those
+//! before them. The task ends at the gap's end, where another fetch has begun, or with the window
+//! after which no client holds an interest in it.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -27,7 +27,7 @@ use crate::origin::failure::Failure;
 use crate::partial::partial_object::{Part, PartialObject};
 use crate::request::upstream_request;
 
-/// See the module.
+/// A fetch of a gap.
 pub(crate) struct RangeFetch {
     parts: Rc<PartialObject>,
     gap: ByteRange,
@@ -36,17 +36,17 @@ pub(crate) struct RangeFetch {
     other_response: Rc<Cell<Option<OtherResponse>>>,
 }
 
-/// An answer that does not fill the gap, whole as it came: it may be one to the client's request.
+/// An answer that does not fill the gap, unchanged: it may answer the client's own request.
 pub(crate) struct OtherResponse {
     pub response: Response<OriginBody>,
     pub exchange: Exchange,
     /// The origin has another representation by now.
     pub changed: bool,
-    /// From before the origin was asked; `None`: the object was removed since, by another request.
+    /// Taken before the origin was asked; `None`: the object was removed since, by another request.
     pub token: Option<FetchToken>,
 }
 
-/// A fill in the table: taken out and ended, however the task ends.
+/// A fill in the registry, which is taken out and ended however the task ends.
 struct RegisteredFill {
     parts: Rc<PartialObject>,
     fill: Arc<Fill>,
@@ -54,7 +54,7 @@ struct RegisteredFill {
 }
 
 impl RegisteredFill {
-    /// New requests no longer find the fill: they find what it stored.
+    /// Takes the fill out of the registry: new requests find what it stored instead.
     fn leave_table(&self) {
         self.parts.services.shared.fills.remove(self.key.as_bytes(), &self.fill);
     }
@@ -69,12 +69,12 @@ impl Drop for RegisteredFill {
     }
 }
 
-/// The part of one window while it is made.
+/// The part of one window while it is written.
 struct PartWriter {
     sink: Sink,
-    /// Bytes of the old part that lie before ours.
+    /// Bytes of the old part that come before the fetched ones.
     before: u64,
-    /// The old part, when it goes on where ours ends.
+    /// The old part, when it continues where the fetched bytes end.
     after: Option<Part>,
 }
 
@@ -97,8 +97,8 @@ impl RangeFetch {
         }
     }
 
-    /// Where an answer is put that does not fill the gap, before the fill ends as
-    /// [`Stage::Absent`].
+    /// Returns the place for an answer that does not fill the gap, which is put there before the
+    /// fill ends as [`Stage::Absent`].
     pub fn other_response(&self) -> Rc<Cell<Option<OtherResponse>>> {
         self.other_response.clone()
     }
@@ -177,7 +177,7 @@ impl RangeFetch {
             let fill = self.now.fill.clone();
             fill.publish_behind(Stage::Part(Arc::new(stage)), partial, part_writer.before);
             let carried = self.window(&mut body, range, &mut part_writer).await;
-            // Whoever reads on finds the next window before this one has ended.
+            // A reader that goes on finds the next window before this one has ended.
             let is_full = matches!(carried, Carried::Complete { .. });
             let wanted =
                 self.interest.strong_count() > 0 && matches!(part_writer.sink, Sink::Open(_));
@@ -211,7 +211,8 @@ impl RangeFetch {
         parts.count(counted);
     }
 
-    /// Opens the part for `range` of a window, with what the window has before it.
+    /// Opens the part for `range` of a window, beginning with the bytes that the window has before
+    /// it.
     async fn begin_part(&self, range: ByteRange) -> PartWriter {
         let part = self.parts.part(self.parts.layout.number(range.start)).await;
         let mut after = None;
@@ -230,7 +231,7 @@ impl RangeFetch {
         PartWriter { sink, before: 0, after }
     }
 
-    /// A writer that has the first `count` bytes of an old part already.
+    /// Opens a writer and copies the first `count` bytes of an old part to it.
     async fn begin_behind(&self, part: &Part, count: u64) -> Option<Writer> {
         let mut writer = self.begin_writing(part.range.start).await?;
         let mut old = part.entry.body(0..count);
@@ -269,8 +270,8 @@ impl RangeFetch {
         pump.carry(body, Some(range.count()), is_wanted).await
     }
 
-    /// Joins what the window had behind, and makes the part visible. Of a window that broke off
-    /// what has come is kept.
+    /// Appends the old bytes behind the range, and commits the part. The begin of a window that
+    /// broke off is kept.
     async fn finish_part(&self, part_writer: &mut PartWriter, at: u64, full: bool) {
         let _lease = self.parts.services.leases.lease_until_done();
         if let Some(after) = part_writer.after.take().filter(|_| full) {

@@ -101,7 +101,7 @@ impl Scope {
         }
     }
 
-    /// Everything whose URL begins so.
+    /// Reads the scope of everything whose URL begins so.
     ///
     /// # Errors
     /// No URL that is stored begins so; says why.

@@ -1,5 +1,5 @@
-//! From something that is known (a stored object, the head of a fill) to the answer for one
-//! request: its portion ([`RequestContext::portion`]), HEAD, and the fields that a cache adds.
+//! Makes the answer to one request from a stored object or the head of a fill: its portion
+//! ([`RequestContext::portion`]), HEAD, and the fields that a cache adds.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -21,13 +21,13 @@ use crate::request::context::RequestContext;
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 
-/// What an answer is made from.
+/// The parts of an answer.
 pub(crate) struct ResponseParts<'a> {
-    /// Of all of it.
+    /// The status of the whole.
     pub status: StatusCode,
-    /// The fields to send, complete but for `Content-Length`.
+    /// The fields to send, complete except for `Content-Length`.
     pub fields: HeaderMap,
-    /// What is sent of it.
+    /// The portion that is sent.
     pub portion: Portion,
     /// Body length in bytes, when known.
     pub length: Option<u64>,
@@ -79,7 +79,7 @@ pub(crate) fn build(
             BodySource::Empty
         }
         _ if *method == Method::HEAD => {
-            // A 204 has none (RFC 9110, 8.6).
+            // A 204 has no length (RFC 9110, 8.6).
             if let Some(length) = length.filter(|_| status != StatusCode::NO_CONTENT) {
                 headers.insert(header::CONTENT_LENGTH, value::of_number(length));
             }
@@ -94,7 +94,7 @@ pub(crate) fn build(
     response
 }
 
-/// Answers from a stored object. `head` takes the place of the object's own after a validation.
+/// Answers from a stored object. `head` replaces the object's own after a validation.
 pub(crate) fn from_entry(
     context: &RequestContext<'_>,
     transaction: Transaction,
@@ -142,7 +142,7 @@ pub(crate) fn from_entry(
             BodySource::Multipart(Box::new(MultipartBody::new(whole, frame)))
         }
     };
-    // Of what a HEAD brought only the origin knows the length.
+    // The length of what a HEAD brought is known to the origin only.
     let length = (!answer.is_of_head()).then_some(length);
     let portion = context.portion(&stored.selected(), length);
     let status = stored.status();
@@ -150,7 +150,7 @@ pub(crate) fn from_entry(
     build(&parts.method, transaction, outcome, response)
 }
 
-/// The bytes `range` of a stored object.
+/// Returns the source of the bytes `range` of a stored object.
 fn source(
     context: &RequestContext<'_>,
     answer: &StoredResponse,
@@ -166,8 +166,9 @@ fn source(
     }
 }
 
-/// A stored body with its trailers, announced: without a length, for they go behind chunks. Whoever
-/// asks with conditions or for a range, or takes no trailers, gets none (RFC 9110, 6.5.1).
+/// Adds its trailers to a stored body and announces them: without a length, for they follow chunks.
+/// A client that sends conditions, asks for a range, or takes no trailers gets none (RFC 9110,
+/// 6.5.1).
 fn trailed(source: BodySource, trailers: &HeaderMap, fields: &mut HeaderMap) -> BodySource {
     let body = match source {
         BodySource::Whole(bytes) => Stored::Whole(bytes),

@@ -8,7 +8,7 @@ use crate::response::error_response;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 
-/// The answer to a request that got no answer from its upstream.
+/// Makes the answer to a request that got no answer from its upstream.
 pub(crate) fn failed(transaction: Transaction, failure: Failure) -> Response<ResponseBody> {
     let status = failure.status();
     match failure {

@@ -1,11 +1,11 @@
-//! What clients are told of an origin server that gave no answer.
+//! The texts for clients about an origin server that gave no answer.
 
 use crate::observe::outcome::Error as Reason;
 use crate::origin::site::Front;
 
-/// What a client is told of a failure. Of a reverse proxy nothing of what lies behind it: a
-/// sentence for each reason. Who named the server itself, to a forward proxy, is told the cause,
-/// too, unless it may speak of our own surroundings (name servers, files) or says no more.
+/// Returns the text for a failure. A reverse proxy tells nothing of its servers: a sentence for
+/// each reason. The client of a forward proxy, which named the server itself, also gets the cause,
+/// unless that may concern the proxy's own surroundings (name servers, files) or adds nothing.
 pub(crate) fn told(front: &Front, reason: Reason, cause: &str) -> String {
     let sentence = sentence(reason);
     let is_ours = matches!(reason, Reason::Dns | Reason::DnsTimeout | Reason::Internal);
@@ -16,7 +16,7 @@ pub(crate) fn told(front: &Front, reason: Reason, cause: &str) -> String {
     format!("{sentence}.\n")
 }
 
-/// A reason in a sentence, without its full stop.
+/// Returns a reason as a sentence, without its full stop.
 pub(crate) fn sentence(reason: Reason) -> &'static str {
     match reason {
         Reason::Dns => "The name of the origin server could not be resolved",

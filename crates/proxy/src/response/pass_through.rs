@@ -1,4 +1,4 @@
-//! A request that the cache takes no part in: it goes to its upstream as it came, and the answer
+//! Requests that the cache takes no part in: each goes to its upstream as it came, and the answer
 //! streams back at the client's pace.
 
 use std::future::poll_fn;
@@ -28,7 +28,7 @@ use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
 
-/// Asks the upstream and hands its answer on.
+/// Sends the request upstream and passes the answer on.
 pub(crate) async fn pass(
     context: &RequestContext<'_>,
     mut transaction: Transaction,
@@ -42,7 +42,7 @@ pub(crate) async fn pass(
     }
 }
 
-/// Sends the request as it came and waits for the head of the answer, 1xx answers relayed.
+/// Sends the request as it came and waits for the head of the answer, relaying 1xx answers.
 pub(crate) async fn ask(
     context: &RequestContext<'_>,
     transaction: &mut Transaction,
@@ -60,7 +60,7 @@ pub(crate) async fn ask(
     relay(context.client, interim.as_deref(), pin!(asking)).await
 }
 
-/// Hands an upstream's answer on.
+/// Passes an upstream's answer on.
 pub(crate) fn relay_response(
     context: &RequestContext<'_>,
     mut transaction: Transaction,
@@ -82,13 +82,13 @@ pub(crate) fn relay_response(
     status.append_to(transaction.pseudonym(), response.headers_mut());
     transaction.answered(response.status(), status.outcome, response.headers());
     let (mut head, body) = response.into_parts();
-    // What we speak to the client is ours to say.
+    // The version on the client's side does not depend on the upstream's.
     head.version = Version::HTTP_11;
     head.extensions.clear();
     Response::from_parts(head, ResponseBody::new(BodySource::Upstream(body), transaction))
 }
 
-/// Hands on an answer that changed the protocol: the bytes flow once it has been written.
+/// Passes on an answer that changed the protocol: the bytes flow once it has been written.
 fn switch(
     context: &RequestContext<'_>,
     mut transaction: Transaction,
@@ -124,7 +124,8 @@ fn switch(
     Response::from_parts(head, ResponseBody::of_tunnel(tunnel))
 }
 
-/// Waits for `work` while 1xx answers go to the client, and until they have gone.
+/// Waits for `work`, sends 1xx answers to the client meanwhile, and returns when they have been
+/// sent.
 pub(crate) async fn relay<T>(
     client: &Client,
     interim: Option<&Informational>,

@@ -1,6 +1,6 @@
-//! The bodies of our answers as hyper takes them. One type for all, so that a connection is one
-//! concrete future; around the source of the bytes lies the transaction, which is
-//! closed when hyper drops the body: after its last byte, or when the client is gone.
+//! The bodies of answers as hyper takes them. One type for all, so that a connection is one
+//! concrete future. A body owns the transaction, which is closed when hyper drops the body: after
+//! its last byte, or when the client is gone.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -20,9 +20,9 @@ use crate::partial::partial_body::PartsBody;
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
 
-/// Where an answer's bytes come from.
+/// The source of an answer's bytes.
 pub(crate) enum BodySource {
-    /// Nowhere: no body, or one that the head alone describes (HEAD, 304).
+    /// No body, or one that the head alone describes (HEAD, 304).
     Empty,
     /// One piece in memory; taken when it is sent.
     Whole(Bytes),
@@ -36,12 +36,12 @@ pub(crate) enum BodySource {
     Multipart(Box<MultipartBody>),
     /// A running fill.
     Fill(Box<FillBody>),
-    /// An object that is there in parts, or a range of one.
+    /// An object that is stored in parts, or a range of one.
     Parts(Box<PartsBody>),
 }
 
 impl BodySource {
-    /// How the store is needed for it.
+    /// Takes the lease of the store that the source needs.
     fn lease(&self, leases: &Rc<Leases>) -> Option<Lease> {
         match self {
             BodySource::Entry(body) if body.has_rescue() => Some(leases.lease_until_grace()),
@@ -58,13 +58,13 @@ impl BodySource {
 /// The body of an answer.
 pub(crate) struct ResponseBody {
     source: BodySource,
-    /// `None` for a tunnel, whose account goes on.
+    /// `None` for a tunnel, which has the transaction.
     transaction: Option<Transaction>,
     /// Why the body broke off, until hyper is told.
     broken: Option<Truncated>,
-    /// Keeps the store, where it is read from.
+    /// Keeps the store open for the source.
     _lease: Option<Lease>,
-    /// What opens behind this answer.
+    /// The tunnel that opens after this answer.
     tunnel: Option<Box<Tunnel>>,
 }
 
@@ -86,7 +86,7 @@ impl ResponseBody {
         body
     }
 
-    /// What is sent before a tunnel opens: nothing.
+    /// Makes the empty body of an answer that a tunnel follows.
     pub fn of_tunnel(tunnel: Tunnel) -> ResponseBody {
         let tunnel = Some(Box::new(tunnel));
         ResponseBody {
@@ -98,7 +98,7 @@ impl ResponseBody {
         }
     }
 
-    /// The tunnel that opens behind this answer.
+    /// Takes the tunnel that opens after this answer.
     pub fn take_tunnel(&mut self) -> Option<Tunnel> {
         self.tunnel.take().map(|tunnel| *tunnel)
     }
@@ -193,7 +193,7 @@ impl Body for ResponseBody {
                 if let Some(transaction) = &mut this.transaction {
                     transaction.sent(frame.data_ref().map_or(0, |data| data.len() as u64));
                 }
-                // hyper asks no more when it knows that this was the last.
+                // hyper polls no more when it knows that this was the last.
                 if this.is_end_stream() {
                     this.ended();
                 }

@@ -1,5 +1,5 @@
 //! The transaction of one request: opened when its head was read, closed when its answer's body is
-//! done with, and then told to the [`Observer`](crate::observe::observer::Observer).
+//! done with, and then reported to the [`Observer`](crate::observe::observer::Observer).
 
 use std::fmt;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use crate::observe::observer::{LogFields, RequestRecord};
 use crate::observe::outcome::{Error, Outcome};
 use crate::response::failure_text;
 
-/// The open account.
+/// The record of a request that is being answered.
 pub(crate) struct Transaction {
     services: Rc<Services>,
     client: Rc<Client>,
@@ -36,8 +36,8 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
-    /// Opens the transaction of a request that the connection of `client` is busy with from now on.
-    /// `scheme` is that of its URL when it does not say so itself.
+    /// Opens the transaction of a request that occupies the connection of `client` from now on.
+    /// `scheme` is that of its URL when it does not name one.
     pub fn open(
         services: &Rc<Services>,
         client: &Rc<Client>,
@@ -71,7 +71,7 @@ impl Transaction {
         }
     }
 
-    /// What is known once the head of the answer is.
+    /// Notes status, outcome and fields of the answer's head.
     pub fn answered(&mut self, status: StatusCode, outcome: Outcome, headers: &HeaderMap) {
         self.status = status;
         self.outcome = outcome;
@@ -81,30 +81,30 @@ impl Transaction {
         }
     }
 
-    /// The answer is the last one of its connection (of HTTP/1: in HTTP/2 each request has bounds
-    /// of its own).
+    /// Marks the answer as the last one of its connection (in HTTP/1: in HTTP/2 each request has
+    /// bounds of its own).
     pub fn is_last(&self) {
         if !self.client.state.is_multiplexed() {
             self.client.state.end_after_answer();
         }
     }
 
-    /// Who needs the store on this worker.
+    /// Returns the leases of the store on this worker.
     pub fn leases(&self) -> &Rc<Leases> {
         &self.services.leases
     }
 
-    /// Our name in `Cache-Status`.
+    /// Returns the proxy's name in `Cache-Status`.
     pub fn pseudonym(&self) -> &str {
         self.services.shared.pseudonym.as_str()
     }
 
-    /// What the client is told of a server that gave no answer.
+    /// Returns the text for the client about a server that gave no answer.
     pub fn told(&self, why: Error, cause: &str) -> String {
         failure_text::told(&self.services.options().front, why, cause)
     }
 
-    /// The upstream that is asked, and where its servers will be noted.
+    /// Notes the upstream that is asked, and where its servers will be noted.
     pub fn asked(&mut self, upstream: &impl fmt::Display, trail: Option<Arc<Attempts>>) {
         if self.texts.is_some() {
             self.upstream = Some(upstream.to_string());
@@ -112,13 +112,13 @@ impl Transaction {
         }
     }
 
-    /// Body bytes went out.
+    /// Counts body bytes that were sent.
     pub fn sent(&mut self, bytes: u64) {
         self.body_bytes += bytes;
     }
 
-    /// The next bytes of the body are there, and wait until the client takes them (`true`), or it
-    /// is they that are waited for. Only told of by overlapping requests.
+    /// Notes whether the next bytes of the body are there and wait until the client takes them
+    /// (`true`), or are waited for. Only reported on connections whose requests overlap.
     pub fn waits_for_client(&mut self, waits: bool) {
         if self.client.state.is_multiplexed() && self.waits_for_client != waits {
             self.waits_for_client = waits;
@@ -126,18 +126,19 @@ impl Transaction {
         }
     }
 
-    /// The body's length is not known: to an HTTP/1.0 client its end is that of the connection.
+    /// Notes that the body's length is not known: for an HTTP/1.0 client it ends with the
+    /// connection.
     pub fn length_is_unknown(&self) {
         self.client.state.set_open_ended(self.version == Version::HTTP_10);
     }
 
-    /// The body came to its end.
+    /// Notes that the body is complete.
     pub fn ended(&mut self) {
         self.client.state.set_open_ended(false);
         self.complete = true;
     }
 
-    /// The body was cut.
+    /// Notes that the body was cut.
     pub fn broke(&mut self, why: Error) {
         self.outcome = Outcome::Error(why);
     }
@@ -166,14 +167,14 @@ impl Drop for Transaction {
     }
 }
 
-/// Bytes of a head as it is written in HTTP/1.1.
+/// Returns the bytes of a head as it is written in HTTP/1.1.
 fn head_bytes(status: StatusCode, headers: &HeaderMap) -> u64 {
     let reason = status.canonical_reason().unwrap_or_default();
     let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
     ("HTTP/1.1 200 \r\n\r\n".len() + reason.len() + fields.sum::<usize>()) as u64
 }
 
-/// The URL of a request as a log may show it.
+/// Returns the URL of a request without user information, for a log.
 fn url_without_user_info(parts: &Parts, scheme: Scheme) -> String {
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
     let authority = match parts.uri.authority() {

@@ -1,4 +1,4 @@
-//! A tunnel that is about to open behind an answer.
+//! Tunnels that open after an answer.
 
 use upstream::connection::tunnel::UpstreamTunnel;
 
@@ -6,7 +6,7 @@ use crate::client::limits::Lifetime;
 use crate::client::tunnel_places::Place;
 use crate::response::transaction::Transaction;
 
-/// See the module.
+/// A tunnel that opens after its answer was sent.
 pub(crate) struct Tunnel {
     pub upstream: UpstreamTunnel,
     pub transaction: Transaction,

@@ -1,5 +1,5 @@
-//! Whether a client is still there: one that is silent for a while is asked (PING, RFC 9113, 6.7)
-//! and has some time to answer.
+//! Detection of clients that are gone: a client that is silent for a while is sent a PING (RFC
+//! 9113, 6.7) and has some time to answer.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,17 +11,17 @@ use tokio::time::{Sleep, sleep};
 
 use crate::client::http2_options::Http2Options;
 
-/// See the module.
+/// The pings of one connection.
 pub(super) struct Keepalive {
     sender: PingPong,
     clock: TokioClock,
     interval: Duration,
     patience: Duration,
-    /// What the client had sent when something came last, and when that was seen.
+    /// The count of the client's bytes when something came last, and when that was seen.
     heard: (u64, Instant),
-    /// A ping is out …
+    /// A ping has been sent and not answered.
     asked: bool,
-    /// … since then.
+    /// When it was sent.
     asked_at: Instant,
     timer: Pin<Box<Sleep>>,
 }
@@ -40,7 +40,7 @@ impl Keepalive {
         }
     }
 
-    /// Ready when the client gave no sign of life in time. `received` bytes came from it so far.
+    /// Waits until the client gave no sign of life in time. `received` bytes came from it so far.
     pub fn poll_silence(&mut self, received: u64, cx: &mut Context<'_>) -> Poll<()> {
         if self.heard.0 != received {
             self.heard = (received, self.clock.instant());
@@ -51,7 +51,7 @@ impl Keepalive {
             self.timer.as_mut().reset((self.heard.1 + self.interval).into());
         }
         while self.timer.as_mut().poll(cx).is_ready() {
-            // Whatever comes shows that the client is there: its pong may wait behind much else.
+            // Any byte shows that the client is there: its pong may wait behind much else.
             let wait = if self.asked { self.patience } else { self.interval };
             let due = self.heard.1 + wait;
             if due > self.clock.instant() && (!self.asked || self.heard.1 > self.asked_at) {
@@ -61,7 +61,7 @@ impl Keepalive {
             if self.asked {
                 return Poll::Ready(());
             }
-            // It fails when the connection ends, which is told elsewhere.
+            // It fails when the connection ends, which is noticed elsewhere.
             self.asked = self.sender.send_ping(Ping::opaque()).is_ok();
             self.asked_at = self.clock.instant();
             let wait = if self.asked { self.patience } else { self.interval };
