@@ -1,4 +1,5 @@
-//! What operators decide: who may ask, how requests are keyed and treated, which hosts are one.
+//! The rules of operators: access, purging, how requests are keyed and treated, which hosts are
+//! one.
 
 pub mod access;
 pub mod aliases;

@@ -352,7 +352,7 @@ impl ConnectionState {
         self.framing.borrow().trust(number)
     }
 
-    /// No further request is taken from this connection.
+    /// Marks the current answer as the last: no further request is accepted.
     pub fn end_after_answer(&self) {
         self.last_answer.set(true);
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How HTTP/2 is spoken to clients.
+/// The options of HTTP/2 towards clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Http2Options {
     /// Streams that a client may have open at once. Default 100, the least that RFC 9113 section

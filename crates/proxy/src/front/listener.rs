@@ -1,10 +1,10 @@
-//! Accepting connections. All workers accept from the same listening sockets and hand a connection
+//! Accepting connections. All workers accept from the same listening sockets and pass a connection
 //! on to the worker that has the fewest: with SO_REUSEPORT the kernel's hash leaves workers idle
-//! when connections are few, and a second process could bind our address unnoticed.
+//! when connections are few, and a second process could bind the same address unnoticed.
 //!
-//! Where the limit of connections is reached, or descriptors have run out, idle connections make
-//! way (`reclaimer`). Where all are busy accepting pauses: one line in the log, no spin. Each that
-//! accepts has at most one client that waits for a place so.
+//! Where the limit of connections is reached, or descriptors have run out, idle connections are
+//! closed (`client::reclaimer`). Where all are busy accepting pauses: one line in the log, no busy
+//! loop. Each accepting task then holds at most one client that waits for a place.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,25 +25,25 @@ use crate::front::connection_limit::ConnectionLimit;
 use crate::front::connections::Connections;
 use crate::front::handshake::ListenerProtocol;
 
-/// Pause after an accept that failed for want of a resource, when no connection could make way; and
-/// until another one is looked for that can.
+/// Pause after an accept that failed for want of a resource, when no connection could be closed;
+/// and between two searches for one.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Pause after connections were told to make way, which they do at once; and the first one when
-/// there is none.
+/// Pause after connections were told to close, which they do at once; and the first pause when
+/// there was none.
 const SHORT_PAUSE: Duration = Duration::from_millis(5);
 
-/// A listening socket, and what is expected of its connections.
+/// A listening socket, and the protocol of its connections.
 #[derive(Debug)]
 pub struct Listener {
     /// The socket.
     pub socket: ListenSocket,
-    /// See there.
+    /// The protocol of its connections.
     pub manners: Arc<ListenerProtocol>,
 }
 
 impl Listener {
-    /// Another handle on the same socket, with the same manners.
+    /// Makes another handle on the same socket, with the same protocol.
     ///
     /// # Errors
     ///
@@ -63,25 +63,26 @@ pub(crate) struct Accepting {
     manners: Arc<ListenerProtocol>,
 }
 
-/// A connection on its way to its worker.
+/// A connection that is passed to its worker.
 pub(crate) struct Accepted {
     socket: MovingSocket,
     from: From,
 }
 
-/// Where a connection comes from.
+/// The origin of a connection.
 struct From {
     client: SocketAddr,
     manners: Arc<ListenerProtocol>,
-    /// `None`: it was accepted before the drain, and found no place.
+    /// `None`: it was accepted before the drain, and there was no place.
     _room: Option<OwnedSemaphorePermit>,
 }
 
-/// The permit for one more connection: another one makes way for it, or is waited for.
+/// Waits for the permit for one more connection: closes an idle one for it, or waits for another to
+/// end.
 async fn room(connection_limit: &ConnectionLimit) -> Option<OwnedSemaphorePermit> {
     let ConnectionLimit { room, crowded, reclaimer, .. } = connection_limit;
     if let Ok(permit) = room.clone().try_acquire_owned() {
-        // Said anew only after a real pause: not for each connection that comes and goes.
+        // Logged again only after a real pause: not for each connection that comes and goes.
         if crowded.load(Ordering::Relaxed)
             && room.available_permits() >= connection_limit.workers() * 4
         {
@@ -89,16 +90,17 @@ async fn room(connection_limit: &ConnectionLimit) -> Option<OwnedSemaphorePermit
         }
         return Some(permit);
     }
-    // One at a time: what makes way for this client is not for the next one.
+    // One at a time: the place that is freed for this client is not for the next one.
     let _turn = reclaimer.turn().await;
     let mut pause = SHORT_PAUSE;
     loop {
-        // Whoever was here before may have made more room than it needed.
+        // An earlier search may have freed more places than it needed.
         if let Ok(permit) = room.clone().try_acquire_owned() {
             return Some(permit);
         }
         let makes_way = reclaimer.close_idle_clients().await > 0;
-        // What has just been accepted is not there yet for a moment, and makes no way.
+        // A connection that has just been accepted is not registered yet for a moment, and cannot
+        // be closed.
         if !makes_way && pause == PAUSE && !crowded.swap(true, Ordering::Relaxed) {
             log::warn!(
                 "as many client connections are busy as may be open: further clients wait (raise \
@@ -150,7 +152,7 @@ pub(crate) async fn accept(
     }
 }
 
-/// Has connections make way for want of a descriptor, and waits until it may be tried again.
+/// Closes idle connections for want of a descriptor, and waits until the accept may be tried again.
 async fn make_descriptors(connections: &Connections, error: &io::Error) {
     let ConnectionLimit { reclaimer, descriptors, .. } = &*connections.connection_limit;
     let _turn = reclaimer.turn().await;
@@ -167,7 +169,7 @@ async fn make_descriptors(connections: &Connections, error: &io::Error) {
     sleep(PAUSE).await;
 }
 
-/// Takes over what other workers accepted for this one.
+/// Takes over connections that other workers accepted for this one.
 pub(crate) async fn take_over(
     connections: Rc<Connections>,
     mut inbox: mpsc::UnboundedReceiver<Accepted>,
@@ -198,7 +200,7 @@ fn place(
     match MovingSocket::pack(socket) {
         Ok(socket) => {
             if peers[least].send(Accepted { socket, from }).is_err() {
-                // That worker is gone: we are shutting down.
+                // That worker has ended: the process is shutting down.
                 connection_limit.left(least);
             }
         }

@@ -1,9 +1,9 @@
-//! The header of the PROXY protocol, versions 1 and 2: a load balancer's word on whose connection
-//! it hands on. The bytes are taken apart by the crate `ppp`; what is believed of them is decided
+//! The header of the PROXY protocol, versions 1 and 2, in which a load balancer says whose
+//! connection it passes on. The crate `ppp` parses the bytes; what is believed of them is decided
 //! here.
 //!
-//! It is asked for only where the configuration says that peers send it, and only of peers that it
-//! trusts: everybody else would choose an address for himself.
+//! It is expected only where the configuration says that peers send it, and only of peers that it
+//! trusts: any other peer could choose its address.
 
 use std::fmt;
 use std::io;
@@ -27,16 +27,16 @@ const SIGNATURE_V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 const TLS_FIELD: u8 = 0x20;
 const TLS_CLIENT: u8 = 0x01;
 
-/// What a header says.
+/// The content of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Told {
-    /// The client, when it is another than the peer itself.
+    /// The client, when it is not the peer itself.
     pub client: Option<SocketAddr>,
     /// The client spoke TLS to the balancer.
     pub secured: bool,
 }
 
-/// Why a connection was not taken.
+/// The reason why a connection was refused.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// The bytes are no header.
@@ -57,7 +57,8 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Reads the header from the beginning of a connection. What was read behind it comes back too.
+/// Reads the header from the beginning of a connection. Returns also the bytes that were read
+/// behind it.
 pub(crate) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<(Told, Bytes), Refusal> {
     let mut buffer = Vec::with_capacity(256);
     loop {
@@ -76,7 +77,7 @@ pub(crate) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<(Told,
     }
 }
 
-/// What the bytes say and how many they are; `None` while they are too few.
+/// Parses a header. Returns it and its length; `None` while there are too few bytes.
 fn parse(bytes: &[u8]) -> Result<Option<(Told, usize)>, Refusal> {
     let begins = |signature: &[u8]| {
         let n = bytes.len().min(signature.len());
@@ -85,7 +86,7 @@ fn parse(bytes: &[u8]) -> Result<Option<(Told, usize)>, Refusal> {
     if !begins(SIGNATURE_V1) && !begins(SIGNATURE_V2) {
         return Err(Refusal::Malformed);
     }
-    // The crate takes an unfinished line of version 1 for a wrong one: it gets whole ones.
+    // The crate takes an unfinished line of version 1 for a wrong one: it is given whole ones.
     if bytes.starts_with(&SIGNATURE_V1[..1]) && !bytes.windows(2).any(|pair| pair == b"\r\n") {
         return if bytes.len() < LONGEST_V1 { Ok(None) } else { Err(Refusal::Malformed) };
     }
@@ -100,14 +101,14 @@ fn parse(bytes: &[u8]) -> Result<Option<(Told, usize)>, Refusal> {
             Ok(Some((told, header.header.len())))
         }
         HeaderResult::V2(Ok(header)) => Ok(Some((told_v2(&header), header.len()))),
-        // A line of version 1 is whole here: what it lacks does not come.
+        // A line of version 1 is whole here: missing parts will not come.
         result @ HeaderResult::V2(_) if result.is_incomplete() => Ok(None),
         _ => Err(Refusal::Malformed),
     }
 }
 
 fn told_v2(header: &v2::Header<'_>) -> Told {
-    // The balancer speaks for itself: a health check.
+    // The connection is the balancer's own: a health check.
     if header.command == v2::Command::Local {
         return Told { client: None, secured: false };
     }

@@ -1,5 +1,5 @@
-//! The transport of a client's connection: a TCP or Unix socket, with or without TLS on it, and
-//! with what was read from it too early put back in front.
+//! The transport of a client's connection: a TCP or Unix socket, with or without TLS, and with
+//! bytes put back that were read too early.
 
 use std::io;
 use std::io::IoSlice;
@@ -11,13 +11,13 @@ use net::socket::{Socket, transport};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 
-/// A socket, and bytes that were read from it already.
+/// A socket, and bytes that were read from it too early.
 pub(crate) struct Raw {
     socket: Socket,
     early: Bytes,
 }
 
-/// What a client's bytes go through.
+/// The transport of a client's bytes.
 pub(crate) enum Stream {
     Plain(Raw),
     Tls(Box<TlsStream<Raw>>),
@@ -42,8 +42,8 @@ impl Raw {
 }
 
 impl Stream {
-    /// Waits until there is something to read, which may be less than TLS can make anything of. To
-    /// be asked only after a read has found nothing: what lies decrypted here is not looked for.
+    /// Waits until there are bytes to read, which may be less than a TLS record. To be called only
+    /// after a read has found nothing: decrypted bytes that wait here are not considered.
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         let raw = match self {
             Stream::Plain(raw) => raw,
@@ -55,7 +55,7 @@ impl Stream {
         }
     }
 
-    /// Makes the close a reset, if it can be had: a plain end would pass for the end of a body.
+    /// Makes the close a reset, if that is possible: a plain end would look like the end of a body.
     pub fn reset_at_close(&self) {
         match self {
             Stream::Plain(raw) => raw.socket.reset_at_close(),

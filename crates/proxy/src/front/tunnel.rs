@@ -1,9 +1,9 @@
-//! The inside of a tunnel, which a `CONNECT` or a change of the protocol (`upgrade`) has opened:
-//! bytes both ways until both sides have ended.
+//! The transfer of bytes through a tunnel, which a `CONNECT` or a change of the protocol
+//! (`upgrade`) has opened: both ways, until both sides have ended.
 //!
 //! Each side may end its own direction and still receive (half-close). A tunnel in which nothing
 //! moves for a while is ended, and so is one that is cut from outside, as at the end of a drain.
-//! What moved is known however it ends. There are no more at a time than `Places`.
+//! The moved bytes are known however it ends. `Places` limits how many are open at a time.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -22,7 +22,7 @@ use crate::client::limits::Lifetime;
 /// Bytes of buffer for each direction of a tunnel.
 const BUFFER: usize = 16 << 10;
 
-/// How a tunnel ended, and what moved through it.
+/// The end of a tunnel, and the bytes that moved through it.
 #[derive(Debug)]
 pub struct Ended {
     /// Bytes that the upstream took from the client.
@@ -33,7 +33,7 @@ pub struct Ended {
     pub how: End,
 }
 
-/// How a tunnel ended.
+/// The way in which a tunnel ended.
 #[derive(Debug)]
 pub enum End {
     /// Both sides ended their direction.
@@ -48,7 +48,7 @@ pub enum End {
     Broken(io::Error),
 }
 
-/// What moved, as seen from one side's socket.
+/// The bytes that moved each way, and when the last did.
 struct Moved {
     to_upstream: Cell<u64>,
     to_client: Cell<u64>,
@@ -63,9 +63,9 @@ struct Side<'a, T> {
     moved: &'a Moved,
 }
 
-/// Joins a client and its upstream. `early` is what the client sent behind the head of its
-/// request. Ends when both directions have ended, when its `lifetime` is over, when a connection
-/// breaks, or when `cut` completes; both connections are closed then.
+/// Joins a client and its upstream. `early` is what the client sent behind the head of its request.
+/// Returns when both directions have ended, when its `lifetime` is over, when a connection breaks,
+/// or when `cut` completes; both connections are closed then.
 pub async fn join(
     client: impl AsyncRead + AsyncWrite + Unpin,
     early: Bytes,

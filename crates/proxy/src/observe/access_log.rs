@@ -1,9 +1,9 @@
-//! The access log: one line for each request, written behind the workers' backs.
+//! The access log: one line for each request, written by a thread of its own.
 //!
-//! A worker formats its line and appends it to a buffer that all workers share; a thread of the
-//! log's own writes the buffer out, at the latest a second later. A worker never waits for the
-//! log's disk. When that disk is full, slow or gone, the buffer fills, further lines are dropped
-//! and counted, the first trouble is reported once, and requests are served as before.
+//! A worker formats its line and appends it to a buffer that all workers share; the log's thread
+//! writes the buffer to the file, at the latest a second later. A worker never waits for the log's
+//! disk. When that disk is full, slow or gone, the buffer fills, further lines are dropped and
+//! counted, the first error is reported once, and requests are served as before.
 //!
 //! The file is opened for appending and reopened on request ([`AccessLog::reopen`], for log
 //! rotation). A line torn by a failed write is ended by a line feed before the next one, so that
@@ -23,14 +23,14 @@ mod line;
 
 pub use line::{Format, Hierarchy, Record};
 
-/// Bytes after which the writer is woken before its time.
+/// Bytes after which the writer is woken early.
 const BATCH: usize = 64 << 10;
 /// Bytes that wait at most; further lines are dropped.
 const BOUND: usize = 4 << 20;
-/// How long a line waits at most.
+/// The longest time that a line waits.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Where lines go.
+/// The target of lines.
 enum Target {
     /// A file, opened again at each [`AccessLog::reopen`].
     File(PathBuf),
@@ -54,7 +54,7 @@ fn open_file(path: &Path) -> io::Result<File> {
     })
 }
 
-/// What the workers and the writer share.
+/// The state that the workers and the writer share.
 #[derive(Default)]
 struct Shared {
     waiting: Mutex<Waiting>,
@@ -108,7 +108,7 @@ impl AccessLog {
         Ok(AccessLog { format, shared, writer: Mutex::new(Some(thread)) })
     }
 
-    /// Logs a request. Waits for nothing but the other workers' appending.
+    /// Logs a request. Waits only while other workers append their lines.
     pub fn log(&self, record: &Record<'_>) {
         thread_local! {
             static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -130,14 +130,14 @@ impl AccessLog {
         });
     }
 
-    /// Writes what waits to the file that is open, then opens the path again. A failure is
-    /// reported, and the file that was open stays in use.
+    /// Has waiting lines written to the open file, and the path opened again. A failure is
+    /// reported, and the open file stays in use.
     pub fn reopen(&self) {
         self.shared.waiting().reopen = true;
         self.shared.wake.notify_one();
     }
 
-    /// Writes what waits and ends. Lines logged afterwards are dropped.
+    /// Writes waiting lines and ends the thread. Lines logged afterwards are dropped.
     pub fn close(&self) {
         self.shared.waiting().close = true;
         self.shared.wake.notify_one();
@@ -149,12 +149,12 @@ impl AccessLog {
         }
     }
 
-    /// Lines that were dropped because they could not be written.
+    /// Returns the count of lines that were dropped because they could not be written.
     pub fn dropped(&self) -> u64 {
         self.shared.dropped.load(Ordering::Relaxed)
     }
 
-    /// Failed writes and openings.
+    /// Returns the count of failed writes and openings.
     pub fn errors(&self) -> u64 {
         self.shared.errors.load(Ordering::Relaxed)
     }
@@ -166,13 +166,13 @@ impl Drop for AccessLog {
     }
 }
 
-/// The thread's part.
+/// The state of the log's thread.
 struct Writer {
     shared: Arc<Shared>,
     sink: Box<dyn Write + Send>,
     /// The last write ended within a line.
     torn: bool,
-    /// Trouble was reported since the log was opened.
+    /// An error was reported since the log was opened.
     warned: bool,
 }
 
@@ -195,8 +195,9 @@ impl Writer {
         }
     }
 
-    /// Waits until there is something to do and takes it; true for what else is asked. On a thread
-    /// of its own, which waits by the system's clock.
+    /// Waits until there is something to do, and takes the lines to write. Returns whether to
+    /// reopen, and whether to close. It runs on a thread of its own, which waits by the system's
+    /// clock.
     #[allow(clippy::disallowed_methods)]
     fn next(&self, batch: &mut Vec<u8>) -> (bool, bool) {
         let mut waiting = self.shared.waiting();
@@ -225,7 +226,7 @@ impl Writer {
         }
     }
 
-    /// Writes `rest`, and leaves in it what was not written.
+    /// Writes `rest`, and leaves in it the bytes that were not written.
     fn write_some(&mut self, rest: &mut &[u8]) -> io::Result<()> {
         if self.torn {
             let ended = self.sink.write(b"\n");

@@ -1,10 +1,9 @@
-//! The `Cache-Status` member that Larder appends (RFC 9211), behind what caches nearer to the
-//! origin wrote: `larder; hit; ttl=30; detail=HIT_DISK`, `larder; fwd=uri-miss; ttl=60;
-//! detail=MISS`.
+//! The `Cache-Status` member that Larder appends (RFC 9211), behind those of caches nearer to the
+//! origin: `larder; hit; ttl=30; detail=HIT_DISK`, `larder; fwd=uri-miss; ttl=60; detail=MISS`.
 //!
 //! It is sent with every answer, those that Larder generates itself included: RFC 9211 section 2
-//! advises against the latter, but an outcome that can be read off every answer is worth more to
-//! whoever operates or tests a cache than the bytes it saves.
+//! advises against the latter, but an outcome in every answer is worth more to operators and
+//! testers than the bytes it costs.
 
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderValue};
@@ -14,16 +13,16 @@ pub use rfc9211::{CACHE_STATUS, Forward as Fwd};
 
 use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
 
-/// What the member says. [`CacheStatus::new`] fills in what follows from the outcome alone.
+/// The content of the member. [`CacheStatus::new`] fills in what follows from the outcome alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheStatus {
-    /// What became of the request: the `detail`, and `collapsed` for [`Outcome::HitFill`].
+    /// The outcome: the `detail`, and `collapsed` for [`Outcome::HitFill`].
     pub outcome: Outcome,
-    /// Why it went forward; `None` with a hit, or when the answer is ours alone.
+    /// Why the request went forward; `None` with a hit, or when the answer is the proxy's own.
     pub fwd: Option<Fwd>,
     /// The upstream's status code, where it differs from the answer's.
     pub fwd_status: Option<u16>,
-    /// The answer has been stored. Not while its body is on its way: that may break off, or turn
+    /// The answer has been stored. False while its body is being sent: that may break off, or turn
     /// out too large.
     pub stored: bool,
     /// Seconds of freshness left as the cache counts it; negative when stale.
@@ -31,7 +30,7 @@ pub struct CacheStatus {
 }
 
 impl CacheStatus {
-    /// What follows from the outcome alone.
+    /// Makes the status that follows from the outcome alone.
     pub fn new(outcome: Outcome) -> CacheStatus {
         let fwd = match outcome {
             Outcome::HitRam | Outcome::HitDisk => None,
@@ -61,31 +60,31 @@ impl CacheStatus {
         CacheStatus { outcome, fwd, fwd_status, stored: false, ttl: None }
     }
 
-    /// The same with another reason for going forward.
+    /// Sets another reason for going forward.
     pub fn fwd(mut self, fwd: Fwd) -> CacheStatus {
         self.fwd = Some(fwd);
         self
     }
 
-    /// The same with the upstream's status code.
+    /// Sets the upstream's status code.
     pub fn fwd_status(mut self, status: u16) -> CacheStatus {
         self.fwd_status = Some(status);
         self
     }
 
-    /// The same, saying whether the answer has been stored.
+    /// Sets whether the answer has been stored.
     pub fn stored(mut self, stored: bool) -> CacheStatus {
         self.stored = stored;
         self
     }
 
-    /// The same with the seconds of freshness left.
+    /// Sets the seconds of freshness left.
     pub fn ttl(mut self, seconds: i64) -> CacheStatus {
         self.ttl = Some(seconds);
         self
     }
 
-    /// The member as a field value; `name` is the proxy's pseudonym.
+    /// Returns the member as a field value; `name` is the proxy's pseudonym.
     pub fn value(&self, name: &str) -> HeaderValue {
         let member = rfc9211::CacheStatus {
             hit: self.fwd.is_none() && self.outcome.is_hit(),
@@ -101,9 +100,9 @@ impl CacheStatus {
         member.to_value(name).unwrap_or(HeaderValue::from_static("larder"))
     }
 
-    /// Appends the member behind those that are there (RFC 9211 section 2: the list runs from
-    /// the cache nearest to the origin to the one nearest to the user). An empty one, which says
-    /// nothing, is its place.
+    /// Appends the member behind the existing ones (RFC 9211 section 2: the list runs from the
+    /// cache nearest to the origin to the one nearest to the user). An empty value, which says
+    /// nothing, is replaced by it.
     pub fn append_to(&self, name: &str, headers: &mut HeaderMap) {
         let value = self.value(name);
         match headers.get_mut(&CACHE_STATUS) {

@@ -1,13 +1,13 @@
-//! What is counted.
+//! The events that are counted.
 
-/// Things that are counted one by one, besides requests.
+/// An event that is counted, besides requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A client's connection was accepted.
     ConnectionOpened,
     /// A client's connection ended.
     ConnectionClosed,
-    /// A client's connection was closed for want of room, to let another one in.
+    /// A client's idle connection was closed to make room for another one.
     ConnectionMadeWay,
     /// A client connection that waited was parked.
     ConnectionParked,
@@ -31,7 +31,7 @@ pub enum Event {
     FollowerJoined,
     /// A connection to an upstream was opened.
     UpstreamConnected,
-    /// A request went to an upstream on a connection that was open already.
+    /// A request was sent to an upstream on a connection that was open already.
     UpstreamReused,
     /// A request was sent again because a connection kept open had died.
     UpstreamRetried,
@@ -41,7 +41,7 @@ pub enum Event {
     TlsResumed,
     /// A TLS handshake with a client failed, or took too long.
     TlsFailed,
-    /// A connection was not taken for want of a good PROXY protocol header from a trusted peer.
+    /// A connection was refused for want of a good PROXY protocol header from a trusted peer.
     ProxyHeaderRefused,
     /// A connection speaks HTTP/1.
     Http1Connection,
@@ -67,13 +67,13 @@ pub enum Event {
     ConditionalHit,
     /// Such a request, answered otherwise.
     ConditionalMiss,
-    /// A neighbour of what was validated was found good (systems C14).
+    /// A neighbour of a validated object was found good (systems C14).
     NeighbourValidated,
     /// … was replaced by what the origin has now.
     NeighbourReplaced,
     /// … stayed as it was: no answer, an error, or nothing that could be stored.
     NeighbourLeft,
-    /// Something that was validated so was asked for, for the first time since, while it was fresh.
+    /// Such a neighbour was asked for, for the first time since, while it was fresh.
     NeighbourUsed,
     /// The wall clock was set, or the machine was asleep.
     ClockSet,

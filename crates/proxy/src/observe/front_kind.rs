@@ -1,6 +1,6 @@
-//! Which kind of front end a request came by.
+//! The kind of front end that a request came by.
 
-/// Which front end asks: they differ in what holds without a matching rule.
+/// The kind of a front end, which decides what holds without a matching rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrontKind {
     /// The client names the destination.

@@ -1,9 +1,9 @@
 //! Counters of the proxy, and their text for Prometheus.
 //!
-//! Counting is what every request pays for, so it is a few uncontended atomic additions: each
-//! thread counts in a shard of its own, and a scrape adds the shards up. All else, formatting
-//! included, happens at a scrape. Figures of other parts (the store, its devices) come from
-//! [`Source`]s that are asked at each scrape; nothing is sampled in between.
+//! Every request pays for counting, so it is a few uncontended atomic additions: each thread counts
+//! in a shard of its own, and a scrape adds the shards up. All else, formatting included, happens
+//! at a scrape. Figures of other parts (the store, its devices) come from [`Source`]s that are
+//! asked at each scrape; nothing is sampled in between.
 //!
 //! Counters only grow and are read without a common moment: two figures of one scrape may differ
 //! by the requests that ended in between.
@@ -26,8 +26,8 @@ pub use sample::{CONTENT_TYPE, Samples};
 
 /// A part that has figures of its own: the store, the log, the devices.
 pub trait Source: Send + Sync {
-    /// Adds the figures as they are now. Called at each scrape, from the thread of the admin
-    /// interface; must not block for long.
+    /// Adds the current figures. Called at each scrape, from the thread of the admin interface;
+    /// must not block for long.
     fn samples(&self, out: &mut Samples);
 }
 
@@ -67,7 +67,7 @@ const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 /// The names of outcomes, reasons left out, in the order of [`name_index`].
 const NAMES: usize = 13;
 
-/// What one thread counts. Aligned so that no two threads write to one cache line.
+/// The counters of one thread. Aligned so that no two threads write to one cache line.
 #[repr(align(128))]
 struct Shard {
     requests: [[AtomicU64; CLASSES.len()]; Outcome::COUNT],
@@ -92,7 +92,7 @@ impl Shard {
     }
 }
 
-/// All counters. One for the process, shared by its workers.
+/// All counters: one set for the process, shared by its workers.
 pub struct Metrics {
     shards: Box<[Shard]>,
     sources: Mutex<Vec<Box<dyn Source>>>,
@@ -100,8 +100,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Counters for `threads` threads that count at the same time; more may, they only disturb
-    /// each other.
+    /// Makes counters for `threads` threads that count at the same time; more may, but they share
+    /// cache lines then.
     pub fn new(threads: usize, clock: TokioClock) -> Metrics {
         Metrics {
             shards: (0..threads.max(1)).map(|_| Shard::new()).collect(),
@@ -115,7 +115,7 @@ impl Metrics {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
     }
 
-    /// Forgets all sources, and with them whatever they keep open.
+    /// Removes all sources, and with them whatever they keep open.
     pub fn forget_sources(&self) {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -146,7 +146,7 @@ impl Metrics {
         add(&self.shard().malformed[class(status.unwrap_or(0))], 1);
     }
 
-    /// The text of a scrape, to be sent as [`CONTENT_TYPE`].
+    /// Returns the text of a scrape, to be sent as [`CONTENT_TYPE`].
     pub fn scrape(&self) -> String {
         let mut out = Samples::default();
         self.requests(&mut out);
@@ -165,7 +165,7 @@ impl Metrics {
         out.into_text()
     }
 
-    /// The count of `event` so far.
+    /// Returns the count of `event` so far.
     pub fn total(&self, event: Event) -> u64 {
         self.sum(|shard| &shard.events[event as usize])
     }
@@ -174,7 +174,7 @@ impl Metrics {
         for outcome in Outcome::all() {
             for (class, class_name) in CLASSES.iter().enumerate() {
                 let n = self.sum(|shard| &shard.requests[outcome.index()][class]);
-                // The usual ones are there from the start, so that their first increase shows.
+                // Usual ones are there from the start, so that their first increase shows.
                 let usual = outcome.reason().is_none() && *class_name == "2xx";
                 if n == 0 && !usual {
                     continue;
@@ -304,8 +304,8 @@ impl Metrics {
         out.counter("larder_neighbours_used", help, &[], self.total(Event::NeighbourUsed));
     }
 
-    /// The outcomes of the UCFS paper (3.1, systems C12). They tell what the cache was worth, apart
-    /// from what became of the request.
+    /// Adds the outcomes of the UCFS paper (3.1, systems C12). They show the value of the cache,
+    /// apart from the outcome of the request.
     fn cache(&self, out: &mut Samples) {
         let lookups = [
             ("miss", Event::CacheMiss),
@@ -369,7 +369,7 @@ impl Metrics {
         self.shards.iter().map(|shard| of(shard).load(Ordering::Relaxed)).sum()
     }
 
-    /// The calling thread's shard.
+    /// Returns the calling thread's shard.
     fn shard(&self) -> &Shard {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         thread_local! {
@@ -429,7 +429,7 @@ const fn name_index(outcome: Outcome) -> usize {
     }
 }
 
-/// The names of outcomes with their numbers.
+/// Returns the names of outcomes with their numbers.
 fn names() -> impl Iterator<Item = (usize, &'static str)> {
     let mut next = 0;
     Outcome::all().filter_map(move |outcome| {

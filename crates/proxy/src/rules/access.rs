@@ -1,15 +1,16 @@
-//! Who may ask for what: access rules, and the guard of addresses that must not be reached.
+//! Access rules, which say which client may ask for what, and the guard of addresses that must not
+//! be reached.
 //!
-//! Decisions are pure: all they know are the arguments and the rules. They are made twice.
+//! Decisions are pure: they depend on the arguments and the rules only. They are made twice.
 //! [`Access::before`] is asked when the request's head is known and keeps a client without any
-//! right from causing even a name look-up. [`Access::at`] is asked for the very address that is
-//! about to be connected to, and must be asked for each: a name can resolve to anything.
+//! right from causing even a name look-up. [`Access::at`] is asked for each address that is about
+//! to be connected to: a name can resolve to anything.
 //!
-//! What the rules cannot open: a request never reaches one of our own listeners. What only a rule
-//! that names the network opens: a client from elsewhere reaches nothing on this machine and
-//! nothing on a private network. An answer from the cache needs no connection, but it may come
-//! from such a network: where [`Access::before`] says [`Verdict::ByAddress`], the address must be
-//! known and judged before stored bytes are served.
+//! No rule permits that a request reaches one of the proxy's own listeners. Only a rule that names
+//! the network permits that a client from elsewhere reaches this machine or a private network. An
+//! answer from the cache needs no connection, but it may come from such a network: where
+//! [`Access::before`] says [`Verdict::ByAddress`], the address must be known and judged before
+//! stored bytes are served.
 //!
 //! Rules are tried in order and the first that matches decides. Without a match the forward
 //! proxy serves the clients of this machine and of the allowed networks, the reverse proxy all.
@@ -28,7 +29,7 @@ use net::address::Locals;
 use crate::observe::front_kind::FrontKind;
 use crate::observe::outcome::Denied;
 
-/// What a matching rule does.
+/// The action of a matching rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Action {
     /// Serve the request.
@@ -38,10 +39,10 @@ pub enum Action {
     Deny,
 }
 
-/// One rule. Every list that is not empty must have a match; an empty one matches everything.
+/// An access rule. Every list that is not empty must have a match; an empty one matches everything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rule {
-    /// What to do.
+    /// The action.
     pub action: Action,
     /// Networks of the client.
     pub clients: Vec<IpNet>,
@@ -57,7 +58,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A rule that matches everything.
+    /// Makes a rule that matches everything.
     pub fn new(action: Action) -> Rule {
         Rule {
             action,
@@ -69,7 +70,7 @@ impl Rule {
         }
     }
 
-    /// True when everything but the destination's address matches.
+    /// Returns whether everything but the destination's address matches.
     fn matches_head(&self, query: &Query<'_>) -> bool {
         let client = address::canonical(query.client);
         (self.clients.is_empty() || contains(&self.clients, client))
@@ -78,8 +79,8 @@ impl Rule {
             && (self.ports.is_empty() || self.ports.iter().any(|p| p.contains(query.port)))
     }
 
-    /// True when the destination's address matches. A refusal looks at each face of the address,
-    /// a permission only at the address itself.
+    /// Returns whether the destination's address matches. A refusal considers each form of the
+    /// address ([`address::faces`]), a permission only the address itself.
     fn matches_address(&self, ip: IpAddr) -> bool {
         self.destinations.is_empty()
             || match self.action {
@@ -103,7 +104,7 @@ pub struct HostPattern {
 }
 
 impl HostPattern {
-    /// True when `host` is meant: without regard to case or a final dot.
+    /// Returns whether `host` is meant: without regard to case or a final dot.
     pub fn matches(&self, host: &str) -> bool {
         let host = host.strip_suffix('.').unwrap_or(host).as_bytes();
         let name = self.name.as_bytes();
@@ -112,9 +113,9 @@ impl HostPattern {
             && (split == 0 || (self.below && host[split - 1] == b'.'))
     }
 
-    /// Whether it means every host that `other` means.
+    /// Returns whether it means every host that `other` means.
     pub fn covers(&self, other: &HostPattern) -> bool {
-        // Below a domain there is more than the name.
+        // A pattern with all names below covers more than the name.
         self.matches(&other.name) && (self.below || !other.below)
     }
 }
@@ -154,12 +155,12 @@ impl FromStr for HostPattern {
 pub struct PortRange(RangeInclusive<u16>);
 
 impl PortRange {
-    /// One port.
+    /// Makes a range of one port.
     pub fn one(port: u16) -> PortRange {
         PortRange(port..=port)
     }
 
-    /// True when `port` lies in it.
+    /// Returns whether `port` is in it.
     pub fn contains(&self, port: u16) -> bool {
         self.0.contains(&port)
     }
@@ -180,7 +181,7 @@ impl FromStr for PortRange {
     }
 }
 
-/// A pattern that cannot be read: says what it was and what was expected.
+/// An error for a pattern that cannot be read: says what it was and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatternError(String);
 
@@ -192,7 +193,7 @@ impl fmt::Display for PatternError {
 
 impl std::error::Error for PatternError {}
 
-/// What a request asks for.
+/// The facts of a request that access rules decide by.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
     /// Address of the client.
@@ -208,7 +209,7 @@ pub struct Query<'a> {
 /// The answer before the destination's address is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Allowed, whatever the address; [`Access::at`] still guards our own listeners.
+    /// Allowed, whatever the address; [`Access::at`] still guards the proxy's own listeners.
     Allow,
     /// It depends on the address: ask [`Access::at`], also before serving stored bytes.
     ByAddress,
@@ -219,7 +220,7 @@ pub enum Verdict {
 /// A refusal, with the text that the client gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
-    /// Why, for the outcome.
+    /// The reason, for the outcome.
     pub reason: Denied,
     /// Body of the 403: what was refused, why, and how to change it. Plain text with a final
     /// line feed; names no address that the client did not name itself.
@@ -238,7 +239,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// Rules with their defaults: no rule, no further network allowed, `CONNECT` to 443.
+    /// Makes access rules with their defaults: no rule, no further network allowed, `CONNECT` to
+    /// 443.
     pub fn new(front: FrontKind, locals: Locals) -> Access {
         Access {
             front,
@@ -250,39 +252,39 @@ impl Access {
         }
     }
 
-    /// The same with rules, tried in this order.
+    /// Sets the rules, which are tried in this order.
     pub fn rules(mut self, rules: Vec<Rule>) -> Access {
         self.rules = rules;
         self
     }
 
-    /// The same with networks whose clients may use the forward proxy.
+    /// Sets the networks whose clients may use the forward proxy.
     pub fn allow(mut self, networks: Vec<IpNet>) -> Access {
         self.allow = networks;
         self
     }
 
-    /// The same with the ports to which `CONNECT` may go, in place of 443.
+    /// Sets the ports to which `CONNECT` may go, in place of 443.
     pub fn connect_ports(mut self, ports: Vec<PortRange>) -> Access {
         self.connect_ports = ports;
         self
     }
 
-    /// The same with the addresses of all our listeners, the admin's included, as they are bound.
+    /// Sets the addresses of all the proxy's listeners, the admin's included, as they are bound.
     pub fn own(mut self, listeners: Vec<SocketAddr>) -> Access {
         self.own = listeners;
         self
     }
 
-    /// Takes the machine's addresses as they are now.
+    /// Sets the machine's current addresses.
     pub fn set_locals(&self, locals: Locals) {
         self.locals.store(locals.into());
     }
 
     /// Judges a request before its destination is resolved.
     pub fn before(&self, query: &Query<'_>) -> Verdict {
-        // Rules that ask for the address leave it open whether they match: collect what may come
-        // of them until one matches for certain.
+        // Rules that depend on the address may match or not: collect their possible results until a
+        // rule matches for certain.
         let mut allowed = false;
         let mut open = false;
         let mut denial = None;
@@ -351,7 +353,7 @@ impl Access {
         Ok(())
     }
 
-    /// What holds without a matching rule.
+    /// Judges a request without a matching rule.
     fn default(&self, query: &Query<'_>) -> Result<(), Denial> {
         let client = address::canonical(query.client);
         if self.front == FrontKind::Reverse
@@ -386,12 +388,12 @@ impl Access {
         })
     }
 
-    /// True when private addresses are closed to this client unless a rule names them.
+    /// Returns whether private addresses are closed to this client unless a rule names them.
     fn guards_private(&self, query: &Query<'_>) -> bool {
         self.front == FrontKind::Forward && !self.is_local(query.client)
     }
 
-    /// True when a face of the address is on this machine or special, and not `opened`.
+    /// Returns whether a form of the address is on this machine or special, and not `opened`.
     fn is_private(&self, ip: IpAddr, opened: &[IpNet]) -> bool {
         let locals = self.locals.load();
         address::faces(ip)

@@ -1,27 +1,28 @@
-//! The names of one site: which of them are one to the cache, and by what an operator may call it.
+//! The aliases of one site: which of its names are one to the cache, and by which names an operator
+//! may purge it.
 //!
-//! It promises: what the key of an object does not tell apart the origin server is not told either.
-//! Where the hosts of a site are one, a request is taken for one to the first of them before
-//! anything looks at it: its key, its rules, the `Host` and the `X-Forwarded-Host` that go upstream
-//! follow from that name. So an answer that is shared by all of them was given to the same
-//! question, and no client can have one stored for the others that says what it put into `Host`.
+//! It promises: what the key of an object does not distinguish, the origin server does not see
+//! either. Where the hosts of a site are one, a request is treated as one for the first of them
+//! from the start: its key, its rules, the `Host` and the `X-Forwarded-Host` that go upstream
+//! follow from that name. So an answer that is shared by all of them answers the same question, and
+//! no client can have an answer stored for the others that depends on its own `Host`.
 
 use net::address::bare;
 use semantics::Url;
 
-/// See the module. By default nothing is known, and each host is for itself.
+/// The names of one site. By default none is known, and each host is a site of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aliases {
-    /// As they stand in URLs.
+    /// As they are written in URLs.
     hosts: Vec<String>,
     are_one: bool,
-    /// The ports of our own listeners.
+    /// The ports of the proxy's listeners.
     ports: Vec<u16>,
 }
 
 impl Aliases {
-    /// Hosts (IPv6 addresses without brackets) that are one, by the name of the first, on every
-    /// port that we listen on; with `are_one` false each is for itself.
+    /// Makes the aliases from hosts (IPv6 addresses without brackets), which are one, by the name
+    /// of the first, on every port of the proxy's listeners; with `are_one` false they are not.
     pub fn new(hosts: &[String], are_one: bool, ports: &[u16]) -> Aliases {
         let in_url = |host: &String| match host.contains(':') {
             true => format!("[{host}]"),
@@ -31,7 +32,7 @@ impl Aliases {
         Aliases { hosts, are_one, ports: ports.to_vec() }
     }
 
-    /// The host and, if it is given, the port of an authority in normal form.
+    /// Splits an authority in normal form into the host and, if it is given, the port.
     pub fn split(authority: &str) -> (&str, Option<u16>) {
         match authority.rsplit_once(':') {
             Some((host, port)) if bare(host) != host || !host.contains(':') => {
@@ -41,18 +42,18 @@ impl Aliases {
         }
     }
 
-    /// Whether all hosts are one.
+    /// Returns whether all hosts are one.
     pub(crate) fn are_one(&self) -> bool {
         self.are_one && !self.hosts.is_empty()
     }
 
-    /// The host and port that a request to `port` is for; `None`: those that it names.
+    /// Returns the host and port that a request to `port` is for; `None`: those that it names.
     pub(crate) fn canonical(&self, port: u16, default: u16) -> Option<(&str, u16)> {
         let host = self.hosts.first().filter(|_| self.are_one)?;
         Some((host, if self.ports.contains(&port) { default } else { port }))
     }
 
-    /// The URL that `url` is taken for, in normal form.
+    /// Returns the URL that `url` is treated as, in normal form.
     pub(crate) fn one(&self, url: Url) -> Url {
         let (host, port) = Self::split(url.authority());
         if !self.hosts.iter().any(|ours| ours == host) {
@@ -66,9 +67,9 @@ impl Aliases {
         Url::new(url.scheme(), &format!("{host}:{port}"), url.sent()).unwrap_or(url)
     }
 
-    /// Every host and port under which an object of `url` may have been stored: the one that is
-    /// named, and, where `url` is of this site, its other names. Also those that are not one now:
-    /// they may have been, and may be again.
+    /// Returns every host and port under which an object of `url` may have been stored: the one
+    /// that is named, and, where `url` is of this site, its other names. Also those that are not
+    /// one now: they may have been, and may be again.
     pub fn authorities(&self, url: &Url) -> Vec<String> {
         let mut all = vec![url.authority().to_owned()];
         let (host, port) = Self::split(url.authority());
@@ -95,8 +96,8 @@ impl Aliases {
         all
     }
 
-    /// The URLs by which what is stored for `url` is called now, and `url` itself: fewer than
-    /// [`Aliases::authorities`], for whoever has to remember each.
+    /// Returns the URLs under which answers for `url` are stored now, and `url` itself: fewer than
+    /// [`Aliases::authorities`], for callers that store each of them.
     pub(crate) fn urls(&self, url: &Url) -> Vec<Url> {
         if self.are_one {
             let one = self.one(url.clone());
@@ -106,7 +107,7 @@ impl Aliases {
         named.filter_map(|name| Url::new(url.scheme(), &name, url.sent()).ok()).collect()
     }
 
-    /// The hosts by which what is stored for `host`, which may have a port, is called now, and
+    /// Returns the hosts under which answers for `host`, which may have a port, are stored now, and
     /// `host` itself.
     pub(crate) fn hosts(&self, host: &str) -> Vec<String> {
         let (name, port) = Self::split(host);

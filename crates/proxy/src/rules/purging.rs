@@ -1,9 +1,9 @@
-//! Who may purge, and by what.
+//! Options of purging.
 
-/// Who may purge with the method `PURGE`, and the fields that carry tags.
+/// The clients that may use the method `PURGE`, and the fields that carry tags.
 #[derive(Clone, Debug)]
 pub struct Purging {
-    /// Networks of clients that may. Default none: then it is passed on as any other method.
+    /// Networks of clients that may. Default none: then it is passed on like any other method.
     pub from: Vec<ipnet::IpNet>,
     /// The fields of answers, and of `PURGE`, that carry tags. Those that the store was opened with
     /// count for what is stored.

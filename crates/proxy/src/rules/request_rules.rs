@@ -1,12 +1,12 @@
-//! The operator's rules: what is done otherwise for some requests than for the rest.
+//! The operator's rules, by which some requests are treated differently from the rest.
 //!
-//! A rule says which requests it is for (site, host, path, method, fields) and what is done with
-//! them. Of all rules the first that fits decides, and it alone, as with the access rules: whoever
-//! reads the list from the top needs to remember nothing. A rule that leaves something unsaid has
-//! the settings of the whole proxy for it.
+//! A rule says which requests it is for (site, host, path, method, fields) and how they are
+//! treated. Of all rules the first that fits applies, and no other, as with the access rules: the
+//! list can be read from the top without remembering earlier rules. A setting that a rule leaves
+//! out is that of the whole proxy.
 //!
-//! Rules may move what an object is called (parameters that do not count), so they must be asked
-//! for every name under which something is stored, removed or purged: [`Rules::names`] gives all
+//! Rules may change the key of an object (parameters that do not count), so they must be applied
+//! for every name under which something is stored, removed or purged: [`Rules::names`] returns all
 //! names that a URL may have under any rule.
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct Rules {
     list: Vec<Arc<Rule>>,
 }
 
-/// What a rule is asked about a request.
+/// The facts of a request that a rule is chosen by.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleQuery<'a> {
     /// The reverse site; `None` on a forward proxy.
@@ -39,20 +39,20 @@ pub struct RuleQuery<'a> {
     pub method: &'a Method,
     /// The request's fields.
     pub headers: &'a HeaderMap,
-    /// It asks for another protocol, and so goes past the cache.
+    /// It asks for another protocol, and so passes the cache.
     pub upgrade: bool,
 }
 
 /// One rule.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// How people call it: its name, or its number in the list.
+    /// The name for people: the configured one, or its number in the list.
     pub name: String,
     /// The requests that it is for.
     pub when: Condition,
-    /// They go past the cache: nothing is looked up and nothing stored.
+    /// They pass the cache: nothing is looked up and nothing stored.
     pub bypass: bool,
-    /// The rules of caching for them.
+    /// The settings of caching for them.
     pub settings: Settings,
     /// The parameters that name an object.
     pub query: QueryRule,
@@ -62,9 +62,9 @@ pub struct Rule {
     pub languages: Vec<String>,
     /// Further request fields that are part of the key.
     pub key_headers: Vec<HeaderName>,
-    /// What is done to the request before anything looks at it.
+    /// Edits of the request, made before anything else.
     pub request: Edits,
-    /// What is done to the origin's answer before anything looks at it.
+    /// Edits of the origin's answer, made before anything else.
     pub answer: Edits,
     /// Larger answers are not stored. Bytes.
     pub store_max: Option<u64>,
@@ -89,7 +89,7 @@ pub struct Condition {
     pub headers: Vec<HeaderTest>,
 }
 
-/// Whether a field is there, or has a value.
+/// A condition on a field: it is there, or it has a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderTest {
     name: HeaderName,
@@ -98,17 +98,17 @@ pub struct HeaderTest {
 }
 
 impl Rules {
-    /// These rules, in this order.
+    /// Makes the list of these rules, in this order.
     pub fn new(list: Vec<Rule>) -> Rules {
         Rules { list: list.into_iter().map(Arc::new).collect() }
     }
 
-    /// True when there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// The rule for a request: the first that fits.
+    /// Returns the rule for a request: the first that fits.
     pub fn find(&self, asked: RuleQuery<'_>) -> Option<&Arc<Rule>> {
         if self.list.is_empty() {
             return None;
@@ -122,8 +122,8 @@ impl Rules {
         })
     }
 
-    /// Every name that the object of `url` may have been stored under: rules whose methods or
-    /// fields are not known here may each have given it another one.
+    /// Returns every name that the object of `url` may have been stored under: rules whose methods
+    /// or fields are not known here may each have given it another one.
     pub fn names(&self, site: Option<&str>, url: &Url) -> Vec<Url> {
         let mut names = vec![url.clone()];
         if self.list.is_empty() {
@@ -143,7 +143,7 @@ impl Rules {
 }
 
 impl Rule {
-    /// A rule that changes nothing for anybody.
+    /// Makes a rule that changes nothing.
     pub fn new(name: String, settings: Settings) -> Rule {
         Rule {
             name,
@@ -162,7 +162,7 @@ impl Rule {
         }
     }
 
-    /// Makes a request what the rule wants it to be.
+    /// Edits a request as the rule requires.
     pub fn prepare(&self, fields: &mut HeaderMap) {
         self.request.apply(fields);
         if self.by_device {
@@ -175,16 +175,15 @@ impl Rule {
         }
     }
 
-    /// The request fields that are part of the key, whatever the origin says.
+    /// Returns the request fields that are part of the key, whatever the origin says.
     pub fn key_names(&self) -> impl Iterator<Item = HeaderName> {
         let device = self.by_device.then_some(DEVICE);
         let language = (!self.languages.is_empty()).then_some(header::ACCEPT_LANGUAGE);
         device.into_iter().chain(language).chain(self.key_headers.iter().cloned())
     }
 
-    /// Makes the head of an origin's answer what the rule wants it to be: what the key depends on
-    /// is a `Vary` from here on. A page under the name of a file is for nobody else
-    /// ([`disguise`]).
+    /// Edits the head of an origin's answer as the rule requires: the fields of the key are in
+    /// `Vary` from here on. A page under the name of a file is for its client only ([`disguise`]).
     pub fn settle(&self, path: &str, fields: &mut HeaderMap) {
         self.answer.apply(fields);
         let kind = fields.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
@@ -196,8 +195,8 @@ impl Rule {
         }
     }
 
-    /// What caches behind us are told: the kind of a device follows from its `User-Agent`, and only
-    /// we know the field that we put in its place.
+    /// Replaces the device field in `Vary` by `User-Agent` for the caches of clients: the kind of a
+    /// device follows from it, and only the proxy knows the field that it adds.
     pub fn unfold_vary(&self, fields: &mut HeaderMap) {
         if !self.by_device {
             return;
@@ -212,8 +211,8 @@ impl Rule {
     }
 }
 
-/// A path as it stands in the URL, and as a server reads it that tidies up paths
-/// ([`Url::tidy_path`]). Which of them the origin goes by is not known: a rule that keeps requests
+/// A path as it is written in the URL, and as a server reads it that normalises paths
+/// ([`Url::tidy_path`]). It is not known which of them the origin uses: a rule that keeps requests
 /// from the cache is for both, one that lets them in only for what is the same path to all.
 struct Paths<'a> {
     plain: &'a str,
@@ -255,7 +254,7 @@ impl Condition {
     }
 }
 
-/// The host of a URL without its port.
+/// Returns the host of a URL without its port.
 fn host(url: &Url) -> &str {
     let authority = url.authority();
     match authority.rfind(':') {
@@ -265,7 +264,7 @@ fn host(url: &Url) -> &str {
 }
 
 impl HeaderTest {
-    /// Whether it holds for these fields: one line that fits is enough.
+    /// Returns whether it holds for these fields: one line that fits is enough.
     fn holds(&self, headers: &HeaderMap) -> bool {
         let mut lines = headers.get_all(&self.name).iter();
         let found = match &self.value {

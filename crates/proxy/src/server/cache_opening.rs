@@ -1,5 +1,5 @@
-//! How the workers come by the store: the first opens it, the others make handles on it. Usually
-//! before a client is let in; at an upgrade, when the process before has let go of it.
+//! Opening the store: the first worker opens it, the others make handles on it. This is done before
+//! a client is accepted, or, at an upgrade, when the previous process has released it.
 //!
 //! While the store is awaited everything is passed on. What unsafe requests make invalid meanwhile
 //! is remembered and removed before anything is served from the store: an upgrade must not bring
@@ -20,19 +20,19 @@ use crate::fill::services::Shared;
 use crate::object::stored_response::Store;
 use crate::server::run::{CacheSetup, Devices};
 
-/// Where the cache comes from.
+/// The source of the cache.
 pub enum CacheSource {
     /// There is none: everything is passed on.
     None,
     /// It can be opened.
     Now(Box<CacheSetup>),
-    /// Another process holds it still.
+    /// Another process still holds it.
     Pending(PendingCache),
 }
 
 /// A cache that another process is about to release.
 pub struct PendingCache {
-    /// Brings the cache, or nothing when it turns out that it cannot be used.
+    /// Receives the cache, or nothing when it turns out that it cannot be used.
     pub setup: oneshot::Receiver<Option<CacheSetup>>,
     /// Bytes of memory that it will have ([`store::Options::memory`]).
     pub memory: u64,
@@ -48,7 +48,7 @@ impl From<Option<CacheSetup>> for CacheSource {
 }
 
 impl CacheSource {
-    /// Bytes of memory of the cache.
+    /// Returns the bytes of memory of the cache.
     pub(crate) fn memory(&self) -> u64 {
         match self {
             CacheSource::None => 0,
@@ -57,7 +57,8 @@ impl CacheSource {
         }
     }
 
-    /// The first worker's part, and how long clients are made to wait for the store at most.
+    /// Returns the first worker's part, and how long clients are made to wait for the store at
+    /// most.
     pub(crate) fn split(self) -> (oneshot::Receiver<Option<CacheSetup>>, Option<Duration>) {
         let filled = |setup| {
             let (send, receive) = oneshot::channel();
@@ -73,7 +74,7 @@ impl CacheSource {
     }
 }
 
-/// How far the opening has come, for the other workers.
+/// The state of the opening, for the other workers.
 #[derive(Clone)]
 pub(crate) enum OpenState {
     Opening,
@@ -81,14 +82,15 @@ pub(crate) enum OpenState {
     Done(Option<(StoreShare, Arc<Devices>)>),
 }
 
-/// The first worker's: opens the store, catches up with what was missed, and lets the others know.
+/// Opens the store on the first worker, removes what was made invalid meanwhile, and shares the
+/// store with the others. Returns `None` when there is none.
 pub(crate) async fn open_first(
     setup: oneshot::Receiver<Option<CacheSetup>>,
     clock: TokioClock,
     shared: &Shared,
     share: &watch::Sender<OpenState>,
 ) -> Option<Store> {
-    // A sender that went away has nothing to bring.
+    // A sender that is gone has nothing to send.
     let opened = match setup.await.unwrap_or(None) {
         Some(setup) => Box::pin(open(setup, clock, shared)).await,
         None => None,
@@ -139,7 +141,8 @@ async fn open_store(
     }
 }
 
-/// Every other worker's: waits for the store and makes a handle on it.
+/// Waits for the store on every other worker and makes a handle on it. Returns `None` when there is
+/// none.
 pub(crate) async fn attach(
     index: usize,
     clock: TokioClock,

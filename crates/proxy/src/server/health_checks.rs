@@ -1,6 +1,6 @@
-//! Active checks: each server of a site is asked for something now and then, and what it answers
-//! decides whether it is in use. They run in the background on one worker, over connections of
-//! their own, with the options in force.
+//! Active health checks: each server of a site is sent a request at intervals, and its answers
+//! decide whether it is in use. They run in the background on one worker, over connections of their
+//! own, with the options in force.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::options::Options;
 use crate::options::control::State;
 use crate::origin::events::Observed;
 
-/// Checks all servers that are to be checked, until the drain begins.
+/// Checks all servers for which checks are configured, until the drain begins.
 pub(crate) async fn run(
     mut control: watch::Receiver<State>,
     observer: Arc<dyn Observer>,

@@ -1,4 +1,4 @@
-//! Closes idle connections of a worker when the `ConnectionReclaimer` asks for it.
+//! The worker's part in closing idle connections for the `ConnectionReclaimer`.
 
 use std::rc::Rc;
 
@@ -7,10 +7,10 @@ use tokio::sync::mpsc;
 use crate::client::reclaimer::Ask;
 use crate::server::worker::Worker;
 
-/// Answers for one worker, for ever.
+/// Answers the reclaimer for one worker, until its channel closes.
 pub(crate) async fn answer(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Ask>) {
     while let Some(ask) = inbox.recv().await {
-        // Whoever asked may be gone.
+        // The asking task may be gone.
         match ask {
             Ask::Candidates(most, tell) => drop(tell.send(worker.connections.candidates(most))),
             Ask::Close(ids, tell) => drop(tell.send(worker.connections.close(&ids))),

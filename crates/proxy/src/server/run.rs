@@ -1,4 +1,4 @@
-//! The way in: opens the store, starts the workers and waits until they have drained.
+//! Starts the proxy: opens the store, starts the workers and waits until they have drained.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -33,9 +33,9 @@ use crate::server::{cache_opening, handover, health_checks, reclaimer};
 
 /// Everything a proxy needs to run.
 pub struct Setup {
-    /// What time it is.
+    /// The clock.
     pub clock: TokioClock,
-    /// What origins are connected to through.
+    /// The network through which origins are connected to.
     pub network: Network,
     /// Options and the switch to draining.
     pub control: Control,
@@ -52,7 +52,7 @@ pub struct Setup {
     pub admin: Option<AdminSetup>,
     /// Called once, when the first worker begins to accept clients.
     pub accepting: Box<dyn FnOnce() + Send>,
-    /// Called at most once, when the store has been let go of for another process
+    /// Called at most once, when the store has been released for another process
     /// ([`Control::hand_over`]) while answers that do not need it still run.
     pub released: Box<dyn FnOnce() + Send>,
 }
@@ -66,18 +66,18 @@ pub type Devices = dyn Fn(usize) -> io::Result<Vec<Rc<AnyDevice>>> + Send + Sync
 pub struct CacheSetup {
     /// The devices, formatted and checked before.
     pub devices: Box<Devices>,
-    /// How they are used.
+    /// The options of the store.
     pub options: store::Options,
-    /// Called once when the store is open, before the first client is let in.
+    /// Called once when the store is open, before the first client is accepted.
     pub opened: Box<dyn FnOnce(&store::StoreShare) + Send>,
 }
 
-/// How a proxy ended.
+/// The state in which a proxy ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// Everything is saved, the next start is complete at once. Also without a cache.
     Saved,
-    /// A device could not be ended in order: the next start recovers it.
+    /// A device could not be closed in order: the next start recovers it.
     Unsaved,
 }
 
@@ -85,8 +85,8 @@ pub enum Ended {
 ///
 /// # Errors
 ///
-/// When a thread, a runtime or a listener cannot be had; nothing is served then. A cache that
-/// cannot be opened is no error: it is logged, and everything is passed on.
+/// When a thread, a runtime or a listener cannot be made; nothing is served then. A cache that
+/// cannot be opened is not an error: it is logged, and everything is passed on.
 pub fn run(setup: Setup) -> io::Result<Ended> {
     let mut threads = Vec::new();
     for start in prepare(setup)? {
@@ -99,9 +99,9 @@ pub fn run(setup: Setup) -> io::Result<Ended> {
     together(threads.into_iter().map(join))
 }
 
-/// Does what [`run`] does in the `LocalSet` that calls it, all workers on its thread: for
-/// simulations, where the runtime's clock is a virtual one. Dropped, it leaves what the workers
-/// have begun to the `LocalSet`.
+/// Does what [`run`] does in the `LocalSet` that calls it, with all workers on its thread: for
+/// simulations, where the runtime's clock is a virtual one. When dropped, it leaves the tasks that
+/// the workers have begun to the `LocalSet`.
 ///
 /// # Errors
 ///
@@ -124,8 +124,8 @@ pub async fn run_here(setup: Setup) -> io::Result<Ended> {
     together(ended)
 }
 
-/// How a proxy ended whose workers ended so: as the first that did not end well. All are waited
-/// for.
+/// Returns how a proxy ended whose workers ended so: as the first that did not end well. All are
+/// waited for.
 fn together(all: impl IntoIterator<Item = io::Result<Ended>>) -> io::Result<Ended> {
     let mut result = Ok(Ended::Saved);
     for ended in all {
@@ -136,8 +136,8 @@ fn together(all: impl IntoIterator<Item = io::Result<Ended>>) -> io::Result<Ende
     result
 }
 
-/// What each worker begins with. Only they hold the listening sockets then: when they drain, the
-/// ports close.
+/// Makes what each worker starts with. Only the workers hold the listening sockets then: when they
+/// drain, the ports close.
 fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
     let Setup { clock, network, control, listeners, workers, observer, cache, .. } = setup;
     let (mut admin, accepting, released) = (setup.admin, setup.accepting, setup.released);
@@ -200,18 +200,18 @@ struct Start {
     inbox: mpsc::UnboundedReceiver<Accepted>,
     asked: mpsc::UnboundedReceiver<Ask>,
     peers: Vec<mpsc::UnboundedSender<Accepted>>,
-    /// The first worker's.
+    /// Set for the first worker only.
     setup: Option<oneshot::Receiver<Option<CacheSetup>>>,
     patience: Option<Duration>,
     share: watch::Sender<OpenState>,
-    /// The first worker's.
+    /// Set for the first worker only.
     admin: Option<AdminSetup>,
     accepting: Option<Box<dyn FnOnce() + Send>>,
-    /// The first worker's.
+    /// Set for the first worker only.
     released: Option<Box<dyn FnOnce() + Send>>,
 }
 
-/// Counts a worker as ended, however it ends.
+/// A guard that counts a worker as ended, however it ends.
 struct Running(Arc<Process>);
 
 impl Drop for Running {
@@ -271,7 +271,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
     worker.sweep(control.subscribe()).await;
     stop.send_replace(true);
     for task in accepting {
-        // It ended early only by a panic, which was told.
+        // It ended early only by a panic, which was logged.
         let _ = task.await;
     }
     let ended = match control.hands_over() {
@@ -290,15 +290,15 @@ async fn serve(start: Start) -> io::Result<Ended> {
     let Some(store) = worker.services.store().filter(|_| index == 0) else {
         return Ok(Ended::Saved);
     };
-    // The others may still be writing: the store ends when they have.
+    // The others may still be writing: the store is closed when they have ended.
     while process.running.load(Ordering::Acquire) > 1 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     Ok(if store.shutdown().await { Ended::Saved } else { Ended::Unsaved })
 }
 
-/// Drains for another process, which gets the store as soon as nobody here needs it. On the first
-/// worker, which tells that: how the store ended. `None` when it has not even come yet.
+/// Drains for another process, which gets the store as soon as nothing here needs it. Returns, on
+/// the first worker, how the store ended; `None` when it had not even come yet.
 async fn drain_for_next(
     worker: &Worker,
     share: &watch::Sender<OpenState>,

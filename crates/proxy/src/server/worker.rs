@@ -57,9 +57,9 @@ impl Worker {
         Rc::new(Worker { index, process, services, connections })
     }
 
-    /// Looks after time-outs and changes of the options until the drain begins.
+    /// Enforces time-outs and applies changes of the options until the drain begins.
     pub async fn sweep(&self, mut control: watch::Receiver<State>) {
-        // What was told before this worker was there counts as news.
+        // A change from before this worker started counts as new.
         control.mark_changed();
         let mut tick = interval(self.connections.sweep_interval());
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,5 +1,5 @@
-//! An answer on its way out on a stream of HTTP/2: its head as HTTP/2 has it, its body no faster
-//! than the client makes room for it.
+//! Sending an answer on a stream of HTTP/2: its head as HTTP/2 has it, its body no faster than the
+//! client permits.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use crate::response::response_body::ResponseBody;
 /// Room that a stream asks for at a time: many that send at once share the connection's.
 const CLAIM: usize = 32 << 10;
 
-/// What has no meaning in HTTP/2 (RFC 9113, 8.2.2).
+/// Fields without a meaning in HTTP/2 (RFC 9113, 8.2.2).
 static OF_HTTP_1: [HeaderName; 6] = [
     header::CONNECTION,
     header::TRANSFER_ENCODING,
@@ -30,7 +30,7 @@ static OF_HTTP_1: [HeaderName; 6] = [
     HeaderName::from_static("proxy-connection"),
 ];
 
-/// Makes a head of ours one of HTTP/2. `body`: what goes behind it.
+/// Turns a head of HTTP/1 into one of HTTP/2. `body`: the body that follows.
 pub(super) fn settle(headers: &mut HeaderMap, body: &ResponseBody, clock: TokioClock) {
     for name in &OF_HTTP_1 {
         headers.remove(name);
@@ -54,7 +54,7 @@ pub(super) async fn send_body(mut body: ResponseBody, mut sink: SendStream<Bytes
                 let _ = sink.send_data(Bytes::new(), true);
                 return;
             }
-            // What was sent before stays sent, but nobody can take it for the whole.
+            // The client has what was sent before, but cannot take it for the whole.
             Next::Frame(Some(Err(_))) => return sink.send_reset(Reason::INTERNAL_ERROR),
             Next::Frame(Some(Ok(frame))) => match frame.into_data() {
                 Ok(data) => {
@@ -74,7 +74,7 @@ pub(super) async fn send_body(mut body: ResponseBody, mut sink: SendStream<Bytes
     }
 }
 
-/// What comes next of a body.
+/// The next event of a body.
 enum Next {
     Frame(Option<Result<Frame<Bytes>, Truncated>>),
     /// The client wants no more.

@@ -1,9 +1,9 @@
 //! One HTTP/2 connection of a client from its preface to its end (RFC 9113).
 //!
-//! Each stream is answered by a task of its own, as any other request is (`dispatch`); this one
-//! drives the connection. What it promises: a request that the client takes back, or whose
-//! connection ends, is given up; whoever is told to go (GOAWAY) has the answers to what it had
-//! asked for before; a connection that the sweep cuts ends at once.
+//! Each stream is answered by a task of its own, like any other request (`dispatch`); this one
+//! drives the connection. It promises: a request that the client takes back, or whose connection
+//! ends, is given up; a client that is told to end (GOAWAY) gets the answers to its earlier
+//! requests; a connection that the sweep cuts ends at once.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -35,7 +35,7 @@ use crate::front::stream::Stream;
 use crate::response::response_body::ResponseBody;
 use crate::response::tunnel::Tunnel;
 
-/// How far a connection has come.
+/// The stage of a connection.
 enum Stage {
     Handshake(Handshake<ClientIo, Bytes>),
     Serving { http: server::Connection<ClientIo, Bytes>, pings: Option<Keepalive> },
@@ -61,12 +61,13 @@ pub(crate) async fn serve(connections: &Connections, client: &Rc<Client>, stream
 }
 
 impl Server<'_> {
-    /// Ready when the connection is over, also when the sweep has cut it.
+    /// Waits until the connection is over, also when the sweep has cut it.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
         let state = &self.client.state;
         state.note_task(cx);
         match state.cut() {
-            // Told first: a request may be on its way. Whoever does not listen is cut next time.
+            // The client is told first: a request may be on its way. If it does not end, it is cut
+            // next time.
             Some(CloseReason::Idle) if !self.told_to_end => {
                 state.undo_cut();
                 self.tell_to_end();
@@ -96,8 +97,8 @@ impl Server<'_> {
         self.poll_requests(cx)
     }
 
-    /// Tells the client that nothing further was looked at, if its socket takes that at once: what
-    /// is on its way may be asked again.
+    /// Tells the client that no further request was processed, if its socket takes that at once:
+    /// requests on their way may be sent again.
     fn close_idle_clients(&mut self, cx: &mut Context<'_>) {
         if let Stage::Serving { http, .. } = &mut self.stage {
             http.abrupt_shutdown(Reason::NO_ERROR);
@@ -128,7 +129,8 @@ impl Server<'_> {
                 None => return Poll::Ready(Ok(())),
                 Some(Err(error)) => return Poll::Ready(Err(error)),
                 Some(Ok((request, mut reply))) => {
-                    // Whoever is told so asks the next process, whatever the method.
+                    // The client sends a refused stream's request to the next process, whatever the
+                    // method.
                     if self.services.leases.is_released() {
                         reply.send_reset(Reason::REFUSED_STREAM);
                         continue;
@@ -144,7 +146,7 @@ impl Server<'_> {
 /// Answers the request of one stream.
 async fn answer(services: Rc<Services>, client: Rc<Client>, request: Request<RecvStream>) {
     let (mut parts, stream) = request.into_parts();
-    // What comes behind a CONNECT is none of the request.
+    // Bytes behind a CONNECT are not part of the request.
     let (body, behind) = match parts.method == Method::CONNECT {
         true => (RequestBody::Empty, Some(stream)),
         false if stream.is_end_stream() => (RequestBody::Empty, None),
@@ -170,7 +172,7 @@ async fn answer(services: Rc<Services>, client: Rc<Client>, request: Request<Rec
     }
 }
 
-/// The answer, unless the client has taken the request back.
+/// Returns the answer, unless the client has taken the request back.
 async fn unless_reset(
     services: &Rc<Services>,
     client: &Rc<Client>,

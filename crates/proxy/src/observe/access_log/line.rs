@@ -1,8 +1,8 @@
 //! One request as one line, in each format of the access log.
 //!
-//! What a client or an origin sent is data, and stays within its field: quotes, backslashes,
-//! blanks where they separate, control bytes and everything beyond ASCII are escaped in the way
-//! the format's readers know. A line is ASCII and has exactly one line feed, its last byte. User
+//! What a client or an origin sent is data, and stays within its field: quotes, backslashes, blanks
+//! where they separate, control bytes and everything beyond ASCII are escaped in the way the
+//! format's readers know. A line is ASCII and has exactly one line feed, its last byte. User
 //! information (`user:password@`) of the URL and of the referring URL is left out.
 
 use std::cell::RefCell;
@@ -35,10 +35,10 @@ pub enum Format {
     Json,
 }
 
-/// Where an answer was fetched, in Squid's words.
+/// The source of an answer, in Squid's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hierarchy<'a> {
-    /// Nowhere: it came from the cache or from us.
+    /// None: it came from the cache or from the proxy itself.
     None,
     /// From the origin that the client named: its address, or host and port.
     Direct(&'a str),
@@ -46,12 +46,12 @@ pub enum Hierarchy<'a> {
     Parent(&'a str),
 }
 
-/// What the log has to know of a request.
+/// The facts of a request for the log.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     /// When the request ended.
     pub ended: SystemTime,
-    /// From the first byte of the request to the last of the answer.
+    /// Time from the first byte of the request to the last of the answer.
     pub duration: Duration,
     /// Address of the client.
     pub client: IpAddr,
@@ -62,7 +62,7 @@ pub struct Record<'a> {
     pub url: &'a str,
     /// Version that the client spoke.
     pub version: Version,
-    /// How the client's connection is secured.
+    /// The TLS session of the client's connection.
     pub tls: Option<&'a TlsFacts>,
     /// Status of the answer; 0 when none was sent.
     pub status: u16,
@@ -76,11 +76,11 @@ pub struct Record<'a> {
     pub user_agent: Option<&'a [u8]>,
     /// `Content-Type` of the answer.
     pub content_type: Option<&'a [u8]>,
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
     /// The client left, or the answer was cut.
     pub aborted: bool,
-    /// Where the answer was fetched.
+    /// The source of the answer.
     pub hierarchy: Hierarchy<'a>,
     /// The addresses and ports of all servers that were asked, with commas between.
     pub upstream_addresses: Option<&'a str>,
@@ -239,7 +239,7 @@ fn calendar(time: SystemTime, with: impl FnOnce(&str, &str)) {
     });
 }
 
-/// The host of `authority`, as Squid names the server: analysers count by it.
+/// Returns the host of `authority`, as Squid names the server: analysers count by it.
 fn without_port(authority: &str) -> &str {
     match authority.rsplit_once(':') {
         Some((host, _)) if host.starts_with('[') && host.ends_with(']') => &host[1..host.len() - 1],
@@ -248,7 +248,7 @@ fn without_port(authority: &str) -> &str {
     }
 }
 
-/// The URL without its user information, as what stands before and behind it.
+/// Returns the parts of the URL before and behind its user information.
 fn without_user(url: &str) -> (&str, &str) {
     let (before, after) = split_user(url.as_bytes());
     (&url[..before], &url[after..])
@@ -259,7 +259,7 @@ fn bytes_without_user(url: &[u8]) -> (&[u8], &[u8]) {
     (&url[..before], &url[after..])
 }
 
-/// Where the user information begins and ends; both ends are next to ASCII bytes.
+/// Returns where the user information begins and ends; both ends are next to ASCII bytes.
 fn split_user(url: &[u8]) -> (usize, usize) {
     if url.first() == Some(&b'/') {
         return (0, 0);
@@ -303,7 +303,7 @@ fn visible_or_space(b: u8) -> bool {
     matches!(b, b' '..=b'~')
 }
 
-/// As web servers escape within quotes: `\"`, `\\`, `\xHH`.
+/// Escapes as web servers do within quotes: `\"`, `\\`, `\xHH`.
 fn quoted(bytes: &[u8], out: &mut Vec<u8>) {
     let plain = |b| visible_or_space(b) && b != b'"' && b != b'\\';
     escape(bytes, out, plain, |b, out| match b {
@@ -315,7 +315,7 @@ fn quoted(bytes: &[u8], out: &mut Vec<u8>) {
     });
 }
 
-/// Percent-encodes what is not visible ASCII: a field between blanks.
+/// Percent-encodes all but visible ASCII, for a field between blanks.
 fn percent(bytes: &[u8], out: &mut Vec<u8>) {
     escape(
         bytes,

@@ -1,4 +1,4 @@
-//! The writer: order, rotation, and what it does when it cannot write.
+//! Tests of the writer: order, rotation, and failed writes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -160,7 +160,7 @@ fn a_full_disk_costs_lines_and_nothing_else() {
     assert_eq!(log.dropped(), 2);
 }
 
-/// A sink that does not return before it is told to.
+/// A sink that does not return until it is released.
 struct Stuck(mpsc::Receiver<()>);
 
 impl Write for Stuck {

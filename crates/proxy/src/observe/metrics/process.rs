@@ -1,14 +1,14 @@
-//! Figures of the process as Linux tells them in `/proc`, under the names that Prometheus clients
-//! agree on. What cannot be read is left out.
+//! Figures of the process from `/proc`, under the names that Prometheus clients agree on. Figures
+//! that cannot be read are left out.
 
 use std::fs;
 
 use super::Samples;
 
-/// Ticks of `/proc/self/stat` in a second, the same on every Linux that programs see.
+/// Ticks of `/proc/self/stat` in a second, which are the same on every Linux.
 const TICKS: f64 = 100.0;
 
-/// Adds the figures as they are now.
+/// Adds the current figures.
 pub(super) fn samples(out: &mut Samples) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     if let Some(bytes) = kib_of(&status, "VmRSS:") {
@@ -33,21 +33,21 @@ pub(super) fn samples(out: &mut Samples) {
     }
 }
 
-/// A line such as `VmRSS:     1234 kB`, in bytes.
+/// Reads a line such as `VmRSS:     1234 kB`. Returns bytes.
 fn kib_of(status: &str, name: &str) -> Option<u64> {
     let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = rest.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
 }
 
-/// User and system time. The name of the command comes before them and may contain anything, so
-/// fields are counted behind its closing parenthesis.
+/// Returns user and system time in ticks. The name of the command comes before them and may contain
+/// anything, so fields are counted behind its closing parenthesis.
 fn cpu_ticks(stat: &str) -> Option<(u64, u64)> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-/// The soft limit in a line such as `Max open files   1024   4096   files`.
+/// Returns the soft limit in a line such as `Max open files   1024   4096   files`.
 fn soft_limit(limits: &str, name: &str) -> Option<u64> {
     let rest = limits.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_ascii_whitespace().next()?.parse().ok()

@@ -46,7 +46,7 @@ impl From<f64> for Value {
 }
 
 impl From<Duration> for Value {
-    /// In seconds.
+    /// Converts to seconds.
     fn from(time: Duration) -> Value {
         Value::Real(time.as_secs_f64())
     }
@@ -137,7 +137,7 @@ impl Samples {
         self.families[index].figures.push((labels, figure));
     }
 
-    /// The text.
+    /// Returns the text of the figures.
     pub(super) fn into_text(self) -> String {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self));

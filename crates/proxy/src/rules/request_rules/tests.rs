@@ -1,4 +1,4 @@
-//! Tests of the rules alone: which one is found, and what it does to fields and names.
+//! Tests of the rules alone: which rule is found, and how it changes fields and names.
 
 use super::*;
 

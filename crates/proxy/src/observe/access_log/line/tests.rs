@@ -153,7 +153,7 @@ fn user_information_is_left_out() {
     }
 }
 
-/// Every byte in every field that others fill, and some that look like the end of a field.
+/// Tests every byte in every field that peers fill, and texts that look like the end of a field.
 #[test]
 fn nothing_breaks_out_of_its_field() {
     let all: Vec<u8> = (0..=255).collect();
@@ -189,7 +189,7 @@ fn nothing_breaks_out_of_its_field() {
     }
 }
 
-/// Counts the quoted fields as a reader of the format would, and checks what lies between.
+/// Counts the quoted fields as a reader of the format would, and checks the text between.
 fn quoted_fields(line: &str) -> usize {
     let (mut fields, mut inside, mut escaped) = (0, false, false);
     let mut outside = String::new();
@@ -210,7 +210,7 @@ fn quoted_fields(line: &str) -> usize {
     fields
 }
 
-/// The outcome in the line as a JSON reader sees it; checks one field's round trip.
+/// Returns the outcome in the line as a JSON reader sees it; checks one field's round trip.
 fn json_of(line: &str, agent: &[u8]) -> String {
     let value: serde_json::Value = serde_json::from_str(line).unwrap();
     assert_eq!(value["user_agent"], *String::from_utf8_lossy(agent));
