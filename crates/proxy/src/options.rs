@@ -22,41 +22,41 @@ use crate::rules::request_rules::Rules;
 /// All settings of the proxy.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What kind of proxy the listeners are.
+    /// The kind of proxy that the listeners are, and its sites.
     pub front: Front,
-    /// Who may ask for what.
+    /// The access rules.
     pub access: Arc<Access>,
-    /// What names this proxy in `Via` and `Cache-Status`.
+    /// The name of this proxy in `Via` and `Cache-Status`.
     pub pseudonym: Pseudonym,
     /// Limits of the client side.
     pub client: ClientLimits,
-    /// How HTTP/2 is spoken to clients.
+    /// The options of HTTP/2 towards clients.
     pub http2: Http2Options,
     /// Certificates for listeners that speak TLS; `None`: no listener does.
     pub keyring: Option<Arc<CertificateStore>>,
     /// Limits of the origin side.
     pub upstream: UpstreamLimits,
-    /// How objects are fetched for the cache.
+    /// The options of fetches for the cache.
     pub fill: FillOptions,
-    /// Where the rules of caching leave a choice.
+    /// The settings of caching, where its rules leave a choice.
     pub semantics: semantics::Settings,
-    /// What upstreams are told of a request's way to us.
+    /// What upstreams are told of a request's way to the proxy.
     pub forwarded: Forwarded,
-    /// What is done otherwise for some requests.
+    /// The rules by which some requests are treated differently.
     pub rules: Rules,
-    /// Who may purge, and by what.
+    /// The options of purging.
     pub purging: Purging,
-    /// The tunnels of CONNECT, and of connections that change their protocol.
+    /// The limits of tunnels, of CONNECT and of connections that change their protocol.
     pub tunnels: TunnelLimits,
 }
 
 impl Options {
-    /// Takes over what is known of the servers of sites that were there before.
+    /// Takes over the state of the servers of sites that were there before.
     pub(crate) fn adopt(&mut self, before: &Options) {
         self.front.adopt(&before.front);
     }
 
-    /// Options with their defaults.
+    /// Makes options with their defaults.
     pub fn new(front: Front, access: Arc<Access>) -> Options {
         Options {
             front,

@@ -1,4 +1,4 @@
-//! Why there is no answer, in words and in a log.
+//! The reasons why there is no answer, in words and in a log.
 
 pub(crate) mod cause;
 pub mod error;

@@ -1,5 +1,5 @@
-//! Requests on their way: what answers them, one server or several, connections that are opened for
-//! them, and what is counted meanwhile.
+//! Sending requests: the origins that answer them, connections that are opened for them, and the
+//! events that are counted meanwhile.
 
 pub mod attempts;
 pub mod checks;

@@ -1,4 +1,4 @@
-//! What the admin interface shows and steers, on the first worker.
+//! The backend of the admin interface, on the first worker.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -20,23 +20,23 @@ use crate::observe::metrics::Metrics;
 use crate::options::control::Control;
 use crate::request::purge_order::{Purge, Purged};
 
-/// Reads the configuration again; see [`crate::admin::interface::Reloaded`]. Called on a thread of
-/// its own.
+/// A function that reads the configuration again; see [`crate::admin::interface::Reloaded`]. Called
+/// on a thread of its own.
 pub type Reload = Arc<dyn Fn() -> Result<serde_json::Value, String> + Send + Sync>;
 
-/// The admin interface of a proxy.
+/// The setup of a proxy's admin interface.
 pub struct AdminSetup {
-    /// Where it listens.
+    /// The listening socket.
     pub listener: ListenSocket,
-    /// Whom it lets in.
+    /// The guard that admits requests.
     pub guard: Guard,
-    /// What `/metrics` shows.
+    /// The metrics for `/metrics`.
     pub metrics: Arc<Metrics>,
-    /// What `/reload` does.
+    /// The function of `/reload`.
     pub reload: Reload,
 }
 
-/// The backend of the admin interface.
+/// The backend of a running proxy.
 pub(crate) struct ProxyBackend {
     services: Rc<Services>,
     reclaimer: Arc<ConnectionReclaimer>,
@@ -46,7 +46,7 @@ pub(crate) struct ProxyBackend {
 }
 
 impl ProxyBackend {
-    /// Serves the admin interface until the runtime ends, for it tells of the drain, too; or until
+    /// Serves the admin interface until the runtime ends, for it reports the drain, too; or until
     /// another process takes it over.
     pub fn start(
         setup: AdminSetup,
@@ -98,7 +98,7 @@ impl Backend for ProxyBackend {
     fn reload(&self) -> Reloaded<'_> {
         let (reload, (tell, told)) = (self.reload.clone(), oneshot::channel());
         let spawned = thread::Builder::new().name("reload".to_owned()).spawn(move || {
-            // Whoever asked may be gone.
+            // The asking request may be gone.
             let _ = tell.send(reload());
         });
         Box::pin(async move {

@@ -1,4 +1,4 @@
-//! Who gets into the admin interface: the checks before any endpoint.
+//! The guard of the admin interface: the checks before any endpoint.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,7 +9,7 @@ use subtle::ConstantTimeEq;
 
 use crate::admin::interface::{Answer, closing, is_loopback, text};
 
-/// The names and the token that let a request in.
+/// The host names and the token that admit a request.
 #[derive(Clone, Default)]
 pub struct Guard {
     names: Vec<String>,
@@ -17,14 +17,15 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Requests whose Host is an IP literal, `localhost` or one of `names`; with `token`, only
-    /// those that carry it (`Authorization: Bearer TOKEN`). An empty token lets nobody in.
+    /// Makes a guard that admits requests whose Host is an IP literal, `localhost` or one of
+    /// `names`; with `token`, only those that carry it (`Authorization: Bearer TOKEN`). An empty
+    /// token admits none.
     pub fn new(names: Vec<String>, token: Option<String>) -> Guard {
         let names = names.into_iter().map(|name| name.to_ascii_lowercase()).collect();
         Guard { names, token }
     }
 
-    /// Warns when `address` can be reached by others and nothing keeps them out.
+    /// Warns when `address` can be reached from other machines and there is no token.
     pub(crate) fn warn_if_open(&self, address: SocketAddr) {
         if self.is_open(address) {
             log::warn!(
@@ -39,7 +40,7 @@ impl Guard {
         !is_loopback(address) && self.token.is_none()
     }
 
-    /// The answer to a request that may not come in; `None` when it may.
+    /// Returns the answer to a request that is not admitted; `None` when it is.
     pub(crate) fn refusal<T>(&self, request: &Request<T>) -> Option<Answer> {
         let refuse = |status, what: &str| Some(closing(text(status, what.to_owned())));
         let mut hosts = request.headers().get_all(header::HOST).iter();
@@ -92,7 +93,8 @@ impl Guard {
     }
 }
 
-/// True when the request carries the token. Takes the same time wherever the first difference is.
+/// Returns whether the request carries the token. Takes the same time wherever the first difference
+/// is.
 fn carries<T>(request: &Request<T>, token: &str) -> bool {
     let mut values = request.headers().get_all(header::AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return false };

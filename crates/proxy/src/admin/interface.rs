@@ -1,14 +1,14 @@
 //! The admin interface: health, readiness, metrics and purges, on an address of its own.
 //!
-//! It is meant for the machine itself and its operators, so it distrusts two others. A web page
-//! in an operator's browser reaches loopback too: a request whose Host is a name that nobody
-//! configured is refused (DNS rebinding), and so is a change of state that carries an Origin.
-//! Whoever else reaches the address is kept out by a token, where one is configured; without one,
-//! listening beyond loopback is warned about.
+//! It is meant for the machine itself and its operators, so it guards against two others. A web
+//! page in an operator's browser reaches loopback too: a request whose Host is a name that is not
+//! configured is refused (DNS rebinding), and so is a change of state that carries an Origin. All
+//! other clients are kept out by a token, where one is configured; without one, listening beyond
+//! loopback is warned about.
 //!
-//! What it tells and does comes from a [`Backend`]. Limits are small and fixed: this interface
-//! must answer when the proxy is in trouble, and must never be the trouble. Nobody keeps others out
-//! by waiting: when all seats are taken, whoever has waited longest makes way (`seats`).
+//! What it shows and does comes from a [`Backend`]. Limits are small and fixed: this interface must
+//! answer when the proxy is in trouble, and must never cause trouble. No client excludes others by
+//! waiting: when all places are taken, the connection that has waited longest is closed (`seats`).
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -52,46 +52,46 @@ const CONNECTIONS: usize = 64;
 /// Pause after a failed accept: the usual cause, too many open files, does not end at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// Whether the proxy should get traffic.
+/// The readiness of the proxy for traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// Yes.
+    /// Ready.
     Ready,
-    /// Yes, though not all of the cache can be used; says what that means. A proxy without its
-    /// cache is slow, one that gets no traffic is no help, and what ails the device of one may ail
-    /// them all.
+    /// Ready, though not all of the cache can be used; says what that means. A proxy without its
+    /// cache is slow, but one that gets no traffic is no help, and a fault of one device may be one
+    /// of all proxies' devices.
     Uncached(String),
-    /// Not yet: the cache is being recovered; says how far it is.
+    /// Not ready yet: the cache is being recovered; says how far it is.
     Recovering(String),
-    /// No longer: the process is shutting down.
+    /// No longer ready: the process is shutting down.
     Draining,
 }
 
-/// What is explained, or a sentence that says why it cannot be.
+/// An explanation, or a sentence that says why there is none.
 pub type Explained<'a> = Pin<Box<dyn Future<Output = Result<serde_json::Value, String>> + 'a>>;
 
-/// What a reload changed and what waits for a restart, or a sentence that says why all stays as it
-/// was.
+/// The changes by a reload and those that wait for a restart, or a sentence that says why all stays
+/// as it was.
 pub type Reloaded<'a> = Pin<Box<dyn Future<Output = Result<serde_json::Value, String>> + 'a>>;
 
-/// What the interface shows and steers.
+/// The part of the proxy that the interface shows and controls.
 pub trait Backend: 'static {
-    /// Whether the proxy should get traffic.
+    /// Returns whether the proxy should get traffic.
     fn readiness(&self) -> Readiness;
 
-    /// The text of [`crate::observe::metrics::Metrics::scrape`].
+    /// Returns the text of [`crate::observe::metrics::Metrics::scrape`].
     fn metrics(&self) -> String;
 
-    /// What would become of a request, and why.
+    /// Explains what would become of a request, and why.
     fn explain<'a>(&'a self, question: &'a Question) -> Explained<'a>;
 
     /// Reads the configuration and the certificates again, as SIGHUP does.
     fn reload(&self) -> Reloaded<'_>;
 
-    /// The servers of all sites, and how they are.
+    /// Returns the servers of all sites, and their state.
     fn upstreams(&self) -> serde_json::Value;
 
-    /// Has others give up descriptors, for want of one for whoever asks here.
+    /// Closes other idle connections, for want of a descriptor for a client of this interface.
     fn close_idle_clients(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async {})
     }
@@ -111,13 +111,13 @@ pub struct Admin<B> {
 pub(super) type Answer = Response<Full<Bytes>>;
 
 impl<B: Backend> Admin<B> {
-    /// An interface that lets in what `guard` allows.
+    /// Makes an interface that admits what `guard` allows.
     pub fn new(guard: Guard, backend: B, clock: TokioClock) -> Admin<B> {
         Admin { guard, backend, clock, accept_failed: Cell::new(false) }
     }
 
-    /// Serves until `stop` completes. Runs inside a `LocalSet`; connections that are open then
-    /// end with it.
+    /// Serves until `stop` completes. Runs inside a `LocalSet`; connections that are open then end
+    /// with it.
     pub async fn serve(self: Rc<Self>, listener: AcceptSocket, stop: impl Future<Output = ()>) {
         if let Some(address) = listener.local_addr() {
             self.guard.warn_if_open(address);
@@ -341,13 +341,13 @@ fn refused(answer: Answer) -> Box<Answer> {
     Box::new(closing(answer))
 }
 
-/// The same answer, after which the connection ends: the rest of the body is not waited for.
+/// Marks an answer as the last of its connection: the rest of the body is not waited for.
 pub(super) fn closing(mut answer: Answer) -> Answer {
     answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     answer
 }
 
-/// True when the address is reached from this machine only.
+/// Returns whether the address is reached from this machine only.
 pub(super) fn is_loopback(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }

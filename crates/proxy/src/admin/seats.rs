@@ -1,5 +1,5 @@
-//! The connections of the admin interface: so many at a time, and whoever has waited longest makes
-//! way for the next one. Only those for whom something is being done stay.
+//! The places for connections of the admin interface: when all are taken, the connection that has
+//! waited longest is closed for the next one. Connections with a request under way stay.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use std::time::Instant;
 use net::clock::TokioClock;
 use tokio::sync::Notify;
 
-/// See the module.
+/// The places for connections.
 pub(crate) struct Seats {
     most: usize,
     clock: TokioClock,
@@ -16,15 +16,15 @@ pub(crate) struct Seats {
     left: Rc<Notify>,
 }
 
-/// One of them.
+/// The state of one taken place.
 struct State {
-    /// When it was taken, or something was done last.
+    /// When it was taken, or its last request ended.
     since: Cell<Instant>,
     busy: Cell<bool>,
     leave: Notify,
 }
 
-/// A seat, free again when dropped.
+/// A taken place, which is freed when it is dropped.
 pub(crate) struct Seat {
     state: Rc<State>,
     clock: TokioClock,
@@ -37,7 +37,7 @@ impl Seats {
         Seats { most, clock, taken: Rc::default(), left: Rc::default() }
     }
 
-    /// A seat, as soon as there is one.
+    /// Waits for a free place and takes it.
     pub async fn take(&self) -> Seat {
         while self.taken.borrow().len() >= self.most {
             self.free_one();
@@ -49,7 +49,7 @@ impl Seats {
         Seat { state, clock: self.clock, taken: self.taken.clone(), left: self.left.clone() }
     }
 
-    /// Asks whoever has waited longest to leave; false when nobody waits.
+    /// Asks the connection that has waited longest to leave; returns false when none waits.
     pub fn free_one(&self) -> bool {
         let taken = self.taken.borrow();
         let waiting = taken.iter().filter(|state| !state.busy.get());
@@ -59,12 +59,12 @@ impl Seats {
 }
 
 impl Seat {
-    /// Completes when the seat is needed.
+    /// Waits until the place is needed.
     pub async fn asked_to_leave(&self) {
         self.state.leave.notified().await;
     }
 
-    /// Something is being done until the result is dropped.
+    /// Marks the connection as busy until the result is dropped.
     pub fn work(&self) -> Busy {
         self.state.busy.set(true);
         Busy { state: self.state.clone(), clock: self.clock, left: self.left.clone() }
@@ -78,7 +78,7 @@ impl Drop for Seat {
     }
 }
 
-/// While it is there something is being done.
+/// A guard of a busy connection.
 pub(crate) struct Busy {
     state: Rc<State>,
     clock: TokioClock,
@@ -89,7 +89,7 @@ impl Drop for Busy {
     fn drop(&mut self) {
         self.state.since.set(self.clock.instant());
         self.state.busy.set(false);
-        // Whoever waits for a seat may have this one when nobody leaves.
+        // A connection that waits for a place may have this one when no other leaves.
         self.left.notify_one();
     }
 }

@@ -1,4 +1,4 @@
-//! What the metrics and the admin interface show of the servers of all sites.
+//! The state of the servers of all sites, for the metrics and the admin interface.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::observe::metrics::{Samples, Source};
 use crate::options::Options;
 use crate::options::control::Control;
 
-/// The figures of a proxy's servers, as they are at each scrape.
+/// The figures of a proxy's servers, read at each scrape.
 pub(crate) struct ServerFigures(pub Control, pub TokioClock);
 
 impl Source for ServerFigures {
@@ -44,7 +44,7 @@ impl Source for ServerFigures {
     }
 }
 
-/// Of the requests that wait until one of a site's servers has room.
+/// Adds the figures of the requests that wait until one of a site's servers has room.
 fn queue_samples(site: &str, group: &Group, out: &mut Samples) {
     let (queue, labels) = (group.queue_status(), [("site", site)]);
     let help = "Requests that wait for a server with room.";
@@ -63,7 +63,7 @@ fn queue_samples(site: &str, group: &Group, out: &mut Samples) {
     }
 }
 
-/// All servers of all sites, for operators.
+/// Returns all servers of all sites, for operators.
 pub(crate) fn view(options: &Options, clock: TokioClock) -> Value {
     let now = clock.millis();
     let site = |(site, group): (&str, &Arc<Group>)| {

@@ -1,4 +1,4 @@
-//! Whoever wants to know of every request: metrics, the access log.
+//! The receiver of reports on every request: metrics, the access log.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,34 +11,34 @@ use crate::observe::event::Event;
 use crate::observe::outcome::Outcome;
 use crate::observe::tls_facts::TlsFacts;
 
-/// Whoever wants to know of every request: metrics, the access log.
+/// A receiver of reports on every request, such as metrics and the access log.
 pub trait Observer: Send + Sync + 'static {
-    /// True when [`RequestRecord::texts`] is wanted. Asked once for each request, as it costs
-    /// copies.
+    /// Returns whether [`RequestRecord::texts`] is wanted. Called once for each request, as it
+    /// costs copies.
     fn wants_texts(&self) -> bool {
         false
     }
 
-    /// An answer is done with.
+    /// Receives the record of a request that has ended.
     fn finished(&self, _finished: &RequestRecord<'_>) {}
 
-    /// A client connection was accepted (`true`) or ended (`false`).
+    /// Receives that a client connection was accepted (`true`) or ended (`false`).
     fn connection(&self, _opened: bool) {}
 
-    /// Something happened `n` times, or `n` bytes moved.
+    /// Receives that an event happened `n` times, or that `n` bytes moved.
     fn count(&self, _event: Event, _n: u64) {}
 
-    /// hyper refused a head before there was a request: its status (none when the connection just
-    /// ended) and what was wrong.
+    /// Receives that hyper refused a head before there was a request: its status (none when the
+    /// connection just ended) and what was wrong.
     fn refused(&self, _client: SocketAddr, _status: Option<StatusCode>, _why: &dyn fmt::Display) {}
 }
 
-/// An observer that does not look.
+/// An observer that ignores all reports.
 pub struct Unobserved;
 
 impl Observer for Unobserved {}
 
-/// One request, when all is over.
+/// The record of a request that has ended.
 pub struct RequestRecord<'a> {
     /// The client.
     pub client: SocketAddr,
@@ -46,24 +46,24 @@ pub struct RequestRecord<'a> {
     pub method: &'a Method,
     /// The version the client speaks.
     pub version: Version,
-    /// How its connection is secured.
+    /// The TLS session of its connection.
     pub tls: Option<&'a TlsFacts>,
-    /// The status we sent.
+    /// The status that was sent.
     pub status: StatusCode,
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
     /// Body bytes handed to the connection.
     pub body_bytes: u64,
-    /// False when the answer was cut, by us or by the client.
+    /// False when the answer was cut, by the proxy or by the client.
     pub complete: bool,
-    /// From the head of the request to the end of the answer's body.
+    /// Time from the head of the request to the end of the answer's body.
     pub duration: Duration,
     /// Host and port of the upstream that was asked, of several servers the last one; `None` also
     /// unless [`Observer::wants_texts`].
     pub upstream: Option<&'a str>,
     /// The addresses and ports of all servers that were asked for it, with commas between.
     pub upstream_addresses: Option<&'a str>,
-    /// What only a log wants; `None` unless [`Observer::wants_texts`].
+    /// Texts for a log; `None` unless [`Observer::wants_texts`].
     pub texts: Option<&'a LogFields>,
 }
 

@@ -1,5 +1,5 @@
-//! What became of a request: one enum, one set of names, used alike in the access log, the
-//! metrics and the `Cache-Status` header.
+//! The outcome of a request: one enum, one set of names, used alike in the access log, the metrics
+//! and the `Cache-Status` header.
 //!
 //! A name is a word (`HIT_RAM`), with its reason behind it where there are several
 //! (`BYPASS(range)`). Names and reasons are part of the product's interface: dashboards and log
@@ -22,7 +22,7 @@ macro_rules! reasons {
             /// All of them, in the order of their numbers.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The name as it appears in logs, metrics and headers.
+            /// Returns the name as it appears in logs, metrics and headers.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }
@@ -63,7 +63,7 @@ reasons! {
         NotShareable = "not-shareable",
         /// The running fill is of another variant.
         Variant = "variant",
-        /// The fetches that run hold all the memory that there is for them.
+        /// The running fetches hold all the memory that there is for them.
         Memory = "memory",
         /// The request carries `Authorization` that the stored answer does not allow.
         Authorization = "authorization",
@@ -85,7 +85,7 @@ reasons! {
 }
 
 reasons! {
-    /// Why the request ended with an error of ours (5xx, or a cut transfer).
+    /// Why the request ended with an error of the proxy's own (5xx, or a cut transfer).
     Error {
         /// The origin's name could not be resolved.
         Dns = "dns",
@@ -97,11 +97,12 @@ reasons! {
         ConnectRefused = "connect-refused",
         /// No connection to the upstream in time.
         ConnectTimeout = "connect-timeout",
-        /// No TLS connection to the upstream: the two do not understand each other.
+        /// No TLS connection to the upstream: the two have no common version or cipher, or the
+        /// handshake failed otherwise.
         Tls = "tls",
         /// The upstream ended the TLS handshake with an alert.
         TlsAlert = "tls-alert",
-        /// The upstream's certificate does not prove that it is who it should be.
+        /// The upstream's certificate does not prove its identity.
         Certificate = "tls-certificate",
         /// All upstreams of the site are out of use.
         NoUpstream = "no-upstream",
@@ -117,13 +118,13 @@ reasons! {
         OnlyIfCached = "only-if-cached",
         /// A stored object turned out damaged or gone while it was sent.
         Store = "store",
-        /// The request came back to us.
+        /// The request came back to this proxy.
         Loop = "loop",
         /// Too many connections or fills.
         Overload = "overload",
-        /// We are shutting down.
+        /// The proxy is shutting down.
         Draining = "draining",
-        /// A broken invariant of our own.
+        /// A broken invariant of the proxy itself.
         Internal = "internal",
     }
 }
@@ -137,7 +138,7 @@ reasons! {
         Rule = "rule",
         /// A `CONNECT` to a port that is not open for it.
         ConnectPort = "connect-port",
-        /// The destination is one of our own listeners.
+        /// The destination is one of the proxy's own listeners.
         OwnAddress = "own-address",
         /// The destination is on this machine or on a private network, the client is not.
         PrivateAddress = "private-address",
@@ -149,7 +150,7 @@ reasons! {
 }
 
 reasons! {
-    /// Why a request was refused as such (4xx of ours).
+    /// Why a request was refused as such (4xx of the proxy's own).
     Invalid {
         /// Not HTTP, or broken syntax (400).
         Syntax = "syntax",
@@ -157,7 +158,7 @@ reasons! {
         Host = "host",
         /// A target of the wrong form for this front (400).
         Target = "target",
-        /// A scheme that we do not speak (400 or 501).
+        /// A scheme that the proxy does not speak (400 or 501).
         Scheme = "scheme",
         /// A method that this front does not take (405 or 501).
         Method = "method",
@@ -176,7 +177,7 @@ reasons! {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// Stored, fresh, and no read of the device was needed.
@@ -195,7 +196,7 @@ pub enum Outcome {
     Stale(Stale),
     /// Forwarded past the cache.
     Bypass(Bypass),
-    /// Answered with an error of ours, or cut.
+    /// Answered with an error of the proxy's own, or cut.
     Error(Error),
     /// Refused by the access rules.
     Denied(Denied),
@@ -207,7 +208,7 @@ pub enum Outcome {
     Invalid(Invalid),
 }
 
-/// The outcomes that have no reason; reasons are numbered behind them.
+/// The count of outcomes without a reason; those with one are numbered behind them.
 const PLAIN: usize = 8;
 const STALE: usize = PLAIN;
 const BYPASS: usize = STALE + Stale::ALL.len();
@@ -216,10 +217,10 @@ const DENIED: usize = ERROR + Error::ALL.len();
 const INVALID: usize = DENIED + Denied::ALL.len();
 
 impl Outcome {
-    /// How many outcomes there are, reasons told apart.
+    /// The count of outcomes, each reason counted.
     pub const COUNT: usize = INVALID + Invalid::ALL.len();
 
-    /// The name without the reason: `BYPASS`.
+    /// Returns the name without the reason: `BYPASS`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::HitRam => "HIT_RAM",
@@ -238,7 +239,7 @@ impl Outcome {
         }
     }
 
-    /// The reason, where the outcome has one: `range`.
+    /// Returns the reason, where the outcome has one: `range`.
     pub const fn reason(self) -> Option<&'static str> {
         match self {
             Self::Stale(r) => Some(r.name()),
@@ -250,7 +251,7 @@ impl Outcome {
         }
     }
 
-    /// The name with the reason, if there is one: `HIT_RAM`, `BYPASS(range)`.
+    /// Returns the name with the reason, if there is one: `HIT_RAM`, `BYPASS(range)`.
     pub fn text(self) -> Cow<'static, str> {
         match self.reason() {
             Some(reason) => Cow::Owned(format!("{}({reason})", self.name())),
@@ -258,7 +259,7 @@ impl Outcome {
         }
     }
 
-    /// A dense number below [`Outcome::COUNT`], for arrays of counters.
+    /// Returns a dense number below [`Outcome::COUNT`], for arrays of counters.
     pub const fn index(self) -> usize {
         match self {
             Self::HitRam => 0,
@@ -277,7 +278,7 @@ impl Outcome {
         }
     }
 
-    /// Every outcome, in the order of [`Outcome::index`].
+    /// Returns every outcome, in the order of [`Outcome::index`].
     pub fn all() -> impl Iterator<Item = Outcome> {
         [
             Self::HitRam,
@@ -297,7 +298,7 @@ impl Outcome {
         .chain(Invalid::ALL.iter().map(|&r| Self::Invalid(r)))
     }
 
-    /// True when the body came from the cache (or a running fill), fresh or not.
+    /// Returns whether the body came from the cache (or a running fill), fresh or not.
     pub const fn is_hit(self) -> bool {
         matches!(
             self,
@@ -305,8 +306,8 @@ impl Outcome {
         )
     }
 
-    /// The result code of Squid's native log that existing analysers know; `aborted` when the
-    /// client left or the transfer was cut.
+    /// Returns the result code of Squid's native log that existing analysers know; `aborted` when
+    /// the client left or the transfer was cut.
     pub const fn squid_code(self, aborted: bool) -> &'static str {
         /// The code, and the same with the suffix that Squid uses.
         macro_rules! code {

@@ -1,4 +1,4 @@
-//! The observer that a running proxy has: it counts every request and writes it to the access log.
+//! The observer of a running proxy: it counts every request and writes it to the access log.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use crate::observe::metrics::Metrics;
 use crate::observe::observer::{Observer, RequestRecord};
 use crate::observe::outcome::{Invalid, Outcome};
 
-/// Metrics and, where one is wanted, the access log.
+/// An observer with metrics and, where one is configured, the access log.
 pub struct Recorder {
     front: FrontKind,
     clock: TokioClock,
@@ -24,8 +24,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A ledger for a front end of this kind. One for the process: the log's own figures join
-    /// the metrics here.
+    /// Makes the recorder of a front end of this kind. One for the process: it adds the log's own
+    /// figures to the metrics.
     pub fn new(
         front: FrontKind,
         clock: TokioClock,
@@ -55,7 +55,7 @@ impl Observer for Recorder {
         let status = done.status.as_u16();
         self.metrics.request(done.outcome, status, done.body_bytes, done.duration);
         let (Some(log), Some(texts)) = (&self.log, done.texts) else { return };
-        // Who was refused was taken nowhere, whatever had begun for him.
+        // A refused request was sent nowhere, whatever had begun for it.
         let refused = matches!(done.outcome, Outcome::Denied(_) | Outcome::Invalid(_));
         let hierarchy = match (done.upstream.filter(|_| !refused), self.front) {
             (None, _) => Hierarchy::None,
@@ -94,7 +94,7 @@ impl Observer for Recorder {
 
     fn refused(&self, client: SocketAddr, status: Option<StatusCode>, _why: &dyn fmt::Display) {
         self.metrics.malformed(status.map(|status| status.as_u16()));
-        // Without a status nobody was answered: the connection just ended.
+        // Without a status there was no answer: the connection just ended.
         let (Some(log), Some(status)) = (&self.log, status) else { return };
         let why = match status {
             StatusCode::REQUEST_TIMEOUT => Invalid::Timeout,

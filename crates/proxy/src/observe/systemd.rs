@@ -1,17 +1,17 @@
 //! Messages to the service manager (the `sd_notify` protocol): ready, reloading, stopping, and a
 //! line of status.
 //!
-//! Without a service manager that asked for them (no `NOTIFY_SOCKET`) they go nowhere. A message
-//! that cannot be sent is logged and is no reason to stop.
+//! Without a service manager that asked for them (no `NOTIFY_SOCKET`) they are dropped. A message
+//! that cannot be sent is logged and does not stop the process.
 
 use sd_notify::NotifyState;
 
-/// The process serves: ports are open.
+/// Reports that the process serves: ports are open.
 pub fn ready() {
     send(&[NotifyState::Ready]);
 }
 
-/// The configuration is being read again; [`ready`] ends it.
+/// Reports that the configuration is being read again; [`ready`] ends this.
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => send(&[NotifyState::Reloading, now]),
@@ -19,17 +19,17 @@ pub fn reloading() {
     }
 }
 
-/// The process drains and will exit.
+/// Reports that the process drains and will exit.
 pub fn stopping() {
     send(&[NotifyState::Stopping]);
 }
 
-/// From now on another process is the service.
+/// Reports that another process is the service from now on.
 pub fn main_pid(pid: u32) {
     send(&[NotifyState::MainPid(pid)]);
 }
 
-/// A line for `systemctl status`, such as the progress of recovery. Line feeds become blanks.
+/// Sends a line for `systemctl status`, such as the progress of recovery. Line feeds become blanks.
 pub fn status(line: &str) {
     send(&[NotifyState::Status(&line.replace(['\n', '\r'], " "))]);
 }

@@ -1,6 +1,6 @@
-//! What is known of a secured connection.
+//! The facts of a TLS session.
 
-/// What a handshake agreed on.
+/// The result of a TLS handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFacts {
     /// `TLSv1.2` or `TLSv1.3`.

@@ -1,5 +1,5 @@
-//! How the process steers running workers: one switch from serving to draining, and the options
-//! in force. Cheap to clone, usable from any thread and from signal handling code.
+//! The control of running workers by the process: one switch from serving to draining, and the
+//! options in force. Cheap to clone, usable from any thread and from signal handling code.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) struct State {
 }
 
 impl Control {
-    /// A control with its first options, not draining.
+    /// Makes a control with its first options, not draining.
     pub fn new(options: Options) -> Control {
         let state = State { options: Arc::new(options), draining: false, handed_over: false };
         Control { state: watch::Sender::new(state) }
@@ -35,8 +35,8 @@ impl Control {
         self.state.send_modify(|state| state.draining = true);
     }
 
-    /// Drains in favour of another process, which has our listening sockets already: clients that
-    /// come meanwhile are its own, and so is the admin interface.
+    /// Drains in favour of another process, which has the listening sockets already: it accepts
+    /// clients that come meanwhile, and takes over the admin interface.
     pub fn hand_over(&self) {
         self.state.send_modify(|state| {
             state.draining = true;
@@ -44,7 +44,7 @@ impl Control {
         });
     }
 
-    /// Takes a drain back, when [`crate::run()`] has returned: it may be called again.
+    /// Takes a drain back when [`crate::run()`] has returned, which may be called again then.
     pub fn resume(&self) {
         self.state.send_modify(|state| {
             state.draining = false;
@@ -52,29 +52,29 @@ impl Control {
         });
     }
 
-    /// Completes when [`Control::hand_over`] was called.
+    /// Waits until [`Control::hand_over`] is called.
     pub(crate) async fn handed_over(&self) {
-        // It ends with the process: we hold a sender.
+        // The channel never closes while it is waited on: this control is a sender.
         let _ = self.subscribe().wait_for(|state| state.handed_over).await;
     }
 
-    /// True once [`Control::hand_over`] was called.
+    /// Returns whether [`Control::hand_over`] was called.
     pub(crate) fn hands_over(&self) -> bool {
         self.state.borrow().handed_over
     }
 
-    /// True once [`Control::drain`] was called.
+    /// Returns whether [`Control::drain`] was called.
     pub fn draining(&self) -> bool {
         self.state.borrow().draining
     }
 
-    /// The options in force.
+    /// Returns the options in force.
     pub fn options(&self) -> Arc<Options> {
         self.state.borrow().options.clone()
     }
 
-    /// Replaces the options: connections accepted and requests begun from now on use them.
-    /// What is known of the health of servers stays.
+    /// Replaces the options: connections accepted and requests begun from now on use them. The
+    /// known health of servers is kept.
     pub fn reload(&self, mut options: Options) {
         options.adopt(&self.options());
         self.state.send_modify(|state| state.options = Arc::new(options));

@@ -1,37 +1,37 @@
-//! How objects are fetched for the cache.
+//! Options of fetches for the cache.
 
 use std::time::Duration;
 
-/// How objects are fetched for the cache.
+/// The options of fetches for the cache.
 #[derive(Clone, Debug)]
 pub struct FillOptions {
     /// Bytes of a running fetch kept in memory for its readers. Default 512 KiB.
     pub window: usize,
     /// A stored fetch whose last reader left goes on when at least this share of its body, in
-    /// percent, is there. Default 50.
+    /// percent, has come. Default 50.
     pub finish_percent: u8,
     /// … or when at most this many bytes are missing. Default 1 MiB.
     pub finish_rest: u64,
-    /// Time for which a key whose answer could not be shared is fetched by every client on its
-    /// own, without waiting, unless one comes that can be. Default 30 s.
+    /// Time for which a key whose answer could not be shared is fetched by every client on its own,
+    /// without waiting, unless an answer comes that can be. Default 30 s.
     pub unshareable_for: Duration,
     /// Keys remembered as not shareable; the oldest are forgotten first. Default 16,384.
     pub unshareable_keys: usize,
     /// A client that asks for a range of what is being fetched waits for it when it begins at most
-    /// this many bytes ahead of what is there; for one further away the origin is asked. Default
-    /// 1 MiB.
+    /// this many bytes ahead of what has come; a range further away is requested from the origin.
+    /// Default 1 MiB.
     pub follow_distance: u64,
-    /// Bytes of a window of an object that is stored in parts. Each has at most one piece, which is
+    /// Bytes of a window of an object that is stored in parts. Each has at most one part, which is
     /// always contiguous. Default 1 MiB: at 100 MB/s 10 ms.
     pub part_window: u32,
     /// Objects of at least this many bytes are fetched by whole windows from the second range on.
     /// Default 4 MiB.
     pub aligned_from: u64,
-    /// A fetch that others wait for and that has no head after this time is begun once more, by
-    /// one of them for all. Default 20 s.
+    /// A fetch that others wait for and that has no head after this time is begun once more, by one
+    /// of them for all. Default 20 s.
     pub wait: Duration,
-    /// How many neighbours of what is validated may be validated behind it, a second and site
-    /// ([`semantics::Settings::validate_neighbours`] says how many at a time). Default 20.
+    /// Neighbours of what is validated that may be validated in the background, for each second and
+    /// site ([`semantics::Settings::validate_neighbours`] says how many at a time). Default 20.
     pub neighbour_rate: u32,
 }
 

@@ -1,12 +1,12 @@
 //! One HTTP/2 connection to an origin, shared by the requests of a worker.
 //!
 //! Over the `h2` crate itself rather than hyper's client of it, for two things that hyper does not
-//! hand out: the interim answers (1xx), and which errors prove that the origin did nothing.
+//! expose: the interim answers (1xx), and which errors prove that the origin did nothing.
 //!
-//! It promises: what belongs to one HTTP/1.1 connection alone is not sent (RFC 9113, 8.2.2); a
-//! request counts as untouched only when the origin itself says so (REFUSED_STREAM, or a GOAWAY
-//! for streams before it: RFC 9113, 8.7); a connection on which an answer did not come in time
-//! gets no further requests.
+//! It promises: fields of one HTTP/1.1 connection are not sent (RFC 9113, 8.2.2); a request counts
+//! as untouched only when the origin itself says so (REFUSED_STREAM, or a GOAWAY for streams before
+//! it: RFC 9113, 8.7); a connection on which an answer did not come in time gets no further
+//! requests.
 
 use std::cell::Cell;
 use std::fmt;
@@ -40,16 +40,16 @@ use message::upgrade;
 use net::clock::TokioClock;
 use net::http2_stream::StreamIo;
 
-/// What an origin may send of one answer before it is taken.
+/// Bytes that an origin may send of one answer before they are read.
 const STREAM_WINDOW: u32 = 1 << 20;
-/// What it may send of all answers together: clients that are slow must not stop the others.
+/// Bytes that it may send of all answers together: slow clients must not stop the others.
 const CONNECTION_WINDOW: u32 = 16 << 20;
 /// While answers are awaited an origin must show in this time that it is still there …
 const PING_EVERY: Duration = Duration::from_secs(15);
 /// … by an answer to a ping within this one.
 const PING_WAIT: Duration = Duration::from_secs(10);
 
-/// See the module.
+/// A connection that requests share.
 pub(crate) struct Http2 {
     sender: SendRequest<Bytes>,
     pub peer: Peer,
@@ -57,12 +57,12 @@ pub(crate) struct Http2 {
     task: AbortHandle,
 }
 
-/// Who is at the other end.
+/// The other end of a connection.
 pub(crate) struct Peer {
     pub endpoint: Arc<Endpoint>,
     /// `None` for a socket in the file system.
     pub address: Option<IpAddr>,
-    /// Where its failures go.
+    /// The log of its failures.
     pub failures: Option<Arc<FailureLog>>,
     pub clock: TokioClock,
 }
@@ -73,9 +73,9 @@ struct State {
     since: Cell<Instant>,
     retired: Cell<bool>,
     closed: Cell<bool>,
-    /// A ping was answered: what the origin said of itself at the beginning has been read.
+    /// A ping was answered: the origin's first SETTINGS have been read.
     introduced: Cell<bool>,
-    /// Somebody waits for that.
+    /// A request waits for that.
     wants_introduction: Notify,
     is_introduced: Notify,
 }
@@ -86,7 +86,7 @@ impl Drop for Http2 {
     }
 }
 
-/// A request under way, or its answer: it keeps the connection.
+/// A request under way, or its answer, which keeps the connection open.
 pub(crate) struct Stream {
     pub connection: Rc<Http2>,
     /// Sends the request's body.
@@ -104,19 +104,19 @@ impl Drop for Stream {
     }
 }
 
-/// Why a request has no answer.
+/// The failure of a request without an answer.
 pub(crate) struct Broke {
-    /// The request, when it never left.
+    /// The request, when it was not sent.
     pub unsent: Option<Request<OutBody>>,
     /// The origin says that it did nothing with it.
     pub untouched: bool,
-    /// The connection ended under it.
+    /// The connection ended before the answer.
     pub dead: bool,
     pub error: h2::Error,
 }
 
 impl Http2 {
-    /// Begins to speak HTTP/2.
+    /// Begins an HTTP/2 connection and starts its task.
     pub async fn handshake<S>(
         stream: S,
         peer: Peer,
@@ -145,7 +145,7 @@ impl Http2 {
         let task = spawn_local(async move {
             tokio::select! {
                 biased;
-                // An error of the connection reaches whoever waits for an answer.
+                // Requests that wait for an answer get the connection's error.
                 ended = connection => drop(ended),
                 () = answers_pings(ping, &of_task) => {}
             }
@@ -155,7 +155,7 @@ impl Http2 {
         Ok(Rc::new(Http2 { sender, peer, state, task: task.abort_handle() }))
     }
 
-    /// Whether a further request may be sent on it.
+    /// Returns whether a further request may be sent on it.
     pub fn has_room(&self) -> bool {
         self.is_open() && self.state.active.get() < self.sender.current_max_send_streams()
     }
@@ -164,18 +164,19 @@ impl Http2 {
         !self.state.retired.get() && !self.state.closed.get()
     }
 
-    /// It gets no further requests; those under way go on.
+    /// Retires the connection: it gets no further requests; those under way go on.
     pub fn retire(&self) {
         self.state.retired.set(true);
     }
 
-    /// Without a request since.
+    /// Returns since when there has been no request; `None` while there is one.
     pub fn idle_since(&self) -> Option<Instant> {
         (self.state.active.get() == 0).then(|| self.state.since.get())
     }
 
-    /// Whether an extended CONNECT may be sent on it (RFC 8441, 3). The origin says so in its
-    /// SETTINGS, which come before its first answer to a ping.
+    /// Waits until it is known whether an extended CONNECT may be sent on it (RFC 8441, 3), and
+    /// returns that. The origin says so in its SETTINGS, which come before its first answer to a
+    /// ping.
     pub async fn takes_tunnels(&self) -> bool {
         let state = &self.state;
         while !self.sender.is_extended_connect_protocol_enabled()
@@ -189,8 +190,8 @@ impl Http2 {
         self.is_open() && self.sender.is_extended_connect_protocol_enabled()
     }
 
-    /// Asks for another protocol on a stream and waits for the head of the answer. Of one that
-    /// agrees the rest is a tunnel.
+    /// Asks for another protocol on a stream and waits for the head of the answer. The rest of an
+    /// answer that agrees is a tunnel.
     pub async fn ask_for_tunnel(
         self: &Rc<Self>,
         request: Request<OutBody>,
@@ -212,7 +213,7 @@ impl Http2 {
         Ok(response.map(|body| (body, stream, None)))
     }
 
-    /// What every request needs first: a place on the connection, and a head as HTTP/2 has it.
+    /// Takes a place on the connection for a request, and converts its head to HTTP/2.
     async fn begin(
         self: &Rc<Self>,
         request: Request<OutBody>,
@@ -250,7 +251,7 @@ impl Http2 {
     }
 }
 
-/// Ends when the origin leaves a ping without answer although answers are awaited.
+/// Waits until the origin leaves a ping without answer although answers are awaited.
 async fn answers_pings(ping: Option<h2::PingPong>, state: &State) {
     let Some(mut ping) = ping else { return std::future::pending().await };
     let mut tick = interval(PING_EVERY);
@@ -268,7 +269,7 @@ async fn answers_pings(ping: Option<h2::PingPong>, state: &State) {
                 state.introduced.set(true);
                 state.is_introduced.notify_waiters();
             }
-            // The connection's own end tells of its error.
+            // The connection's task reports its error.
             Ok(Err(_)) => return std::future::pending().await,
             Err(_) => return,
         }
@@ -282,7 +283,7 @@ impl Broke {
 
     fn of(error: h2::Error) -> Broke {
         let refused = error.is_reset() && error.reason() == Some(Code::REFUSED_STREAM);
-        // Of the streams that a GOAWAY ends with an error all are beyond the last one it names.
+        // All streams that a GOAWAY ends with an error are beyond the last one it names.
         let untouched = error.is_remote() && (refused || error.is_go_away());
         let dead = error.is_io() || error.is_go_away();
         Broke { unsent: None, untouched, dead, error }
@@ -302,7 +303,7 @@ fn poll_answer(
     Pin::new(answer).poll(cx)
 }
 
-/// The request as HTTP/2 has it; itself when its host is none that can be sent.
+/// Converts a request to HTTP/2; returns it unchanged when its host cannot be sent.
 fn convert(
     request: Request<OutBody>,
     scheme: &'static str,
@@ -330,7 +331,8 @@ fn convert(
     Ok((head, body))
 }
 
-/// What speaks of one HTTP/1.1 connection (RFC 9113, 8.2.2); the host is in `:authority`.
+/// Removes the fields of one HTTP/1.1 connection (RFC 9113, 8.2.2), and the host, which is in
+/// `:authority`.
 fn leave_connection_fields_out(headers: &mut HeaderMap) {
     hop_by_hop::strip(headers);
     headers.remove(header::HOST);
@@ -343,7 +345,8 @@ async fn pump(mut body: OutBody, mut sink: SendStream<Bytes>) {
     loop {
         let frame = tokio::select! {
             frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)) => frame,
-            // The origin does not want it, or is gone: whoever waits for the answer is told.
+            // The origin does not want it, or is gone: the request that waits for the answer gets
+            // the error.
             _ = poll_fn(|cx| sink.poll_reset(cx)) => return,
         };
         match frame {
@@ -351,7 +354,7 @@ async fn pump(mut body: OutBody, mut sink: SendStream<Bytes>) {
                 let _ = sink.send_data(Bytes::new(), true);
                 return;
             }
-            // The client broke off: so must we, or half a body would pass for a whole one.
+            // The client broke off: the stream is reset, or half a body would pass for a whole one.
             Some(Err(_)) => return sink.send_reset(Code::CANCEL),
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data()
@@ -364,7 +367,7 @@ async fn pump(mut body: OutBody, mut sink: SendStream<Bytes>) {
     }
 }
 
-/// `None` when the stream is over.
+/// Sends a piece of a body; `None` when the stream is over.
 async fn send_data(sink: &mut SendStream<Bytes>, mut data: Bytes) -> Option<()> {
     while !data.is_empty() {
         sink.reserve_capacity(data.len());
@@ -375,7 +378,7 @@ async fn send_data(sink: &mut SendStream<Bytes>, mut data: Bytes) -> Option<()> 
     Some(())
 }
 
-/// The two halves of a stream as one.
+/// Joins the two halves of a stream.
 pub(crate) fn joined(source: RecvStream, sink: SendStream<Bytes>) -> StreamIo {
     StreamIo { sink, source, early: Bytes::new() }
 }
@@ -385,14 +388,15 @@ pub(crate) struct Incoming {
     body: RecvStream,
     /// Bytes to come, when the head says how many.
     left: Option<u64>,
-    /// Bytes handed out last: with the next poll they are taken, and the origin may send as many.
+    /// Bytes that were returned last: the next poll means that they were taken, and the origin may
+    /// send as many.
     owed: usize,
     data_ended: bool,
 }
 
 impl Incoming {
     pub fn new(body: RecvStream, head: &HeaderMap) -> Incoming {
-        // h2 has checked that there is one length at most, and holds the origin to it.
+        // h2 has checked that there is one length at most, and enforces it.
         let length = head.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
         let left = if body.is_end_stream() { Some(0) } else { length };
         Incoming { body, left, owed: 0, data_ended: false }
@@ -427,9 +431,9 @@ impl Incoming {
         }
     }
 
-    /// True for the end of an answer that is complete: an origin that has not read all of the
-    /// request may say so behind it (RFC 9113, 8.1). Where no length was given nothing proves that
-    /// the answer had come to its end, and it is not taken for whole.
+    /// Returns whether an error is the end of a complete answer: an origin that has not read all of
+    /// the request may say so behind it (RFC 9113, 8.1). Without a length nothing proves that the
+    /// answer had come to its end, and it does not count as whole.
     fn is_whole(&self, error: &h2::Error) -> bool {
         self.left == Some(0) && error.is_reset() && error.reason() == Some(Code::NO_ERROR)
     }
@@ -438,7 +442,7 @@ impl Incoming {
         self.body.is_end_stream()
     }
 
-    /// Bytes to come, when known.
+    /// Returns the bytes to come, when known.
     pub fn left(&self) -> Option<u64> {
         self.left
     }

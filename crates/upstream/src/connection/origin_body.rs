@@ -1,4 +1,4 @@
-//! The body of an origin's answer, and what becomes of its connection afterwards.
+//! The body of an origin's answer, and the return of its connection to the pool.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -23,10 +23,10 @@ use crate::failure::failure_log::{FailureLog, Phase};
 use crate::servers::group::Serving;
 use crate::settings::endpoint::Endpoint;
 
-/// A connection in use, and where it goes afterwards.
+/// A connection in use, and what is needed to return it.
 pub(crate) struct Lease {
     pub pool: Rc<Pool>,
-    /// Where a failure goes.
+    /// The log of failures.
     pub failures: Option<Arc<FailureLog>>,
     pub endpoint: Arc<Endpoint>,
     pub connection: Http1,
@@ -34,22 +34,22 @@ pub(crate) struct Lease {
     pub limits: PoolLimits,
 }
 
-/// What is read, and what it holds on to meanwhile.
+/// The source of the bytes, and what it keeps open meanwhile.
 enum Source {
     Http1(Incoming, Option<Lease>),
     Http2(Box<http2::Incoming>, Option<http2::Stream>),
-    /// No connection of ours: a file, or what somebody else reads.
+    /// Not a connection of the pool: a file, or bytes that other code reads.
     Stream(Pin<Box<dyn Body<Data = Bytes, Error = io::Error>>>),
-    /// There is none: the protocol was changed (an answer 101).
+    /// No body: the protocol was changed (an answer 101).
     Tunnel(Option<Box<UpstreamTunnel>>),
 }
 
-/// The body of an origin's answer. In HTTP/1.1: read to its clean end it gives its connection
-/// back to the pool; dropped before, it closes it. In HTTP/2: dropped before its end it takes the
-/// request back.
+/// The body of an origin's answer. In HTTP/1.1 its connection goes back to the pool when it was
+/// read to its clean end, and is closed when it is dropped before. In HTTP/2 the request is
+/// cancelled when it is dropped before its end.
 pub struct OriginBody {
     source: Source,
-    /// The server's request in its books, if it is one of several.
+    /// The count of the request at its server, if that is one of several.
     serving: Option<Serving>,
     silence: Duration,
     timer: Option<Pin<Box<Sleep>>>,
@@ -59,8 +59,8 @@ pub struct OriginBody {
 }
 
 impl OriginBody {
-    /// Makes the body of an answer that does not come over one of our connections. It is broken off
-    /// when nothing comes of it for as long as `silence`.
+    /// Makes the body of an answer that does not come over a connection of the pool. It is broken
+    /// off when no bytes come for as long as `silence`.
     pub fn stream<B>(body: B, silence: Duration) -> OriginBody
     where
         B: Body<Data = Bytes, Error = io::Error> + 'static,
@@ -74,12 +74,12 @@ impl OriginBody {
         body
     }
 
-    /// Lets no more than `max` bytes through.
+    /// Limits the body to `max` bytes.
     pub fn limit(&mut self, max: u64) {
         self.allowance = Some(max);
     }
 
-    /// Takes the bytes of a frame off what may come; false when they are too many.
+    /// Takes the bytes of a frame off those that may come; returns false when they are too many.
     fn spend(&mut self, frame: &Frame<Bytes>) -> bool {
         let Some(allowance) = &mut self.allowance else { return true };
         let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
@@ -96,12 +96,12 @@ impl OriginBody {
         OriginBody::of(Source::Http2(Box::new(incoming), Some(stream)), silence)
     }
 
-    /// Of an answer that changed the protocol: nothing comes, but there is a tunnel to be had.
+    /// Makes the empty body of an answer that changed the protocol, with its tunnel.
     pub(crate) fn tunnel(tunnel: UpstreamTunnel) -> OriginBody {
         OriginBody::of(Source::Tunnel(Some(Box::new(tunnel))), Duration::ZERO)
     }
 
-    /// The tunnel of an answer that changed the protocol.
+    /// Takes the tunnel of an answer that changed the protocol.
     pub fn take_tunnel(&mut self) -> Option<UpstreamTunnel> {
         match &mut self.source {
             Source::Tunnel(tunnel) => tunnel.take().map(|tunnel| *tunnel),
@@ -113,7 +113,7 @@ impl OriginBody {
         OriginBody { source, serving: None, silence, timer: None, armed: false, allowance: None }
     }
 
-    /// The answer is one of a server whose requests are counted until they end.
+    /// Counts the answer as a request of its server until it ends.
     pub(crate) fn served_by(mut self, serving: Serving) -> OriginBody {
         if let Source::Tunnel(Some(tunnel)) = &mut self.source {
             tunnel.served_by(serving);
@@ -129,7 +129,7 @@ impl OriginBody {
         }
     }
 
-    /// The body has come to its clean end.
+    /// Returns the connection after the body's clean end.
     fn give_back(&mut self) {
         self.serving = None;
         match &mut self.source {
@@ -146,13 +146,13 @@ impl OriginBody {
         }
     }
 
-    /// The body broke off.
+    /// Drops the connection after the body broke off, and logs the failure.
     fn give_up(&mut self, why: &BodyError) {
         self.serving = None;
         match &mut self.source {
             Source::Http1(_, lease) => {
                 if let Some(Lease { pool, failures, endpoint, progress, .. }) = lease.take() {
-                    // Where it is the request's body that broke off, the client is to blame.
+                    // Where the request's own body broke off, the client caused it.
                     let client = progress.and_then(|progress| progress.failure());
                     if let (None, Some(failures)) = (client, failures) {
                         failures.note(&endpoint, Phase::Body, &why.cause(), pool.clock.instant());
@@ -185,7 +185,7 @@ impl OriginBody {
         }
     }
 
-    /// Ready when the upstream has been silent for too long.
+    /// Waits until the upstream has been silent for too long.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(self.silence)));
         if !self.armed {
@@ -203,7 +203,7 @@ pub enum BodyError {
     Broken(hyper::Error),
     /// The same in HTTP/2.
     Reset(h2::Error),
-    /// The same of what is none of our connections.
+    /// The same of a source that is not a connection of the pool.
     Stream(io::Error),
     /// Silent for longer than [`UpstreamLimits::body_timeout`].
     ///
@@ -228,7 +228,7 @@ impl fmt::Display for BodyError {
 impl std::error::Error for BodyError {}
 
 impl BodyError {
-    /// What is wrong, in plain words.
+    /// Returns the cause, in plain words.
     fn cause(&self) -> String {
         match self {
             BodyError::Broken(error) => cause::of(error),
@@ -238,7 +238,7 @@ impl BodyError {
         }
     }
 
-    /// The reason for the outcome.
+    /// Returns the reason for the outcome.
     pub fn reason(&self) -> Reason {
         match self {
             BodyError::Broken(_) | BodyError::Reset(_) | BodyError::Stream(_) => Reason::Upstream,
@@ -316,7 +316,7 @@ mod tests {
 
     use super::*;
 
-    /// A body that is no connection's: its frames, and then nothing more, or its end.
+    /// A body that is not a connection's: its frames, and then nothing more, or its end.
     struct Frames {
         left: VecDeque<io::Result<Bytes>>,
         ends: bool,
@@ -338,7 +338,7 @@ mod tests {
         }
     }
 
-    /// What comes of a body of these frames, of which so many bytes may.
+    /// Reads a body of these frames, of which so many bytes are permitted.
     fn read(frames: &[&'static str], ends: bool, max: u64) -> (String, Option<BodyError>) {
         let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
         let frame = |text: &&'static str| match *text {

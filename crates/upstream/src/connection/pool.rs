@@ -19,7 +19,7 @@ use crate::settings::limits::Check;
 use crate::settings::limits::UpstreamLimits;
 use net::clock::TokioClock;
 
-/// See the module.
+/// The connections of one worker.
 pub(crate) struct Pool {
     pub clock: TokioClock,
     slots: RefCell<HashMap<Arc<Endpoint>, Slot>>,
@@ -33,7 +33,7 @@ struct Slot {
     shared: Vec<Rc<Http2>>,
     /// A connection that requests may share is being opened: others wait for it.
     opening: Option<Rc<Notify>>,
-    /// It chose HTTP/1.1: nobody need wait for a connection to share.
+    /// The origin chose HTTP/1.1: requests need not wait for a connection to share.
     is_http1: bool,
 }
 
@@ -43,7 +43,7 @@ struct Idle {
     _counted: Counted,
 }
 
-/// Counts the idle connections of a worker.
+/// A guard that counts an idle connection of a worker.
 struct Counted(Rc<Cell<usize>>);
 
 impl Counted {
@@ -66,7 +66,7 @@ pub(crate) enum Connection {
 }
 
 impl Connection {
-    /// The other end; `None` for a socket in the file system.
+    /// Returns the address of the other end; `None` for a socket in the file system.
     pub fn address(&self) -> Option<IpAddr> {
         match self {
             Connection::Http1(connection) => connection.address,
@@ -75,10 +75,10 @@ impl Connection {
     }
 }
 
-/// One connection in HTTP/1.1: dropped, it is closed.
+/// One connection in HTTP/1.1, which is closed when it is dropped.
 pub(crate) struct Http1 {
     pub sender: SendRequest<OutBody>,
-    /// The other end; `None` for a socket in the file system.
+    /// The address of the other end; `None` for a socket in the file system.
     pub address: Option<IpAddr>,
     pub task: AbortHandle,
 }
@@ -89,7 +89,7 @@ impl Drop for Http1 {
     }
 }
 
-/// How many connections are kept.
+/// The limits on kept connections.
 #[derive(Clone, Copy)]
 pub(crate) struct PoolLimits {
     pub per_origin: usize,
@@ -102,7 +102,7 @@ impl PoolLimits {
     }
 }
 
-/// Whether a connection to `address` may be used for the request that `check` is about.
+/// Returns whether a connection to `address` may be used for the request that `check` is about.
 fn may_use(endpoint: &Endpoint, address: Option<IpAddr>, check: Check<'_>) -> bool {
     match (&endpoint.at, address) {
         (At::Tcp(_, port), Some(ip)) => check(SocketAddr::new(ip, *port)),
@@ -111,7 +111,7 @@ fn may_use(endpoint: &Endpoint, address: Option<IpAddr>, check: Check<'_>) -> bo
     }
 }
 
-/// Lets the others go on when a connection was opened, or could not be.
+/// A guard that wakes waiting requests when a connection was opened, or could not be.
 pub(crate) struct Opening<'a> {
     pool: &'a Pool,
     endpoint: &'a Endpoint,
@@ -128,12 +128,12 @@ impl Drop for Opening<'_> {
 }
 
 impl Pool {
-    /// One without a connection.
+    /// Makes an empty pool.
     pub fn new(clock: TokioClock) -> Pool {
         Pool { clock, slots: RefCell::default(), count: Rc::default() }
     }
 
-    /// Closes connections that idle for too long. To be called now and then.
+    /// Closes connections that idle for too long. To be called at intervals.
     pub fn prune(&self, limits: &UpstreamLimits) {
         let mut slots = self.slots.borrow_mut();
         let now = self.clock.instant();
@@ -145,7 +145,7 @@ impl Pool {
         });
     }
 
-    /// Closes all connections that are idle, and says how many there were.
+    /// Closes all connections that are idle, and returns how many there were.
     pub fn let_go(&self) -> usize {
         let mut closed = 0;
         for slot in self.slots.borrow_mut().values_mut() {
@@ -157,8 +157,8 @@ impl Pool {
         closed
     }
 
-    /// A connection that can be used at once. `current`: the addresses that the origin's name has
-    /// now; connections to others are given up.
+    /// Takes a connection that can be used at once. `current`: the addresses that the origin's name
+    /// has now; connections to others are given up.
     pub fn take(
         &self,
         endpoint: &Endpoint,
@@ -214,7 +214,7 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection that further requests share from now on.
+    /// Keeps a connection that further requests share.
     pub fn share(&self, endpoint: &Arc<Endpoint>, connection: Rc<Http2>) {
         let mut slots = self.slots.borrow_mut();
         let slot = slots.entry(endpoint.clone()).or_default();
@@ -227,7 +227,8 @@ impl Pool {
         self.slots.borrow_mut().entry(endpoint.clone()).or_default().is_http1 = true;
     }
 
-    /// Waits while another request opens a connection that may be shared. False when none does.
+    /// Waits while another request opens a connection that may be shared. Returns false when none
+    /// does.
     pub async fn wait(&self, endpoint: &Endpoint) -> bool {
         let opening = {
             let slots = self.slots.borrow();
@@ -238,7 +239,7 @@ impl Pool {
         true
     }
 
-    /// Says to others that a connection is being opened, until the return value is dropped.
+    /// Marks a connection as being opened, until the return value is dropped.
     pub fn open<'a>(&'a self, endpoint: &'a Arc<Endpoint>) -> Opening<'a> {
         let mut slots = self.slots.borrow_mut();
         slots.entry(endpoint.clone()).or_default().opening.get_or_insert_default();

@@ -1,6 +1,6 @@
-//! The body of a request on its way to an upstream, without its trailers: to HTTP/1.1 hyper sends
-//! none that were not announced, and in either version they would be fields that no rule has looked
-//! at, with names that are taken out of a head. Dropping them is what RFC 9110 (6.5.1) permits.
+//! The body of a request to an upstream, without its trailers: to HTTP/1.1 hyper sends only
+//! announced ones, and in either version they would be fields that were not checked by any rule,
+//! with names that are removed from a head. Dropping them is what RFC 9110 (6.5.1) permits.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -30,14 +30,14 @@ pub enum OutBody {
     Client(ClientBody),
 }
 
-/// A client's body, with what the upstream's time-out must know of it.
+/// A client's body, with the progress that the upstream's time-out depends on.
 pub struct ClientBody {
     incoming: RequestBody,
     progress: Rc<Progress>,
     hold: Option<(Arc<Informational>, Pin<Box<Sleep>>)>,
 }
 
-/// How far a client's body has come.
+/// The progress of a client's body.
 #[derive(Default)]
 pub struct Progress {
     frames: Cell<u64>,
@@ -45,7 +45,7 @@ pub struct Progress {
     broken: Cell<Option<Broken>>,
 }
 
-/// How a client's body ended, if not well.
+/// The way in which a client's body broke off.
 #[derive(Clone, Copy)]
 enum Broken {
     Off,
@@ -53,13 +53,13 @@ enum Broken {
 }
 
 impl Progress {
-    /// Frames passed on so far.
+    /// Returns how many frames were passed on so far.
     pub fn frames(&self) -> u64 {
         self.frames.get()
     }
 
-    /// What the client is told when its body broke off, turned out not to be framed as it should,
-    /// or came too slowly.
+    /// Returns the failure for the client when its body broke off, turned out not to be framed as
+    /// it should, or came too slowly.
     pub fn failure(&self) -> Option<Failure> {
         let (status, text) = match self.broken.get()? {
             Broken::Off => (
@@ -71,15 +71,15 @@ impl Progress {
         Some(Failure::Request(status, text.to_owned()))
     }
 
-    /// True when all of the body was passed on.
+    /// Returns whether all of the body was passed on.
     pub fn ended(&self) -> bool {
         self.ended.get()
     }
 }
 
 impl ClientBody {
-    /// `expects`: the interim answers of a request with `Expect: 100-continue`, whose body is not
-    /// asked for before the upstream wants it.
+    /// Makes the body. `expects`: the interim answers of a request with `Expect: 100-continue`,
+    /// whose body is not asked for before the upstream wants it.
     pub fn new(incoming: RequestBody, expects: Option<Arc<Informational>>) -> ClientBody {
         let progress = Rc::new(Progress::default());
         progress.ended.set(incoming.is_end_stream());
@@ -87,7 +87,7 @@ impl ClientBody {
         ClientBody { incoming, progress, hold }
     }
 
-    /// How far it has come, to look at while it is being sent.
+    /// Returns its progress, to watch while it is being sent.
     pub fn progress(&self) -> Rc<Progress> {
         self.progress.clone()
     }
@@ -114,7 +114,7 @@ impl Body for OutBody {
         let OutBody::Client(body) = self.get_mut() else { return Poll::Ready(None) };
         ready!(body.poll_hold(cx));
         let frame = ready!(Pin::new(&mut body.incoming).poll_frame(cx));
-        // They are the last frame.
+        // Trailers are the last frame.
         let frame = frame.filter(|frame| !frame.as_ref().is_ok_and(Frame::is_trailers));
         let progress = &body.progress;
         progress.frames.set(progress.frames.get() + 1);

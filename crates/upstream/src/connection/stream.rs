@@ -1,10 +1,10 @@
-//! A connection's bytes, whatever carries them.
+//! The transport of a connection to an origin.
 
 use tokio_rustls::client::TlsStream;
 
 use net::socket::{Socket, transport};
 
-/// One type for all, so that the HTTP code above exists once.
+/// A transport with or without TLS: one type, so that the HTTP code exists once.
 pub(crate) enum Stream {
     Plain(Socket),
     Tls(Box<TlsStream<Socket>>),
@@ -13,7 +13,7 @@ pub(crate) enum Stream {
 transport!(Stream { Plain, Tls });
 
 impl Stream {
-    /// True when both sides chose HTTP/2 within TLS.
+    /// Returns whether both sides chose HTTP/2 within TLS.
     pub fn chose_http2(&self) -> bool {
         let chosen = match self {
             Stream::Plain(_) => None,

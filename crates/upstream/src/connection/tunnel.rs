@@ -1,5 +1,5 @@
-//! The upstream's end of a tunnel, whatever made it: a CONNECT, an answer 101 of HTTP/1.1, or an
-//! extended CONNECT of HTTP/2. Whoever holds it counts as a request of its server.
+//! The upstream's end of a tunnel, whatever opened it: a CONNECT, an answer 101 of HTTP/1.1, or an
+//! extended CONNECT of HTTP/2. While it is open it counts as a request of its server.
 
 use std::io;
 use std::pin::Pin;
@@ -14,23 +14,23 @@ use crate::servers::group::Serving;
 use net::http2_stream::StreamIo;
 use net::socket::{Socket, transport};
 
-/// See the module.
+/// The upstream's end of a tunnel.
 pub struct UpstreamTunnel {
     carrier: Carrier,
     serving: Option<Serving>,
 }
 
-/// What carries the bytes.
+/// The transport of the bytes.
 enum Carrier {
     Socket(Socket),
     Http1(TokioIo<Upgraded>),
     Http2(Shared),
 }
 
-/// A stream of a connection that others use as well.
+/// A stream of a connection that other requests use as well.
 struct Shared {
     io: StreamIo,
-    /// Keeps the connection.
+    /// Keeps the connection open.
     _stream: http2::Stream,
 }
 
@@ -45,7 +45,7 @@ impl UpstreamTunnel {
         Carrier::Http2(Shared { io, _stream: stream }).into()
     }
 
-    /// It counts as a request of its server for as long as it lives.
+    /// Counts it as a request of its server until it is dropped.
     pub(crate) fn served_by(&mut self, serving: Serving) {
         self.serving = Some(serving);
     }

@@ -1,15 +1,15 @@
-//! Why a server gave no answer, in plain words: what errors of the system, of TLS and of HTTP say
-//! of themselves is for programmers.
+//! The causes of failures in plain words: the texts of the system's, TLS's and HTTP's errors are
+//! for programmers.
 //!
-//! It promises: a cause has no address, no name and no path in it, so that it may be shown to
-//! whoever named the server; and nothing of how this program is written.
+//! It promises: a cause has no address, no name and no path in it, so that it may be shown to the
+//! client that named the server; and nothing of how this program is written.
 
 use std::error::Error;
 use std::io;
 
 use rustls::{AlertDescription, CertificateError, PeerIncompatible};
 
-/// The cause of an error that others wrap.
+/// Returns the cause of an error that others wrap.
 pub(crate) fn of(error: &(dyn Error + 'static)) -> String {
     let mut next = Some(error);
     let mut last = error;
@@ -33,7 +33,7 @@ pub(crate) fn of(error: &(dyn Error + 'static)) -> String {
     }
 }
 
-/// The cause of an error of the system, or of what lies within it.
+/// Returns the cause of an error of the system, or of the error within it.
 pub(crate) fn of_io(error: &io::Error) -> String {
     if let Some(inner) = error.get_ref() {
         if let Some(tls) = inner.downcast_ref::<rustls::Error>() {
@@ -45,11 +45,11 @@ pub(crate) fn of_io(error: &io::Error) -> String {
         return inner.to_string();
     }
     let text = error.to_string();
-    // What people know it by is the word, not the number.
+    // The word is better known than the number.
     text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
-/// Why HTTP/2 did not go on (RFC 9113, 7).
+/// Returns why an HTTP/2 connection or stream ended (RFC 9113, 7).
 pub(crate) fn of_http2(error: &h2::Error) -> String {
     if let Some(io) = error.get_io() {
         return of_io(io);
@@ -60,7 +60,7 @@ pub(crate) fn of_http2(error: &h2::Error) -> String {
     format!("{what}{by}: {}", reason.description())
 }
 
-/// Why there is no TLS connection.
+/// Returns why there is no TLS connection.
 pub(crate) fn of_tls(error: &rustls::Error) -> &'static str {
     match error {
         rustls::Error::InvalidCertificate(why) => of_certificate(why),
@@ -98,7 +98,7 @@ fn of_certificate(why: &CertificateError) -> &'static str {
             "its certificate is not meant for servers"
         }
         CertificateError::BadEncoding => "its certificate cannot be read",
-        // What the library has no name for: as a rule one that signed itself.
+        // An error without a variant in the library: as a rule a self-signed certificate.
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
             "its certificate is an authority's own (it signed itself)"
         }

@@ -1,21 +1,21 @@
-//! Why there is no answer from an origin.
+//! The reasons why there is no answer from an origin.
 
 use http::StatusCode;
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug)]
 pub enum Failure {
     /// The caller's check permits no address of the origin.
     Denied,
-    /// The server's fault, or ours: the reason, and the cause in words that go behind the server's
-    /// name.
+    /// The server or the proxy failed: the reason, and the cause in words that go behind the
+    /// server's name.
     Failed(Reason, String),
-    /// The request's own body broke off, or is not valid: a sentence. It is nobody's fault but the
-    /// client's, who gets this status.
+    /// The request's own body broke off, or is not valid: a sentence. The client caused it, and
+    /// gets this status.
     Request(StatusCode, String),
 }
 
-/// What was wrong with a server, or on the way to it.
+/// The kind of a failure of a server, or of the way to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Its name could not be resolved.
@@ -28,11 +28,12 @@ pub enum Reason {
     ConnectRefused,
     /// No connection to it in time.
     ConnectTimeout,
-    /// No TLS connection to it: the two do not understand each other.
+    /// No TLS connection to it: the two have no common version or cipher, or the handshake failed
+    /// otherwise.
     Tls,
     /// It ended the TLS handshake with an alert.
     TlsAlert,
-    /// Its certificate does not prove that it is who it should be.
+    /// Its certificate does not prove its identity.
     Certificate,
     /// All servers of the site are out of use.
     NoUpstream,
@@ -44,6 +45,6 @@ pub enum Reason {
     UpstreamTimeout,
     /// Its answer is not HTTP, or over a limit.
     BadAnswer,
-    /// A broken invariant of our own, or settings that cannot be used.
+    /// A broken invariant of the proxy, or settings that cannot be used.
     Internal,
 }

@@ -1,17 +1,17 @@
-//! Failures of servers as operators see them: a line for each attempt that failed, whatever came of
-//! the request in the end.
+//! The log of servers' failures for operators: a line for each attempt that failed, whatever the
+//! outcome of the request.
 //!
-//! A server that is down fails every request, and the clients of a forward proxy name what servers
-//! they like. So a window of time has few lines for each server and phase, and not many in all;
-//! what was left out is counted, and said when the window is over. It promises that every failure
-//! is in a line or in a count, and that what is remembered has a bound.
+//! A server that is down fails every request, and the clients of a forward proxy name any servers.
+//! So a window of time has few lines for each server and phase, and a limited number in all;
+//! failures without a line are counted, and the count is logged when the window is over. It
+//! promises that every failure is in a line or in a count, and that its memory is bounded.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How far an attempt had come.
+/// The phase of an attempt that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Phase {
     Resolve,
@@ -21,7 +21,7 @@ pub(crate) enum Phase {
     Send,
     /// All of the request was sent, and the head of the answer awaited.
     Head,
-    /// The head of the answer is there, and is not one to go on with.
+    /// The head of the answer has come, but cannot be used.
     Answer,
     Body,
 }
@@ -58,7 +58,7 @@ struct Window {
     began: Option<Instant>,
     lines: u32,
     counts: HashMap<(String, Phase), Count>,
-    /// Left out, of servers that are not told apart.
+    /// Failures left out, of servers that are not told apart.
     others: u64,
 }
 
@@ -70,7 +70,7 @@ struct Count {
 }
 
 impl FailureLog {
-    /// Writes of a failure, or counts it.
+    /// Logs a failure, or counts it.
     pub(crate) fn note(&self, server: &dyn fmt::Display, phase: Phase, cause: &str, now: Instant) {
         let lines = {
             let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +81,7 @@ impl FailureLog {
         write(&lines);
     }
 
-    /// Writes of what was left out in a window that is over. To be called now and then.
+    /// Logs what was left out in a window that is over. To be called at intervals.
     pub fn tick(&self, now: Instant) {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner).turn(now);
         write(&lines);
@@ -101,7 +101,7 @@ fn write(lines: &[String]) {
 }
 
 impl Window {
-    /// The line of a failure, unless there were too many.
+    /// Returns the line of a failure, unless there were too many.
     fn note(&mut self, server: String, phase: Phase, cause: &str) -> Option<String> {
         let cause = plain(cause);
         let line = format!("upstream {server} failed: {phase}: {cause}");
@@ -121,7 +121,7 @@ impl Window {
         None
     }
 
-    /// What was left out, when the window is over; then another one begins.
+    /// Returns lines on what was left out, when the window is over; then another one begins.
     fn turn(&mut self, now: Instant) -> Vec<String> {
         match self.began {
             Some(began) if now.duration_since(began) < WINDOW => Vec::new(),
@@ -140,7 +140,7 @@ impl Window {
     fn end(&mut self) -> Vec<String> {
         let Window { counts, others, .. } = std::mem::take(self);
         let mut all: Vec<_> = counts.into_iter().filter(|(_, count)| count.left_out > 0).collect();
-        // The most first: what follows after so many lines is added up.
+        // The largest counts come first: the rest is added up.
         all.sort_by_key(|(_, count)| std::cmp::Reverse(count.left_out));
         let rest = all.split_off(all.len().min(LINES_ALL as usize / 4));
         let line = |((server, phase), count): ((String, Phase), Count)| {
@@ -156,7 +156,7 @@ impl Window {
     }
 }
 
-/// A text as one line of a log: what a server has put into it cannot begin another.
+/// Returns a text as one line of a log: a server's text cannot begin another.
 fn plain(text: &str) -> String {
     let plain = |c: char| if c.is_control() { '?' } else { c };
     text.chars().take(300).map(plain).collect()

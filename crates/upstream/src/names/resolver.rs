@@ -1,10 +1,10 @@
-//! Names to addresses: what was found is remembered per worker for as long as it holds, so that a
+//! The resolver of names: addresses are remembered per worker for as long as they hold, so that a
 //! burst of misses asks once. Failures are not remembered.
 //!
-//! A name that is in use is looked up again when its time is over, in the background: connections
-//! that are kept open go on meanwhile, and those that lead to an address which the name has no
-//! longer are not used again. When it cannot be looked up, what was known of it is used for a while
-//! (RFC 8767); that a name does not exist any more is an answer, and ends that.
+//! A name that is in use is looked up again when its time is over, in the background: open
+//! connections are used meanwhile, and those to an address that the name no longer has are not used
+//! again. When it cannot be looked up, its last addresses are used for a while (RFC 8767); that a
+//! name does not exist any more is an answer, and ends that.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -26,9 +26,10 @@ pub use dns::DnsLookup;
 
 /// Names remembered at most; past that the cache is emptied.
 const NAMES_MAX: usize = 4096;
-/// How long what was known of a name is used beyond its time, while it cannot be looked up.
+/// Time for which the addresses of a name are used beyond their lifetime, while it cannot be looked
+/// up.
 const STALE_MAX: Duration = Duration::from_secs(3600);
-/// How long a lookup is waited for where there is something to go on with (RFC 8767, 5).
+/// Time for which a lookup is waited for where there are stale addresses (RFC 8767, 5).
 const STALE_WAIT: Duration = Duration::from_millis(1800);
 /// A lookup that failed is repeated after this time.
 const RETRY: Duration = Duration::from_secs(1);
@@ -53,13 +54,13 @@ struct Known {
 }
 
 impl Resolver {
-    /// One that knows no name.
+    /// Makes a resolver that knows no name.
     pub fn new(clock: TokioClock) -> Resolver {
         Resolver(Rc::new(Inner { clock, known: RefCell::default() }))
     }
 
-    /// The addresses of `host` (a name, or an IP literal without brackets), in the order in which
-    /// to try them: families alternate (RFC 8305 section 4). Never empty.
+    /// Returns the addresses of `host` (a name, or an IP literal without brackets), in the order in
+    /// which to try them: families alternate (RFC 8305 section 4). Never empty.
     pub async fn resolve(&self, host: &str, limits: &UpstreamLimits) -> io::Result<Rc<[IpAddr]>> {
         if let Ok(literal) = host.parse::<IpAddr>() {
             return Ok(Rc::from([literal]));
@@ -82,7 +83,7 @@ impl Resolver {
         Ok(stale)
     }
 
-    /// What is known of a name stays in use; it is looked up again a little later.
+    /// Keeps the known addresses of a name after a failure; it is looked up again a little later.
     fn failed(&self, host: &str) {
         if let Some(known) = self.0.known.borrow_mut().get_mut(host) {
             known.renewing = false;
@@ -90,8 +91,8 @@ impl Resolver {
         }
     }
 
-    /// The addresses of an origin's name as far as they are known: what a connection to it must
-    /// lead to. Looks the name up again behind it when its time is over.
+    /// Returns the addresses of an origin's name as far as they are known, to check open
+    /// connections against. Looks the name up again in the background when its time is over.
     pub fn current(&self, endpoint: &Endpoint, limits: &UpstreamLimits) -> Option<Rc<[IpAddr]>> {
         let At::Tcp(host, _) = &endpoint.at else { return None };
         let mut all = self.0.known.borrow_mut();
@@ -102,7 +103,7 @@ impl Resolver {
             spawn_local(async move {
                 if let Err(error) = resolver.ask(&host, &limits).await {
                     log::debug!("the name {host} could not be resolved again: {error}");
-                    // What is connected stays so.
+                    // Open connections are kept.
                     resolver.failed(&host);
                 }
             });
@@ -175,7 +176,7 @@ mod tests {
         assert_eq!(ordered, expected);
     }
 
-    /// Each lookup finds another address, which holds for 10 s; the third one fails.
+    /// A lookup that finds another address each time, which holds for 10 s; the third one fails.
     #[derive(Debug, Default)]
     struct Counting(AtomicU8);
 
@@ -216,7 +217,7 @@ mod tests {
                 assert_eq!(current(), None);
                 assert_eq!(last(&resolver.resolve("a.example", &limits).await.unwrap()), 1);
                 advance(Duration::from_secs(9)).await;
-                // The answer's own lifetime counts, not ours.
+                // The answer's own lifetime counts, not the default.
                 assert_eq!((current(), lookup.0.load(Relaxed)), (Some(1), 1));
                 advance(Duration::from_secs(2)).await;
                 assert_eq!((current(), current()), (Some(1), Some(1)));
@@ -238,7 +239,7 @@ mod tests {
             .await;
     }
 
-    /// Answers once, with what it is told of the lifetime; then as told.
+    /// A lookup that answers once, with a lifetime; then as told.
     #[derive(Debug)]
     struct Then {
         ttl: Duration,
@@ -275,7 +276,7 @@ mod tests {
                 continue;
             }
             assert_eq!(last(&resolve().await.unwrap()), 1);
-            // Not everybody waits for it again.
+            // Later requests do not wait for it again.
             assert_eq!(last(&resolve().await.unwrap()), 1);
             assert_eq!(lookup.asked.load(Relaxed), 2);
             advance(STALE_MAX).await;

@@ -1,4 +1,4 @@
-//! Which servers a request was sent to, one after another: what the access log tells of them.
+//! The servers that a request was sent to, one after another, for the access log.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::settings::endpoint::{At, Endpoint};
 
-/// Steps that are kept: the errand of a large object that is fetched in parts is run again and
+/// Steps that are kept: the request for a large object that is fetched in parts is sent again and
 /// again.
 const STEPS_MAX: usize = 16;
 
@@ -15,17 +15,17 @@ const STEPS_MAX: usize = 16;
 #[derive(Debug, Default)]
 pub struct Attempts(Mutex<Vec<Step>>);
 
-/// A server that was asked.
+/// One attempt at a server.
 #[derive(Debug, PartialEq)]
 struct Step {
     endpoint: Arc<Endpoint>,
-    /// Where the connection led; `None`: there was none, or it is a socket in the file system.
+    /// The address of the connection; `None`: there was none, or it is a socket in the file system.
     address: Option<IpAddr>,
 }
 
 impl Attempts {
-    /// Notes that a server is asked, or was to be asked and could not be connected to. The same one
-    /// again is noted once.
+    /// Notes that a server is asked, or could not be connected to. The same server again is noted
+    /// once.
     pub fn note(&self, endpoint: &Arc<Endpoint>, address: Option<IpAddr>) {
         let step = Step { endpoint: endpoint.clone(), address };
         let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -38,8 +38,8 @@ impl Attempts {
         steps.push(step);
     }
 
-    /// The server that was asked last, as the configuration names it, and the addresses of all in
-    /// their order, with commas between; `None` when nobody was asked.
+    /// Returns the server that was asked last, as the configuration names it, and the addresses of
+    /// all in their order, with commas between; `None` when none was asked.
     pub fn told(&self) -> Option<(String, String)> {
         let steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let last = steps.last()?.endpoint.to_string();
@@ -49,7 +49,7 @@ impl Attempts {
 }
 
 impl fmt::Display for Step {
-    /// The address and port; without a connection the server's name.
+    /// Writes the address and port; without a connection the server's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.endpoint.at, self.address) {
             (At::Tcp(_, port), Some(ip)) => SocketAddr::new(ip.to_canonical(), *port).fmt(f),

@@ -1,5 +1,5 @@
-//! Active checks: a server is asked for something now and then, and what it answers decides whether
-//! it is in use.
+//! Active health checks: a server is sent a request at intervals, and its answers decide whether it
+//! is in use.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -20,10 +20,10 @@ use crate::servers::group::Group;
 use crate::servers::health_check::HealthCheck;
 use crate::settings::limits::UpstreamLimits;
 
-/// Checks one server again and again, as its site has it; ends at once where that has no checks.
+/// Checks one server at the interval of its site; returns at once where that has no checks.
 pub async fn watch(upstream: Rc<Upstream>, limits: UpstreamLimits, group: Arc<Group>, at: usize) {
     let Some(check) = &group.options().check else { return };
-    // Not all at the same moment.
+    // Servers are not checked all at the same moment.
     let spread = check.interval.as_millis().max(1) as u64;
     sleep(Duration::from_millis(random() % spread.min(1000))).await;
     let (mut good, mut bad) = (0, 0);
@@ -52,7 +52,7 @@ async fn ask(
     at: usize,
     check: &HealthCheck,
 ) -> Result<(), String> {
-    // The configuration names the server: no client's rights are in question.
+    // The configuration names the server: no client's rights matter.
     let with = Connector { upstream, limits, check: &|_: SocketAddr| true };
     let outgoing = Outgoing {
         request: Some(request(check)),
@@ -74,7 +74,7 @@ async fn ask(
     }
 }
 
-/// What is sent.
+/// Returns the request of a check.
 fn request(check: &HealthCheck) -> Request<OutBody> {
     let mut request = Request::new(OutBody::Empty);
     *request.uri_mut() = check.path.clone();

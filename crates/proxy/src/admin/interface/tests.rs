@@ -1,4 +1,4 @@
-//! The rules of the admin interface, over real sockets.
+//! Tests of the rules of the admin interface, over real sockets.
 
 #![allow(clippy::unwrap_used)]
 
@@ -125,7 +125,7 @@ fn nobody_keeps_others_out_by_waiting() {
     });
 }
 
-/// A request with these header lines and a body.
+/// Sends a request with these header lines and a body.
 async fn ask(address: SocketAddr, line: &str, headers: &[&str], body: &str) -> (u16, String) {
     let mut request = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
     for header in headers {

@@ -1,7 +1,8 @@
-//! Names by DNS itself (`hickory-resolver`), which tells how long its records hold.
+//! The lookup of names by DNS itself (`hickory-resolver`), which also returns the lifetime of
+//! records.
 //!
 //! The hosts file is asked first, then the name servers and search domains of `resolv.conf`, or the
-//! servers that the configuration names. What else `nsswitch.conf` knows is not asked.
+//! servers that the configuration names. Other sources of `nsswitch.conf` are not asked.
 
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -17,24 +18,26 @@ use hickory_resolver::{TokioResolver, system_conf};
 
 use crate::settings::lookup::{Found, Looking, Lookup};
 
-/// A resolver of our own. Each worker has connections to name servers of its own.
+/// The DNS lookup. Each worker has connections to name servers of its own.
 pub struct DnsLookup {
-    /// Known by its number to the resolvers that were made for it.
+    /// The number by which the threads' resolvers find the settings that they were made for.
     number: u64,
     servers: ResolverConfig,
     options: ResolverOpts,
 }
 
 thread_local! {
-    /// The resolver of this thread, and which settings it is of.
+    /// The resolver of this thread, and the number of its settings.
     static RESOLVER: RefCell<Option<(u64, TokioResolver)>> = const { RefCell::new(None) };
 }
 
-/// What the hosts file says holds until somebody changes it: for as long as what has no lifetime.
+/// Records of the hosts file hold until it is changed: they are treated as records without a
+/// lifetime.
 const WITHOUT_END: Duration = Duration::from_secs(23 * 3600);
 
 impl DnsLookup {
-    /// Asks these servers; without any, those of the system's `resolv.conf`, as it is now.
+    /// Makes a lookup that asks these servers; without any, those of the system's `resolv.conf`, as
+    /// it is now.
     ///
     /// # Errors
     ///
@@ -50,12 +53,12 @@ impl DnsLookup {
             }
         };
         options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
-        // What was found is remembered one floor up, for as long as it holds.
+        // The caller remembers what was found, for as long as it holds.
         options.cache_size = 0;
         Ok(DnsLookup { number: MADE.fetch_add(1, Relaxed), servers, options })
     }
 
-    /// The resolver of this thread.
+    /// Returns the resolver of this thread.
     fn resolver(&self) -> io::Result<TokioResolver> {
         RESOLVER.with_borrow_mut(|ours| {
             if let Some((number, resolver)) = ours
@@ -77,7 +80,7 @@ impl DnsLookup {
         #[allow(clippy::disallowed_methods)] // The library has counted from the system's clock.
         let holds = found.valid_until().saturating_duration_since(Instant::now());
         let mut addresses: Vec<IpAddr> = found.iter().collect();
-        // The servers rotate them; within a family that order stays.
+        // The servers rotate them; within a family that order is kept.
         addresses.sort_by_key(|&address| rank(address));
         Ok(Found { addresses, ttl: (holds < WITHOUT_END).then_some(holds) })
     }
@@ -89,7 +92,8 @@ fn server(address: SocketAddr) -> NameServerConfig {
     server
 }
 
-/// That a name does not exist is an answer; anything else may be otherwise in a moment.
+/// Converts an error. That a name does not exist is an answer; any other error may be over in a
+/// moment.
 fn error(error: NetError) -> io::Error {
     let kind = match &error {
         _ if error.is_nx_domain() || error.is_no_records_found() => io::ErrorKind::NotFound,
@@ -99,8 +103,8 @@ fn error(error: NetError) -> io::Error {
     io::Error::new(kind, error.to_string())
 }
 
-/// Addresses to which there is a way first, those of IPv6 before the others (RFC 6724, rules 1 and
-/// 6). Nothing is sent for that.
+/// Returns the rank of an address: addresses with a route first, those of IPv6 before the others
+/// (RFC 6724, rules 1 and 6). Nothing is sent for that.
 fn rank(address: IpAddr) -> u8 {
     let any: SocketAddr = match address {
         IpAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
