@@ -11,7 +11,7 @@ pub fn join_cookies(headers: &mut HeaderMap) {
     if pieces.len() < 2 {
         return;
     }
-    // What was two good values is one.
+    // Two valid values stay valid when joined.
     if let Ok(mut whole) = HeaderValue::from_bytes(&pieces.join(&b"; "[..])) {
         whole.set_sensitive(true);
         headers.insert(header::COOKIE, whole);

@@ -9,14 +9,14 @@ use http::{HeaderMap, header};
 
 use net::clock::TokioClock;
 
-/// Says when an answer is made, unless it says so itself.
+/// Adds the field with the current time, unless the answer has it.
 pub fn set(headers: &mut HeaderMap, clock: TokioClock) {
     if let Entry::Vacant(date) = headers.entry(header::DATE) {
         date.insert(value(clock.since_1970().as_secs()));
     }
 }
 
-/// The text of a second, which is made once.
+/// Returns the text of a second, which is made once.
 fn value(now: u64) -> HeaderValue {
     thread_local! {
         static LAST: RefCell<Option<(u64, HeaderValue)>> = const { RefCell::new(None) };

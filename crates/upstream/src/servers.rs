@@ -1,4 +1,4 @@
-//! The servers of a site: which of them gets a request, and how they are.
+//! The servers of a site: the choice among them, and their health.
 
 pub mod balance;
 pub mod group;

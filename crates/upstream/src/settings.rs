@@ -1,4 +1,4 @@
-//! Servers and how they are reached: addresses, TLS, limits, where names are looked up.
+//! Settings of servers and connections: addresses, TLS, limits, the lookup of names.
 
 pub mod endpoint;
 pub mod limits;

@@ -222,7 +222,7 @@ impl Pool {
         slot.shared.push(connection);
     }
 
-    /// The origin chose HTTP/1.1.
+    /// Notes that the origin chose HTTP/1.1.
     pub fn is_http1(&self, endpoint: &Arc<Endpoint>) {
         self.slots.borrow_mut().entry(endpoint.clone()).or_default().is_http1 = true;
     }

@@ -10,8 +10,8 @@ use crate::settings::endpoint::{At, Endpoint};
 /// again.
 const STEPS_MAX: usize = 16;
 
-/// The servers that one errand went to. It fills while the errand runs, and is read when all is
-/// over.
+/// The servers that one request was sent to. It fills while the request runs, and is read at its
+/// end.
 #[derive(Debug, Default)]
 pub struct Attempts(Mutex<Vec<Step>>);
 

@@ -1,9 +1,9 @@
-//! The way to the origins: connections per worker, in HTTP/1.1 over `hyper::client::conn` and in
-//! HTTP/2 over `h2`, to one server or to whichever of a site's servers is to be asked.
+//! The client of origins: connections per worker, in HTTP/1.1 over `hyper::client::conn` and in
+//! HTTP/2 over `h2`, to one server or to one of a site's servers.
 //!
-//! It promises: no connection, fresh or pooled, is used for an address that the caller's check
-//! does not permit for this very request; a request is sent twice only when the first sending
-//! cannot have had an effect (it never left, the origin says that it did nothing with it, or it is
+//! It promises: no connection, fresh or pooled, is used for an address that the caller's check does
+//! not permit for this request; a request is sent twice only when the first sending cannot have had
+//! an effect (it was not sent at all, the origin says that it did nothing with it, or it is
 //! idempotent and has no body); every wait has a bound.
 
 use std::cell::Cell;
@@ -47,24 +47,25 @@ pub struct Upstream {
     pub(crate) clock: TokioClock,
     pub(crate) network: Network,
     pub(crate) events: Arc<dyn Events>,
-    /// Where failures go; `None`: nowhere.
+    /// The log of failures; `None`: they are not logged.
     pub(crate) failures: Option<Arc<FailureLog>>,
-    /// What has some when there is no descriptor left.
+    /// Frees descriptors when there is none left.
     pub(crate) descriptors: Option<Arc<dyn FreeDescriptors>>,
 }
 
-/// Why a server gave no answer.
+/// The failure of a server to answer.
 pub(crate) struct ServerError {
     pub(crate) failure: Failure,
-    /// The request had no effect there: another server may get it, whatever it does.
+    /// The request had no effect there: another server may get it, whatever its method.
     pub(crate) untouched: bool,
-    /// Tells of the server's health: not a connection that had been idle for too long.
+    /// It counts against the server's health: a connection that had been idle for too long does
+    /// not.
     pub(crate) counts: bool,
 }
 
-/// Why a connection gave no answer.
+/// The failure of a connection to bring an answer.
 struct ConnectionError {
-    /// The request, when it never left.
+    /// The request, when it was not sent.
     unsent: Option<Request<OutBody>>,
     /// The origin says that it did nothing with it.
     untouched: bool,
@@ -73,11 +74,11 @@ struct ConnectionError {
     failure: Failure,
 }
 
-/// A request is sent to one server so many times at most.
+/// Times that a request is sent to one server at most.
 const ATTEMPTS: u32 = 3;
 
 impl Upstream {
-    /// Without any connection yet.
+    /// Makes the client, without any connection.
     pub fn new(limits: &UpstreamLimits, events: Arc<dyn Events>, clock: TokioClock) -> Upstream {
         let mut builder = Builder::new();
         builder.max_buf_size(limits.head_bytes.max(8192));
@@ -86,36 +87,36 @@ impl Upstream {
         Upstream { pool, resolver, builder, clock, network, events, failures, descriptors }
     }
 
-    /// The same, over this network.
+    /// Sets the network that it connects over.
     pub fn through(self, network: Network) -> Upstream {
         Upstream { network, ..self }
     }
 
-    /// The same; what fails is written to a log.
+    /// Sets the log that failures are written to.
     pub fn with_log(self, failures: Arc<FailureLog>) -> Upstream {
         Upstream { failures: Some(failures), ..self }
     }
 
-    /// The same, for which `descriptors` frees some when it lacks one.
+    /// Sets `descriptors`, which frees some when one is lacking.
     pub fn with_descriptors(self, descriptors: Arc<dyn FreeDescriptors>) -> Upstream {
         Upstream { descriptors: Some(descriptors), ..self }
     }
 
-    /// Writes of an answer that cannot be gone on with.
+    /// Logs an answer that cannot be used.
     pub fn bad_answer(&self, server: &dyn fmt::Display, cause: &str) {
         if let Some(failures) = &self.failures {
             failures.note(server, Phase::Answer, cause, self.clock.instant());
         }
     }
 
-    /// Writes of an attempt that failed. What is a client's own doing is none.
+    /// Logs an attempt that failed. A failure that the client caused is not logged.
     pub(crate) fn failed(&self, server: &dyn fmt::Display, phase: Phase, why: &Failure) {
         if let (Some(failures), Failure::Failed(_, cause)) = (&self.failures, why) {
             failures.note(server, phase, cause, self.clock.instant());
         }
     }
 
-    /// Asks one server: over a connection that is there, or a new one.
+    /// Sends a request to one server: over an open connection, or a new one.
     pub(crate) async fn ask(
         &self,
         endpoint: &Arc<Endpoint>,
@@ -136,7 +137,7 @@ impl Upstream {
             };
             let (connection, fresh) = had.map_err(|failure| {
                 outgoing.note(endpoint, None);
-                // It has not left, or left for a connection that proved dead.
+                // It was not sent, or only on a connection that proved dead.
                 let untouched = outgoing.request.is_some();
                 ServerError { failure, untouched, counts: !outgoing.reuse_only }
             })?;
@@ -170,7 +171,8 @@ impl Upstream {
                     () if broke.untouched => outgoing.again.is_some(),
                     () => broke.dead && !fresh && outgoing.may_repeat(),
                 };
-            // A connection that was kept open for too long is no failure while there are others.
+            // A connection that was kept open for too long does not count as a failure while there
+            // are others.
             if !again || fresh || !broke.dead {
                 self.failed(endpoint, broke.phase(outgoing), &broke.failure);
             }
@@ -187,7 +189,7 @@ impl Upstream {
         Err(ServerError { failure, untouched: false, counts: false })
     }
 
-    /// A connection that is open and free, for what is not worth a new one.
+    /// Takes an idle open connection, for a request that may not open a new one.
     fn idle(
         &self,
         endpoint: &Arc<Endpoint>,
@@ -205,7 +207,7 @@ impl Upstream {
         Ok((taken, false))
     }
 
-    /// A connection, and whether it was made for this request.
+    /// Takes or opens a connection. Returns also whether it was made for this request.
     async fn connection(
         &self,
         endpoint: &Arc<Endpoint>,
@@ -245,8 +247,8 @@ impl Upstream {
         made.map(|made| (made, true))
     }
 
-    /// A connection over which another protocol can be asked for: in HTTP/2 where it can be said
-    /// there and the server takes it, else in HTTP/1.1.
+    /// Takes or opens a connection over which another protocol can be asked for: in HTTP/2 where
+    /// that is defined for the protocol and the server accepts it, else in HTTP/1.1.
     async fn connection_for_tunnel(
         &self,
         endpoint: &Arc<Endpoint>,
@@ -312,7 +314,7 @@ impl Upstream {
         }
         let (sender, connection) =
             self.builder.handshake(TokioIo::new(stream)).await.map_err(|e| broken(&e))?;
-        // An error of the connection reaches whoever waits for its answer.
+        // The request that waits for an answer gets the connection's error.
         let connection = connection.with_upgrades();
         let task = tokio::task::spawn_local(async move { drop(connection.await) }).abort_handle();
         Ok(Connection::Http1(Http1 { sender, address, task }))
@@ -358,7 +360,7 @@ impl Upstream {
         })
     }
 
-    /// Closes connections that idle for too long. To be called now and then.
+    /// Closes connections that idle for too long. To be called at intervals.
     pub fn prune(&self, limits: &UpstreamLimits) {
         self.pool.prune(limits);
         if let Some(failures) = &self.failures {
@@ -366,7 +368,7 @@ impl Upstream {
         }
     }
 
-    /// Closes all connections that are idle, and says how many there were.
+    /// Closes all connections that are idle, and returns how many there were.
     pub fn let_go(&self) -> usize {
         self.pool.let_go()
     }
@@ -405,8 +407,8 @@ async fn ask_http2(
     Ok(Response::from_parts(parts, body))
 }
 
-/// Takes the connection of an answer 101 over, when it changes to a protocol that was asked for.
-/// What else it may be is no answer: from here on its connection speaks nobody knows what.
+/// Takes over the connection of an answer 101, when it changes to a protocol that was asked for.
+/// Any other 101 is an error, for the protocol of its connection is unknown then.
 async fn switch(
     connection: Http1,
     limits: &UpstreamLimits,
@@ -424,7 +426,7 @@ async fn switch(
     };
     let taking = timeout(limits.head_timeout, hyper::upgrade::on(&mut response)).await;
     let Ok(Ok(upgraded)) = taking else { return Err(wrong("and ended the connection")) };
-    // Its task has ended by itself.
+    // Its task has ended.
     drop(connection);
     response.headers_mut().insert(header::UPGRADE, chosen);
     Ok(response.map(|_| OriginBody::tunnel(UpstreamTunnel::http1(upgraded))))
@@ -468,7 +470,7 @@ async fn answer_in_time<T>(
 ) -> Result<T, ConnectionError> {
     match wait_for_head(limits.head_timeout, progress, sending).await {
         None => {
-            // Whether it is this answer that hangs or the connection, nobody knows.
+            // It is not known whether this answer hangs or the connection.
             connection.retire();
             Err(ConnectionError::late(limits))
         }
@@ -484,7 +486,7 @@ async fn answer_in_time<T>(
 }
 
 impl ConnectionError {
-    /// The answer did not come in time.
+    /// Makes the error for an answer that did not come in time.
     fn late(limits: &UpstreamLimits) -> ConnectionError {
         let seconds = limits.head_timeout.as_secs_f32();
         let cause = format!("no answer within {seconds} s");
@@ -492,7 +494,7 @@ impl ConnectionError {
         ConnectionError { unsent: None, untouched: false, dead: false, failure }
     }
 
-    /// How far it had come.
+    /// Returns the phase that it failed in.
     fn phase(&self, outgoing: &Outgoing<'_>) -> Phase {
         let is_sent = outgoing.progress.as_deref().is_none_or(Progress::ended);
         match &self.failure {
@@ -503,7 +505,8 @@ impl ConnectionError {
     }
 }
 
-/// Waits for an answer's head. The bound starts anew while the request's body still moves.
+/// Waits for an answer's head; `None` when it is late. The bound starts anew while the request's
+/// body still moves.
 async fn wait_for_head<T>(
     bound: Duration,
     progress: Option<&Progress>,
@@ -521,7 +524,7 @@ async fn wait_for_head<T>(
     }
 }
 
-/// True when a pooled connection was closed by the peer before it sent anything.
+/// Returns whether a pooled connection was closed by the peer before it sent anything.
 fn is_dead(error: &hyper::Error) -> bool {
     use std::error::Error as _;
     if error.is_incomplete_message() || error.is_closed() || error.is_canceled() {
@@ -535,7 +538,7 @@ fn is_dead(error: &hyper::Error) -> bool {
                 io::ErrorKind::ConnectionReset
                     | io::ErrorKind::BrokenPipe
                     | io::ErrorKind::ConnectionAborted
-                    // A TLS peer that ends without taking its leave.
+                    // A TLS peer that ends without a close_notify.
                     | io::ErrorKind::UnexpectedEof
             );
         }
@@ -544,7 +547,7 @@ fn is_dead(error: &hyper::Error) -> bool {
     false
 }
 
-/// `is_wrong`: what came is no HTTP.
+/// Makes the failure of an error. `is_wrong`: the answer is not HTTP.
 fn no_answer<E: std::error::Error + 'static>(error: &E, is_wrong: bool) -> Failure {
     let cause = crate::failure::cause::of(error);
     if is_wrong {

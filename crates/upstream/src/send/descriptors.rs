@@ -1,12 +1,12 @@
-//! What frees file descriptors when there is none left for a connection to an origin.
+//! Freeing file descriptors when there is none left for a connection to an origin.
 
 use std::pin::Pin;
 
-/// A holder of descriptors that it can do without.
+/// A holder of descriptors that it can close.
 pub trait FreeDescriptors {
-    /// Closes what can be closed; false when that is nothing.
+    /// Closes what can be closed; returns false when that is nothing.
     fn free(&self) -> Freeing<'_>;
 }
 
-/// The closing under way.
+/// A closing under way.
 pub type Freeing<'a> = Pin<Box<dyn Future<Output = bool> + 'a>>;

@@ -1,5 +1,5 @@
-//! From the name of a server to a stream of bytes: its addresses, each checked for the client that
-//! asks, tried as RFC 8305 says, and the TLS handshake.
+//! Connecting to a server: the addresses of its name, each checked for the client that asks, tried
+//! as RFC 8305 says, and the TLS handshake.
 
 use std::cell::Cell;
 use std::io;
@@ -29,7 +29,7 @@ use net::network::Network;
 use net::socket::Socket;
 
 impl Upstream {
-    /// A connection of its own, for a tunnel.
+    /// Opens a connection that is not pooled, for a tunnel.
     pub async fn dial(
         &self,
         endpoint: &Endpoint,
@@ -46,7 +46,7 @@ impl Upstream {
         dialled.map(|(stream, _)| stream).inspect_err(|why| self.failed(endpoint, phase.get(), why))
     }
 
-    /// A stream to the origin, and the address at its other end.
+    /// Opens a stream to the origin. Returns also the address at its other end.
     pub(crate) async fn open(
         &self,
         endpoint: &Endpoint,
@@ -103,19 +103,19 @@ impl Upstream {
         Ok((stream, address))
     }
 
-    /// Has descriptors freed; false when there are none to be had.
+    /// Frees descriptors; returns false when none could be freed.
     async fn make_way(&self) -> bool {
         let Some(descriptors) = &self.descriptors else { return false };
         let freed = descriptors.free().await;
         if freed {
-            // They are closed at the next turn of whoever has them.
+            // Their tasks close them when they run next.
             sleep(Duration::from_millis(5)).await;
         }
         freed
     }
 
-    /// Whether the check permits any address of any server that may be asked. What needs no
-    /// connection is for everybody.
+    /// Checks that an address of any server that may be asked is permitted. An origin without
+    /// servers is permitted for every client.
     pub async fn permitted(
         &self,
         to: &dyn Origin,
@@ -139,7 +139,7 @@ impl Upstream {
         check: Check<'_>,
     ) -> Result<(), Failure> {
         match &endpoint.at {
-            // The configuration named it, no client can.
+            // The configuration names it, a client cannot.
             At::Unix(_) => Ok(()),
             At::Tcp(host, port) => {
                 let found = self.addresses(host, *port, limits, check).await;
@@ -148,7 +148,7 @@ impl Upstream {
         }
     }
 
-    /// The addresses of a host that the check permits.
+    /// Returns the addresses of a host that the check permits.
     async fn addresses(
         &self,
         host: &str,
@@ -173,9 +173,9 @@ impl Upstream {
     }
 }
 
-/// The TLS handshake.
+/// Does the TLS handshake.
 async fn secure(host: &str, settings: &Tls, stream: Socket) -> Result<Stream, Failure> {
-    // Which files are wrong is for operators.
+    // The names of wrong files are for operators only.
     let config = settings.config().map_err(|why| Failure::Failed(Reason::Internal, why))?;
     let name = settings.server_name(host).map_err(|why| Failure::Failed(Reason::Tls, why))?;
     let secured = TlsConnector::from(config).connect(name, stream).await;
@@ -218,7 +218,7 @@ async fn race(
             return Err(last_error);
         }
         let bound = if rest.len() > 0 { stagger } else { Duration::from_secs(3600) };
-        // Elapsed: the next address joins the race.
+        // Elapsed: the next address is tried as well.
         if let Ok(Some(Ok(result))) = timeout(bound, attempts.join_next()).await {
             match result {
                 Ok(stream) => return Ok(stream),

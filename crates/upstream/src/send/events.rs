@@ -1,11 +1,11 @@
-//! What the owner of connections to origins is told of them, to count it.
+//! The events that the owner of connections to origins counts.
 
-/// Things that happen.
+/// An event on a connection to an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A connection was opened.
     Connected,
-    /// A request went out on a connection that was open already.
+    /// A request was sent on a connection that was open already.
     Reused,
     /// A request was sent again, because a connection kept open had died or to another server.
     Retried,
@@ -13,6 +13,6 @@ pub enum Event {
 
 /// A counter of events.
 pub trait Events: Send + Sync {
-    /// Counts something that happened once.
+    /// Counts one event.
     fn count(&self, event: Event);
 }

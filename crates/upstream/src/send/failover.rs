@@ -1,5 +1,5 @@
-//! A request to a site with several servers: one after another until one answers, as long as that
-//! is safe.
+//! Requests to a site with several servers: sent to one after another until one answers, as long as
+//! that is safe.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::settings::limits::Check;
 use crate::settings::limits::UpstreamLimits;
 
 impl Upstream {
-    /// Asks one server after another, each once.
+    /// Sends a request to one server after another, each once.
     async fn ask_any(
         &self,
         group: &Arc<Group>,
@@ -33,7 +33,7 @@ impl Upstream {
         loop {
             let chosen = match tries {
                 0 if !outgoing.reuse_only => group.admit(hash, self.clock).await,
-                // It has waited enough, or does not wait: it takes whichever has room.
+                // It has waited enough, or does not wait: it takes any server with room.
                 _ => group.choose(tried, hash, self.clock),
             };
             let serving = match chosen {
@@ -62,7 +62,7 @@ impl Upstream {
                     }
                     return Ok(response.map(|body| body.served_by(serving)));
                 }
-                // It is this client that may not: another server would be no better.
+                // The client is denied access: another server would not change that.
                 Err(unanswered) if matches!(unanswered.failure, Failure::Denied) => {
                     return Err(unanswered.failure);
                 }
@@ -97,7 +97,7 @@ impl Origin for Group {
 }
 
 impl Next {
-    /// Whether a request that ended so goes to another server.
+    /// Returns whether a request with this failure is sent to another server.
     fn covers(&self, failure: &Failure) -> bool {
         match failure {
             Failure::Failed(

@@ -1,7 +1,8 @@
-//! What answers a cache's requests: one server, a group of them, or whatever else has answers.
+//! Origins, which answer a cache's requests: one server, a group of them, or another
+//! implementation.
 //!
-//! It promises: a request that fails has an end; what is answered is read at the caller's pace, and
-//! an answer that breaks off is told from one that ended.
+//! It promises: a request that fails ends; an answer is read at the caller's pace, and one that
+//! breaks off is told from one that ended.
 
 use std::fmt;
 use std::pin::Pin;
@@ -16,35 +17,36 @@ use crate::send::outgoing::Outgoing;
 use crate::settings::endpoint::{Authority, Endpoint};
 use crate::settings::limits::{Check, UpstreamLimits};
 
-/// What a worker lends an origin for one request.
+/// The means of a worker to connect to an origin for one request.
 #[derive(Clone, Copy)]
 pub struct Connector<'a> {
-    /// Its connections.
+    /// The worker's connections.
     pub upstream: &'a Upstream,
-    /// What they may take and last.
+    /// The limits on them.
     pub limits: &'a UpstreamLimits,
-    /// Where they may lead for this request.
+    /// The check of their addresses for this request.
     pub check: Check<'a>,
 }
 
 /// A request under way.
 pub type Sending<'a> = Pin<Box<dyn Future<Output = Result<Response<OriginBody>, Failure>> + 'a>>;
 
-/// What answers requests. Shared by all workers; shown, it is named as in the configuration.
+/// An origin, which answers requests. Shared by all workers; displayed, it is named as in the
+/// configuration.
 pub trait Origin: fmt::Debug + fmt::Display + Send + Sync {
     /// Sends a request and waits for the head of the answer.
     fn send<'a>(self: Arc<Self>, with: Connector<'a>, request: Outgoing<'a>) -> Sending<'a>;
 
     /// Returns one of the servers that requests may go to, by its number from 0 on; `None` beyond
-    /// the last. What needs no connection has none.
+    /// the last. An origin without connections has none.
     fn endpoint(&self, number: usize) -> Option<&Endpoint>;
 }
 
-/// The name of what is on this machine.
+/// The name of an origin on this machine.
 const LOCALHOST: &str = "localhost";
 
 impl dyn Origin {
-    /// Returns host and port as they stand in the `Host` of a request that names none.
+    /// Returns host and port as they are written in the `Host` of a request that names none.
     pub fn authority(&self) -> Authority<'_> {
         Authority(self.endpoint(0))
     }

@@ -1,14 +1,15 @@
-//! Which of several servers gets the next request.
+//! The choice of the server for the next request.
 //!
-//! Servers are numbered below 64, and sets of them are bits. Everything here is arithmetic: who is
-//! in use and who has room is decided before.
+//! Servers are numbered below 64, and sets of them are bits. Everything here is arithmetic: the set
+//! of servers that are in use and have room is given.
 
 use std::sync::{Mutex, PoisonError};
 
-/// How requests are spread over the servers of a site, each in proportion to its weight.
+/// The way in which requests are spread over the servers of a site, each in proportion to its
+/// weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Balance {
-    /// One after another, those of a server not in a row (nginx's smooth weighted round-robin).
+    /// To one after another, without runs at one server (nginx's smooth weighted round-robin).
     #[default]
     RoundRobin,
     /// To the server with the fewest requests under way, for its weight.
@@ -18,7 +19,7 @@ pub enum Balance {
     UrlHash,
 }
 
-/// The numbers of a set.
+/// Returns the numbers of a set.
 pub(crate) fn members(mut set: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let first = (set != 0).then(|| set.trailing_zeros() as usize)?;
@@ -27,12 +28,12 @@ pub(crate) fn members(mut set: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Whose turn it is.
+/// The state of the round-robin.
 #[derive(Debug, Default)]
 pub(crate) struct Turns(Mutex<Vec<i64>>);
 
 impl Turns {
-    /// The next one of `set`, which is not empty.
+    /// Returns the next server of `set`, which is not empty.
     pub fn next(&self, set: u64, weight: impl Fn(usize) -> u32) -> usize {
         let mut credit = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let last = 64 - set.leading_zeros() as usize;
@@ -54,7 +55,7 @@ impl Turns {
     }
 }
 
-/// Those of `set` with the least load for their weight.
+/// Returns those of `set` with the least load for their weight.
 pub(crate) fn least(set: u64, load: impl Fn(usize) -> u32, weight: impl Fn(usize) -> u32) -> u64 {
     let mut chosen: Option<(usize, u64)> = None;
     for at in members(set) {
@@ -74,8 +75,8 @@ pub(crate) fn least(set: u64, load: impl Fn(usize) -> u32, weight: impl Fn(usize
     chosen.map_or(0, |(_, all)| all)
 }
 
-/// The one of `set` that a hash belongs to: each server draws a lot from the hash and its own seed,
-/// and the lots of a heavier one are better in proportion.
+/// Returns the one of `set` that a hash belongs to: each server has a pseudo-random number from the
+/// hash and its own seed, weighted so that a heavier server wins in proportion.
 pub(crate) fn rendezvous(
     set: u64,
     hash: u64,
@@ -95,7 +96,8 @@ pub(crate) fn rendezvous(
     members(set).fold((first, f64::INFINITY), better).0
 }
 
-/// A hash of bytes that is the same on every machine and in every version: FNV-1a, well mixed.
+/// Returns a hash of bytes that is the same on every machine and in every version: FNV-1a, well
+/// mixed.
 pub(crate) fn hash<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for part in parts {
@@ -108,7 +110,7 @@ pub(crate) fn hash<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     mix(hash)
 }
 
-/// The finaliser of SplitMix64: each bit of the input moves half of the output.
+/// Mixes bits by the finaliser of SplitMix64: each bit of the input changes half of the output.
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

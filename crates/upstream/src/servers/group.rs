@@ -1,9 +1,8 @@
-//! The servers that one site of a reverse proxy is fetched from: which of them gets a request, and
-//! how they are.
+//! The servers of one site of a reverse proxy: the choice among them, and their health.
 //!
-//! It promises: a server that is out of use gets nothing but the one request that tries it out, and
-//! none gets more requests at a time than it may; servers that stand by get requests only while
-//! none of the others can.
+//! It promises: a server that is out of use gets only the one request that tries it out, and none
+//! gets more requests at a time than it may; backup servers get requests only while none of the
+//! others can.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -34,26 +33,26 @@ pub struct Group {
     queue: Arc<Queue>,
 }
 
-/// How the servers of a site are used.
+/// The options of a site's servers.
 #[derive(Clone, Debug)]
 pub struct GroupOptions {
-    /// How requests are spread.
+    /// The way in which requests are spread.
     pub balance: Balance,
-    /// So many failures in a row take a server out of use; 0: none does. A site's only server
-    /// stays in use whatever happens. Default 3.
+    /// Failures in a row that take a server out of use; 0: none does. A site's only server stays in
+    /// use whatever happens. Default 3.
     pub max_fails: u32,
-    /// For so long, then one request tries it out. Default 10 s.
+    /// Time for which it is out of use; then one request tries it out. Default 10 s.
     pub fail_timeout: Duration,
-    /// What makes a request go to another server.
+    /// The conditions under which a request is sent to another server.
     pub next: Next,
     /// Servers that one request is sent to at most. Default 3.
     pub tries: u32,
-    /// How servers are checked in the background; `None`: they are not.
+    /// Checks of servers in the background; `None`: there are none.
     pub check: Option<HealthCheck>,
     /// Requests that wait at most while all servers have as many as they may; 0: none does.
     /// Default 256.
     pub queue: u32,
-    /// How long they wait. Default 10 s.
+    /// Time that they wait at most. Default 10 s.
     pub queue_timeout: Duration,
 }
 
@@ -72,8 +71,9 @@ impl Default for GroupOptions {
     }
 }
 
-/// What makes a request go to another server, as long as its client has got nothing. A request that
-/// may have had an effect goes on only when it is idempotent and has no body.
+/// The conditions under which a request is sent to another server, as long as its client has got
+/// nothing. A request that may have had an effect is sent again only when it is idempotent and has
+/// no body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Next {
     /// No connection, or one that broke before an answer. Default true.
@@ -93,11 +93,11 @@ impl Default for Next {
 /// One server of a site.
 #[derive(Debug)]
 pub struct Server {
-    /// Where it is and how it is spoken to.
+    /// Its address and protocol.
     pub endpoint: Arc<Endpoint>,
     /// Its share of the requests, against that of the others; at least 1.
     pub weight: u32,
-    /// It stands by: it gets requests only while none of the others can.
+    /// It is a backup: it gets requests only while none of the others can.
     pub backup: bool,
     /// Requests that it gets at a time; `None`: any number.
     pub max_requests: Option<u32>,
@@ -106,7 +106,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server of weight 1.
+    /// Makes a server of weight 1.
     pub fn new(endpoint: Endpoint) -> Server {
         let seed = hash([endpoint.to_string().as_bytes()]);
         let endpoint = Arc::new(endpoint);
@@ -114,7 +114,7 @@ impl Server {
         Server { endpoint, weight, backup: false, max_requests: None, seed, health }
     }
 
-    /// Returns how it is `now`, in milliseconds of the clock.
+    /// Returns its state `now`, in milliseconds of the clock.
     pub fn status(&self, now: u64) -> ServerStatus {
         self.health.status(now)
     }
@@ -128,44 +128,45 @@ impl Server {
 pub const SERVERS_MAX: usize = 64;
 
 impl Group {
-    /// The servers of the site `name`: between 1 and 64; more are left out.
+    /// Makes the group of the site `name`: between 1 and 64 servers; more are left out.
     pub fn new(name: &str, mut servers: Vec<Server>, options: GroupOptions) -> Group {
         servers.truncate(SERVERS_MAX);
         let (name, turns, queue) = (name.to_owned(), Turns::default(), Arc::default());
         Group { name, servers, options, turns, queue }
     }
 
-    /// A site that is fetched from one server.
+    /// Makes the group of a site with one server.
     pub fn one(endpoint: Endpoint) -> Group {
         Group::new("default", vec![Server::new(endpoint)], GroupOptions::default())
     }
 
-    /// The servers, in the order of the configuration.
+    /// Returns the servers, in the order of the configuration.
     pub fn servers(&self) -> &[Server] {
         &self.servers
     }
 
-    /// The name of the site.
+    /// Returns the name of the site.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How they are used.
+    /// Returns the options.
     pub fn options(&self) -> &GroupOptions {
         &self.options
     }
 
-    /// Requests that wait until a server has room, of all workers.
+    /// Returns how many requests wait until a server has room, of all workers.
     pub fn waiting(&self) -> u32 {
         self.queue.waiting()
     }
 
-    /// How the queue for its servers is.
+    /// Returns the state of the queue.
     pub fn queue_status(&self) -> QueueStatus {
         self.queue.status()
     }
 
-    /// What a URL is known by among the servers.
+    /// Returns the hash of a URL that its server follows from; 0 where the choice does not depend
+    /// on it.
     pub(crate) fn hash(&self, host: &str, uri: &Uri) -> u64 {
         if self.options.balance != Balance::UrlHash {
             return 0;
@@ -174,7 +175,7 @@ impl Group {
         hash([host.as_bytes(), path.as_bytes()])
     }
 
-    /// Takes over what is known of servers that were there before.
+    /// Takes over the health of servers that were there before, and the queue.
     pub fn adopt(&mut self, before: &Group) {
         for server in &mut self.servers {
             let same = |old: &&Server| old.endpoint.at == server.endpoint.at;
@@ -182,7 +183,7 @@ impl Group {
                 server.health = old.health.clone();
             }
         }
-        // What ends at the old ones makes room at these.
+        // Requests that end at the old servers make room at these.
         self.queue = before.queue.clone();
     }
 
@@ -190,19 +191,19 @@ impl Group {
         &self.queue
     }
 
-    /// Whether a server that is in use has room.
+    /// Returns whether a server that is in use has room.
     pub(crate) fn has_room(&self, now: u64) -> bool {
         let free = |server: &Server| server.has_room() && server.health.fit(now) == Fit::Yes;
         self.servers.iter().any(free)
     }
 
-    /// Whether a server besides `tried` might answer.
+    /// Returns whether a server besides `tried` might answer.
     pub(crate) fn has_other(&self, tried: u64, now: u64) -> bool {
         let left = self.all() & !tried;
         members(left).any(|at| self.servers[at].health.fit(now) != Fit::No)
     }
 
-    /// The server for a request whose URL has this hash, besides those that were `tried`.
+    /// Chooses the server for a request whose URL has this hash, besides those that were `tried`.
     pub(crate) fn choose(
         self: &Arc<Self>,
         tried: u64,
@@ -234,7 +235,7 @@ impl Group {
         u64::MAX >> (64 - self.servers.len())
     }
 
-    /// Those that may get a request.
+    /// Returns the set of servers that may get a request.
     fn fit(&self, backup: bool, now: u64) -> u64 {
         let fits = |at: &usize| {
             let server = &self.servers[*at];
@@ -272,7 +273,7 @@ impl Group {
         }
     }
 
-    /// Says what became of a server.
+    /// Logs that a server went out of use, or is back.
     pub(crate) fn report(&self, at: usize, back: bool, why: &str) {
         let (server, site) = (&self.servers[at].endpoint, &self.name);
         match back {
@@ -286,7 +287,7 @@ impl Group {
 }
 
 impl fmt::Display for Group {
-    /// The server, when there is one only.
+    /// Writes the server, when there is one only; else the site.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.servers.as_slice() {
             [only] => only.endpoint.fmt(f),
@@ -320,7 +321,7 @@ impl Serving {
         &self.group.servers[self.at].endpoint
     }
 
-    /// A connection was opened for it.
+    /// Counts a connection that was opened for it.
     pub fn connected(&self, after: Duration) {
         let figures = &self.health().figures;
         figures.connects.fetch_add(1, Relaxed);
@@ -328,7 +329,7 @@ impl Serving {
         figures.connect_us.fetch_add(us, Relaxed);
     }
 
-    /// The server answered.
+    /// Notes that the server answered.
     pub fn succeeded(&self) {
         let trial = self.trial.replace(false);
         if self.health().succeeded(trial) {
@@ -336,10 +337,10 @@ impl Serving {
         }
     }
 
-    /// It did not.
+    /// Notes that it did not.
     pub fn failed(&self, why: &str) {
         let GroupOptions { max_fails, fail_timeout, .. } = self.group.options;
-        // Without another server there is nothing to gain from sparing this one.
+        // Without another server there is no use in sparing this one.
         let limit = if self.group.servers.len() > 1 { max_fails } else { 0 };
         let trial = self.trial.replace(false);
         if self.health().failed(trial, limit, fail_timeout, self.clock.millis()) {
@@ -383,7 +384,7 @@ mod tests {
         CLOCK.with(|clock| *clock)
     }
 
-    /// The numbers of the next `n` servers that get a request and answer.
+    /// Returns the numbers of the next `n` servers that get a request and answer.
     fn order(group: &Arc<Group>, n: usize) -> Vec<usize> {
         let next = || {
             let serving = group.choose(0, 0, clock()).unwrap();

@@ -1,22 +1,23 @@
-//! Whether a server is in use, as its answers and its checks tell.
+//! The health of a server, by its answers and its checks.
 //!
-//! It goes out of use when so many requests in a row failed there (passive), and comes back when
-//! a request that is sent to try it out succeeds; or when its checks fail (active), until they
-//! succeed. The two are apart: a server must be well by both. All workers share it, without a lock.
+//! It goes out of use when so many requests in a row failed there (passive), and comes back when a
+//! request that is sent to try it out succeeds; or when its checks fail (active), until they
+//! succeed. The two are separate: a server must be well by both. All workers share it, without a
+//! lock.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::servers::status::ServerStatus;
 
-/// What all workers know of a server.
+/// The health of a server, shared by all workers.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     /// Failures since the last success.
     failures: AtomicU32,
     /// When it may be tried again, in milliseconds of the clock; 0: in use.
     out_until: AtomicU64,
-    /// A request is under way that tries it out.
+    /// A request that tries it out is under way.
     trying: AtomicBool,
     /// Its checks say that it is not well.
     ill: AtomicBool,
@@ -25,7 +26,7 @@ pub(crate) struct Health {
     pub figures: Figures,
 }
 
-/// What is counted of a server.
+/// The counters of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     pub requests: AtomicU64,
@@ -36,19 +37,19 @@ pub(crate) struct Figures {
     pub connect_us: AtomicU64,
 }
 
-/// Whether a server may get a request.
+/// The answer to whether a server may get a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
     Yes,
-    /// One, to try it out.
+    /// One request, to try it out.
     ToTry,
     No,
 }
 
-/// Why a server is out of use, for operators.
+/// The use of a server, and why it is out of use, for operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// It is not.
+    /// It is in use.
     Up,
     /// Requests failed.
     Failed,
@@ -59,7 +60,7 @@ pub enum Use {
 }
 
 impl Use {
-    /// The word for it.
+    /// Returns the word for it.
     pub fn name(self) -> &'static str {
         match self {
             Use::Up => "up",
@@ -71,7 +72,7 @@ impl Use {
 }
 
 impl Health {
-    /// Returns how it is, `now`.
+    /// Returns its state, `now`.
     pub fn status(&self, now: u64) -> ServerStatus {
         let Figures { requests, failures, outages, connects, connect_us } = &self.figures;
         ServerStatus {
@@ -105,20 +106,21 @@ impl Health {
         }
     }
 
-    /// Takes the right to try it out; false when another request has it.
+    /// Takes the right to try it out; returns false when another request has it.
     pub fn begin_trial(&self) -> bool {
         self.trying.compare_exchange(false, true, Relaxed, Relaxed).is_ok()
     }
 
-    /// The trial ended without a verdict.
+    /// Notes that the trial ended without a result.
     pub fn abandon_trial(&self) {
         self.trying.store(false, Relaxed);
     }
 
-    /// A request succeeded; `trial`: the one that tries it out. True when it is back in use.
+    /// Notes that a request succeeded; `trial`: the one that tries it out. Returns whether it is
+    /// back in use.
     pub fn succeeded(&self, trial: bool) -> bool {
         if self.out_until.load(Relaxed) != 0 && !trial {
-            // Begun before it went out of use: it tells nothing new.
+            // It began before the server went out of use, and proves nothing.
             return false;
         }
         self.failures.store(0, Relaxed);
@@ -129,8 +131,8 @@ impl Health {
         trial
     }
 
-    /// A request failed. `limit`: how many in a row take it out of use, for `pause`. True when this
-    /// one did.
+    /// Notes that a request failed. `limit`: how many in a row take it out of use, for `pause`.
+    /// Returns whether this one did.
     pub fn failed(&self, trial: bool, limit: u32, pause: Duration, now: u64) -> bool {
         self.figures.failures.fetch_add(1, Relaxed);
         let failures = self.failures.fetch_add(1, Relaxed) + 1;
@@ -150,7 +152,7 @@ impl Health {
         fell
     }
 
-    /// What its checks say. True when that is news.
+    /// Notes the result of its checks. Returns whether it changed.
     pub fn checked(&self, well: bool) -> bool {
         let news = self.ill.swap(!well, Relaxed) == well;
         if news && !well {

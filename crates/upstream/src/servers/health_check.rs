@@ -1,14 +1,14 @@
-//! How the health of a server is asked for.
+//! The options of health checks.
 
 use std::time::Duration;
 
 use http::header::HeaderValue;
 use http::{StatusCode, Uri};
 
-/// How the servers of a site are checked.
+/// The health check of a site's servers.
 #[derive(Clone, Debug)]
 pub struct HealthCheck {
-    /// What is asked for with GET: path and query.
+    /// Path and query of the GET request.
     pub path: Uri,
     /// The `Host` that is sent; `None`: the server's own name.
     pub host: Option<HeaderValue>,
@@ -19,14 +19,14 @@ pub struct HealthCheck {
     /// Statuses that say that the server is well: each from one to another, both included.
     /// Default 200 to 399.
     pub statuses: Vec<(u16, u16)>,
-    /// So many good checks in a row bring a server back. Default 2.
+    /// Good checks in a row that bring a server back. Default 2.
     pub rise: u32,
-    /// So many bad ones in a row take it out. Default 3.
+    /// Bad checks in a row that take it out of use. Default 3.
     pub fall: u32,
 }
 
 impl HealthCheck {
-    /// A check of `path` with the defaults.
+    /// Makes a check of `path` with the defaults.
     pub fn new(path: Uri) -> HealthCheck {
         HealthCheck {
             path,

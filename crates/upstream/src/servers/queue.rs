@@ -1,8 +1,9 @@
-//! Requests that wait for a server while all have as many as they may.
+//! The queue of requests that wait for a server while all have as many as they may.
 //!
-//! It promises: who comes first is served first; no more wait than the site's `queue` has places
-//! for, and nobody for longer than `queue_timeout`; a client that leaves gives its place up at
-//! once; a place that becomes free wakes somebody who waits for it, on whatever worker.
+//! It promises: requests are served in the order of their arrival; no more wait than the site's
+//! `queue` has places for, and none for longer than `queue_timeout`; a request whose client leaves
+//! frees its place at once; a place that becomes free wakes a request that waits for it, on
+//! whatever worker.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,33 +23,33 @@ use net::clock::TokioClock;
 /// The queue of one site, of all workers together. A reload takes it over.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    /// Told of each request that ended. It remembers one that nobody waited for, so that none is
-    /// missed between a look at the servers and the wait.
+    /// Notified of each request that ended. It keeps one notification without a waiter, so that
+    /// none is missed between a check of the servers and the wait.
     freed: Notify,
     waiting: AtomicU32,
     figures: Figures,
 }
 
-/// What is counted of a queue.
+/// The counters of a queue.
 #[derive(Debug, Default)]
 struct Figures {
-    /// Requests that waited, however it ended.
+    /// Requests that waited, whatever the result.
     pub waits: AtomicU64,
-    /// How long they did, in microseconds.
+    /// Time that they waited, in microseconds.
     pub wait_us: AtomicU64,
     /// Requests that waited for too long.
     pub timeouts: AtomicU64,
-    /// Requests that found no place to wait in.
+    /// Requests for which there was no place.
     pub refused: AtomicU64,
 }
 
 impl Queue {
-    /// Requests that wait.
+    /// Returns how many requests wait.
     pub fn waiting(&self) -> u32 {
         self.waiting.load(Relaxed)
     }
 
-    /// Returns how it is.
+    /// Returns the state of the queue.
     pub fn status(&self) -> QueueStatus {
         let Figures { waits, wait_us, timeouts, refused } = &self.figures;
         QueueStatus {
@@ -60,13 +61,13 @@ impl Queue {
         }
     }
 
-    /// A server has room, or is back in use.
+    /// Wakes a request, as a server has room or is back in use.
     pub fn wake(&self) {
         self.freed.notify_one();
     }
 }
 
-/// A place in the queue, given up when dropped.
+/// A place in the queue, which is freed when it is dropped.
 struct Place<'a> {
     queue: &'a Queue,
     since: Instant,
@@ -95,7 +96,7 @@ impl Drop for Place<'_> {
 }
 
 impl Group {
-    /// The server for a request that was sent to none yet: at once, or when it is its turn.
+    /// Waits for the server for a request that was sent to none yet: at once, or in its turn.
     pub(crate) async fn admit(
         self: &Arc<Self>,
         hash: u64,
@@ -122,7 +123,7 @@ impl Group {
         }
     }
 
-    /// Waits until a server can be had. `behind_others`: not before somebody says so.
+    /// Waits until there is a server. `behind_others`: not before a notification.
     async fn wait(
         self: &Arc<Self>,
         hash: u64,
@@ -132,8 +133,8 @@ impl Group {
         let queue = self.queue();
         loop {
             let mut freed = pin!(queue.freed.notified());
-            // In line from here on: what becomes free while the servers are looked at is not
-            // missed.
+            // The request is in line from here on: a server that becomes free during the choice is
+            // not missed.
             freed.as_mut().enable();
             if !behind_others {
                 match self.choose(0, hash, clock) {

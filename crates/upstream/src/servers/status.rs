@@ -1,11 +1,11 @@
-//! What the servers of a site show of themselves.
+//! The state of a site's servers, for operators.
 
 use crate::servers::health::Use;
 
-/// How a server is, and what has been counted of it.
+/// The state of a server, and its counters.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerStatus {
-    /// Whether it is in use.
+    /// Its use.
     pub usage: Use,
     /// Requests under way.
     pub active: u32,
@@ -21,17 +21,17 @@ pub struct ServerStatus {
     pub connect_us: u64,
 }
 
-/// How the queue for a site's servers is, and what has been counted of it.
+/// The state of the queue for a site's servers, and its counters.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueStatus {
     /// Requests that wait.
     pub waiting: u32,
-    /// Requests that waited, however it ended.
+    /// Requests that waited, whatever the result.
     pub waits: u64,
-    /// How long they did, in microseconds.
+    /// Time that they waited, in microseconds.
     pub wait_us: u64,
     /// Requests that waited for too long.
     pub timeouts: u64,
-    /// Requests that found no place to wait in.
+    /// Requests for which there was no place.
     pub refused: u64,
 }

@@ -1,22 +1,23 @@
-//! Which server to talk to, and how: what makes two connections interchangeable.
+//! The identity of connections: those with equal endpoints are interchangeable.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::settings::tls::Tls;
 
-/// A server to talk to, and how. Those that differ in any of it share no connection.
+/// A server, and the protocol to speak to it. Endpoints that differ in any of it share no
+/// connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Endpoint {
-    /// Where it is.
+    /// Its address.
     pub at: At,
-    /// How it proves who it is; `None`: it is spoken to without TLS.
+    /// The TLS settings that prove its identity; `None`: it is spoken to without TLS.
     pub tls: Option<Tls>,
     /// Whether it is spoken to in HTTP/2.
     pub http2: Http2,
 }
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum At {
     /// A TCP port of a host: a lower-case name, or an IP literal without brackets.
@@ -25,7 +26,7 @@ pub enum At {
     Unix(PathBuf),
 }
 
-/// Whether a server is spoken to in HTTP/2.
+/// The use of HTTP/2 with a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Http2 {
     /// Never: HTTP/1.1.
@@ -38,30 +39,30 @@ pub enum Http2 {
 }
 
 impl Endpoint {
-    /// A server that is spoken to in HTTP/1.1 without TLS.
+    /// Makes a server that is spoken to in HTTP/1.1 without TLS.
     pub fn plain(host: &str, port: u16) -> Endpoint {
         let at = At::Tcp(host.to_ascii_lowercase(), port);
         Endpoint { at, tls: None, http2: Http2::Off }
     }
 
-    /// `http` or `https`.
+    /// Returns `http` or `https`.
     pub fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// Host and port as they stand in `Host`: without the scheme's own port. A socket in the file
-    /// system has no name: it gets `localhost`.
+    /// Returns host and port as they are written in `Host`: without the scheme's own port. A socket
+    /// in the file system has no name: it gets `localhost`.
     pub fn authority(&self) -> Authority<'_> {
         Authority(Some(self))
     }
 
-    /// The same server, spoken to in HTTP/1.1.
+    /// Returns the same server, spoken to in HTTP/1.1.
     pub(crate) fn over_http1(&self) -> Endpoint {
         let tls = self.tls.as_ref().map(Tls::without_http2);
         Endpoint { at: self.at.clone(), tls, http2: Http2::Off }
     }
 
-    /// May be in HTTP/2, so that requests may share one connection.
+    /// Returns whether HTTP/2 may be spoken, so that requests may share one connection.
     pub(crate) fn may_be_http2(&self) -> bool {
         match self.http2 {
             Http2::Off => false,
@@ -71,7 +72,7 @@ impl Endpoint {
     }
 }
 
-/// Host and port as they stand in `Host`; without a server those of this machine.
+/// Host and port as they are written in `Host`; without a server those of this machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Authority<'a>(pub(crate) Option<&'a Endpoint>);
 
@@ -88,13 +89,13 @@ impl fmt::Display for Authority<'_> {
     }
 }
 
-/// Writes a host; an IPv6 address stands in brackets.
+/// Writes a host; an IPv6 address is put in brackets.
 fn write_host(f: &mut fmt::Formatter<'_>, host: &str) -> fmt::Result {
     if host.contains(':') { write!(f, "[{host}]") } else { f.write_str(host) }
 }
 
 impl fmt::Display for Endpoint {
-    /// `host:port` or `unix:/path`.
+    /// Writes `host:port` or `unix:/path`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.at {
             At::Tcp(host, port) => {

@@ -14,11 +14,11 @@ use crate::settings::endpoint::Http2;
 use crate::settings::lookup::{Lookup, SystemLookup};
 use crate::settings::tls::{Tls, TlsOptions};
 
-/// Says whether an address may be connected to for the request at hand. It is asked for each
-/// address, also of a connection that is there.
+/// A check whether an address may be connected to for the request at hand. It is called for each
+/// address, also of an open connection.
 pub type Check<'a> = &'a dyn Fn(SocketAddr) -> bool;
 
-/// Limits towards origins.
+/// The limits of connections to origins.
 #[derive(Clone, Debug)]
 pub struct UpstreamLimits {
     /// Time to resolve a name and connect to one of its addresses; then a 504. Default 10 s.
@@ -37,20 +37,19 @@ pub struct UpstreamLimits {
     /// Idle connections kept per worker. Default 512.
     pub idle_total: usize,
     /// Time an idle connection is kept. Default 30 s: less than the usual 60 s or more of servers,
-    /// so that we seldom write into a connection that is being closed.
+    /// so that requests are seldom sent on a connection that is being closed.
     pub idle_timeout: Duration,
     /// Time the addresses of a name are remembered where their own lifetime is not known. Default
     /// 30 s.
     pub dns_ttl: Duration,
-    /// The least and the longest time for which lifetimes of their own are believed. Default 1 s
-    /// and 1 h.
+    /// The bounds of the lifetimes that records say of themselves. Default 1 s and 1 h.
     pub dns_ttl_min: Duration,
-    /// See `dns_ttl_min`.
+    /// The upper bound: see `dns_ttl_min`.
     pub dns_ttl_max: Duration,
-    /// Where names are looked up. Default: the system's resolver.
+    /// The lookup of names. Default: the system's resolver.
     pub lookup: Arc<dyn Lookup>,
-    /// How servers that a forward proxy's clients name by `https` URLs prove who they are. Default:
-    /// by the system's authorities.
+    /// The TLS settings that prove the identity of servers which a forward proxy's clients name by
+    /// `https` URLs. Default: the system's authorities.
     pub tls: Tls,
     /// Whether those servers are spoken to in HTTP/2. Default: where both sides choose it.
     pub http2: Http2,
@@ -77,7 +76,7 @@ impl Default for UpstreamLimits {
     }
 }
 
-/// Waits for a connection no longer than allowed.
+/// Waits for a connection no longer than allowed; the error depends on the phase.
 pub(crate) async fn in_time<T>(
     limits: &UpstreamLimits,
     phase: &Cell<Phase>,

@@ -1,9 +1,9 @@
-//! TLS towards origins: whom we believe, and who we are.
+//! TLS with origins: the verification of their certificates, and the proxy's own.
 //!
 //! It promises: a server's certificate is verified against the authorities and the name unless the
 //! configuration says otherwise for that origin, which is warned about at every start; connections
-//! made under different settings are never exchanged for one another (each [`Tls`] is equal to
-//! its clones alone); a certificate that changed in its file is used from the next reload on.
+//! made under different settings are never exchanged for one another (each [`Tls`] is equal to its
+//! clones alone); a certificate that changed in its file is used from the next reload on.
 
 use std::fmt;
 use std::fs;
@@ -21,23 +21,23 @@ use crate::failure::error::Reason;
 use crate::settings::endpoint::Http2;
 use net::certificate;
 
-/// How a server proves who it is, and we to it.
+/// The options by which a server proves its identity, and the proxy its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsOptions {
-    /// A PEM file with the authorities that are believed; `None`: those of the system.
+    /// A PEM file with the trusted authorities; `None`: those of the system.
     pub authorities: Option<PathBuf>,
-    /// Certificate and key that we show when asked; `None`: none.
+    /// Certificate and key that are shown on request; `None`: none.
     pub identity: Option<Identity>,
     /// The name that is asked for (SNI) and must be in the certificate; `None`: the origin's host.
     pub name: Option<String>,
-    /// Believe any certificate whatever: then nothing is known of who answers.
+    /// Accept any certificate: then the identity of the server is unknown.
     pub unverified: bool,
 }
 
-/// Our certificate towards a server (mutual TLS).
+/// The proxy's certificate for a server (mutual TLS).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// A PEM file with our certificate and those between it and an authority.
+    /// A PEM file with the certificate and those between it and an authority.
     pub certificate: PathBuf,
     /// A PEM file with its key.
     pub key: PathBuf,
@@ -50,20 +50,20 @@ pub struct Tls(Arc<Inner>);
 struct Inner {
     options: TlsOptions,
     http2: Http2,
-    /// Made when first needed: a proxy that fetches nothing by https reads no authorities.
+    /// Made when first needed: a proxy that fetches nothing by https does not read the authorities.
     config: OnceLock<Result<Arc<ClientConfig>, String>>,
     /// The same without HTTP/2.
     without_http2: OnceLock<Tls>,
 }
 
 impl Tls {
-    /// Settings; files are read by [`Tls::check`] or when first needed.
+    /// Makes settings; files are read by [`Tls::check`] or when first needed.
     pub fn new(options: TlsOptions, http2: Http2) -> Tls {
         let (config, without_http2) = (OnceLock::new(), OnceLock::new());
         Tls(Arc::new(Inner { options, http2, config, without_http2 }))
     }
 
-    /// The same settings with nothing but HTTP/1.1 offered: always equal to itself.
+    /// Returns the same settings with only HTTP/1.1 offered: always equal to itself.
     pub(crate) fn without_http2(&self) -> Tls {
         if self.0.http2 == Http2::Off {
             return self.clone();
@@ -81,7 +81,7 @@ impl Tls {
         self.config().map(drop)
     }
 
-    /// What it was made from.
+    /// Returns the options that it was made from.
     pub fn options(&self) -> &TlsOptions {
         &self.0.options
     }
@@ -91,10 +91,10 @@ impl Tls {
         config.get_or_init(|| build(options, *http2).map(Arc::new)).clone()
     }
 
-    /// The name to ask a server on `host` for.
+    /// Returns the name to ask a server on `host` for.
     pub(crate) fn server_name(&self, host: &str) -> Result<ServerName<'static>, String> {
         let name = self.0.options.name.as_deref().unwrap_or(host);
-        // A final dot is no part of the name in TLS (RFC 6066, 3).
+        // A final dot is not part of the name in TLS (RFC 6066, 3).
         let bare = name.strip_suffix('.').unwrap_or(name).to_owned();
         ServerName::try_from(bare).map_err(|_| "its name is none that TLS can ask for".to_owned())
     }
@@ -149,7 +149,7 @@ fn build(options: &TlsOptions, http2: Http2) -> Result<ClientConfig, String> {
     Ok(config)
 }
 
-/// The authorities of a file, or those that the system believes.
+/// Reads the authorities of a file, or those that the system trusts.
 fn authorities(file: Option<&Path>) -> Result<RootCertStore, String> {
     let mut store = RootCertStore::empty();
     let Some(file) = file else {
@@ -181,7 +181,7 @@ fn read_key(file: &Path) -> Result<PrivateKeyDer<'static>, String> {
     certificate::private_key(file, &text)
 }
 
-/// Why a handshake failed, for the outcome.
+/// Returns why a handshake failed, for the outcome.
 pub(crate) fn reason(error: &io::Error) -> Reason {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {
@@ -193,8 +193,8 @@ pub(crate) fn reason(error: &io::Error) -> Reason {
     }
 }
 
-/// What TLS has to do with an error further up, if anything: with TLS 1.3 a server may refuse our
-/// certificate only after we have sent our request.
+/// Returns the TLS reason of an error that came later, if it has one: with TLS 1.3 a server may
+/// refuse the proxy's certificate only after the request was sent.
 pub(crate) fn refusal(error: &(dyn std::error::Error + 'static)) -> Option<Reason> {
     let mut source = Some(error);
     while let Some(inner) = source {
@@ -207,8 +207,9 @@ pub(crate) fn refusal(error: &(dyn std::error::Error + 'static)) -> Option<Reaso
     None
 }
 
-/// For origins that the configuration exempts from verification. What is signed in the handshake
-/// is still checked: a server must at least have the key of the certificate that it shows.
+/// The verifier for origins that the configuration exempts from verification. The signature of the
+/// handshake is still checked: a server must at least have the key of the certificate that it
+/// shows.
 #[derive(Debug)]
 struct NoVerification(Arc<CryptoProvider>);
 
