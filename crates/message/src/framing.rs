@@ -1,16 +1,16 @@
-//! The fields that frame a message's body, made to say one thing only.
+//! The fields that frame a message's body, reduced to one meaning.
 //!
-//! hyper reads bodies by the right field, but leaves beside it what another parser might believe:
-//! a `Content-Length` next to chunks, a length twice, a transfer coding that it does not undo.
-//! What goes on from here, or into the store, has none of that (RFC 9112, 6).
+//! hyper reads bodies by the right field, but leaves others beside it that another parser might
+//! believe: a `Content-Length` next to chunks, a length twice, a transfer coding that it does not
+//! undo. A message that is passed on or stored has none of these (RFC 9112, 6).
 
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, TRANSFER_ENCODING};
 use http::{Method, StatusCode};
 
 use crate::via::list;
 
-/// True when a message's body is as it was meant once the chunks are taken apart: a coding that
-/// nobody undoes would pass for the content itself.
+/// Returns whether a message's body is the content once the chunks are decoded: a coding that is
+/// not undone would be taken for the content itself.
 pub fn is_plain(headers: &HeaderMap) -> bool {
     if !headers.contains_key(TRANSFER_ENCODING) {
         return true;
@@ -20,17 +20,17 @@ pub fn is_plain(headers: &HeaderMap) -> bool {
         && codings.next().is_none()
 }
 
-/// True when a request announces a body, even an empty chunked one.
+/// Returns whether a request announces a body, even an empty chunked one.
 pub fn announces_body(headers: &HeaderMap) -> bool {
     headers.contains_key(TRANSFER_ENCODING)
         || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0")
 }
 
-/// The longest body that a length may announce: what others count in signed numbers of 64 bits.
+/// The longest body that a length may announce: other programs count in signed numbers of 64 bits.
 const LONGEST: u64 = i64::MAX as u64;
 
-/// True when a `Content-Length` announces more than anybody can send, and others might take for
-/// something else. What is no number is not judged here.
+/// Returns whether a `Content-Length` announces more than can be sent, which other parsers might
+/// misread. What is not a number is not judged here.
 pub fn is_absurd(headers: &HeaderMap) -> bool {
     let mut lengths = headers.get_all(CONTENT_LENGTH).iter().flat_map(|line| {
         let members = line.as_bytes().split(|&byte| byte == b',');
@@ -43,7 +43,7 @@ pub fn is_absurd(headers: &HeaderMap) -> bool {
     })
 }
 
-/// True when an HTTP/2 request says of its body what is so (RFC 9113, 8.1.1): beyond HTTP/2 a
+/// Returns whether an HTTP/2 request announces its body truly (RFC 9113, 8.1.1): beyond HTTP/2 a
 /// `Content-Length` decides where the next request begins. `empty`: there is no body. A length that
 /// a body does not keep is found while it is read.
 pub fn agrees_with_stream(headers: &HeaderMap, empty: bool) -> bool {
@@ -75,7 +75,7 @@ pub fn settle(
     let has_no_length = headers.contains_key(TRANSFER_ENCODING) || status == StatusCode::NO_CONTENT;
     let length = match () {
         () if has_no_length => None,
-        // There the field speaks of a body that does not come.
+        // There the field is about a body that is not sent.
         () if method == Method::HEAD || status == StatusCode::NOT_MODIFIED => said(headers),
         () => length,
     };
@@ -91,7 +91,7 @@ pub fn settle(
     Ok(())
 }
 
-/// Whether one line says just this length, and as one writes it.
+/// Returns whether exactly one line says this length, in its plain form.
 fn is_said(headers: &HeaderMap, length: u64) -> bool {
     let mut lines = headers.get_all(CONTENT_LENGTH).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return false };
@@ -100,7 +100,7 @@ fn is_said(headers: &HeaderMap, length: u64) -> bool {
     starts_plainly && is_digits && line.to_str().is_ok_and(|text| text.parse() == Ok(length))
 }
 
-/// The length that all lines and members of `Content-Length` agree on.
+/// Returns the length that all lines and members of `Content-Length` agree on.
 fn said(headers: &HeaderMap) -> Option<u64> {
     let lines = headers.get_all(CONTENT_LENGTH).iter();
     let mut lengths = lines.flat_map(|line| line.to_str().unwrap_or("").split(','));
@@ -117,7 +117,7 @@ fn said(headers: &HeaderMap) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// What is left of the lengths, or that the answer is refused.
+    /// Returns the lengths that are left, or that the answer is refused.
     fn left(method: &str, status: u16, length: Option<u64>, lines: &[(&str, &str)]) -> String {
         let mut headers = HeaderMap::new();
         for (name, value) in lines {

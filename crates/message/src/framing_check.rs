@@ -1,23 +1,24 @@
-//! Follows the framing of a client's requests beside hyper, byte for byte, for three things that
-//! hyper does not tell or lets pass.
+//! A check of the framing of a client's requests beside hyper, byte for byte, for three things that
+//! hyper does not report or accepts.
 //!
 //! A request that says twice how long its body is, by `Transfer-Encoding` and `Content-Length`:
-//! hyper goes by the first, as it must. But whoever sends both wants two parsers to disagree, or
-//! has one in front that already did: the connection must not be used again (RFC 9112, 6.1).
+//! hyper uses the first, as it must. But a client that sends both may want two parsers to disagree,
+//! or a parser in front of the proxy already did: the connection must not be used again (RFC 9112,
+//! 6.1).
 //!
-//! Chunks that others read otherwise: hyper takes a line feed alone for a part of a trailer, so
-//! that what another parser takes for the next request vanishes into the trailers of this one, and
-//! with it an answer that somebody waits for. From there on nothing on the connection is a request.
+//! Chunks that other parsers read otherwise: hyper takes a line feed alone for a part of a trailer,
+//! so that what another parser takes for the next request becomes part of this one's trailers, and
+//! its answer never comes. From there on nothing on the connection is a request.
 //!
-//! A head that is longer than it may be: hyper refuses one of which so much came without its end,
-//! and lets pass what came in one piece.
+//! A head that is longer than it may be: hyper refuses one when so much came without its end, and
+//! accepts one that came in one piece.
 //!
-//! It promises to be no more lenient than hyper where it matters: what it did not see the end of is
-//! no request to it. What it refuses wrongly costs a connection.
+//! It promises to be no more lenient than hyper where it matters: bytes whose end it did not see
+//! are not a request. What it refuses wrongly costs a connection.
 
 const NAMES: [&[u8]; 2] = [b"transfer-encoding", b"content-length"];
 
-/// See the module.
+/// The state of the check of one connection.
 #[derive(Default)]
 pub struct RequestFraming {
     state: State,
@@ -26,7 +27,7 @@ pub struct RequestFraming {
     heads: u64,
     /// The first request with both lengths.
     doubled: Option<u64>,
-    /// The request whose chunks are no chunks. Nothing is followed from there on.
+    /// The request whose chunks are malformed. Nothing is checked from there on.
     odd: Option<u64>,
     /// Bytes of a head at most; 0: any number.
     longest: u64,
@@ -37,7 +38,7 @@ pub struct RequestFraming {
     began: u64,
 }
 
-/// What may become of a request.
+/// What the framing permits for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// It is as it seems.
@@ -46,11 +47,11 @@ pub enum Trust {
     Last,
     /// Its head is longer than it may be.
     TooLong,
-    /// It is none.
+    /// It is not a request.
     None,
 }
 
-/// What the head that is being read has said.
+/// The framing fields of the head that is being read.
 #[derive(Default)]
 struct Head {
     /// A line that is not empty has come.
@@ -93,7 +94,7 @@ enum State {
     Trailer,
     TrailerLf,
     LastLf,
-    /// Nothing that comes means anything.
+    /// The bytes have no meaning any more.
     Odd,
 }
 
@@ -105,12 +106,12 @@ struct Name {
 }
 
 impl RequestFraming {
-    /// Watches for heads of more than so many bytes as well.
+    /// Sets a limit on the bytes of a head.
     pub fn limit(&mut self, longest: usize) {
         self.longest = longest as u64;
     }
 
-    /// Looks at bytes that the client sent.
+    /// Reads bytes that the client sent.
     pub fn see(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while let Some((&first, tail)) = rest.split_first() {
@@ -138,7 +139,7 @@ impl RequestFraming {
         }
     }
 
-    /// Goes on where the last byte of a body has been seen.
+    /// Changes the state where the last byte of a body has been seen.
     fn settle(&mut self) {
         match self.state {
             State::Body(0) => self.state = State::LineStart,
@@ -172,7 +173,7 @@ impl RequestFraming {
         }
     }
 
-    /// Goes on with a line by one byte.
+    /// Advances within a line by one byte.
     fn name(&mut self, mut name: Name, byte: u8) -> State {
         let whole = |at: usize| name.fits[at] && name.length == NAMES[at].len() && byte == b':';
         // hyper refuses a blank before the colon.
@@ -195,7 +196,7 @@ impl RequestFraming {
     fn end_of_head(&mut self) -> State {
         let Head { begun, chunked, length } = std::mem::take(&mut self.head);
         if !begun {
-            // Empty lines before a request are no part of it (RFC 9112, 2.2).
+            // Empty lines before a request are not part of it (RFC 9112, 2.2).
             return State::LineStart;
         }
         self.heads += 1;
@@ -211,13 +212,13 @@ impl RequestFraming {
         }
     }
 
-    /// Whether so many requests have come, each to its end, and nothing behind them.
+    /// Returns whether so many requests have come, each to its end, and nothing behind them.
     pub fn is_between(&self, requests: u64) -> bool {
         let begins = matches!(self.state, State::LineStart) && !self.head.begun;
         begins && self.heads == requests && self.odd.is_none()
     }
 
-    /// What may become of the request with this number.
+    /// Returns what the framing permits for the request with this number.
     pub fn trust(&self, number: u64) -> Trust {
         match () {
             () if self.heads < number || self.odd.is_some_and(|odd| odd <= number) => Trust::None,
@@ -228,7 +229,7 @@ impl RequestFraming {
     }
 }
 
-/// Goes on within chunks by one byte, as RFC 9112 (7.1) has them.
+/// Advances within chunks by one byte, as RFC 9112 (7.1) defines them.
 fn chunk(state: State, byte: u8) -> State {
     let digit = char::from(byte).to_digit(16).map(u64::from);
     match (state, byte, digit) {

@@ -1,12 +1,13 @@
 //! Header fields that an operator sets or removes.
 //!
-//! Never those that say where a message ends, how it travels or which request it belongs to: with
-//! them a rule could make an answer mean something else to us than to the next proxy.
+//! Fields that say where a message ends, how it travels or which request it belongs to are
+//! excluded: with them a rule could make an answer mean something else to the proxy than to the
+//! next one.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use semantics::{Pattern, hop_by_hop};
 
-/// Fields that no rule touches, besides those for one hop.
+/// Fields that rules must not change, besides those for one hop.
 const KEPT: [HeaderName; 11] = [
     header::HOST,
     header::CONTENT_LENGTH,
@@ -21,7 +22,7 @@ const KEPT: [HeaderName; 11] = [
     header::VIA,
 ];
 
-/// What is done to the fields of a request or an answer. Removing comes first.
+/// Edits of the fields of a request or an answer. Removals come first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Edits {
     set: Vec<(HeaderName, HeaderValue)>,
@@ -29,20 +30,20 @@ pub struct Edits {
 }
 
 impl Edits {
-    /// Edits from texts: `Name: value` to set, names in which `*` stands for anything to remove.
-    /// The error is a sentence.
+    /// Reads edits from texts: `Name: value` to set, names in which `*` stands for anything to
+    /// remove. The error is a sentence.
     pub fn new(set: &[String], remove: &[String]) -> Result<Edits, String> {
         let set = set.iter().map(|text| field(text)).collect::<Result<_, String>>()?;
         let remove = remove.iter().map(|text| removal(text)).collect::<Result<_, String>>()?;
         Ok(Edits { set, remove })
     }
 
-    /// True when nothing is done.
+    /// Returns whether there are no edits.
     pub fn is_empty(&self) -> bool {
         self.set.is_empty() && self.remove.is_empty()
     }
 
-    /// Does it.
+    /// Applies the edits.
     pub fn apply(&self, fields: &mut HeaderMap) {
         if !self.remove.is_empty() {
             let fits = |name: &HeaderName| {
@@ -60,7 +61,7 @@ impl Edits {
     }
 }
 
-/// Whether a rule may touch a field.
+/// Returns whether a rule may change a field.
 fn is_free(name: &HeaderName) -> bool {
     !KEPT.contains(name) && !hop_by_hop::is_for_one_hop(name)
 }

@@ -1,6 +1,6 @@
-//! 1xx answers on their way from an upstream to the client whose request caused them. hyper's
-//! client tells of them in a callback on another task (and must be able to on another thread),
-//! the client's connection writes them (see `client_io`).
+//! 1xx answers from an upstream for the client whose request caused them. hyper's client reports
+//! them in a callback on another task (and must be able to on another thread), the client's
+//! connection writes them (see `client_io`).
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use hyper::ext::on_informational;
 
-/// Interim answers forwarded for one request at most: an origin must not fill our memory.
+/// Interim answers forwarded for one request at most, so that an origin cannot fill the memory.
 const HEADS_MAX: usize = 64;
 
 /// Bytes of their fields at most.
@@ -34,17 +34,18 @@ struct State {
 }
 
 impl Informational {
-    /// Listens to the 1xx answers that `request` will cause.
+    /// Registers for the 1xx answers that `request` will cause.
     pub fn attach<B>(self: &Arc<Self>, request: &mut http::Request<B>) {
         let interim = self.clone();
         on_informational(request, move |head| interim.receive(head.status(), head.headers()));
     }
 
-    /// Takes a 1xx answer.
+    /// Receives a 1xx answer.
     pub fn receive(&self, status: StatusCode, headers: &http::HeaderMap) {
         let mut state = self.lock();
         if status == StatusCode::CONTINUE {
-            // This lets the client's body through; whoever reads it from the client sends the 100.
+            // This lets the client's body through; the code that reads it from the client sends the
+            // 100.
             state.continued = true;
             wake(&mut state.body);
             return;
@@ -64,7 +65,7 @@ impl Informational {
         wake(&mut state.reader);
     }
 
-    /// The next head to forward.
+    /// Waits for the next head to forward.
     pub fn poll_head(&self, cx: &mut Context<'_>) -> Poll<Response<()>> {
         let mut state = self.lock();
         match state.heads.pop_front() {
@@ -76,7 +77,7 @@ impl Informational {
         }
     }
 
-    /// Ready when the upstream asked for the body with a 100.
+    /// Waits until the upstream has asked for the body with a 100.
     pub fn poll_continue(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         if state.continued {
@@ -97,7 +98,7 @@ fn wake(waker: &mut Option<Waker>) {
     }
 }
 
-/// A head as it is written in HTTP/1.
+/// Writes a head in the form of HTTP/1.
 pub fn serialise(interim: &Response<()>) -> Bytes {
     let (status, headers) = (interim.status(), interim.headers());
     let mut head = String::with_capacity(128);

@@ -1,4 +1,4 @@
-//! HTTP messages: framing, hop by hop fields, schemes, edits of fields, upgrades.
+//! HTTP messages: framing, fields of one hop, schemes, edits of fields, upgrades.
 
 pub mod cookies;
 pub mod cut_short;

@@ -5,8 +5,8 @@
 pub struct Pseudonym(String);
 
 impl Pseudonym {
-    /// A pseudonym; `None` unless it is a non-empty token of at most 64 bytes that begins with a
-    /// letter (what `Via` and a structured-field token both allow).
+    /// Makes a pseudonym; `None` unless it is a non-empty token of at most 64 bytes that begins
+    /// with a letter (what `Via` and a structured-field token both allow).
     pub fn new(name: &str) -> Option<Pseudonym> {
         let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
         let fine = (1..=64).contains(&name.len())
@@ -15,7 +15,7 @@ impl Pseudonym {
         fine.then(|| Pseudonym(name.to_owned()))
     }
 
-    /// The token.
+    /// Returns the token.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! The body of a client's request as it comes in, whichever HTTP the client speaks.
+//! The body of a client's request as it comes in, of any HTTP version.
 
 use std::error::Error;
 use std::fmt;
@@ -9,22 +9,22 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
-/// See the module.
+/// The body of a client's request.
 pub enum RequestBody {
     /// There is none.
     Empty,
-    /// Of a connection in HTTP/1.
+    /// The body on a connection in HTTP/1.
     Http1(Incoming),
-    /// Of a stream in HTTP/2, or from anywhere else.
+    /// The body on a stream in HTTP/2, or from any other source.
     Stream(Pin<Box<dyn Body<Data = Bytes, Error = BrokenOff>>>),
 }
 
-/// The body did not come to its end.
+/// The error of a body that did not come to its end.
 #[derive(Debug)]
 pub enum BrokenOff {
-    /// As HTTP/1 has it.
+    /// The error of HTTP/1.
     Http1(hyper::Error),
-    /// As HTTP/2 has it.
+    /// The error of HTTP/2.
     Http2(h2::Error),
     /// The client sent less than the least rate.
     Slow,

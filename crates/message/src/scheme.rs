@@ -1,9 +1,9 @@
-//! The scheme of the URL that a request names: part of the key of what is stored for it, and what
-//! its upstream is told.
+//! The scheme of the URL that a request names: part of the key of what is stored for it, and of
+//! what its upstream is told.
 //!
-//! To a forward proxy the client says it. A reverse proxy knows it from the connection, or from a
+//! The client of a forward proxy names it. A reverse proxy knows it from the connection, or from a
 //! proxy in front that it trusts: `http://a/` and `https://a/` are two objects, for the first is
-//! often nothing but a redirection to the second.
+//! often only a redirection to the second.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use semantics::forwarded;
 use crate::forwarded::Forwarded;
 use net::address;
 
-/// See the module.
+/// The scheme of a URL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheme {
     /// Without TLS.
@@ -24,7 +24,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// As it stands in a URL.
+    /// Returns it as it is written in a URL.
     pub fn name(self) -> &'static str {
         match self {
             Scheme::Http => "http",
@@ -32,7 +32,7 @@ impl Scheme {
         }
     }
 
-    /// The port of a URL that has none.
+    /// Returns the port of a URL that has none.
     pub fn default_port(self) -> u16 {
         match self {
             Scheme::Http => 80,
@@ -40,13 +40,13 @@ impl Scheme {
         }
     }
 
-    /// The scheme of this name, in any case.
+    /// Returns the scheme of this name, in any case.
     pub fn named(name: &str) -> Option<Scheme> {
         [Scheme::Http, Scheme::Https].into_iter().find(|s| s.name().eq_ignore_ascii_case(name))
     }
 
-    /// What a request has on a reverse proxy: what the proxy in front says the client used, if
-    /// `client` is one we trust, else that of the connection.
+    /// Returns the scheme of a request to a reverse proxy: the one that the proxy in front says the
+    /// client used, if `client` is a trusted proxy, else that of the connection.
     pub fn of_request(
         connection: Scheme,
         client: IpAddr,

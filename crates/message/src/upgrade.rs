@@ -2,14 +2,14 @@
 //! handshake does (RFC 6455), and their form in HTTP/2, the extended CONNECT (RFC 8441).
 //!
 //! Inside the proxy such a request has the form of HTTP/1.1 whatever the client and the server
-//! speak: `Upgrade` with the protocols asked for, and an answer 101 that names the one chosen. What
-//! comes as an extended CONNECT is brought into that form here ([`from_stream`]), and back
+//! speak: `Upgrade` with the protocols asked for, and an answer 101 that names the one chosen. An
+//! extended CONNECT is converted to that form here ([`from_stream`]), and its answer back
 //! ([`to_stream`]).
 //!
-//! It promises: no protocol is asked for that speaks for HTTP itself (`h2c`, `HTTP/…`, `TLS/…`:
-//! what follows would be requests that nobody here has checked); a request with a body asks for
-//! nothing, so that what lies behind its head is never in doubt; an answer changes the protocol
-//! only to one that was asked for.
+//! It promises: no protocol is asked for that carries HTTP itself (`h2c`, `HTTP/…`, `TLS/…`:
+//! unchecked requests would follow); a request with a body asks for nothing, so that the meaning of
+//! the bytes behind its head is never in doubt; an answer changes the protocol only to one that was
+//! asked for.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -26,7 +26,7 @@ const WEBSOCKET: &str = "websocket";
 const KEY: HeaderName = header::SEC_WEBSOCKET_KEY;
 const ACCEPT: HeaderName = header::SEC_WEBSOCKET_ACCEPT;
 
-/// What the server's half of a WebSocket handshake is made with (RFC 6455, 1.3).
+/// The constant of the server's half of a WebSocket handshake (RFC 6455, 1.3).
 const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// The protocols that a request asks for.
@@ -34,15 +34,15 @@ const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 pub struct Upgrade {
     /// In the client's order.
     protocols: Vec<String>,
-    /// An extended CONNECT can ask for it: it is a GET, there is but one protocol, and what
-    /// HTTP/1.1 needs for the answer is there.
+    /// An extended CONNECT can ask for it: it is a GET for a single protocol, and has all that
+    /// HTTP/1.1 needs for the answer.
     fits_stream: bool,
     /// The request came as an extended CONNECT.
     of_stream: bool,
 }
 
-/// What a request asks for that has no body, when that is something that may be passed on. Of
-/// HTTP/1.0 the field is ignored, and so it is where `Connection` does not name it (RFC 9110, 7.8).
+/// Returns what a request without a body asks for, when that may be passed on. The field is ignored
+/// in HTTP/1.0, and where `Connection` does not name it (RFC 9110, 7.8).
 pub fn asked(parts: &Parts, has_body: bool) -> Option<Upgrade> {
     let of_stream = is_of_stream(parts);
     let may_ask = parts.version == Version::HTTP_11 || of_stream;
@@ -60,7 +60,8 @@ fn fits_stream(protocols: &[String], headers: &HeaderMap) -> bool {
     !lacks_key && !only.contains('/')
 }
 
-/// The protocols that fields ask for and that may be passed on; `None`: nothing is asked for.
+/// Returns the protocols that fields ask for and that may be passed on; `None`: nothing is asked
+/// for.
 pub fn protocols(headers: &HeaderMap) -> Option<Vec<String>> {
     if !headers.contains_key(header::UPGRADE)
         || !has_member(headers, &header::CONNECTION, "upgrade")
@@ -72,8 +73,8 @@ pub fn protocols(headers: &HeaderMap) -> Option<Vec<String>> {
     (!protocols.is_empty()).then_some(protocols)
 }
 
-/// Whether a protocol is one that a tunnel may carry: `name[/version]`, and not HTTP in another
-/// dress (RFC 9113, 3.1 has done away with h2c; RFC 2817 would hide requests in TLS).
+/// Returns whether a protocol is one that a tunnel may carry: `name[/version]`, and not a form of
+/// HTTP (RFC 9113, 3.1 has removed h2c; RFC 2817 would hide requests in TLS).
 fn may_pass(protocol: &str) -> bool {
     let token = |text: &str| {
         let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
@@ -88,13 +89,13 @@ fn may_pass(protocol: &str) -> bool {
     !is_http && token(name) && version.is_none_or(token)
 }
 
-/// True for a request that came as an extended CONNECT.
+/// Returns whether a request came as an extended CONNECT.
 pub fn is_of_stream(parts: &Parts) -> bool {
     parts.extensions.get::<Protocol>().is_some()
 }
 
 impl Upgrade {
-    /// Puts the question into the head of a request for a server.
+    /// Adds the fields that ask for the protocols to the head of a request for a server.
     pub fn ask(&self, fields: &mut HeaderMap) {
         if let Ok(protocols) = HeaderValue::try_from(self.protocols.join(", ")) {
             fields.remove(header::TE);
@@ -103,12 +104,12 @@ impl Upgrade {
         }
     }
 
-    /// The protocol to ask for in an extended CONNECT, which can name but one.
+    /// Returns the protocol to ask for in an extended CONNECT, which can name only one.
     pub fn of_extended_connect(&self) -> Option<&str> {
         self.protocols.first().filter(|_| self.fits_stream).map(String::as_str)
     }
 
-    /// The value of `Upgrade` of an answer 101, when all of it was asked for.
+    /// Returns the value of `Upgrade` of an answer 101, when all of it was asked for.
     pub fn chosen(&self, answer: &HeaderMap) -> Option<HeaderValue> {
         let mut chosen = list(answer, &header::UPGRADE).peekable();
         chosen.peek()?;
@@ -119,18 +120,18 @@ impl Upgrade {
         all.then(|| HeaderValue::try_from(chosen.join(", ")).ok()).flatten()
     }
 
-    /// True when the client has to be answered as in HTTP/2: a 2xx changes the protocol.
+    /// Returns whether the client has to be answered as in HTTP/2: a 2xx changes the protocol.
     pub fn of_stream(&self) -> bool {
         self.of_stream
     }
 }
 
-/// Brings the head of an extended CONNECT into the form of HTTP/1.1 (RFC 8441, 5).
+/// Converts the head of an extended CONNECT to the form of HTTP/1.1 (RFC 8441, 5).
 pub fn from_stream(parts: &mut Parts) {
     let Some(protocol) = parts.extensions.get::<Protocol>() else { return };
     let name = HeaderValue::from_bytes(protocol.as_ref());
     parts.method = Method::GET;
-    // A name that is no field's value is none that may pass: then nothing is asked for.
+    // A name that cannot be a field's value may not pass: then nothing is asked for.
     let Ok(name) = name else { return };
     let is_websocket = name.as_bytes().eq_ignore_ascii_case(WEBSOCKET.as_bytes());
     parts.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
@@ -145,8 +146,9 @@ pub fn from_stream(parts: &mut Parts) {
     }
 }
 
-/// Brings the head of an answer 101 into the form of HTTP/2. `request`: the head that it answers,
-/// as [`from_stream`] made it. False: the server did not understand WebSocket's handshake.
+/// Converts the head of an answer 101 to the form of HTTP/2. `request`: the head that it answers,
+/// as [`from_stream`] made it. Returns false when the server did not understand WebSocket's
+/// handshake.
 pub fn to_stream(request: &HeaderMap, answer: &mut HeaderMap) -> bool {
     let accepted = answer.remove(ACCEPT);
     match request.get(KEY) {
@@ -155,8 +157,8 @@ pub fn to_stream(request: &HeaderMap, answer: &mut HeaderMap) -> bool {
     }
 }
 
-/// Makes the answer to an extended CONNECT of ours one that HTTP/1.1 has. `request`: the head that
-/// asked for `protocol`.
+/// Converts a server's answer to an extended CONNECT to the form of HTTP/1.1. `request`: the head
+/// that asked for `protocol`.
 pub fn from_server(protocol: &str, request: &HeaderMap, answer: &mut HeaderMap) {
     answer.remove(header::CONTENT_LENGTH);
     answer.remove(ACCEPT);
@@ -170,14 +172,14 @@ pub fn from_server(protocol: &str, request: &HeaderMap, answer: &mut HeaderMap) 
     }
 }
 
-/// Makes the fields of a request those of an extended CONNECT.
+/// Converts the fields of a request to those of an extended CONNECT.
 pub fn to_server(fields: &mut HeaderMap) {
     fields.remove(KEY);
-    // No body comes, and what comes is none.
+    // Neither side sends a body.
     fields.remove(header::CONTENT_LENGTH);
 }
 
-/// `Sec-WebSocket-Accept` for a key (RFC 6455, 4.2.2).
+/// Returns `Sec-WebSocket-Accept` for a key (RFC 6455, 4.2.2).
 fn accept(key: &HeaderValue) -> HeaderValue {
     let text = [key.as_bytes(), WEBSOCKET_GUID].concat();
     let sum = STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &text));
@@ -185,7 +187,7 @@ fn accept(key: &HeaderValue) -> HeaderValue {
     HeaderValue::try_from(sum).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// Whether an answer to an extended CONNECT changes the protocol (RFC 8441, 4).
+/// Returns whether an answer to an extended CONNECT changes the protocol (RFC 8441, 4).
 pub fn is_switch_of_stream(status: StatusCode) -> bool {
     status.is_success()
 }
@@ -214,7 +216,7 @@ mod tests {
         let both = |connection, upgrade| of(&[("connection", connection), ("upgrade", upgrade)]);
         assert_eq!(both("Upgrade", "websocket").unwrap(), ["websocket"]);
         assert_eq!(both("keep-alive, uPgrade", "WebSocket, x/2").unwrap(), ["WebSocket", "x/2"]);
-        // Not asked of this hop, or of nobody.
+        // It is not asked of this hop, or not at all.
         assert_eq!(both("keep-alive", "websocket"), None);
         assert_eq!(of(&[("upgrade", "websocket")]), None);
         assert_eq!(of(&[("connection", "upgrade")]), None);
@@ -258,7 +260,7 @@ mod tests {
         from_server("websocket", &head.headers, &mut answer);
         assert_eq!(upgrade.chosen(&answer).unwrap(), "websocket");
         assert!(to_stream(&head.headers, &mut answer) && !answer.contains_key(ACCEPT));
-        // One that may not pass asks for nothing.
+        // A protocol that may not pass asks for nothing.
         let mut head = parts(Version::HTTP_2, &[]);
         head.extensions.insert(Protocol::from_static("h2c"));
         from_stream(&mut head);

@@ -1,4 +1,4 @@
-//! What a proxy puts into a message head and reads from it by itself: `Via` with the detection of
+//! Fields that a proxy itself adds to a message head and reads from it: `Via` with the detection of
 //! loops (RFC 9110 section 7.6.3), simple lists, methods.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -8,8 +8,8 @@ use semantics::MethodClass;
 
 use crate::pseudonym::Pseudonym;
 
-/// The members of a comma-separated list field, over all its lines, empty ones left out. Not for
-/// fields whose members may hold quoted commas.
+/// Returns the members of a comma-separated list field, over all its lines, empty ones left out.
+/// Not for fields whose members may hold quoted commas.
 pub fn list<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
@@ -23,14 +23,14 @@ pub fn list<'a>(
         .filter(|member| !member.is_empty())
 }
 
-/// True when a list field has a member, compared without case.
+/// Returns whether a list field has a member, compared without case.
 pub fn has_member(headers: &HeaderMap, name: &HeaderName, member: &str) -> bool {
     headers.contains_key(name) && list(headers, name).any(|m| m.eq_ignore_ascii_case(member))
 }
 
-/// Our entries for `Via`, one for each version of HTTP a message may have come in with. A comment
-/// with a random number tells this process from others of the same name, so that two Larders in
-/// a row are no loop.
+/// The proxy's entries for `Via`, one for each version of HTTP a message may have come in with. A
+/// comment with a random number tells this process from others of the same name, so that two
+/// Larders in a row are not taken for a loop.
 pub struct Via {
     http10: HeaderValue,
     http11: HeaderValue,
@@ -39,7 +39,7 @@ pub struct Via {
 }
 
 impl Via {
-    /// The entries of a proxy of this name.
+    /// Makes the entries of a proxy of this name.
     pub fn new(pseudonym: &Pseudonym) -> Via {
         let own = format!("{} ({:08x})", pseudonym.as_str(), random() as u32);
         let value = |version: &str| {
@@ -48,7 +48,7 @@ impl Via {
         Via { http10: value("1.0"), http11: value("1.1"), http2: value("2.0"), own }
     }
 
-    /// The entry for a message received with `version`.
+    /// Returns the entry for a message received with `version`.
     pub fn entry(&self, version: Version) -> HeaderValue {
         match version {
             Version::HTTP_10 => self.http10.clone(),
@@ -57,14 +57,14 @@ impl Via {
         }
     }
 
-    /// True when a request went through us before.
+    /// Returns whether a request went through this proxy before.
     pub fn is_loop(&self, headers: &HeaderMap) -> bool {
         headers.contains_key(header::VIA)
             && list(headers, &header::VIA).any(|entry| entry.ends_with(&self.own))
     }
 }
 
-/// True for methods that may be repeated (RFC 9110, 9.2.2).
+/// Returns whether a method may be repeated (RFC 9110, 9.2.2).
 pub fn is_idempotent(method: &Method) -> bool {
     MethodClass::of(method) != MethodClass::Unsafe
         || matches!(*method, Method::PUT | Method::DELETE)

@@ -1,20 +1,20 @@
-//! Where an IP address leads: to this machine, to a private network, or to the public internet.
+//! The kind of an IP address: of this machine, of a private network, or of the public internet.
 //!
-//! The question is asked of the address that will be connected to, never of the name in the URL:
-//! a name, a decimal or an octal spelling all end as an address. An IPv6 address may carry an
-//! IPv4 address to which a translator or tunnel forwards (IPv4-mapped, NAT64, 6to4, Teredo), so
-//! every address has one or more *faces*, and each is asked.
+//! The address that will be connected to is checked, never the name in the URL: a name, a decimal
+//! or an octal spelling all end as an address. An IPv6 address may carry an IPv4 address to which a
+//! translator or tunnel forwards (IPv4-mapped, NAT64, 6to4, Teredo), so every address has one or
+//! more *faces*, each of which is checked.
 
 use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The address as a kernel treats it: IPv4-mapped IPv6 (`::ffff:a.b.c.d`) becomes IPv4.
+/// Returns the address as a kernel treats it: IPv4-mapped IPv6 (`::ffff:a.b.c.d`) becomes IPv4.
 pub fn canonical(ip: IpAddr) -> IpAddr {
     ip.to_canonical()
 }
 
-/// The address itself in its canonical form, then the IPv4 address that it carries, if any.
+/// Returns the address itself in its canonical form, then the IPv4 address that it carries, if any.
 pub fn faces(ip: IpAddr) -> impl Iterator<Item = IpAddr> {
     let ip = canonical(ip);
     let inner = match ip {
@@ -24,7 +24,7 @@ pub fn faces(ip: IpAddr) -> impl Iterator<Item = IpAddr> {
     [Some(ip), inner].into_iter().flatten()
 }
 
-/// The IPv4 address to which a translator or tunnel forwards `ip`.
+/// Returns the IPv4 address to which a translator or tunnel forwards `ip`.
 fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
     let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match ip.segments() {
@@ -48,8 +48,8 @@ fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
-/// True for an address that is not the public internet's: unspecified, loopback, link-local,
-/// private, shared (CGNAT), multicast, reserved. Looks at the address as it is; ask it of every
+/// Returns whether an address is not of the public internet: unspecified, loopback, link-local,
+/// private, shared (CGNAT), multicast, reserved. It checks the address as it is; call it for every
 /// one of its [`faces`].
 pub fn is_special(ip: IpAddr) -> bool {
     match ip {
@@ -74,7 +74,7 @@ pub fn is_special(ip: IpAddr) -> bool {
                 || s[0] & 0xff80 == 0xfe80
                 // Discard only (RFC 6666).
                 || s[..4] == [0x100, 0, 0, 0]
-                // NAT64 with a prefix of local meaning: what lies behind is not known here.
+                // NAT64 with a prefix of local meaning: its target is not known here.
                 || s[..3] == [0x64, 0xff9b, 1]
         }
     }
@@ -93,8 +93,8 @@ impl Locals {
         Ok(if_addrs::get_if_addrs()?.iter().map(if_addrs::Interface::ip).collect())
     }
 
-    /// True when a connection to `ip` ends on this machine: an address of an interface, all of
-    /// loopback, and the unspecified address, which a connect takes for loopback.
+    /// Returns whether a connection to `ip` ends on this machine: an address of an interface, all
+    /// of loopback, and the unspecified address, which a connect takes for loopback.
     pub fn contains(&self, ip: IpAddr) -> bool {
         faces(ip).any(|face| {
             face.is_loopback() || face.is_unspecified() || self.addresses.contains(&face)
@@ -108,7 +108,7 @@ impl FromIterator<IpAddr> for Locals {
     }
 }
 
-/// A host without the brackets of an IPv6 literal.
+/// Returns a host without the brackets of an IPv6 literal.
 pub fn bare(host: &str) -> &str {
     host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host)
 }

@@ -1,9 +1,9 @@
-//! One certificate with its key, as an operator keeps them: PEM files, read whole and checked
-//! before anything believes them.
+//! A certificate with its key, as an operator keeps them: PEM files, read whole and checked before
+//! they are used.
 //!
 //! It promises: a certificate that was loaded can be served. Its key signs for it, the hosts it is
-//! for are known, and what is amiss without being wrong (it ends soon, or has ended) can be asked.
-//! No message names anything of a key but its file.
+//! for are known, and a warning is available when it ends soon or has ended. No message contains
+//! anything of a key but its file's name.
 
 use std::fmt;
 use std::fs;
@@ -20,7 +20,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::pem;
 
-/// Who serves a certificate that ends within this time is told.
+/// A certificate that ends within this time is warned about.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// A certificate chain and its private key.
@@ -60,7 +60,7 @@ impl Certificate {
             .map_err(|_| at(key, "this kind of private key cannot be used".to_owned()))?;
         let certified = CertifiedKey::new(certificates, signer);
         match certified.keys_match() {
-            // Unknown: the key does not tell its public part, a handshake will.
+            // Unknown: the key does not contain its public part, a handshake will show it.
             Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {}
             Err(_) => {
                 let why = format!("the private key is not that of {}", chain.display());
@@ -71,22 +71,22 @@ impl Certificate {
         Ok(Certificate { key: Arc::new(certified), names, ends, source: chain.to_owned() })
     }
 
-    /// The hosts it is served for, in lower case.
+    /// Returns the hosts it is served for, in lower case.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The first moment at which it is not valid any more.
+    /// Returns the moment from which it is not valid any more.
     pub fn ends(&self) -> SystemTime {
         self.ends
     }
 
-    /// Where the chain was read.
+    /// Returns the file that the chain was read from.
     pub fn source(&self) -> &Path {
         &self.source
     }
 
-    /// A sentence when it has ended, or soon will.
+    /// Returns a sentence when it has ended, or soon will.
     pub fn warning(&self, now: SystemTime) -> Option<String> {
         let at = self.source.display();
         let names = self.names.join(", ");
@@ -105,7 +105,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| error.to_string())
 }
 
-/// The certificates in `file`, which holds `text`. The error names the file, and the line.
+/// Reads the certificates in `file`, which holds `text`. The error names the file, and the line.
 pub fn certificates(file: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let at = file.display().to_string();
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
@@ -116,7 +116,7 @@ pub fn certificates(file: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'stat
     Ok(all)
 }
 
-/// The private key in `file`, which holds `text`. The error names the file, and the line.
+/// Reads the private key in `file`, which holds `text`. The error names the file, and the line.
 pub fn private_key(file: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
     let at = file.display().to_string();
     PrivateKeyDer::from_pem_slice(text).map_err(|error| match pem::fault(text, &error) {
@@ -127,7 +127,7 @@ pub fn private_key(file: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, S
     })
 }
 
-/// The hosts that a certificate names, and when it ends.
+/// Returns the hosts that a certificate names, and when it ends.
 fn describe(der: &CertificateDer<'_>) -> Result<(Vec<String>, SystemTime), String> {
     let (_, certificate) = X509Certificate::from_der(der)
         .map_err(|error| format!("the certificate cannot be understood: {error}"))?;

@@ -1,8 +1,8 @@
-//! All certificates of a proxy: which one a client gets, and with what parameters TLS is spoken.
+//! All certificates of a proxy: the choice of the one for a client, and the parameters of TLS.
 //!
-//! A keyring is made whole and replaced whole: a reload that fails leaves the one before in force.
-//! Handshakes that have begun end with the keyring that they began with. Keys of session tickets
-//! outlive all keyrings of the process, so that a reload costs nobody a full handshake.
+//! A store is made whole and replaced whole: a reload that fails leaves the one before in force.
+//! Handshakes that have begun end with the store that they began with. Keys of session tickets
+//! outlive all stores of the process, so that a reload does not force full handshakes.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,19 +16,18 @@ use rustls::sign::CertifiedKey;
 
 use crate::certificate::Certificate;
 
-/// How TLS is spoken to clients.
+/// The options of TLS with clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsOptions {
     /// TLS 1.2 is spoken, too. Default true: without it some clients of 2018 and before are lost,
-    /// and what rustls speaks of it has no known weakness.
+    /// and what rustls implements of it has no known weakness.
     pub tls12: bool,
     /// A client that names a host that no certificate is for is refused, instead of getting the
     /// first certificate. Default false.
     pub strict_sni: bool,
     /// HTTP/2 is offered. Default true.
     pub http2: bool,
-    /// Time for a handshake, from accept to its end. Default 10 s.
-    /// Time for one; then the connection is closed.
+    /// Time for a handshake, from accept to its end; then the connection is closed. Default 10 s.
     pub handshake_timeout: Duration,
 }
 
@@ -43,9 +42,9 @@ impl Default for TlsOptions {
     }
 }
 
-/// See the module.
+/// The certificates of a proxy, ready for handshakes.
 pub struct CertificateStore {
-    /// What a handshake needs.
+    /// The configuration for handshakes.
     pub config: Arc<ServerConfig>,
     /// Time for one; then the connection is closed.
     pub handshake_timeout: Duration,
@@ -59,8 +58,8 @@ impl fmt::Debug for CertificateStore {
 }
 
 impl CertificateStore {
-    /// A keyring of these certificates; the first is for clients that name no host, and for those
-    /// that name one that no certificate is for.
+    /// Makes a store of these certificates; the first is for clients that name no host, and for
+    /// those that name one that no certificate is for.
     ///
     /// # Errors
     ///
@@ -91,14 +90,14 @@ impl CertificateStore {
         Ok(CertificateStore { config: Arc::new(config), handshake_timeout, chooser })
     }
 
-    /// The certificates.
+    /// Returns the certificates.
     pub fn certificates(&self) -> &[Certificate] {
         &self.chooser.certificates
     }
 
-    /// Whether a connection whose client asked for `sni` may carry requests for `host`
-    /// (RFC 9110, 7.4): it asked for that host, it asked for none, or the certificate that it got
-    /// is for that host as well (RFC 9113, 9.1.1).
+    /// Returns whether a connection whose client asked for `sni` may carry requests for `host` (RFC
+    /// 9110, 7.4): it asked for that host, it asked for none, or the certificate that it got is for
+    /// that host as well (RFC 9113, 9.1.1).
     pub fn covers(&self, sni: Option<&str>, host: &str) -> bool {
         let Some(sni) = sni else { return true };
         let host = host.strip_suffix('.').unwrap_or(host);
@@ -112,8 +111,8 @@ impl CertificateStore {
     }
 }
 
-/// The keys that session tickets are sealed with: one set for the process, changed by rustls every
-/// six hours.
+/// Returns the keys that session tickets are sealed with: one set for the process, changed by
+/// rustls every six hours.
 fn ticketer() -> Result<Arc<dyn ProducesTickets>, String> {
     static TICKETER: OnceLock<Arc<dyn ProducesTickets>> = OnceLock::new();
     if let Some(ticketer) = TICKETER.get() {
@@ -123,7 +122,7 @@ fn ticketer() -> Result<Arc<dyn ProducesTickets>, String> {
     Ok(TICKETER.get_or_init(|| made).clone())
 }
 
-/// Finds the certificate for a host.
+/// The finder of certificates by host.
 struct CertResolver {
     certificates: Vec<Certificate>,
     /// By name, `*.` for all names one level below.
@@ -142,7 +141,8 @@ impl CertResolver {
         CertResolver { certificates, by_name, strict }
     }
 
-    /// The certificates for a host in lower case: those that name it, else those of its wildcard.
+    /// Returns the certificates for a host in lower case: those that name it, else those of its
+    /// wildcard.
     fn candidates(&self, host: &str) -> &[usize] {
         let exact = self.by_name.get(host);
         let wild = || host.split_once('.').and_then(|(_, up)| self.by_name.get(&format!("*.{up}")));
@@ -162,7 +162,8 @@ impl ResolvesServerCert for CertResolver {
         // rustls has put it into lower case.
         let Some(host) = hello.server_name() else { return first() };
         let found = self.candidates(host);
-        // Of an RSA and an elliptic one the one that the client can check.
+        // Of several certificates, such as an RSA and an elliptic one, the one that the client can
+        // check.
         let usable = found.iter().map(|&number| &self.certificates[number].key);
         let usable = usable
             .clone()
@@ -176,7 +177,7 @@ impl ResolvesServerCert for CertResolver {
     }
 }
 
-/// Whether a certificate's name is for `host`, both in lower case.
+/// Returns whether a certificate's name is for `host`, both in lower case.
 fn matches(name: &str, host: &str) -> bool {
     match name.strip_prefix("*.") {
         Some(domain) => host.split_once('.').is_some_and(|(_, up)| up == domain),
@@ -232,7 +233,7 @@ mod tests {
             (Some("a.example"), "x.y.a.example", false),
             (Some("a.example"), "default.example", false),
             (Some("special.a.example"), "a.example", false),
-            // Nobody's host got the first certificate.
+            // A host without a certificate got the first one.
             (Some("unknown.example"), "unknown.example", true),
             (Some("unknown.example"), "default.example", true),
             (Some("unknown.example"), "a.example", false),

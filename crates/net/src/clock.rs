@@ -1,17 +1,17 @@
-//! Time, as one value that a proxy is given at its start: nothing else here reads a clock, so that
-//! a simulation can own it (`clippy.toml` holds to that).
+//! Time, as one value that a proxy is given at its start: no other code reads a clock, so that a
+//! simulation can control it (`clippy.toml` enforces that).
 //!
-//! Monotonic time is that of the runtime: what tokio's timers go by, virtual where the runtime's
-//! clock is paused. Wall time is the system's; in a simulation it is what it was at the start, and
-//! what has passed since.
+//! Monotonic time is that of the runtime, which tokio's timers use too, virtual where the runtime's
+//! clock is paused. Wall time is the system's; in a simulation it is the time at the start plus the
+//! time since.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use device::{Clock, Nanos};
 use semantics::Time;
 
-/// See the module. Copies show the same time, on all threads. It is a pointer, for much that a
-/// request makes has one; what it points to is never freed: a process makes one, a test a few.
+/// A clock. Copies show the same time, on all threads. It is a pointer, for many values of a
+/// request have one; its target is never freed: a process makes one, a test a few.
 #[derive(Clone, Copy, Debug)]
 pub struct TokioClock(&'static Start);
 
@@ -23,12 +23,12 @@ struct Start {
 }
 
 impl TokioClock {
-    /// The clock of the product.
+    /// Makes the clock of the product.
     pub fn system() -> TokioClock {
         TokioClock::new(None)
     }
 
-    /// A clock of which wall time goes with the runtime's, and is so much after 1970 now. To be
+    /// Makes a clock whose wall time follows the runtime's, and is so much after 1970 now. To be
     /// made within the runtime.
     pub fn starting_at(since_1970: Duration) -> TokioClock {
         TokioClock::new(Some(since_1970))
@@ -38,27 +38,27 @@ impl TokioClock {
         TokioClock(Box::leak(Box::new(Start { start: instant(), unix_start })))
     }
 
-    /// The moment on the monotonic clock.
+    /// Returns the moment on the monotonic clock.
     pub fn instant(&self) -> Instant {
         instant()
     }
 
-    /// Monotonic time since the clock was made.
+    /// Returns the monotonic time since the clock was made.
     pub fn running(&self) -> Duration {
         self.since(self.0.start)
     }
 
-    /// The time that has passed since `then`.
+    /// Returns the time that has passed since `then`.
     pub fn since(&self, then: Instant) -> Duration {
         self.instant().saturating_duration_since(then)
     }
 
-    /// Milliseconds since the clock was made, never 0.
+    /// Returns the milliseconds since the clock was made, never 0.
     pub fn millis(&self) -> u64 {
         u64::try_from(self.running().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
     }
 
-    /// Wall time.
+    /// Returns the wall time.
     #[allow(clippy::disallowed_methods)] // It is what the others ask.
     pub fn wall(&self) -> SystemTime {
         match self.0.unix_start {
@@ -67,12 +67,12 @@ impl TokioClock {
         }
     }
 
-    /// Wall time since 1970. A clock set before 1970 counts as 1970.
+    /// Returns the wall time since 1970. A clock set before 1970 counts as 1970.
     pub fn since_1970(&self) -> Duration {
         self.wall().duration_since(UNIX_EPOCH).unwrap_or_default()
     }
 
-    /// The time for the rules of caching.
+    /// Returns the time for the rules of caching.
     pub fn time(&self) -> Time {
         Time::from_unix_millis(self.since_1970().as_millis() as u64)
     }

@@ -11,13 +11,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// Bytes that wait for room in the other side's window at most.
 pub const PIECE: usize = 16 << 10;
 
-/// See the module.
+/// A stream of HTTP/2 that is read and written like a socket.
 pub struct StreamIo {
-    /// Where bytes are written to.
+    /// The sending half.
     pub sink: SendStream<Bytes>,
-    /// Where they come from.
+    /// The receiving half.
     pub source: RecvStream,
-    /// Taken from the source, and not read yet.
+    /// Bytes taken from the source, and not read yet.
     pub early: Bytes,
 }
 
@@ -69,8 +69,8 @@ impl AsyncWrite for StreamIo {
     }
 }
 
-/// Waits until some of the room that was asked for is there: its bytes. `None` when the stream is
-/// over.
+/// Waits until some of the room that was asked for is there, and returns its bytes. `None` when the
+/// stream is over.
 pub fn poll_room(sink: &mut SendStream<Bytes>, cx: &mut Context<'_>) -> Poll<Option<usize>> {
     loop {
         match sink.capacity() {

@@ -1,5 +1,5 @@
-//! The network: where connections are made and accepted. The system's, or one that is given to a
-//! proxy, as a simulation does; nothing else in the product opens a socket of HTTP.
+//! The network, in which connections are made and accepted: the system's, or another one, such as a
+//! simulation's. No other code of the product opens a socket of HTTP.
 
 use std::fmt;
 use std::io;
@@ -37,7 +37,7 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// When there is no connection to be had.
+    /// When no connection can be made.
     pub async fn connect(&self, to: SocketAddr) -> io::Result<Socket> {
         match self {
             Network::System => TcpStream::connect(to).await.map(Socket::Tcp),
@@ -49,7 +49,7 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// When there is no connection to be had.
+    /// When no connection can be made.
     pub async fn connect_path(&self, path: &Path) -> io::Result<Socket> {
         match self {
             Network::System => UnixStream::connect(path).await.map(Socket::Unix),
@@ -60,13 +60,13 @@ impl Network {
 
 /// A listener of a network that is not the system's. A clone accepts from the same queue.
 pub trait OtherListener: fmt::Debug + Send + Sync {
-    /// Waits for the next connection, and says whose it is.
+    /// Waits for the next connection, and returns it with its client's address.
     fn poll_accept(
         &self,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<(Box<dyn OtherSocket>, SocketAddr)>>;
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     fn local_addr(&self) -> SocketAddr;
 }
 
@@ -82,7 +82,7 @@ pub enum ListenSocket {
 }
 
 impl ListenSocket {
-    /// Has nobody wait for it.
+    /// Makes accepts return at once when there is no connection.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl ListenSocket {
         }
     }
 
-    /// Another handle on the same socket.
+    /// Makes another handle on the same socket.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl ListenSocket {
         })
     }
 
-    /// The same within a runtime.
+    /// Moves the socket into the runtime that calls.
     ///
     /// # Errors
     ///
@@ -137,11 +137,11 @@ pub enum AcceptSocket {
 pub const PEER_OF_UNIX_SOCKET: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 impl AcceptSocket {
-    /// The next connection, and whose it is.
+    /// Waits for the next connection, and returns it with its client's address.
     ///
     /// # Errors
     ///
-    /// When a connection was lost, or something is wanting for it.
+    /// When a connection was lost, or a resource is lacking for it.
     pub async fn accept(&self) -> io::Result<(Socket, SocketAddr)> {
         Ok(match self {
             AcceptSocket::Tcp(socket) => {
@@ -159,7 +159,7 @@ impl AcceptSocket {
         })
     }
 
-    /// Where it listens; `None` for a path.
+    /// Returns the address that it listens on; `None` for a path.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         match self {
             AcceptSocket::Tcp(socket) => socket.local_addr().ok(),
@@ -169,7 +169,7 @@ impl AcceptSocket {
     }
 }
 
-/// A socket on its way from one runtime to another.
+/// A socket that is being moved from one runtime to another.
 pub enum MovingSocket {
     /// Over IP.
     Tcp(std::net::TcpStream),
@@ -184,7 +184,7 @@ impl MovingSocket {
     ///
     /// # Errors
     ///
-    /// When the runtime does not let go of it.
+    /// When the runtime does not release it.
     pub fn pack(socket: Socket) -> io::Result<MovingSocket> {
         Ok(match socket {
             Socket::Tcp(stream) => MovingSocket::Tcp(stream.into_std()?),

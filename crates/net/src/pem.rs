@@ -1,15 +1,15 @@
-//! What is wrong with a PEM file, by its lines: the reader of certificates and keys says that it
-//! does not like a file, people want to know where.
+//! Faults in PEM files, by their lines: the reader of certificates and keys only says that a file
+//! is wrong, and operators need to know where.
 
 use rustls_pki_types::pem;
 
-/// What begins and ends a block (RFC 7468, 2).
+/// The begin and the end of a block (RFC 7468, 2).
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 const DASHES: &str = "-----";
 
-/// What is wrong with a file of which the reader says `error`: the line where that is, counted from
-/// 1, if it has one, and a sentence. Nothing of a block's content is in it.
+/// Finds the fault in a file for which the reader returned `error`: the line where it is, counted
+/// from 1, if it has one, and a sentence. Nothing of a block's content is in it.
 pub fn fault(text: &[u8], error: &pem::Error) -> (Option<usize>, String) {
     match first_fault(text) {
         Some((line, why)) => (Some(line), why),
@@ -17,7 +17,7 @@ pub fn fault(text: &[u8], error: &pem::Error) -> (Option<usize>, String) {
     }
 }
 
-/// `file` or `file:line`, then what is wrong with it.
+/// Returns `file` or `file:line`, then what is wrong with it.
 pub(crate) fn located(file: &str, expected: &str, text: &[u8], error: &pem::Error) -> String {
     match fault(text, error) {
         (Some(line), why) => format!("{file}:{line}: expected {expected} in PEM: {why}"),

@@ -1,4 +1,5 @@
-//! Random numbers: nobody can guess them, except where a simulation has fixed them for its thread.
+//! Random numbers, which cannot be guessed, except where a simulation has fixed them for its
+//! thread.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -8,7 +9,7 @@ thread_local! {
     static FIXED: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// A random number, from the keys that the standard library draws for its hash maps.
+/// Returns a random number, from the keys that the standard library draws for its hash maps.
 pub fn random() -> u64 {
     match FIXED.get() {
         None => RandomState::new().build_hasher().finish(),
@@ -22,14 +23,14 @@ pub fn random() -> u64 {
     }
 }
 
-/// Has the numbers of this thread follow from `seed` until the result is dropped.
+/// Makes the numbers of this thread follow from `seed` until the result is dropped.
 #[must_use]
 pub fn fix(seed: u64) -> Fixed {
     FIXED.set(Some(seed));
     Fixed(())
 }
 
-/// While it lives the numbers of its thread are fixed.
+/// A guard while which the numbers of its thread are fixed.
 pub struct Fixed(());
 
 impl Drop for Fixed {

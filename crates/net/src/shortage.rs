@@ -1,24 +1,24 @@
-//! A shortage of descriptors: when it begins and when it is over. It comes and goes with every
-//! connection that ends, so that it counts as over only when none was felt for a while, and is told
-//! of twice and not at every turn.
+//! A shortage of descriptors: its begin and its end. It comes and goes with every connection that
+//! ends, so it counts as over only when none was noticed for a while, and is reported twice and not
+//! every time.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// It is over when it was not felt for so long.
+/// It is over when it was not noticed for so long.
 const OVER_AFTER: Duration = Duration::from_secs(5);
 
-/// See the module.
+/// The state of a shortage.
 #[derive(Default)]
 pub struct Shortage(Mutex<Option<Instant>>);
 
 impl Shortage {
-    /// A descriptor was wanting. True when that is news.
+    /// Notes that a descriptor was lacking. Returns whether the shortage begins with it.
     pub fn felt(&self, now: Instant) -> bool {
         self.lock().replace(now).is_none()
     }
 
-    /// One was to be had. True when that is news.
+    /// Notes that there was a descriptor. Returns whether the shortage ends with it.
     pub fn relieved(&self, now: Instant) -> bool {
         let mut last = self.lock();
         let over = last.is_some_and(|last| now.duration_since(last) >= OVER_AFTER);

@@ -1,5 +1,5 @@
-//! The sockets that both sides speak through, TCP or Unix, and how a type that is one of several
-//! transports is a transport itself.
+//! The sockets of both sides, TCP or Unix, and a macro that makes an enum of transports a transport
+//! itself.
 
 use std::net::SocketAddr;
 use std::task::{Context, Poll};
@@ -11,11 +11,11 @@ use tokio::net::{TcpStream, UnixStream};
 
 /// A bare socket.
 pub enum Socket {
-    /// Of TCP.
+    /// A socket of TCP.
     Tcp(TcpStream),
-    /// In the file system.
+    /// A socket in the file system.
     Unix(UnixStream),
-    /// Of another network than the system's.
+    /// A socket of another network than the system's.
     Other(Box<dyn OtherSocket>),
 }
 
@@ -27,12 +27,12 @@ pub trait OtherSocket: AsyncRead + AsyncWrite + Send + Unpin {
     /// Makes the close a reset.
     fn reset_at_close(&self);
 
-    /// The other end.
+    /// Returns the address of the other end.
     fn peer_addr(&self) -> SocketAddr;
 }
 
-/// Makes an enum whose variants each hold a transport a transport: every call goes to the one that
-/// is there. Whoever calls it needs the crate `tokio`.
+/// Makes an enum whose variants each hold a transport a transport: every call is forwarded to the
+/// variant. Its callers need the crate `tokio`.
 #[macro_export]
 macro_rules! transport {
     ($type:ident { $($variant:ident),+ }) => {
@@ -110,11 +110,11 @@ impl Socket {
             Socket::Unix(stream) => stream.poll_read_ready(cx),
             Socket::Other(stream) => return stream.poll_readable(cx),
         };
-        // Whoever reads is told of the error.
+        // The next read returns the error.
         polled.map(drop)
     }
 
-    /// Makes the close a reset, if it can be had.
+    /// Makes the close a reset, if that is possible.
     pub fn reset_at_close(&self) {
         let linger = Some(Duration::ZERO);
         // Best effort: without it a plain end is seen.
@@ -128,7 +128,7 @@ impl Socket {
         };
     }
 
-    /// Has what is written sent at once, not when the last of it was acknowledged.
+    /// Has written bytes sent at once, not when the last ones were acknowledged.
     pub fn send_at_once(&self) {
         if let Socket::Tcp(stream) = self {
             // A failure only costs time.
@@ -136,7 +136,7 @@ impl Socket {
         }
     }
 
-    /// The other end; `None` in the file system, or when it is gone.
+    /// Returns the address of the other end; `None` in the file system, or when it is gone.
     pub fn peer_addr(&self) -> Option<SocketAddr> {
         match self {
             Socket::Tcp(stream) => stream.peer_addr().ok(),

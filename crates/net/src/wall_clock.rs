@@ -1,33 +1,33 @@
-//! Steps of the wall clock: what is stored is as old as that clock says, so a step makes all of it
-//! older or younger at once. Whoever runs the proxy is told of it, once for each.
+//! Steps of the wall clock: the age of stored answers follows from that clock, so a step makes all
+//! of them older or younger at once. The operator is warned, once for each.
 //!
-//! A clock that was set shows in the distance between wall time and the time since the machine was
-//! started, which nobody sets. It changes slowly when time servers correct the rate; it jumps when
-//! the clock is set, or the machine was asleep.
+//! A step shows in the distance between wall time and the time since the start, which cannot be
+//! set. The distance changes slowly when time servers correct the rate; it jumps when the clock is
+//! set, or the machine was asleep.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::clock::TokioClock;
 
-/// Smaller changes between two looks go unmentioned.
+/// Smaller changes between two checks are ignored.
 const STEP: Duration = Duration::from_secs(2);
 
-/// Looks at the clock from time to time; for all threads together.
+/// A detector of steps, for all threads together.
 pub struct WallClock {
     clock: TokioClock,
-    /// Wall time less the time since the start when somebody looked last, in milliseconds.
+    /// Wall time less the time since the start at the last check, in milliseconds.
     distance: Mutex<Option<i128>>,
 }
 
 impl WallClock {
-    /// A clock that nobody has looked at.
+    /// Makes a detector without a check yet.
     pub fn new(clock: TokioClock) -> WallClock {
         WallClock { clock, distance: Mutex::new(None) }
     }
 
-    /// Milliseconds by which the clock was set since somebody looked last, negative when it was set
-    /// back; `None`: it was not, or by little.
+    /// Returns the milliseconds by which the clock was set since the last check, negative when it
+    /// was set back; `None`: it was not, or by little.
     pub fn step(&self) -> Option<i64> {
         self.step_at(self.clock.running(), self.clock.wall())
     }
@@ -45,7 +45,7 @@ impl WallClock {
     }
 }
 
-/// What an operator is told of a step of so many milliseconds.
+/// Returns the warning about a step of so many milliseconds.
 pub fn warning(step: i64) -> String {
     let by = Duration::from_millis(step.unsigned_abs()).as_secs_f64();
     if step < 0 {

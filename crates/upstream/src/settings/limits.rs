@@ -1,4 +1,4 @@
-//! Limits towards origin servers: what connections may take and last, and where they may lead.
+//! Limits of connections to origin servers, and the check of their addresses.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
