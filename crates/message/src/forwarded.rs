@@ -1,6 +1,6 @@
 //! The description of a request's way for upstreams (RFC 7239).
 
-/// What upstreams are told of a request's way to the proxy (RFC 7239).
+/// The settings of what upstreams are told of a request's way to the proxy (RFC 7239).
 #[derive(Clone, Debug, Default)]
 pub struct Forwarded {
     /// Fields that are added. Default none; the command line has others for a reverse proxy.

@@ -38,7 +38,7 @@ pub struct RequestFraming {
     began: u64,
 }
 
-/// What the framing permits for a request.
+/// The trust in a request, by its framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// It is as it seems.
@@ -260,7 +260,8 @@ fn chunk(state: State, byte: u8) -> State {
 mod tests {
     use super::*;
 
-    /// How many heads there are, and what may become of each request and of one behind them.
+    /// Reads bytes, and returns how many heads there are, and the trust in each request and in one
+    /// behind them.
     fn seen(text: &str) -> (u64, Vec<Trust>) {
         let look = |watch: &RequestFraming| {
             let all = (1..=watch.heads + 1).map(|number| watch.trust(number));

@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(asked(&head, false), None);
     }
 
-    /// The example of RFC 6455, 1.3.
+    /// Tests the example of RFC 6455, 1.3.
     #[test]
     fn accepts_as_websocket_has_it() {
         let key = HeaderValue::from_static("dGhlIHNhbXBsZSBub25jZQ==");

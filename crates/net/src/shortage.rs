@@ -5,7 +5,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// It is over when it was not noticed for so long.
+/// Time without a lack after which a shortage is over.
 const OVER_AFTER: Duration = Duration::from_secs(5);
 
 /// The state of a shortage.

@@ -1,4 +1,4 @@
-//! Running fills: their state, their readers, who may join, how much memory they hold.
+//! Running fills: their state, their readers, the requests that may join, the memory they hold.
 
 pub(crate) mod deferred_invalidations;
 pub(crate) mod fill_budget;

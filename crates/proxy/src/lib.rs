@@ -1,22 +1,24 @@
-//! The HTTP side of Larder: front ends, fills, the upstream pool, the admin interface.
+//! The HTTP side of Larder: front ends, answers from the cache, fetches for it, the admin
+//! interface.
 //!
-//! [`run()`] is the way in. The folders, from the top to the bottom; each imports those below it
-//! alone (`package.metadata.folders` in `Cargo.toml`, kept by `cargo xtask tidy`):
+//! [`run()`] starts it. The folders, from the top to the bottom; each imports only those below it
+//! (`package.metadata.folders` in `Cargo.toml`, checked by `cargo xtask tidy`):
 //!
 //! - `server` starts and stops: threads, their connections, caches that open while requests come;
 //! - `admin` is the operator's HTTP interface;
 //! - `front` is the client's side: listeners, handshakes, HTTP/1.1 and HTTP/2 connections, tunnels;
 //! - `exchange` decides which way a request goes;
 //! - `get` answers what the cache may answer: look up, serve, validate, join a fetch, fetch;
-//! - `fetch` fetches for the cache and stores what comes; `partial` reads and fetches objects that
-//!   are stored in parts;
+//! - `fetch` fetches for the cache and stores what comes, as `get` does for HEAD; `partial` reads,
+//!   fetches and stores the parts of objects;
 //! - `response` makes responses and keeps the record of each; `body` has the sources of their
 //!   bytes;
 //! - `fill` is a running fetch and its readers;
 //! - `request` is what a request means, and the request that is sent upstream for it;
-//! - `origin` is the sites and how a way to their servers failed; `object` is what is stored, and
-//!   writes all heads; `rules` is the rules of operators;
-//! - `client` is what a client's connection has; `observe` is events, metrics and logs.
+//! - `origin` is the sites, the targets of requests, and failures as clients are told of them;
+//!   `object` is what is stored, and the writer of all heads; `rules` is the rules of operators;
+//! - `client` is the state and the limits of clients' connections; `observe` is events, metrics and
+//!   logs.
 //!
 //! Below them are crates: `upstream`, the connections to the origin servers; `message`, HTTP
 //! messages; `net`, sockets, addresses, certificates and clocks.

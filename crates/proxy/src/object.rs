@@ -1,4 +1,4 @@
-//! What is stored: responses, their variants, the labels they are purged by.
+//! Stored objects: responses, their variants, the labels they are purged by.
 
 pub(crate) mod epoch;
 pub(crate) mod object_writer;

@@ -1,4 +1,4 @@
-//! What can be observed from outside: outcomes, metrics, the access log, `Cache-Status`, systemd.
+//! Observation from outside: outcomes, metrics, the access log, `Cache-Status`, systemd.
 
 pub mod access_log;
 pub mod cache_status;

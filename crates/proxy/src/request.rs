@@ -1,4 +1,4 @@
-//! What a request is: target, facts, rule, and the request that is sent upstream for it.
+//! A request's meaning: target, facts, rule, and the request that is sent upstream for it.
 
 pub(crate) mod context;
 pub(crate) mod key_check;

@@ -15,7 +15,7 @@ use crate::client::upload_rate::Upload;
 use crate::observe::event::Event;
 use crate::observe::observer::Observer;
 
-/// What a connection is doing, as far as time-outs are concerned.
+/// The activity of a connection, as far as time-outs are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Between requests (or before the first one).
@@ -26,7 +26,7 @@ pub(crate) enum Phase {
     Busy,
 }
 
-/// Why the sweep ends a connection.
+/// The reason for which a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseReason {
     /// No further request came.
@@ -41,7 +41,7 @@ pub(crate) enum CloseReason {
     ConnectionReclaimer,
 }
 
-/// Whether a connection is parked (`front::connection`).
+/// The parking of a connection (`front::connection`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Parking {
     #[default]

@@ -26,7 +26,7 @@ use crate::request::upstream_request;
 /// Larger bodies, in bytes, are sent, but not stored a second time.
 const COPY_MAX: u64 = 8 << 20;
 
-/// What the origin was asked about in one conditional request.
+/// The stored answers that the origin was asked about in one conditional request.
 pub(crate) struct ValidationRequest {
     /// The answer that is stored for this request.
     pub validated: Option<Rc<StoredResponse>>,

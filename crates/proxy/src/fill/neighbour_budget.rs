@@ -1,4 +1,4 @@
-//! Which stale neighbours were validated ahead of requests, and how many more may be.
+//! The stale neighbours that were validated ahead of requests, and the budgets for more.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;

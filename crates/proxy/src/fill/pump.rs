@@ -59,7 +59,7 @@ pub(crate) struct Unwatched {
     pub is_stored: bool,
 }
 
-/// How a body, or a window of it, ended.
+/// The end of a body, or of a window of it.
 pub(crate) enum Carried {
     /// With its last byte. The last piece is in the sink, but no reader has it yet: a client that
     /// has it and asks again is to find the whole in the store.
@@ -183,7 +183,8 @@ impl<'a> Pump<'a> {
         if is_wanted { next_frame(body, cx) } else { Poll::Ready(Step::Abandoned) }
     }
 
-    /// Drops from the fill's window what the store can give back: all but the last pieces.
+    /// Drops from the fill's window what the store can give back, which is all but the last
+    /// [`PIECE_MAX`] bytes that it was given.
     fn trim(&self) {
         if self.sink.stores() {
             let own = u64::from(PIECE_MAX);

@@ -22,7 +22,7 @@ pub(crate) struct FillRegistry {
     hasher: RandomState,
 }
 
-/// Why requests for a key should not wait for each other.
+/// The reason why requests for a key should not wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HitForMiss {
     /// The answer was not for the cache.

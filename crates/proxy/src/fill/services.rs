@@ -1,4 +1,4 @@
-//! What requests use: [`Services`] of their worker, [`Shared`] of the whole process.
+//! The state that requests use: [`Services`] of their worker, [`Shared`] of the whole process.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -25,7 +25,7 @@ use crate::object::variants::Variants;
 use crate::observe::observer::Observer;
 use crate::options::Options;
 
-/// What the requests of all workers share.
+/// The state that the requests of all workers share.
 pub(crate) struct Shared {
     pub observer: Arc<dyn Observer>,
     pub via: Via,
@@ -58,7 +58,7 @@ impl Shared {
     }
 }
 
-/// What the requests of one worker use.
+/// The state that the requests of one worker use.
 pub(crate) struct Services {
     pub shared: Arc<Shared>,
     pub clock: TokioClock,

@@ -1,4 +1,4 @@
-//! Where the bytes of a fill go besides its readers, and the steps in which a body comes.
+//! The destination of a fill's bytes besides its readers, and the steps in which a body comes.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -69,7 +69,7 @@ pub(crate) fn next_frame(body: &mut impl ByteStream, cx: &mut Context<'_>) -> Po
     })
 }
 
-/// Where a body goes besides its readers.
+/// The destination of a body besides its readers.
 pub(crate) enum Sink {
     /// Into the store.
     Open(Writer),

@@ -159,7 +159,7 @@ pub(crate) struct FillHead {
     pub selected: bool,
 }
 
-/// How a body ended.
+/// The end of a body.
 #[derive(Clone)]
 pub(crate) enum End {
     /// With all its bytes.

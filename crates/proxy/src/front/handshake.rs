@@ -28,10 +28,10 @@ use crate::observe::observer::Observer;
 use crate::observe::tls_facts::TlsFacts;
 use crate::options::Options;
 
-/// What every HTTP/2 connection begins with (RFC 9113, 3.4).
+/// The bytes that every HTTP/2 connection begins with (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// What a listener expects of its connections.
+/// The protocol that a listener expects of its connections.
 #[derive(Clone, Debug, Default)]
 pub struct ListenerProtocol {
     /// TLS is spoken.

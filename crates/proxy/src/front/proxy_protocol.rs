@@ -136,7 +136,6 @@ mod tests {
         bytes
     }
 
-    /// Every way to cut the bytes in two must give the same answer.
     #[test]
     fn a_line_that_lacks_something_is_refused_when_it_ends() {
         assert!(matches!(parse(b"PROXY TCP4 nonsense"), Ok(None)));
@@ -145,6 +144,7 @@ mod tests {
         }
     }
 
+    /// Reads a header, and checks that every way to cut its bytes in two gives the same result.
     fn said(bytes: &[u8]) -> Result<(Told, Bytes), String> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let whole = runtime.block_on(read(&mut &bytes[..])).map_err(|why| why.to_string());

@@ -50,7 +50,7 @@ pub(crate) enum Role {
     Follower,
 }
 
-/// A request that answers from a fill.
+/// A request that is answered from a fill.
 pub(crate) struct FillResponder<'a> {
     pub context: &'a RequestContext<'a>,
     pub store: &'a Store,

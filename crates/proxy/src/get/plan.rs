@@ -1,6 +1,6 @@
-//! What is done with a request that the cache may answer, by what is stored for it: a pure
-//! decision. `explain` prints it. What runs or goes meanwhile may change it (`get::cache_request`):
-//! a fetch to join or not to wait for, an object that was removed.
+//! The plan for a request that the cache may answer, by what is stored for it: a pure decision,
+//! which `explain` prints. Other events may change it (`get::cache_request`): a fetch to join or
+//! not to wait for, an object that was removed meanwhile.
 
 use semantics::reuse::{Cause, Fallback, Reuse, StalePermit};
 use semantics::{RequestFacts, Seconds, Settings, Time, reuse};
@@ -13,7 +13,7 @@ use crate::request::context::RequestContext;
 use crate::request::key_check::is_told_apart;
 use crate::rules::request_rules::Rule;
 
-/// What is done with a request.
+/// The plan for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
     /// What is stored answers it: fresh, or stale by this permit.
@@ -29,7 +29,7 @@ pub(crate) enum Plan {
     Refuse(Option<Cause>),
 }
 
-/// Why nothing that is stored answers a request.
+/// The reason why no stored answer is used for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// Nothing is stored for it.
@@ -40,7 +40,7 @@ pub(crate) enum Missing {
     Outlived,
 }
 
-/// What a plan is made from, besides what is stored.
+/// The input of a plan, besides what is stored.
 pub(crate) struct PlanInput<'a> {
     pub facts: &'a RequestFacts,
     pub rule: Option<&'a Rule>,

@@ -24,7 +24,7 @@ pub(crate) struct ObjectWriter<'a> {
     pub primary: &'a Key,
 }
 
-/// Where a response is stored.
+/// The place of a stored response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub key: Key,

@@ -37,7 +37,7 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// Why a stale answer was given (RFC 9111 section 4.2.4, RFC 5861).
+    /// The reason why a stale answer was given (RFC 9111 section 4.2.4, RFC 5861).
     Stale {
         /// Within `stale-while-revalidate`; the validation runs behind it.
         WhileRevalidate = "while-revalidate",
@@ -51,7 +51,7 @@ reasons! {
 }
 
 reasons! {
-    /// Why the cache was not used for a request that was forwarded.
+    /// The reason why the cache was not used for a request that was forwarded.
     Bypass {
         /// The method is not one that a cache answers.
         Method = "method",
@@ -85,7 +85,7 @@ reasons! {
 }
 
 reasons! {
-    /// Why the request ended with an error of the proxy's own (5xx, or a cut transfer).
+    /// The reason why the request ended with an error of the proxy's own (5xx, or a cut transfer).
     Error {
         /// The origin's name could not be resolved.
         Dns = "dns",
@@ -130,7 +130,7 @@ reasons! {
 }
 
 reasons! {
-    /// Why a request was refused by the access rules (see [`crate::rules::access`]).
+    /// The reason why a request was refused by the access rules (see [`crate::rules::access`]).
     Denied {
         /// The client may not use this proxy.
         Client = "client",
@@ -150,7 +150,7 @@ reasons! {
 }
 
 reasons! {
-    /// Why a request was refused as such (4xx of the proxy's own).
+    /// The reason why a request was refused as such (4xx of the proxy's own).
     Invalid {
         /// Not HTTP, or broken syntax (400).
         Syntax = "syntax",

@@ -54,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    /// The environment belongs to the whole process, so a child of the same test speaks.
+    /// Tests the messages in a child process, for the environment belongs to the whole process.
     #[test]
     fn messages_reach_the_service_manager() {
         if std::env::var_os("LARDER_TEST_SPEAKS").is_some() {

@@ -142,7 +142,7 @@ impl fmt::Display for Front {
     }
 }
 
-/// Where the answers of a site come from.
+/// The source of a site's answers.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// The server that a request names.

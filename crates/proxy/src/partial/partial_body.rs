@@ -13,7 +13,7 @@ use semantics::range::ByteRange;
 use crate::observe::outcome::Error;
 use crate::partial::partial_object::{PartialObject, Segment, SegmentBody, Unavailable};
 
-/// How often a broken fetch is repeated …
+/// Times that a broken fetch is repeated …
 const RETRIES: u32 = 2;
 /// … without this many bytes between: an origin that closes after each byte is not asked for ever.
 const PROGRESS: u64 = 64 * 1024;

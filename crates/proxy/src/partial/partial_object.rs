@@ -89,7 +89,7 @@ pub(crate) enum SegmentOrigin {
     Fetched,
 }
 
-/// Why bytes cannot be had.
+/// The reason why bytes cannot be had.
 pub(crate) enum Unavailable {
     /// The origin has another representation by now.
     Changed,

@@ -1,4 +1,4 @@
-//! What a purge asks for, and its result.
+//! Purges: their scope, read from a request, and their result.
 
 use http::uri::Authority;
 use http::{StatusCode, Uri};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 /// Tags in one request at most.
 const TAGS: usize = 1024;
 
-/// What is to be purged. URLs are absolute, `http` or `https`, without user information.
+/// The scope of a purge. URLs are absolute, `http` or `https`, without user information.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// What is stored for a URL, all variants.
@@ -25,7 +25,7 @@ pub enum Scope {
 /// A purge that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purge {
-    /// What is to be purged.
+    /// The scope.
     pub scope: Scope,
     /// It stays and counts as stale; otherwise it is gone.
     pub soft: bool,

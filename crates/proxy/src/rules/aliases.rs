@@ -137,7 +137,7 @@ mod tests {
         let ours = aliases(true);
         assert_eq!(ours.canonical(8443, 443), Some(("www.test", 443)));
         assert_eq!(ours.canonical(443, 443), Some(("www.test", 443)));
-        // What nobody configured stays a name of its own.
+        // A port that is not configured makes a name of its own.
         assert_eq!(ours.canonical(99, 443), Some(("www.test", 99)));
         assert_eq!(aliases(false).canonical(8443, 443), None);
         assert_eq!(Aliases::default().canonical(80, 80), None);

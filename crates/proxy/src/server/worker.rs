@@ -22,7 +22,7 @@ use crate::options::Options;
 use crate::options::control::State;
 use crate::origin::events::Observed;
 
-/// What all workers share.
+/// The state that all workers share.
 pub(crate) struct Process {
     pub requests: Arc<Shared>,
     pub connection_limit: Arc<ConnectionLimit>,

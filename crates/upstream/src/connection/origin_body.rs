@@ -196,7 +196,7 @@ impl OriginBody {
     }
 }
 
-/// Why an upstream's body ended early.
+/// The error of an upstream's body that ended early.
 #[derive(Debug)]
 pub enum BodyError {
     /// Closed, reset, or not what the framing promised.

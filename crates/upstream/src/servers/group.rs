@@ -379,7 +379,7 @@ mod tests {
         static CLOCK: TokioClock = TokioClock::system();
     }
 
-    /// The clock of a test.
+    /// Returns the clock of a test.
     fn clock() -> TokioClock {
         CLOCK.with(|clock| *clock)
     }

@@ -98,7 +98,7 @@ async fn send(address: SocketAddr, request: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
-    // A refusal may close the connection while bytes of ours are unread.
+    // A refusal may close the connection while bytes of the request are unread.
     let _reset = stream.read_to_end(&mut answer).await;
     let answer = String::from_utf8(answer).unwrap();
     (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)

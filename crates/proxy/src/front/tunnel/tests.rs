@@ -12,16 +12,16 @@ use super::*;
 
 const LONG: Duration = Duration::from_secs(3600);
 
-/// As long as something moves, and `idle` longer.
+/// Returns a lifetime that ends when nothing moved for `idle`.
 fn life(idle: Duration) -> Lifetime {
     Lifetime { idle, longest: None }
 }
 
-/// Both ends of a connection over loopback.
 fn clock() -> TokioClock {
     TokioClock::system()
 }
 
+/// Returns both ends of a connection over loopback.
 async fn pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();

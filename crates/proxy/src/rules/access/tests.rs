@@ -4,7 +4,7 @@
 
 use super::*;
 
-/// The machine of all cases: a private and a public address beside loopback.
+/// Returns the addresses of the machine of all cases: a private and a public one beside loopback.
 fn locals() -> Locals {
     ["192.168.1.1", "203.0.113.1", "2001:db8::1"].into_iter().map(|a| a.parse().unwrap()).collect()
 }
@@ -21,7 +21,7 @@ fn nets(list: &[&str]) -> Vec<IpNet> {
     list.iter().map(|n| n.parse().unwrap()).collect()
 }
 
-/// "GET host:port" or "CONNECT host:port" of a client, both answers in short.
+/// Asks for "GET host:port" or "CONNECT host:port" of a client, and returns both answers in short.
 fn ask(access: &Access, client: &str, request: &str, address: &str) -> (String, String) {
     let (method, target) = request.split_once(' ').unwrap();
     let (host, port) = target.rsplit_once(':').unwrap();
@@ -55,7 +55,8 @@ fn forward_without_settings() {
     check(
         &forward(),
         &[
-            // Clients of this machine, by any of its addresses, go anywhere but to ourselves.
+            // Clients of this machine, by any of its addresses, go anywhere but to the proxy
+            // itself.
             ("127.0.0.1", "GET a.example:80", "8.8.8.8", "allow", "allow"),
             ("::1", "GET a.example:80", "2606:4700::1", "allow", "allow"),
             ("::ffff:127.0.0.1", "GET a.example:80", "8.8.8.8", "allow", "allow"),
@@ -107,7 +108,7 @@ fn own_listeners_are_never_reached() {
             // A listener's own address, though no interface has it any longer.
             ("127.0.0.1", "GET x.example:8080", "203.0.113.77", "allow", "own-address"),
             ("127.0.0.1", "GET x.example:8080", "::ffff:203.0.113.77", "allow", "own-address"),
-            // Our port elsewhere is not ours.
+            // The same port of another machine is not the proxy's own.
             ("127.0.0.1", "GET x.example:3128", "8.8.8.8", "allow", "allow"),
             ("127.0.0.1", "GET x.example:3127", "127.0.0.1", "allow", "allow"),
         ],
@@ -181,7 +182,7 @@ fn a_rule_that_names_the_network_opens_it() {
             ("192.168.1.2", "GET a.corp.example:80", "10.1.2.3", "by-address", "allow"),
             ("192.168.1.2", "GET a.corp.example:80", "::ffff:10.1.2.3", "by-address", "allow"),
             ("192.168.1.2", "GET a.corp.example:80", "8.8.8.8", "by-address", "allow"),
-            // A name does not open an address: whoever owns the name chooses the address.
+            // A name does not open an address: the owner of the name chooses the address.
             ("192.168.1.2", "GET a.corp.example:80", "10.2.2.3", "by-address", "private-address"),
             ("192.168.1.2", "GET a.corp.example:80", "127.0.0.1", "by-address", "private-address"),
             // An address that a translator forwards into the opened network is not opened by it.
@@ -267,7 +268,7 @@ fn refusals_say_how_to_open() {
     let Verdict::Deny(denial) = forward().before(&query) else { panic!("not denied") };
     assert!(denial.text.contains("198.51.100.7 is not one"), "{}", denial.text);
     assert!(denial.text.contains("--allow 198.51.100.7"), "{}", denial.text);
-    // The address behind a name is not told to whoever may not reach it.
+    // The address of a name is not told to a client that may not reach it.
     let access = forward().allow(nets(&["198.51.100.0/24"]));
     let denial = access.at(&query, "10.9.8.7:80".parse().unwrap()).unwrap_err();
     assert!(!denial.text.contains("10.9.8.7"), "{}", denial.text);
