@@ -73,11 +73,11 @@ pub trait OtherListener: fmt::Debug + Send + Sync {
 /// A listening socket.
 #[derive(Debug)]
 pub enum ListenSocket {
-    /// Of an IP address and a port.
+    /// A socket of an IP address and a port.
     Tcp(std::net::TcpListener),
-    /// Of a path.
+    /// A socket of a path.
     Unix(std::os::unix::net::UnixListener),
-    /// Of another network than the system's.
+    /// A socket of another network than the system's.
     Other(Arc<dyn OtherListener>),
 }
 
@@ -125,11 +125,11 @@ impl ListenSocket {
 /// A listening socket within a runtime.
 #[derive(Debug)]
 pub enum AcceptSocket {
-    /// Of an IP address and a port.
+    /// A socket of an IP address and a port.
     Tcp(TcpListener),
-    /// Of a path.
+    /// A socket of a path.
     Unix(UnixListener),
-    /// Of another network than the system's.
+    /// A socket of another network than the system's.
     Other(Arc<dyn OtherListener>),
 }
 
@@ -175,7 +175,7 @@ pub enum MovingSocket {
     Tcp(std::net::TcpStream),
     /// On this machine.
     Unix(std::os::unix::net::UnixStream),
-    /// Of another network than the system's.
+    /// A socket of another network than the system's.
     Other(Box<dyn OtherSocket>),
 }
 

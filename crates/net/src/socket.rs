@@ -128,7 +128,7 @@ impl Socket {
         };
     }
 
-    /// Has written bytes sent at once, not when the last ones were acknowledged.
+    /// Makes the system send written bytes at once, not when the last ones were acknowledged.
     pub fn send_at_once(&self) {
         if let Socket::Tcp(stream) = self {
             // A failure only costs time.

@@ -56,7 +56,7 @@ impl Leases {
     /// Takes the lease of a client that follows a fill: it is waited for while the client lags.
     pub fn following(self: &Rc<Leases>, fill: &Arc<Fill>) -> Lease {
         let mut followed = self.followed.borrow_mut();
-        // No memory holds 2³² clients.
+        // There is no memory for 2^32 clients.
         let place = self.vacant.borrow_mut().pop().unwrap_or(followed.len() as u32);
         if place as usize == followed.len() {
             followed.push(None);

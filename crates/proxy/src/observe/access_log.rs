@@ -130,8 +130,8 @@ impl AccessLog {
         });
     }
 
-    /// Has waiting lines written to the open file, and the path opened again. A failure is
-    /// reported, and the open file stays in use.
+    /// Asks the thread to write waiting lines to the open file, and to open the path again. A
+    /// failure is reported, and the open file stays in use.
     pub fn reopen(&self) {
         self.shared.waiting().reopen = true;
         self.shared.wake.notify_one();
