@@ -173,7 +173,7 @@ impl ValidationRequest {
         target::distrust(&mut parts.headers, client.ip(), options);
         let scheme = Scheme::named(url.scheme())?;
         let Prepared { parts, target, rule } = prepare(&mut parts, options, scheme).ok()?;
-        // What parameters the origin was asked with is not known where the name lacks some.
+        // The parameters that the origin was asked with are not known where the name lacks some.
         let hides_names = rule
             .as_deref()
             .is_some_and(|rule| rule.bypass || rule.query != semantics::QueryRule::default());

@@ -311,7 +311,7 @@ impl CacheRequest<'_> {
         self.wait(responder, marker, reader, transaction).await
     }
 
-    /// What it does about the fills of `key`. `validates`: something is stored.
+    /// Decides whether the request shares a fill of `key`. `validates`: something is stored.
     fn collapse(&self, key: &Key, validates: bool) -> Collapse {
         let Services { shared, clock, .. } = &**self.context.services;
         let ranged = self.is_ranged();

@@ -1,5 +1,5 @@
-//! Whether requests for one key share a fetch: what a request does about the fills of its key, once
-//! it is planned that the origin is asked. A pure decision (RFC 9111, 4: collapsed requests).
+//! The decision whether requests for one key share a fetch, once it is planned that the origin is
+//! asked: a pure decision on the fills of the key (RFC 9111, 4: collapsed requests).
 
 use semantics::cache_control::Delta;
 use semantics::reuse::StalePermit;
@@ -8,34 +8,35 @@ use semantics::{RequestFacts, Seconds};
 use crate::fill::registry::HitForMiss;
 use crate::observe::outcome::Bypass;
 
-/// What a fill is to a request that did not begin it.
+/// The fit of a fill for a request that did not begin it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
-    /// It is to be followed, so far. With `Some` there is a head, and it is an answer of that age.
+    /// The request follows it, as far as is known. With `Some` there is a head: an answer of that
+    /// age.
     Follow(Option<(Seconds, Option<StalePermit>)>),
-    /// It is not for this request; another fill may be, also for others.
+    /// It does not fit this request; another fill may, also for other requests.
     Another,
-    /// Nothing that others wait for is for this request.
+    /// No shared fill fits this request.
     Alone,
 }
 
-/// What a request does.
+/// The way of a request to its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Collapse {
     /// Joins the running fill, or begins one that others may join.
     Share,
     /// Begins a fill that no other request may join.
     Alone,
-    /// Goes to the origin as it came; its answer is stored if it may be by now.
+    /// Sends the request to the origin as it came; its answer is stored if it may be by now.
     PastFills,
-    /// Goes past the cache.
+    /// Passes the cache.
     Bypass(Bypass),
 }
 
-/// What it is decided by.
+/// The facts that the decision depends on.
 pub(crate) struct CollapseInput<'a> {
     pub facts: &'a RequestFacts,
-    /// What the running fill is to the request, if one runs.
+    /// The fit of the running fill, if one runs.
     pub running: Option<Fit>,
     /// Why the answer for the key could lately not be shared.
     pub hit_for_miss: Option<HitForMiss>,
@@ -45,14 +46,14 @@ pub(crate) struct CollapseInput<'a> {
     pub several_ranges: bool,
     /// Something is stored that the origin is asked about.
     pub validates: bool,
-    /// It has waited in vain, and waits no more.
+    /// It has waited in vain, and does not wait any more.
     pub waits_no_more: bool,
-    /// The memory for bodies on their way is taken.
+    /// The memory for the windows of fills is used up.
     pub is_memory_full: bool,
 }
 
 impl CollapseInput<'_> {
-    /// What the request does.
+    /// Decides how the request gets its answer.
     pub fn decide(&self) -> Collapse {
         let directives = &self.facts.directives;
         if directives.no_store {

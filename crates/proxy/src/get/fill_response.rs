@@ -46,7 +46,7 @@ pub(crate) enum Role {
         /// What is fetched is the range of this request.
         ranged: bool,
     },
-    /// Another one.
+    /// It joined the fill of another request.
     Follower,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct FillResponder<'a> {
     pub is_first: bool,
 }
 
-/// What the running fill of `key` is to a request that has not joined it.
+/// Returns how the running fill of `key` fits a request that has not joined it.
 pub(crate) fn fit(context: &RequestContext<'_>, key: &Key, fill: &Fill) -> Fit {
     match fill.stage() {
         // The origin may have lost the request, or answer others.

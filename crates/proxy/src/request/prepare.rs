@@ -1,6 +1,6 @@
-//! What a request means before anything is looked up: the operator's rule for it, its fields as
-//! that rule edits them, and its target. The same for requests of clients, for those that are
-//! explained, and for those that the proxy makes itself.
+//! The preparation of a request before anything is looked up: the operator's rule for it, its
+//! fields as that rule edits them, and its target. The same for requests of clients, for those that
+//! are explained, and for those that the proxy makes itself.
 
 use std::sync::Arc;
 
