@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use device::{Clock, Nanos};
 use fastrand::Rng;
 use sim::Handle;
-use store::{Entry, FetchToken, Hint, Kind, Lookup, Mode, PartialRead, Refusal, Store};
+use store::{Entry, FetchToken, Hint, Kind, Lookup, Mode, Refusal, Store, UnfinishedRead};
 
 use super::content::{State, Sweep, any_len, key};
 use super::oracle::History;
@@ -203,7 +203,7 @@ impl Client {
         let insertion = self.store.insert(&token, &key, state.meta_bytes(), Hint::default());
         let mut stored = false;
         if let Ok(mut writer) = insertion.await {
-            let partial = writer.partial();
+            let partial = writer.unfinished();
             let mut read = 0_usize;
             let mut whole = true;
             for chunk in body.chunks(40_000) {
@@ -211,8 +211,8 @@ impl Client {
                     whole = false;
                     break;
                 }
-                let answer = self.store.read_partial(&partial, read as u64).await;
-                if let PartialRead::Bytes(bytes) = answer {
+                let answer = self.store.read_unfinished(&partial, read as u64).await;
+                if let UnfinishedRead::Bytes(bytes) = answer {
                     if body.get(read..read + bytes.len()) != Some(&*bytes) {
                         return Err(format!("a wrong byte of the unfinished {state:?}"));
                     }

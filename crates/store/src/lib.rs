@@ -66,7 +66,7 @@ pub use interface::evictions::{Evicted, Evictions};
 pub use interface::fetch_token::FetchToken;
 pub use interface::neighbours::Neighbour;
 pub use interface::store::{Lookup, ReopenError, Store, StoreShare};
-pub use interface::writer::{Hint, Kind, Partial, PartialRead, Writer};
+pub use interface::writer::{Hint, Kind, Unfinished, UnfinishedRead, Writer};
 pub use memory::eviction_queue::EvictionLimits;
 pub use read::device_cost::ReadCost;
 pub use read::reads::ReadCounters;

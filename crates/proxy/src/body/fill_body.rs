@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::Frame;
-use store::{Partial, PartialRead};
+use store::{Unfinished, UnfinishedRead};
 
 use crate::body::resume::{Resume, ResumedBody};
 use crate::body::stored_body::Reading;
@@ -23,7 +23,7 @@ const NOT_YET_MAX: u32 = 2500;
 pub(crate) struct FillBody {
     reader: Reader,
     store: Option<Store>,
-    lagging: Option<Reading<PartialRead>>,
+    lagging: Option<Reading<UnfinishedRead>>,
     pauses: u32,
     /// Where it ends, when that is known.
     end: Option<u64>,
@@ -84,14 +84,14 @@ impl FillBody {
                 let read = ready!(reading.as_mut().poll(cx));
                 self.lagging = None;
                 match read {
-                    PartialRead::Bytes(bytes) => {
+                    UnfinishedRead::Bytes(bytes) => {
                         self.pauses = 0;
                         let bytes = self.within_end(bytes);
                         self.reader.advance(bytes.len() as u64);
                         return Poll::Ready(Some(Ok(Frame::data(bytes))));
                     }
-                    PartialRead::NotYet if self.pauses < NOT_YET_MAX => self.pauses += 1,
-                    PartialRead::NotYet | PartialRead::Gone => {
+                    UnfinishedRead::NotYet if self.pauses < NOT_YET_MAX => self.pauses += 1,
+                    UnfinishedRead::NotYet | UnfinishedRead::Gone => {
                         if !self.go_on_from_origin() {
                             return self.cut(Error::Store);
                         }
@@ -126,14 +126,14 @@ impl FillBody {
         true
     }
 
-    fn read_on(&mut self, partial: Partial, at: u64) {
+    fn read_on(&mut self, partial: Unfinished, at: u64) {
         let Some(store) = self.store.clone() else { return };
         let pause = self.pauses > 0;
         self.lagging = Some(Box::pin(async move {
             if pause {
                 tokio::time::sleep(NOT_YET_PAUSE).await;
             }
-            store.read_partial(&partial, at).await
+            store.read_unfinished(&partial, at).await
         }));
     }
 

@@ -18,7 +18,7 @@ pub(crate) struct Addresses {
 }
 
 /// A place of one connection of an address, which is freed when it is dropped.
-pub(crate) struct Place {
+pub(crate) struct AddressSlot {
     addresses: Arc<Addresses>,
     of: IpAddr,
 }
@@ -33,7 +33,7 @@ fn network(address: IpAddr) -> IpAddr {
 
 impl Addresses {
     /// Takes a place for one more connection of `client`; `None` when it has `most` already.
-    pub fn enter(self: &Arc<Self>, client: IpAddr, most: usize) -> Option<Place> {
+    pub fn enter(self: &Arc<Self>, client: IpAddr, most: usize) -> Option<AddressSlot> {
         let of = network(client);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let count = open.entry(of).or_default();
@@ -41,11 +41,11 @@ impl Addresses {
             return None;
         }
         *count += 1;
-        Some(Place { addresses: self.clone(), of })
+        Some(AddressSlot { addresses: self.clone(), of })
     }
 }
 
-impl Drop for Place {
+impl Drop for AddressSlot {
     fn drop(&mut self) {
         let mut open = self.addresses.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Entry::Occupied(mut count) = open.entry(self.of) {

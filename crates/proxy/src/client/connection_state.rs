@@ -38,7 +38,7 @@ pub(crate) enum CloseReason {
     /// The drain time is over.
     Drain,
     /// It was reclaimed for another client.
-    ConnectionReclaimer,
+    Reclaimed,
 }
 
 /// The parking of a connection (`front::connection`).

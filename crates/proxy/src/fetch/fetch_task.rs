@@ -25,7 +25,7 @@ use crate::fill::registry::HitForMiss;
 use crate::fill::services::Services;
 use crate::fill::sink::{ByteStream, Sink};
 use crate::fill::state::{End, Failed, Fill, FillHead, Stage, Validated};
-use crate::object::object_writer::{Judge, ObjectWriter, Place, Refreshed};
+use crate::object::object_writer::{Judge, ObjectWriter, Refreshed, StorageKey};
 use crate::object::stored_response::{Store, StoredResponse, Writer};
 use crate::observe::event::Event;
 use crate::observe::outcome::Error;
@@ -379,8 +379,8 @@ impl FetchTask {
             self.services.shared.fills.alias(key, &self.fill);
             fill_guard.keys.push(key.clone());
         }
-        let partial = writer.as_ref().map(Writer::partial);
-        self.fill.publish(Stage::Streaming(head.clone()), partial);
+        let unfinished = writer.as_ref().map(Writer::unfinished);
+        self.fill.publish(Stage::Streaming(head.clone()), unfinished);
         let mut sink = writer.map_or(Sink::Nowhere, Sink::Open);
         let shared = head.shared.as_ref();
         let (end, counted) = self.carry(body, &mut sink, head.length, shared).await;
@@ -423,9 +423,9 @@ impl FetchTask {
     }
 
     /// Returns where an answer with this `Vary` belongs; `None`: its key is too long.
-    pub fn place(&self, vary: &Vary) -> Option<Place> {
+    pub fn place(&self, vary: &Vary) -> Option<StorageKey> {
         let found = (&self.key, self.marker.as_ref());
-        Place::of(vary, &self.primary, found, &self.request)
+        StorageKey::of(vary, &self.primary, found, &self.request)
     }
 
     /// Returns the writer of the stored object for this fetch.

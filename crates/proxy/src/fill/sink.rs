@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame};
 use message::cut_short::Truncated;
-use store::{Partial, Refusal};
+use store::{Refusal, Unfinished};
 use upstream::connection::origin_body::BodyError;
 
 use crate::fill::state::Fill;
@@ -89,9 +89,9 @@ impl Sink {
     }
 
     /// Returns what readers that lag read from.
-    pub fn partial(&self) -> Option<Partial> {
+    pub fn unfinished(&self) -> Option<Unfinished> {
         match self {
-            Sink::Open(writer) => Some(writer.partial()),
+            Sink::Open(writer) => Some(writer.unfinished()),
             _ => None,
         }
     }

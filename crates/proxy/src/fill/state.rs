@@ -22,7 +22,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use semantics::range::ByteRange;
 use semantics::{StoredHead, VaryMarker};
-use store::{FetchToken, Key, Partial};
+use store::{FetchToken, Key, Unfinished};
 
 use crate::fill::fill_budget::FillBudget;
 use crate::fill::registry::HitForMiss;
@@ -48,13 +48,13 @@ struct State {
     counted: u64,
     end: Option<End>,
     /// What lagging readers read from; `None` when the fill is not stored.
-    partial: Option<Partial>,
+    unfinished: Option<Unfinished>,
     /// How many bytes the store was given before those of this fill.
     before: u64,
     /// The store takes no more of it.
     refused: bool,
     /// One place for each client, from when it joins.
-    readers: Vec<Option<Place>>,
+    readers: Vec<Option<ReaderSlot>>,
     /// Places in use.
     interested: usize,
     task_waker: Option<Waker>,
@@ -168,7 +168,7 @@ pub(crate) enum End {
     Broken(Error),
 }
 
-struct Place {
+struct ReaderSlot {
     at: u64,
     waker: Option<Waker>,
 }
@@ -182,7 +182,7 @@ pub(crate) enum Next {
     /// The body broke off.
     Broken(Error),
     /// The bytes are no longer in the window: read them from the store, at this offset there.
-    Lagging(Partial, u64),
+    Lagging(Unfinished, u64),
 }
 
 impl Fill {
@@ -238,7 +238,7 @@ impl Fill {
         }
         let waited = matches!(state.stage, Stage::Waiting);
         state.interested += 1;
-        let place = Some(Place { at: 0, waker: None });
+        let place = Some(ReaderSlot { at: 0, waker: None });
         let id = match state.readers.iter().position(Option::is_none) {
             Some(free) => {
                 state.readers[free] = place;
@@ -253,31 +253,31 @@ impl Fill {
     }
 
     /// Publishes the head; only the first call counts.
-    pub fn publish(&self, stage: Stage, partial: Option<Partial>) {
+    pub fn publish(&self, stage: Stage, unfinished: Option<Unfinished>) {
         let mut state = self.lock();
         if !matches!(state.stage, Stage::Waiting) {
             return;
         }
         state.stage = stage;
-        state.partial = partial;
+        state.unfinished = unfinished;
         state.wake_readers();
     }
 
     /// Does as [`Fill::publish`], when the store was given `before` bytes ahead of this fill's.
-    pub fn publish_behind(&self, stage: Stage, partial: Option<Partial>, before: u64) {
+    pub fn publish_behind(&self, stage: Stage, unfinished: Option<Unfinished>, before: u64) {
         self.lock().before = before;
-        self.publish(stage, partial);
+        self.publish(stage, unfinished);
     }
 
     /// Returns whether a reader needs bytes that only the store has.
     pub fn lags(&self) -> bool {
         let state = self.lock();
-        state.partial.is_some() && state.slowest().is_some_and(|at| at < state.window.begin())
+        state.unfinished.is_some() && state.slowest().is_some_and(|at| at < state.window.begin())
     }
 
     /// Returns whether the store has, or is to have, the body.
     pub fn is_stored(&self) -> bool {
-        self.lock().partial.is_some()
+        self.lock().unfinished.is_some()
     }
 
     /// Wakes the fill's task.
@@ -317,7 +317,7 @@ impl Fill {
         let mut state = self.lock();
         state.refused = true;
         if state.slowest().is_none_or(|at| at >= state.window.begin()) {
-            state.partial = None;
+            state.unfinished = None;
             return Poll::Ready(());
         }
         state.task_waker = Some(cx.waker().clone());
@@ -372,7 +372,7 @@ impl Drop for Fill {
 
 impl State {
     fn has_begin(&self) -> bool {
-        self.window.begin() == 0 || (!self.refused && self.partial.is_some())
+        self.window.begin() == 0 || (!self.refused && self.unfinished.is_some())
     }
 
     /// Returns the place of the slowest reader.
@@ -473,8 +473,8 @@ impl Reader {
             return Poll::Ready(Next::End(None));
         }
         if self.at < state.window.begin() {
-            return Poll::Ready(match &state.partial {
-                Some(partial) => Next::Lagging(partial.clone(), state.before + self.at),
+            return Poll::Ready(match &state.unfinished {
+                Some(unfinished) => Next::Lagging(unfinished.clone(), state.before + self.at),
                 None => Next::Broken(Error::Store),
             });
         }

@@ -151,9 +151,8 @@ impl Connections {
         let connections = self.open.borrow();
         let found = ids.iter().filter_map(|id| connections.get(id));
         let waiting = found.filter(|watched| watched.state.phase() != Phase::Busy);
-        let closed = waiting
-            .inspect(|watched| watched.state.cut_now(CloseReason::ConnectionReclaimer))
-            .count();
+        let closed =
+            waiting.inspect(|watched| watched.state.cut_now(CloseReason::Reclaimed)).count();
         self.services.observer.count(Event::ConnectionMadeWay, closed as u64);
         closed
     }

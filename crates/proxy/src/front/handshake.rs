@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::client::addresses::{Addresses, Place};
+use crate::client::addresses::{AddressSlot, Addresses};
 use crate::client::link::Transport;
 use crate::front::proxy_protocol;
 use crate::front::stream::{Raw, Stream};
@@ -59,7 +59,7 @@ pub(crate) struct Negotiated {
     pub link: Transport,
     pub protocol: Protocol,
     /// Held as long as the connection is open.
-    pub place: Option<Place>,
+    pub place: Option<AddressSlot>,
 }
 
 /// Does all that comes before HTTP. Returns `None` for a connection that was refused or failed.
@@ -140,7 +140,7 @@ async fn secure(
     raw: Raw,
     client: SocketAddr,
     mut link: Transport,
-    place: Option<Place>,
+    place: Option<AddressSlot>,
     options: &Options,
     observer: &dyn Observer,
 ) -> Option<Negotiated> {

@@ -13,7 +13,7 @@ use semantics::{Exchange, StoredHead, VaryMarker, forwarded, merge};
 use store::{FetchToken, Hint, Key, Refusal};
 
 use crate::get::cache_request::{CacheRequest, Step, ToValidate, miss_status};
-use crate::object::object_writer::{Judge, ObjectWriter, Place, Refreshed};
+use crate::object::object_writer::{Judge, ObjectWriter, Refreshed, StorageKey};
 use crate::object::stored_response;
 use crate::object::stored_response::{LookupResult, StoredResponse};
 use crate::observe::cache_status::CacheStatus;
@@ -169,7 +169,7 @@ impl CacheRequest<'_> {
             LookupResult::Nothing { marker: found, .. } if found.as_ref() == marker => {}
             _ => return None,
         }
-        let place = Place::of(&vary, self.primary, (key, marker), fields)?;
+        let place = StorageKey::of(&vary, self.primary, (key, marker), fields)?;
         let stored = self.insert_head(told.token, &place, &head).await;
         stored.inspect_err(|why| log::debug!("the answer to a HEAD is not stored: {why}")).ok()?;
         Some(head)
@@ -178,7 +178,7 @@ impl CacheRequest<'_> {
     async fn insert_head(
         &self,
         token: &FetchToken,
-        place: &Place,
+        place: &StorageKey,
         head: &StoredHead,
     ) -> Result<(), Refusal> {
         let hint = Hint { size: Some(0), ..Hint::default() };

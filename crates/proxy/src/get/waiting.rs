@@ -26,7 +26,7 @@ use crate::response::transaction::Transaction;
 const PLACES_MAX: usize = 4;
 
 /// A request at one of the fetches that it waits for.
-struct Place {
+struct Awaited {
     reader: Reader,
     role: Role,
 }
@@ -42,7 +42,7 @@ impl CacheRequest<'_> {
     ) -> Step {
         let wait = self.context.options.fill.wait;
         let mut until = reader.fill().begun() + wait;
-        let mut places = vec![Place { reader, role: Role::Follower }];
+        let mut places = vec![Awaited { reader, role: Role::Follower }];
         loop {
             let head = poll_fn(|cx| poll_heads(&places, cx));
             let (at, stage) = match places.len() {
@@ -60,7 +60,7 @@ impl CacheRequest<'_> {
                     }
                 },
             };
-            let Place { reader, role } = places.swap_remove(at);
+            let Awaited { reader, role } = places.swap_remove(at);
             // A fetch without an answer leaves the others.
             if !places.is_empty() && matches!(stage, Stage::Failed(_) | Stage::Absent(_)) {
                 continue;
@@ -82,7 +82,7 @@ impl CacheRequest<'_> {
         responder: &FillResponder<'_>,
         marker: &Option<VaryMarker>,
         transaction: &mut Transaction,
-    ) -> Option<Place> {
+    ) -> Option<Awaited> {
         self.context.look_at_clock();
         if self.fit(&responder.key) == Some(Fit::Alone) {
             return None;
@@ -91,7 +91,7 @@ impl CacheRequest<'_> {
         let reader = fill.join()?;
         if !began {
             self.context.services.observer.count(Event::FollowerJoined, 1);
-            return Some(Place { reader, role: Role::Follower });
+            return Some(Awaited { reader, role: Role::Follower });
         }
         log::debug!("a fetch that others wait for takes long: one of them asks again");
         let (key, to_validate) = (responder.key.clone(), responder.to_validate.as_ref());
@@ -103,12 +103,12 @@ impl CacheRequest<'_> {
         fetch_task.asks_for_client = false;
         let ranged = fetch_task.ranged;
         spawn_local(fetch_task.run());
-        Some(Place { reader, role: Role::Leader { interim: None, ranged } })
+        Some(Awaited { reader, role: Role::Leader { interim: None, ranged } })
     }
 }
 
 /// Waits for the first of the fills that has come further than waiting for its head.
-fn poll_heads(places: &[Place], cx: &mut Context<'_>) -> Poll<(usize, Stage)> {
+fn poll_heads(places: &[Awaited], cx: &mut Context<'_>) -> Poll<(usize, Stage)> {
     for (at, place) in places.iter().enumerate() {
         if let Poll::Ready(stage) = place.reader.poll_head(cx) {
             return Poll::Ready((at, stage));

@@ -26,13 +26,13 @@ pub(crate) struct ObjectWriter<'a> {
 
 /// The place of a stored response.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct StorageKey {
     pub key: Key,
     /// The marker that leads there, when it is not the stored one.
     pub new_marker: Option<VaryMarker>,
 }
 
-impl Place {
+impl StorageKey {
     /// Returns the place of a response with this `Vary`, to a request that looked under `key` by
     /// way of `marker`. `None`: its key is too long.
     pub fn of(
@@ -40,7 +40,7 @@ impl Place {
         primary: &Key,
         (key, marker): (&Key, Option<&VaryMarker>),
         request: &HeaderMap,
-    ) -> Option<Place> {
+    ) -> Option<StorageKey> {
         let new_marker = match marker {
             None if vary.names().is_empty() => None,
             Some(marker) if marker.is_for(vary) => None,
@@ -51,7 +51,7 @@ impl Place {
             None => key.clone(),
             Some(marker) => variant_key(primary, marker, request)?,
         };
-        Some(Place { key, new_marker })
+        Some(StorageKey { key, new_marker })
     }
 }
 

@@ -143,8 +143,8 @@ mod tests {
         let client: SocketAddr = "192.0.2.7:5".parse().unwrap();
         for front in [FrontKind::Forward, FrontKind::Reverse] {
             let (metrics, clock) = (Arc::new(Metrics::default()), TokioClock::system());
-            let ledger = Recorder::new(front, clock, metrics.clone(), Some(log.clone()));
-            assert!(ledger.wants_texts());
+            let recorder = Recorder::new(front, clock, metrics.clone(), Some(log.clone()));
+            assert!(recorder.wants_texts());
             let url = "http://a.example/x?y";
             let content_type = Some(HeaderValue::from_static("text/html; charset=utf-8"));
             let texts = LogFields { url: url.into(), content_type, ..LogFields::default() };
@@ -162,15 +162,15 @@ mod tests {
                 upstream_addresses: Some("192.0.2.1:80"),
                 texts: Some(&texts),
             };
-            ledger.finished(&done);
+            recorder.finished(&done);
             (done.outcome, done.complete) = (Outcome::Error(Error::Upstream), false);
-            ledger.finished(&done);
+            recorder.finished(&done);
             done.outcome = Outcome::Denied(Denied::OwnAddress);
             done.status = StatusCode::FORBIDDEN;
-            ledger.finished(&done);
-            ledger.connection(true);
-            ledger.refused(client, Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE), &"");
-            ledger.refused(client, None, &"");
+            recorder.finished(&done);
+            recorder.connection(true);
+            recorder.refused(client, Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE), &"");
+            recorder.refused(client, None, &"");
             assert_eq!(metrics.total(Event::ConnectionOpened), 1);
             let text = metrics.scrape();
             for series in [

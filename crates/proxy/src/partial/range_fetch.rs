@@ -173,9 +173,9 @@ impl RangeFetch {
             let range = ByteRange { start: at, end };
             let mut part_writer = self.begin_part(range).await;
             let stage = PartStage { range, interest: self.interest.clone() };
-            let partial = part_writer.sink.partial();
+            let unfinished = part_writer.sink.unfinished();
             let fill = self.now.fill.clone();
-            fill.publish_behind(Stage::Part(Arc::new(stage)), partial, part_writer.before);
+            fill.publish_behind(Stage::Part(Arc::new(stage)), unfinished, part_writer.before);
             let carried = self.window(&mut body, range, &mut part_writer).await;
             // A reader that goes on finds the next window before this one has ended.
             let is_full = matches!(carried, Carried::Complete { .. });

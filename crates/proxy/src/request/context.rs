@@ -12,7 +12,7 @@ use store::Key;
 use upstream::send::origin::Origin;
 
 use crate::client::handle::Client;
-use crate::client::tunnel_places::Place;
+use crate::client::tunnel_places::TunnelPermit;
 use crate::fill::services::Services;
 use crate::object::stored_response::Store;
 use crate::options::Options;
@@ -38,7 +38,7 @@ pub(crate) struct RequestContext<'a> {
     /// It asks for another protocol.
     pub upgrade: Option<Rc<Upgrade>>,
     /// Its place among the tunnels, if it asks for one.
-    pub place: Cell<Option<Place>>,
+    pub place: Cell<Option<TunnelPermit>>,
 }
 
 impl<'a> RequestContext<'a> {

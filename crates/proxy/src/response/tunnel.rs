@@ -3,7 +3,7 @@
 use upstream::connection::tunnel::UpstreamTunnel;
 
 use crate::client::limits::Lifetime;
-use crate::client::tunnel_places::Place;
+use crate::client::tunnel_places::TunnelPermit;
 use crate::response::transaction::Transaction;
 
 /// A tunnel that opens after its answer was sent.
@@ -12,5 +12,5 @@ pub(crate) struct Tunnel {
     pub transaction: Transaction,
     pub lifetime: Lifetime,
     /// Its place among all that may be open.
-    pub place: Option<Place>,
+    pub place: Option<TunnelPermit>,
 }

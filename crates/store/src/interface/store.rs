@@ -17,7 +17,7 @@ use crate::config::options::Options;
 use crate::core::{Counted, Expected, Goal, LookupRequest, Purpose, Stats, Wanted};
 use crate::interface::entry::Entry;
 use crate::interface::fetch_token::FetchToken;
-use crate::interface::writer::{Hint, Partial, PartialRead, Writer};
+use crate::interface::writer::{Hint, Unfinished, UnfinishedRead, Writer};
 use crate::shell::lookup::LookupOutcome;
 use crate::shell::open::{Share, open_volume};
 use crate::shell::placements::Placements;
@@ -278,12 +278,12 @@ impl<D: Device, C: Clock> Store<D, C> {
         volume.shared.lock().stamp(&digest)
     }
 
-    /// Reads on in an object that is still being written (see [`Writer::partial`]).
-    pub async fn read_partial(&self, partial: &Partial, offset: u64) -> PartialRead {
+    /// Reads on in an object that is still being written (see [`Writer::unfinished`]).
+    pub async fn read_unfinished(&self, partial: &Unfinished, offset: u64) -> UnfinishedRead {
         let ours = self.volumes.iter().find(|volume| partial.is_on(&volume.shared));
         match ours {
             Some(volume) => partial.read(volume, offset).await,
-            None => PartialRead::Gone,
+            None => UnfinishedRead::Gone,
         }
     }
 

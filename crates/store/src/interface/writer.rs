@@ -42,8 +42,8 @@ pub struct Hint {
     pub stamp: u32,
 }
 
-/// What [`crate::Store::read_partial`] found.
-pub enum PartialRead {
+/// What [`crate::Store::read_unfinished`] found.
+pub enum UnfinishedRead {
     /// At least one byte at the offset asked for.
     Bytes(Bytes),
     /// Not in a piece yet: the caller still has it in its window, which must hold at least
@@ -149,12 +149,12 @@ impl<D: Device, C: Clock> Writer<D, C> {
     }
 
     /// Names the part written so far, for readers that lag behind the window in memory.
-    pub fn partial(&self) -> Partial {
+    pub fn unfinished(&self) -> Unfinished {
         if self.may_be_large() {
             self.progress.reading.get_or_init(|| self.volume.begin_following(self.object_id));
         }
         let (shared, progress) = (&self.volume.shared, &self.progress);
-        Partial { shared: Arc::clone(shared), progress: Arc::clone(progress) }
+        Unfinished { shared: Arc::clone(shared), progress: Arc::clone(progress) }
     }
 
     /// Makes the object visible, in place of what was there under its key.
@@ -285,12 +285,12 @@ impl<D: Device, C: Clock> Drop for Writer<D, C> {
 
 /// A name for an object that is being written, for any worker: `Send + Sync`, cheap to clone.
 #[derive(Clone)]
-pub struct Partial {
+pub struct Unfinished {
     shared: Arc<Shared>,
     progress: Arc<Progress>,
 }
 
-impl Partial {
+impl Unfinished {
     pub(crate) fn is_on(&self, shared: &Arc<Shared>) -> bool {
         Arc::ptr_eq(&self.shared, shared)
     }
@@ -299,12 +299,12 @@ impl Partial {
         &self,
         volume: &Volume<D, C>,
         offset: u64,
-    ) -> PartialRead {
+    ) -> UnfinishedRead {
         if self.progress.aborted.load(Ordering::Acquire) {
-            return PartialRead::Gone;
+            return UnfinishedRead::Gone;
         }
         if offset >= self.progress.placed.load(Ordering::Acquire) {
-            return PartialRead::NotYet;
+            return UnfinishedRead::NotYet;
         }
         if let Some(reading) = self.progress.reading.get() {
             reading.reads_body();
@@ -315,9 +315,9 @@ impl Partial {
         let within = (offset % size) as usize;
         match piece {
             Some((piece, _)) if piece.body.len() > within => {
-                PartialRead::Bytes(piece.body.slice(within..piece.body.len()).bytes())
+                UnfinishedRead::Bytes(piece.body.slice(within..piece.body.len()).bytes())
             }
-            _ => PartialRead::Gone,
+            _ => UnfinishedRead::Gone,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use device::{Fault, Operation};
 use store::policy::AdmissionName;
-use store::{Hint, Lookup, Options, PartialRead, Refusal, Source};
+use store::{Hint, Lookup, Options, Refusal, Source, UnfinishedRead};
 
 use crate::content::{State, any_len, key};
 use crate::rig::{Rig, Seen, formatted, product, ucfs};
@@ -243,27 +243,27 @@ pub fn a_reader_beside_the_writer_sees_the_same_bytes_or_an_end() {
     let token = store.begin_fetch(&key(1));
     let hint = Hint::default();
     let mut writer = rig.run(store.insert(&token, &key(1), state.meta_bytes(), hint)).unwrap();
-    let (partial, body) = (writer.partial(), state.body());
+    let (partial, body) = (writer.unfinished(), state.body());
     let mut at = 0;
     for chunk in 0..30 {
         let start = chunk * body.len() / 30;
         rig.run(writer.write(body.slice(start..(chunk + 1) * body.len() / 30))).unwrap();
         loop {
-            match rig.run(store.read_partial(&partial, at)) {
-                PartialRead::Bytes(bytes) => {
+            match rig.run(store.read_unfinished(&partial, at)) {
+                UnfinishedRead::Bytes(bytes) => {
                     assert!(!bytes.is_empty());
                     assert_eq!(bytes, body[at as usize..][..bytes.len()]);
                     at += bytes.len() as u64;
                 }
-                PartialRead::NotYet => break,
-                PartialRead::Gone => panic!("nothing happened to it"),
+                UnfinishedRead::NotYet => break,
+                UnfinishedRead::Gone => panic!("nothing happened to it"),
             }
         }
     }
     assert!(at > 2 * MIB, "only {at} bytes were to be had");
     drop(writer);
     rig.settle();
-    assert!(!matches!(rig.run(store.read_partial(&partial, 0)), PartialRead::NotYet));
+    assert!(!matches!(rig.run(store.read_unfinished(&partial, 0)), UnfinishedRead::NotYet));
     assert_eq!(rig.look(1), Seen::Nothing);
 }
 

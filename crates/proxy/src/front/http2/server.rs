@@ -73,11 +73,9 @@ impl Server<'_> {
                 self.tell_to_end();
             }
             // A request came in time.
-            Some(CloseReason::ConnectionReclaimer) if state.phase() == Phase::Busy => {
-                state.undo_cut()
-            }
-            Some(CloseReason::ConnectionReclaimer) => {
-                self.close_idle_clients(cx);
+            Some(CloseReason::Reclaimed) if state.phase() == Phase::Busy => state.undo_cut(),
+            Some(CloseReason::Reclaimed) => {
+                self.close_for_room(cx);
                 return Poll::Ready(Ok(()));
             }
             Some(_) => return Poll::Ready(Ok(())),
@@ -99,7 +97,7 @@ impl Server<'_> {
 
     /// Tells the client that no further request was processed, if its socket takes that at once:
     /// requests on their way may be sent again.
-    fn close_idle_clients(&mut self, cx: &mut Context<'_>) {
+    fn close_for_room(&mut self, cx: &mut Context<'_>) {
         if let Stage::Serving { http, .. } = &mut self.stage {
             http.abrupt_shutdown(Reason::NO_ERROR);
             // The connection ends whatever comes of it.
