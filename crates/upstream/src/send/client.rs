@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
 
-use http::header::HeaderValue;
 use http::{Request, Response, StatusCode, header};
 use hyper::client::conn::http1::Builder;
 use hyper_util::rt::TokioIo;
@@ -141,12 +140,7 @@ impl Upstream {
                 let untouched = outgoing.request.is_some();
                 ServerError { failure, untouched, counts: !outgoing.reuse_only }
             })?;
-            let Some(mut request) = outgoing.next() else { break };
-            if outgoing.rewrite_host
-                && let Ok(host) = HeaderValue::try_from(endpoint.authority().to_string())
-            {
-                request.headers_mut().insert(header::HOST, host);
-            }
+            let Some(request) = outgoing.next(endpoint) else { break };
             outgoing.note(endpoint, connection.address());
             let asked = match connection {
                 Connection::Http1(connection) => {

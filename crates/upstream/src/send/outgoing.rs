@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::Request;
+use http::header::HeaderValue;
+use http::{Request, header};
 use message::informational::Informational;
 use message::upgrade::Upgrade;
 
@@ -37,8 +38,15 @@ pub struct Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
-    pub(super) fn next(&mut self) -> Option<Request<OutBody>> {
-        self.request.take().or_else(|| self.again.map(|again| again()))
+    /// Returns the request as `endpoint` gets it; `None` when it cannot be sent once more.
+    pub(super) fn next(&mut self, endpoint: &Endpoint) -> Option<Request<OutBody>> {
+        let mut request = self.request.take().or_else(|| self.again.map(|again| again()))?;
+        if self.rewrite_host
+            && let Ok(host) = HeaderValue::try_from(endpoint.authority().to_string())
+        {
+            request.headers_mut().insert(header::HOST, host);
+        }
+        Some(request)
     }
 
     /// Notes a server that it is sent to.
