@@ -91,7 +91,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        _ = command("umount", &[self.0.to_str().unwrap()]);
+        _ = command("umount", &["-l", self.0.to_str().unwrap()]);
     }
 }
 

@@ -49,6 +49,11 @@ fn with_store<T>(
         })
         .await
     };
+    drive(&clock, run)
+}
+
+/// Runs a future to its end, moving the clock when all of it waits.
+pub fn drive<T>(clock: &ManualClock, run: impl Future<Output = T>) -> T {
     let mut run = pin!(run);
     for turn in 0..1_000_000 {
         if let Poll::Ready(value) = run.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

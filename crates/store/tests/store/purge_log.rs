@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use device::{Fault, ManualClock, MemoryDevice, Operation};
@@ -14,6 +13,7 @@ use store::{
 };
 
 use crate::content::key;
+use crate::devices::drive;
 use crate::probe::Probe;
 use crate::purging::{WORD, labelled, word};
 use crate::rig::{Rig, Seen, TestStore, formatted, product, use_layout};
@@ -253,18 +253,7 @@ fn with_devices<T>(devices: &[MemoryDevice], body: impl AsyncFnOnce(&TestStore) 
         })
         .await
     };
-    let mut run = pin!(run);
-    for turn in 0..1_000_000 {
-        if let Poll::Ready(value) = run.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            return value;
-        }
-        if turn % 50 == 49
-            && let Some(next) = clock.next_deadline()
-        {
-            clock.advance(next.saturating_sub(device::Clock::now(&clock)));
-        }
-    }
-    panic!("nothing came of it");
+    drive(&clock, run)
 }
 
 fn empty_device() -> MemoryDevice {
