@@ -24,6 +24,9 @@ pub struct Fallback {
 }
 
 impl Feature {
+    /// All features.
+    pub const ALL: [Feature; 3] = [Feature::IoUring, Feature::Direct, Feature::Allocate];
+
     /// Returns the name used in messages and metrics.
     pub fn name(self) -> &'static str {
         match self {

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use device::CacheFile;
+use device::{CacheFile, Feature};
 use proxy::observe::metrics::Samples;
 use store::policy::PolicyName;
 use store::{Stats, StoreShare};
@@ -50,11 +50,13 @@ fn state(out: &mut Samples, cache: &Labels<'_>, file: &CacheFile, online: bool) 
     let help = "1 while the cache is in use, 0 when it is served without.";
     out.gauge("larder_cache_online", help, cache, online);
     out.gauge("larder_cache_bytes", "Size of the cache.", cache, file.geometry().len);
-    for fallback in file.fallbacks() {
+    let refused = file.fallbacks();
+    for feature in Feature::ALL {
         let mut labels = cache.to_vec();
-        labels.push(("feature", fallback.feature.name()));
-        let help = "1 for each means that the system refused and the cache does without.";
-        out.gauge("larder_device_fallback", help, &labels, true);
+        labels.push(("feature", feature.name()));
+        let is_refused = refused.iter().any(|fallback| fallback.feature == feature);
+        let help = "1 for what the system refused and the cache does without, else 0.";
+        out.gauge("larder_device_fallback", help, &labels, is_refused);
     }
 }
 
@@ -246,10 +248,10 @@ fn memory(out: &mut Samples, path: &str, stats: &Stats) {
 }
 
 fn amplification(out: &mut Samples, cache: &Labels<'_>, file: &CacheFile, stats: &Stats) {
-    if stats.counters.inserted_bytes > 0 {
-        let written = file.counters().snapshot().bytes_written as f64;
-        let ratio = written / stats.counters.inserted_bytes as f64;
-        let help = "Bytes written to the device per byte of objects stored, since the start.";
-        out.gauge("larder_store_write_amplification", help, cache, ratio);
-    }
+    let ratio = match stats.counters.inserted_bytes {
+        0 => 0.0,
+        inserted => file.counters().snapshot().bytes_written as f64 / inserted as f64,
+    };
+    let help = "Bytes written to the device per byte of objects stored, since the start; 0 before.";
+    out.gauge("larder_store_write_amplification", help, cache, ratio);
 }

@@ -4,6 +4,7 @@
 //! When they change, run the test once with `LARDER_BLESS=1` in the environment to write the page
 //! anew, and read the diff.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -12,8 +13,8 @@ use crate::runner::Setup;
 const BEGIN: &str = "<!-- metrics: rendered from what /metrics says -->\n";
 const END: &str = "<!-- end of metrics -->\n";
 
-/// Renders the metrics of a scrape, by name: their order differs from start to start.
-fn table(scrape: &str) -> String {
+/// The metrics of a scrape: the name, the kind and the help of each.
+fn metrics(scrape: &str) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     let mut help = "";
     for line in scrape.lines() {
@@ -22,28 +23,43 @@ fn table(scrape: &str) -> String {
         }
         if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|l| l.split_once(' ')) {
             let suffix = if kind == "counter" { "_total" } else { "" };
-            rows.push(format!("| `{name}{suffix}` | {kind} | {help} |\n"));
+            rows.push((format!("`{name}{suffix}`"), format!("{kind} | {help}")));
         }
     }
-    rows.sort();
-    format!("\n| metric | kind | what it says |\n|---|---|---|\n{}\n", rows.concat())
+    rows
+}
+
+/// Renders the metrics of all scrapes, by name.
+fn table(scrapes: &[String]) -> String {
+    let rows: BTreeMap<_, _> = scrapes.iter().flat_map(|scrape| metrics(scrape)).collect();
+    let rows: String = rows.iter().map(|(name, rest)| format!("| {name} | {rest} |\n")).collect();
+    format!("\n| metric | kind | what it says |\n|---|---|---|\n{rows}\n")
 }
 
 #[test]
 fn the_page_lists_every_metric() {
-    // A server, so that those of servers are there, too; nothing is asked of it.
-    let larder = Setup::reverse("http://127.0.0.1:9").start();
-    let fresh = table(&larder.metrics());
+    // A server, so that those of servers are there, too, and a layout of each family; nothing is
+    // asked of them.
+    let scrapes = ["cluster", "unified"].map(|layout| {
+        let setup = Setup::reverse("http://127.0.0.1:9").flag("layout", layout);
+        setup.start().metrics()
+    });
+    let fresh = table(&scrapes);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/metrics.md");
     let text = fs::read_to_string(&path).unwrap();
     let from = text.find(BEGIN).unwrap() + BEGIN.len();
     let to = text.find(END).unwrap();
     if std::env::var_os("LARDER_BLESS").is_some() {
         fs::write(&path, format!("{}{fresh}{}", &text[..from], &text[to..])).unwrap();
-    } else {
-        assert!(
-            text[from..to] == fresh,
-            "docs/reference/metrics.md is out of date: run this test with LARDER_BLESS=1"
-        );
+        return;
     }
+    let (stands, is): (BTreeSet<_>, BTreeSet<_>) =
+        (text[from..to].lines().collect(), fresh.lines().collect());
+    let (gone, new): (Vec<_>, Vec<_>) =
+        (stands.difference(&is).collect(), is.difference(&stands).collect());
+    assert!(
+        gone.is_empty() && new.is_empty(),
+        "docs/reference/metrics.md is out of date: run this test with LARDER_BLESS=1\n\
+         no longer said: {gone:#?}\nnew: {new:#?}"
+    );
 }

@@ -207,10 +207,15 @@ impl Origin {
         self.shared.lock().severing = true;
     }
 
-    /// Opens a gate permanently: answers that wait at it go on.
+    /// Opens a gate: answers that wait at it go on, and later ones do not wait.
     pub fn open(&self, gate: &str) {
         self.shared.lock().open.insert(gate.into());
         self.shared.changed.notify_all();
+    }
+
+    /// Closes a gate again.
+    pub fn close(&self, gate: &str) {
+        self.shared.lock().open.remove(gate);
     }
 }
 

@@ -309,6 +309,27 @@ fn a_far_range_does_not_wait_for_a_running_fetch() {
     assert_eq!(origin.requests(target)[1].head.get("range"), Some("bytes=7000000-7000999"));
 }
 
+/// The origin has another version, and what is stored is purged while it answers: the whole that
+/// comes in place of the part is nothing to store, but the client asked for a part.
+#[test]
+fn a_part_stays_a_part_when_the_object_is_purged_meanwhile() {
+    let (origin, larder) = (Origin::start(), Setup::forward().start());
+    let target = "/film?size=3000000&etag=1&headgate=go";
+    let url = origin.url(target);
+    origin.open("go");
+    part(&larder, &origin, target, 0, 99_999);
+    origin.close("go");
+    origin.change(target);
+    let fetches = origin.fetches(target);
+    thread::scope(|scope| {
+        let asking = scope.spawn(|| part(&larder, &origin, target, 2_000_000, 2_099_999));
+        origin.await_fetches(target, fetches + 1);
+        assert!(larder.purge(&url));
+        origin.open("go");
+        assert_eq!(asking.join().unwrap().header("x-version"), "1");
+    });
+}
+
 #[test]
 fn the_same_range_at_once_is_fetched_once() {
     let (origin, larder) = (Origin::start(), Setup::forward().start());

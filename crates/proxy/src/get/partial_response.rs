@@ -159,6 +159,10 @@ impl PartialResponder<'_> {
         let status = CacheStatus::new(Outcome::Miss).fwd(Fwd::Partial);
         let OtherResponse { response, exchange, token, .. } = other_response;
         let Some(token) = token else {
+            // It is not stored, so no part can be cut from it: look again, for who asked for one.
+            if context.facts.has_range && response.status() == StatusCode::OK {
+                return Step::Retry(transaction);
+            }
             let response = pass_through::relay_response(context, transaction, response, status);
             return Step::Respond(response);
         };

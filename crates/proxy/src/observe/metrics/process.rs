@@ -47,10 +47,14 @@ fn cpu_ticks(stat: &str) -> Option<(u64, u64)> {
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-/// Returns the soft limit in a line such as `Max open files   1024   4096   files`.
-fn soft_limit(limits: &str, name: &str) -> Option<u64> {
+/// Returns the soft limit in a line such as `Max open files   1024   4096   files`, infinite for
+/// `unlimited`.
+fn soft_limit(limits: &str, name: &str) -> Option<f64> {
     let rest = limits.lines().find_map(|line| line.strip_prefix(name))?;
-    rest.split_ascii_whitespace().next()?.parse().ok()
+    match rest.split_ascii_whitespace().next()? {
+        "unlimited" => Some(f64::INFINITY),
+        count => count.parse().ok(),
+    }
 }
 
 #[cfg(test)]
@@ -67,7 +71,8 @@ mod tests {
         assert_eq!(cpu_ticks(""), None);
         let limits =
             "Limit  Soft Limit\nMax open files            1024                 4096  files";
-        assert_eq!(soft_limit(limits, "Max open files"), Some(1024));
-        assert_eq!(soft_limit("Max open files  unlimited  unlimited", "Max open files"), None);
+        assert_eq!(soft_limit(limits, "Max open files"), Some(1024.0));
+        let unlimited = "Max open files  unlimited  unlimited";
+        assert_eq!(soft_limit(unlimited, "Max open files"), Some(f64::INFINITY));
     }
 }
