@@ -1,0 +1,3 @@
+//! The document root of a static web server.
+
+pub mod watch;

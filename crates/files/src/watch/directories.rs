@@ -1,0 +1,166 @@
+//! The directories that are watched: their paths, their watches in the kernel, and which of them an
+//! event is about. A table without system calls.
+//!
+//! It promises: the number of a directory is not given to another one while a watch of its own may
+//! still report events.
+
+use std::collections::HashMap;
+
+/// The number of a directory in the table.
+pub(super) type Number = u32;
+
+/// What an event means for what was looked up below the root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// Nothing: the event is of a watch that was given up.
+    None,
+    /// Something in these directories may have changed.
+    In(Vec<Number>),
+    /// Paths may lead elsewhere now: whatever was looked up may have changed.
+    Everywhere,
+}
+
+/// An event of a watch, in the terms of inotify(7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Event {
+    /// The number of the watch in the kernel.
+    pub watch: i32,
+    /// It is about a directory in the watched one (IN_ISDIR).
+    pub of_directory: bool,
+    /// Moved in or out (IN_MOVED_FROM, IN_MOVED_TO), or permissions changed (IN_ATTRIB).
+    pub moved_or_changed: bool,
+    /// The watched directory itself was moved (IN_MOVE_SELF).
+    pub moved_itself: bool,
+    /// The watch is gone (IN_IGNORED): its directory was removed or unmounted.
+    pub gone: bool,
+}
+
+/// The table of directories.
+#[derive(Debug)]
+pub(super) struct Directories {
+    by_path: HashMap<Box<[u8]>, Number>,
+    /// One directory can have several paths, by mounts.
+    by_watch: HashMap<i32, Vec<Number>>,
+    entries: Vec<Option<(Box<[u8]>, i32)>>,
+    free: Vec<Number>,
+    most: usize,
+}
+
+impl Directories {
+    /// Makes a table for `most` directories.
+    pub fn new(most: usize) -> Directories {
+        Directories {
+            by_path: HashMap::new(),
+            by_watch: HashMap::new(),
+            entries: Vec::new(),
+            free: Vec::new(),
+            most,
+        }
+    }
+
+    /// Returns how many directories are watched.
+    pub fn len(&self) -> usize {
+        self.by_path.len()
+    }
+
+    /// Returns whether there is no room for another directory.
+    pub fn is_full(&self) -> bool {
+        self.len() >= self.most
+    }
+
+    /// Returns the number of a watched directory.
+    pub fn number(&self, path: &[u8]) -> Option<Number> {
+        self.by_path.get(path).copied()
+    }
+
+    /// Adds a directory with its watch. Returns its number; `None` when the table is full.
+    pub fn add(&mut self, path: &[u8], watch: i32) -> Option<Number> {
+        if let Some(number) = self.number(path) {
+            return Some(number);
+        }
+        if self.is_full() {
+            return None;
+        }
+        let number = self.free.pop().or_else(|| {
+            self.entries.push(None);
+            Number::try_from(self.entries.len() - 1).ok()
+        })?;
+        *self.entries.get_mut(number as usize)? = Some((path.into(), watch));
+        self.by_path.insert(path.into(), number);
+        self.by_watch.entry(watch).or_default().push(number);
+        Some(number)
+    }
+
+    /// Removes all directories. Returns their watches.
+    pub fn clear(&mut self) -> Vec<i32> {
+        self.by_path.clear();
+        self.entries.clear();
+        self.free.clear();
+        self.by_watch.drain().map(|(watch, _)| watch).collect()
+    }
+
+    /// Returns what an event means, and forgets directories whose watch is gone.
+    pub fn apply(&mut self, event: Event) -> Effect {
+        let Some(numbers) = self.by_watch.get(&event.watch) else { return Effect::None };
+        let numbers = numbers.clone();
+        if event.moved_itself || (event.of_directory && event.moved_or_changed) {
+            return Effect::Everywhere;
+        }
+        if event.gone {
+            self.by_watch.remove(&event.watch);
+            for number in &numbers {
+                let entry = self.entries.get_mut(*number as usize).and_then(Option::take);
+                if let Some((path, _)) = entry {
+                    self.by_path.remove(&path);
+                    self.free.push(*number);
+                }
+            }
+        }
+        Effect::In(numbers)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_of_the_directories_of_their_watch() {
+        let mut table = Directories::new(3);
+        let (root, a) = (table.add(b"", 1).unwrap(), table.add(b"a", 2).unwrap());
+        // The same directory by another path.
+        let b = table.add(b"b", 2).unwrap();
+        assert!(table.is_full());
+        assert_eq!((table.add(b"c", 4), table.add(b"a", 9)), (None, Some(a)));
+        let of = |watch| Event { watch, ..Event::default() };
+        assert_eq!(table.apply(of(1)), Effect::In(vec![root]));
+        assert_eq!(table.apply(of(2)), Effect::In(vec![a, b]));
+        assert_eq!(table.apply(of(3)), Effect::None);
+    }
+
+    #[test]
+    fn a_moved_directory_changes_everything() {
+        let mut table = Directories::new(2);
+        let root = table.add(b"", 1).unwrap();
+        let event = Event { watch: 1, of_directory: true, ..Event::default() };
+        // Made or removed when empty: its own watch says the rest.
+        assert_eq!(table.apply(event), Effect::In(vec![root]));
+        assert_eq!(table.apply(Event { moved_or_changed: true, ..event }), Effect::Everywhere);
+        let itself = Event { watch: 1, moved_itself: true, ..Event::default() };
+        assert_eq!(table.apply(itself), Effect::Everywhere);
+        assert_eq!(table.clear(), [1]);
+        assert_eq!((table.len(), table.apply(event)), (0, Effect::None));
+    }
+
+    #[test]
+    fn a_directory_that_is_gone_makes_room() {
+        let mut table = Directories::new(1);
+        let first = table.add(b"a", 1).unwrap();
+        let gone = Event { watch: 1, gone: true, ..Event::default() };
+        assert_eq!(table.apply(gone), Effect::In(vec![first]));
+        assert_eq!((table.number(b"a"), table.apply(gone)), (None, Effect::None));
+        assert_eq!(table.add(b"b", 2), Some(first));
+        assert_eq!(table.apply(Event { watch: 2, ..Event::default() }), Effect::In(vec![first]));
+    }
+}

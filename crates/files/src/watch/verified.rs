@@ -1,0 +1,119 @@
+//! The answers that were found to be current, each with the stamp of that moment.
+//!
+//! A fixed number of entries, four to a bucket: a check that fell out is made again, which costs
+//! one look at the file. An entry takes 16 bytes.
+//!
+//! It promises: a stamp is returned only for the tag that it was noted for, as a whole.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::watcher::Stamp;
+
+/// Entries of a bucket.
+const WAYS: usize = 4;
+
+/// Locks, each for a part of the buckets, so that threads rarely meet.
+const SHARDS: usize = 64;
+
+/// The hash of an answer: of its key and its version.
+pub type Tag = u64;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    tag: Tag,
+    stamp: Stamp,
+}
+
+type Bucket = [Slot; WAYS];
+
+/// A table of checked answers.
+#[derive(Debug)]
+pub struct Verified {
+    shards: Vec<Mutex<Vec<Bucket>>>,
+    buckets: u64,
+}
+
+impl Verified {
+    /// Bytes of an entry.
+    pub const ENTRY_BYTES: usize = size_of::<Slot>();
+
+    /// Makes a table of at least `entries` entries.
+    pub fn new(entries: usize) -> Verified {
+        let buckets = entries.div_ceil(WAYS * SHARDS).max(1);
+        let shard = || Mutex::new(vec![Bucket::default(); buckets]);
+        Verified { shards: (0..SHARDS).map(|_| shard()).collect(), buckets: buckets as u64 }
+    }
+
+    /// Returns the bytes that the table takes.
+    pub fn bytes(&self) -> usize {
+        SHARDS * self.buckets as usize * size_of::<Bucket>()
+    }
+
+    /// Returns the stamp of the last check of an answer.
+    pub fn stamp(&self, tag: Tag) -> Option<Stamp> {
+        self.with_bucket(tag, |bucket| {
+            let place = bucket.iter().position(|slot| slot.tag == tag && slot.stamp.is_some())?;
+            // What is used moves ahead of what is not.
+            let ahead = place.saturating_sub(1);
+            bucket.swap(place, ahead);
+            Some(bucket[ahead].stamp)
+        })
+    }
+
+    /// Notes that an answer was current at `stamp`.
+    pub fn note(&self, tag: Tag, stamp: Stamp) {
+        self.with_bucket(tag, |bucket| {
+            let old = bucket.iter().position(|slot| slot.tag == tag);
+            let place = old.or_else(|| bucket.iter().position(|slot| !slot.stamp.is_some()));
+            bucket[place.unwrap_or(WAYS - 1)] = Slot { tag, stamp };
+        });
+    }
+
+    /// Forgets an answer.
+    pub fn forget(&self, tag: Tag) {
+        self.with_bucket(tag, |bucket| {
+            bucket
+                .iter_mut()
+                .filter(|slot| slot.tag == tag)
+                .for_each(|slot| *slot = Slot::default());
+        });
+    }
+
+    fn with_bucket<T>(&self, tag: Tag, work: impl FnOnce(&mut Bucket) -> T) -> T {
+        let shard = &self.shards[(tag as usize) % SHARDS];
+        let index = (tag / SHARDS as u64) % self.buckets;
+        work(&mut shard.lock().unwrap_or_else(PoisonError::into_inner)[index as usize])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_noted_is_found_until_it_falls_out() {
+        let table = Verified::new(1);
+        let stamp = |at| Stamp::of(3, at);
+        assert_eq!(table.stamp(64), None);
+        for n in 0..4 {
+            table.note(n * 64, stamp(n));
+        }
+        assert_eq!(table.stamp(0), Some(stamp(0)));
+        // Used twice, it is at the front; the last of the others goes.
+        assert_eq!(table.stamp(192), Some(stamp(3)));
+        table.note(256, stamp(9));
+        assert_eq!(table.stamp(128), None);
+        assert_eq!((table.stamp(0), table.stamp(256)), (Some(stamp(0)), Some(stamp(9))));
+        table.note(0, stamp(8));
+        assert_eq!(table.stamp(0), Some(stamp(8)));
+        table.forget(0);
+        assert_eq!(table.stamp(0), None);
+    }
+
+    #[test]
+    fn the_memory_of_a_million_is_known() {
+        assert_eq!(Verified::ENTRY_BYTES, 16);
+        let bytes = Verified::new(1 << 20).bytes();
+        assert_eq!(bytes, 16 << 20);
+    }
+}

@@ -1,0 +1,238 @@
+//! The watcher against a real file system: whatever changes what a look-up finds makes its stamp
+//! void, at the latest when the system call that changed it has returned.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use files::watch::watcher::{Stamp, WatchOptions, Watcher};
+use tempfile::TempDir;
+
+const INTERVAL: u64 = 1000;
+
+fn watcher(most: usize) -> Watcher {
+    Watcher::new(WatchOptions { most, interval: Duration::from_millis(INTERVAL) }).unwrap()
+}
+
+/// A tree with `a/b/page` and `other/page`.
+fn tree() -> TempDir {
+    let tree = tempfile::tempdir().unwrap();
+    fs::create_dir_all(tree.path().join("a/b")).unwrap();
+    fs::create_dir_all(tree.path().join("other")).unwrap();
+    fs::write(tree.path().join("a/b/page"), "old").unwrap();
+    fs::write(tree.path().join("other/page"), "old").unwrap();
+    tree
+}
+
+fn stamp(watcher: &Watcher, root: &Path, directory: &str) -> Stamp {
+    watcher.stamp(File::open(root).unwrap().as_fd(), &[directory.as_bytes()], 0)
+}
+
+/// Whether the stamp of `a/b` holds a year later, and that of `other`.
+fn after(change: impl FnOnce(&Path)) -> (bool, bool) {
+    let (tree, watcher) = (tree(), watcher(100));
+    let near = stamp(&watcher, tree.path(), "a/b");
+    let far = stamp(&watcher, tree.path(), "other");
+    change(tree.path());
+    let later = 365 * 86_400_000;
+    (watcher.holds(near, later), watcher.holds(far, later))
+}
+
+#[test]
+fn reading_changes_nothing() {
+    let held = after(|root| {
+        assert_eq!(fs::read(root.join("a/b/page")).unwrap(), b"old");
+        assert_eq!(fs::read_dir(root.join("a/b")).unwrap().count(), 1);
+        fs::metadata(root.join("a/b/page")).unwrap();
+    });
+    assert_eq!(held, (true, true));
+}
+
+#[test]
+fn every_change_of_a_file_is_seen_and_only_in_its_directory() {
+    type Change = fn(&Path);
+    let changes: [(&str, Change); 12] = [
+        ("written in place", |page| fs::write(page, "new").unwrap()),
+        ("appended", |page| {
+            let mut file = OpenOptions::new().append(true).open(page).unwrap();
+            file.write_all(b"x").unwrap();
+        }),
+        ("a byte overwritten", |page| {
+            let mut file = OpenOptions::new().write(true).open(page).unwrap();
+            file.rewind().unwrap();
+            file.write_all(b"n").unwrap();
+        }),
+        ("truncated", |page| {
+            OpenOptions::new().write(true).open(page).unwrap().set_len(1).unwrap();
+        }),
+        ("opened for truncation", |page| drop(File::create(page).unwrap())),
+        ("replaced", |page| {
+            let new = page.with_extension("new");
+            fs::write(&new, "new").unwrap();
+            fs::rename(new, page).unwrap();
+        }),
+        ("deleted", |page| fs::remove_file(page).unwrap()),
+        ("moved away", |page| fs::rename(page, page.with_extension("old")).unwrap()),
+        ("made unreadable", |page| {
+            fs::set_permissions(page, fs::Permissions::from_mode(0)).unwrap();
+        }),
+        ("touched", |page| {
+            let time = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+            File::open(page).unwrap().set_modified(time).unwrap();
+        }),
+        ("a sibling made", |page| fs::write(page.with_extension("gz"), "packed").unwrap()),
+        ("a link made", |page| symlink("/", page.with_extension("link")).unwrap()),
+    ];
+    for (name, change) in changes {
+        assert_eq!(after(|root| change(&root.join("a/b/page"))), (false, true), "{name}");
+    }
+}
+
+#[test]
+fn a_directory_on_the_way_that_moves_makes_all_void() {
+    type Change = fn(&Path);
+    let changes: [(&str, Change); 4] = [
+        ("moved", |root| fs::rename(root.join("a"), root.join("c")).unwrap()),
+        ("moved out", |root| {
+            let elsewhere = tempfile::tempdir_in(root.parent().unwrap()).unwrap();
+            fs::rename(root.join("a"), elsewhere.path().join("a")).unwrap();
+        }),
+        ("exchanged", |root| {
+            let flags = rustix::fs::RenameFlags::EXCHANGE;
+            let (cwd, a, b) = (rustix::fs::CWD, root.join("a"), root.join("other"));
+            rustix::fs::renameat_with(cwd, a, cwd, b, flags).unwrap();
+        }),
+        ("closed", |root| {
+            fs::set_permissions(root.join("a"), fs::Permissions::from_mode(0)).unwrap();
+        }),
+    ];
+    for (name, change) in changes {
+        assert_eq!(after(change), (false, false), "{name}");
+    }
+    // One that is removed takes only what was in it.
+    assert_eq!(after(|root| fs::remove_dir_all(root.join("a")).unwrap()), (false, true));
+}
+
+#[test]
+fn a_directory_that_comes_back_is_watched_again() {
+    let (tree, watcher) = (tree(), watcher(100));
+    let first = stamp(&watcher, tree.path(), "a/b");
+    fs::remove_dir_all(tree.path().join("a/b")).unwrap();
+    assert!(!watcher.holds(first, 0));
+    // Nothing to watch: what is not there is asked for again in time.
+    let none = stamp(&watcher, tree.path(), "a/b");
+    assert!(watcher.holds(none, INTERVAL - 1) && !watcher.holds(none, INTERVAL));
+    fs::create_dir(tree.path().join("a/b")).unwrap();
+    let again = stamp(&watcher, tree.path(), "a/b");
+    assert!(watcher.holds(again, INTERVAL * 9));
+    fs::write(tree.path().join("a/b/new"), "").unwrap();
+    assert!(!watcher.holds(again, 0));
+}
+
+#[test]
+fn without_room_for_watches_stamps_hold_for_a_time() {
+    let (tree, watcher) = (tree(), watcher(1));
+    let root = stamp(&watcher, tree.path(), "");
+    let below = stamp(&watcher, tree.path(), "a/b");
+    assert!(watcher.holds(below, INTERVAL - 1) && !watcher.holds(below, INTERVAL));
+    assert!(watcher.holds(root, INTERVAL * 9));
+    assert_eq!(watcher.stats().refusals, 1);
+    // Those that ask again get the watches of those that do not.
+    stamp(&watcher, tree.path(), "a/b");
+    assert!(!watcher.holds(root, 0));
+    let none = Watcher::new(WatchOptions { most: 0, interval: Duration::from_millis(1) }).unwrap();
+    let timed = stamp(&none, tree.path(), "");
+    assert!(none.holds(timed, 0) && !none.holds(timed, 1));
+}
+
+#[test]
+fn several_directories_are_void_with_any_change() {
+    let (tree, watcher) = (tree(), watcher(100));
+    let root = File::open(tree.path()).unwrap();
+    let both = watcher.stamp(root.as_fd(), &[b"a/b", b""], 0);
+    assert!(watcher.holds(both, 0));
+    stamp(&watcher, tree.path(), "other");
+    fs::write(tree.path().join("other/page"), "new").unwrap();
+    assert!(!watcher.holds(both, 0));
+}
+
+#[test]
+fn lost_events_make_all_void() {
+    let (tree, watcher) = (tree(), watcher(100));
+    let (near, far) = (stamp(&watcher, tree.path(), "a/b"), stamp(&watcher, tree.path(), "other"));
+    let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+    let limit: usize = limit.trim().parse().unwrap();
+    if limit > 1 << 17 {
+        eprintln!("SKIPPED: the queue of inotify has room for {limit} events");
+        return;
+    }
+    // Equal events next to each other are one, so two files take turns.
+    let files = ["x", "y"].map(|name| File::create(tree.path().join("a/b").join(name)).unwrap());
+    for turn in 0..=limit {
+        (&files[turn % 2]).write_all(b"x").unwrap();
+    }
+    assert!(!watcher.holds(far, 0) && !watcher.holds(near, 0));
+    assert_eq!(watcher.stats().overflows, 1);
+    assert!(watcher.holds(stamp(&watcher, tree.path(), "other"), INTERVAL * 9));
+}
+
+/// Writers change files in every way while readers keep what they read with its stamp: what a
+/// stamp that holds belongs to is never older than the last change that had returned before.
+#[test]
+fn what_a_stamp_holds_for_is_never_older_than_the_last_change() {
+    let (tree, watcher) = (tree(), watcher(100));
+    let page = tree.path().join("a/b/page");
+    let write = |version: u64, way: u64| {
+        // Eight digits: one write, so that no reader sees half of it.
+        let text = format!("{version:08}");
+        if way.is_multiple_of(2) {
+            let file = OpenOptions::new().write(true).open(&page).unwrap();
+            std::os::unix::fs::FileExt::write_all_at(&file, text.as_bytes(), 0).unwrap();
+        } else {
+            let new = page.with_extension("new");
+            fs::write(&new, text).unwrap();
+            fs::rename(new, &page).unwrap();
+        }
+    };
+    write(0, 1);
+    let (done, ended) = (AtomicU64::new(0), AtomicBool::new(false));
+    let held = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut kept: Option<(Stamp, u64)> = None;
+                while !ended.load(Ordering::SeqCst) {
+                    let before = done.load(Ordering::SeqCst);
+                    if let Some((stamp, version)) = kept
+                        && watcher.holds(stamp, 0)
+                    {
+                        assert!(version >= before, "{version} is served after {before}");
+                        held.fetch_add(1, Ordering::Relaxed);
+                        continue;
+                    }
+                    let stamp = stamp(&watcher, tree.path(), "a/b");
+                    let version = fs::read_to_string(&page).unwrap().parse().unwrap();
+                    kept = Some((stamp, version));
+                }
+            });
+        }
+        scope.spawn(|| {
+            for version in 1..=3000_u64 {
+                write(version, version / 7);
+                done.store(version, Ordering::SeqCst);
+                if version.is_multiple_of(16) {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            }
+            ended.store(true, Ordering::SeqCst);
+        });
+    });
+    assert!(held.load(Ordering::Relaxed) > 0, "no stamp ever held");
+}
