@@ -10,18 +10,19 @@
 //! downwards only ([`rooms`]); links and paths in prose lead somewhere ([`links`]).
 
 mod dead;
+mod finding;
 mod imports;
 mod links;
 mod rooms;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
+use crate::tidy::finding::{Finding, finding};
 use crate::workspace;
 
 /// Lines of one Rust file.
@@ -48,23 +49,6 @@ const BANNED_WORDS: &[&str] = &[
 /// Prefixes of paths that exist on one machine only.
 const MACHINE_PATHS: &[&str] =
     &[concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/Use", "rs/")];
-
-/// One broken rule.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Finding {
-    /// The file, below the root of the workspace.
-    pub path: PathBuf,
-    /// The line, from 1.
-    pub line: usize,
-    /// The description.
-    pub what: String,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.path.display(), self.line, self.what)
-    }
-}
 
 /// Checks the workspace and prints what it finds.
 ///
@@ -184,10 +168,6 @@ fn own_paths(root: &Path) -> Vec<String> {
         return Vec::new();
     }
     vec![format!("{}/", parent.display())]
-}
-
-fn finding(path: &Path, line: usize, what: impl Into<String>) -> Finding {
-    Finding { path: path.to_path_buf(), line, what: what.into() }
 }
 
 /// Checks that a Rust file begins with a module comment.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-use super::{Finding, finding};
+use super::finding::{Finding, finding};
 
 /// Returns the Rust files among `files` (path below the root of the workspace → text) that nothing
 /// compiles.

@@ -15,7 +15,7 @@ use std::path::{Component, Path, PathBuf};
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-use super::{Finding, finding};
+use super::finding::{Finding, finding};
 
 /// Files whose paths are history.
 const HISTORY: &[&str] = &["docs/decisions", "CHANGELOG.md"];

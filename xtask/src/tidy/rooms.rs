@@ -9,16 +9,16 @@
 //! message = []
 //! ```
 //!
-//! A top-level module is a folder here, a file alone too. In a crate that has such a table, an
-//! import that it does not allow is a finding, and so is a table that leads in a circle, or a
-//! circle of more than [`CIRCLE_MAX`] files. The root (`lib.rs`, `main.rs`) may import all, and all
-//! may import what it defines itself.
+//! A top-level module is a folder here, a file alone too. Every crate of more than one file has
+//! such a table. An import that it does not allow is a finding, and so is a table that leads in a
+//! circle, or a circle of more than [`CIRCLE_MAX`] files. The root (`lib.rs`, `main.rs`) may import
+//! all, and all may import what it defines itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::finding::{Finding, finding};
 use super::imports::{Graph, Module};
-use super::{Finding, finding};
 
 /// The largest circle of files that import each other.
 const CIRCLE_MAX: usize = 3;
@@ -57,6 +57,9 @@ fn check_crate(files: &BTreeMap<PathBuf, String>, root: &Path, graph: &Graph) ->
     let what: Vec<String> = match table(&files[&manifest]) {
         Ok(Some(table)) => {
             circles(graph).chain(descent(&table)).chain(upward(graph, &table)).collect()
+        }
+        Ok(None) if graph.arrows.len() > 1 => {
+            vec!["without package.metadata.folders, the table of its folders".to_owned()]
         }
         Ok(None) => Vec::new(),
         Err(e) => vec![format!("package.metadata.folders: {e}")],
@@ -136,7 +139,8 @@ mod tests {
     #[test]
     fn imports_follow_the_table() {
         let none = Vec::<String>::new();
-        assert_eq!(found("[package]\nname = \"a\""), none);
+        let without = found("[package]\nname = \"a\"");
+        assert_eq!(without, ["without package.metadata.folders, the table of its folders"]);
         assert_eq!(found("[package.metadata.folders]\nhigh = [\"low\"]\nlow = []"), none);
         let upward = found("[package.metadata.folders]\nhigh = []\nlow = [\"high\"]");
         assert_eq!(upward, ["high imports low: high may not import low"]);
