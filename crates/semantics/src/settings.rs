@@ -49,6 +49,10 @@ pub struct Settings {
     pub refresh_ahead_percent: u8,
     /// Largest number of stale neighbours that are validated after a validation; zero: none.
     pub validate_neighbours: u8,
+    /// Whether the origin itself says at every use whether an answer is current, outside of HTTP (a
+    /// directory of files). What it says of lifetimes is for clients then: an answer 200 with a
+    /// strong entity tag is stored and does not expire, and no other answer is stored.
+    pub origin_vouches: bool,
 }
 
 /// An operator's lifetimes where the origin states none, or in place of the origin's. They change
@@ -91,6 +95,7 @@ impl Default for Settings {
             keep: None,
             refresh_ahead_percent: 0,
             validate_neighbours: 0,
+            origin_vouches: false,
         }
     }
 }

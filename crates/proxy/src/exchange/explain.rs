@@ -367,6 +367,7 @@ fn basis(basis: Basis) -> &'static str {
         Basis::Expires => "expires",
         Basis::Heuristic => "heuristic",
         Basis::Operator => "configuration",
+        Basis::Vouched => "origin",
         Basis::Nothing => "nothing",
     }
 }

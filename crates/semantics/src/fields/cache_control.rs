@@ -214,8 +214,11 @@ pub struct ResponseDirectives {
 impl ResponseDirectives {
     /// Returns the directives that count for this cache: those of the first targeted field in
     /// `settings.targets` that is there, is not empty and can be parsed (RFC 9213, 2.2), else those
-    /// of `Cache-Control`.
+    /// of `Cache-Control`. None count for an origin that vouches for its answers.
     pub fn parse(headers: &HeaderMap, settings: &Settings) -> ResponseDirectives {
+        if settings.origin_vouches {
+            return ResponseDirectives { targeted: true, ..ResponseDirectives::default() };
+        }
         settings
             .targets
             .iter()

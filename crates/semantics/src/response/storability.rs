@@ -20,7 +20,8 @@ use crate::time::{Exchange, Seconds};
 pub enum NotStorable {
     /// The request was no GET.
     Method,
-    /// The status is interim, depends on the request's own conditions, or forbids storing.
+    /// The status is interim, depends on the request's own conditions, or forbids storing. Of an
+    /// origin that vouches for its answers: anything but a 200 with a strong entity tag.
     Status,
     /// A part of the whole (206).
     PartialContent,
@@ -79,6 +80,9 @@ pub fn judge(
         return Err(NotStorable::Method);
     }
     judge_status(status)?;
+    if settings.origin_vouches && !(status == StatusCode::OK && has_strong_tag(headers)) {
+        return Err(NotStorable::Status);
+    }
     if request.directives.no_store {
         return Err(NotStorable::NoStoreRequest);
     }
@@ -101,6 +105,11 @@ pub fn judge(
     } else {
         Err(NotStorable::NoFreshness)
     }
+}
+
+fn has_strong_tag(headers: &HeaderMap) -> bool {
+    let tag = headers.get(ETAG).and_then(|value| EntityTag::parse(value.as_bytes()));
+    tag.is_some_and(|tag| !tag.weak)
 }
 
 /// Returns whether the answer to a POST may be stored for later GETs of its URL: it must itself
@@ -382,5 +391,29 @@ mod tests {
         let unsaid = headers(&["Set-Cookie: a=b"]);
         let judged = super::judge(&facts, StatusCode::OK, &unsaid, AT_NOW, &operator);
         assert_eq!(judged, Err(SetCookie), "nothing says that this cookie is for all");
+    }
+
+    #[test]
+    fn an_origin_that_vouches_tells_clients_alone_what_to_store() {
+        let settings = Settings { origin_vouches: true, ..Settings::default() };
+        let facts = RequestFacts::of(&http::Method::GET, &headers(&[]));
+        let judge = |status: u16, response: &[&str]| {
+            let status = StatusCode::from_u16(status).unwrap();
+            super::judge(&facts, status, &headers(response), AT_NOW, &settings)
+        };
+        let tag = "ETag: \"1\"";
+        for line in ["Cache-Control: no-store", "Cache-Control: private", "Expires: 0", MAX_AGE] {
+            assert_eq!(judge(200, &[tag, line]), Ok(()), "{line}");
+        }
+        assert_eq!(judge(200, &[MAX_AGE]), Err(Status));
+        assert_eq!(judge(200, &["ETag: W/\"1\"", MAX_AGE]), Err(Status));
+        assert_eq!(judge(404, &[tag, MAX_AGE]), Err(Status));
+        assert_eq!(judge(301, &[tag, MAX_AGE]), Err(Status));
+        let fields = headers(&[tag, "Cache-Control: max-age=1"]);
+        let directives = ResponseDirectives::parse(&fields, &settings);
+        let received = AT_NOW.received;
+        let freshness =
+            freshness::lifetime(StatusCode::OK, &fields, &directives, received, &settings);
+        assert_eq!(freshness.lifetime, Seconds::MAX);
     }
 }
