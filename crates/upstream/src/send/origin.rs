@@ -8,7 +8,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use http::Response;
+use http::{HeaderMap, Response};
 
 use crate::connection::origin_body::OriginBody;
 use crate::failure::error::Failure;
@@ -40,6 +40,38 @@ pub trait Origin: fmt::Debug + fmt::Display + Send + Sync {
     /// Returns one of the servers that requests may go to, by its number from 0 on; `None` beyond
     /// the last. An origin without connections has none.
     fn endpoint(&self, number: usize) -> Option<&Endpoint>;
+
+    /// Returns what vouches for its earlier answers, if it does so itself; else they are current
+    /// for as long as HTTP says.
+    fn voucher(&self) -> Option<&dyn Voucher> {
+        None
+    }
+}
+
+/// An earlier answer of an origin, as a cache has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Earlier<'a> {
+    /// The key that it is stored under.
+    pub key: &'a [u8],
+    /// Its strong entity tag, with the quotes.
+    pub tag: &'a [u8],
+    /// The path of the request, without query.
+    pub path: &'a str,
+    /// The fields of the request.
+    pub request: &'a HeaderMap,
+}
+
+/// A look at what an earlier answer was made of.
+pub type Looking<'a> = Pin<Box<dyn Future<Output = bool> + 'a>>;
+
+/// The part of an origin that tells whether its earlier answers are current: it knows of changes,
+/// or looks. Asked before every use of a stored answer, in place of lifetimes.
+pub trait Voucher {
+    /// Returns whether the answer is known to be current, without waiting for anything.
+    fn is_current(&self, earlier: &Earlier<'_>) -> bool;
+
+    /// Looks whether the answer is what the origin would answer by now.
+    fn look<'a>(&'a self, earlier: Earlier<'a>) -> Looking<'a>;
 }
 
 /// The name of an origin on this machine.
