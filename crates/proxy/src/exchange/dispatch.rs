@@ -21,7 +21,6 @@ use upstream::settings::endpoint::Endpoint;
 use crate::client::handle::Client;
 use crate::exchange::purge;
 use crate::exchange::purge::Answered;
-use crate::fill::services::Services;
 use crate::get::cache_request;
 use crate::get::cache_request::FetchedResponse;
 use crate::object::stored_response::Store;
@@ -42,6 +41,7 @@ use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
 use crate::response::{error_response, pass_through};
 use crate::rules::access::{Denial, Query, Verdict};
+use crate::services::Services;
 
 /// Answers one request. Errors become answers too. `trust`: what its framing permits.
 pub(crate) async fn answer(

@@ -22,7 +22,6 @@ use semantics::{
 use serde_json::{Value, json};
 use store::Key;
 
-use crate::fill::services::Services;
 use crate::get::plan;
 use crate::get::plan::{Missing, Plan};
 use crate::object::stored_response;
@@ -37,6 +36,7 @@ use crate::request::route::Route;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{route, target};
 use crate::rules::request_rules::Rule;
+use crate::services::Services;
 
 /// A request to explain.
 #[derive(Clone, Debug)]

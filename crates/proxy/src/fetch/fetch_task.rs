@@ -22,7 +22,6 @@ use crate::fetch::piggyback_validation;
 use crate::fetch::variant_validation::ValidationRequest;
 use crate::fill::pump::{Carried, Incoming, Pump, Unwatched};
 use crate::fill::registry::HitForMiss;
-use crate::fill::services::Services;
 use crate::fill::sink::{ByteStream, Sink};
 use crate::fill::state::{End, Failed, Fill, FillHead, Stage, Validated};
 use crate::object::object_writer::{Judge, ObjectWriter, Refreshed, StorageKey};
@@ -33,6 +32,7 @@ use crate::options::Options;
 use crate::origin::failure::Failure;
 use crate::request::upstream_request;
 use crate::request::upstream_request::UpstreamRequest;
+use crate::services::Services;
 
 /// One fetch of the origin for a fill, with all that its task needs.
 pub(crate) struct FetchTask {

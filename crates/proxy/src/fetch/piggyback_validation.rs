@@ -31,7 +31,6 @@ use semantics::{RequestFacts, Settings, Time, Url, VaryMarker, cache_key, meta, 
 use store::{Key, Neighbour, Source};
 
 use crate::fetch::fetch_task::{FetchTask, Purpose};
-use crate::fill::services::Services;
 use crate::fill::state::Fill;
 use crate::object::stored_response;
 use crate::object::stored_response::StoredResponse;
@@ -43,6 +42,7 @@ use crate::request::prepare::{Prepared, prepare};
 use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{key_check, target};
 use crate::rules::access::{Query, Verdict};
+use crate::services::Services;
 
 /// Sites whose neighbours one worker validates at a time.
 const ATTENDED_MAX: usize = 16;

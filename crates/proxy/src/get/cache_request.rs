@@ -18,7 +18,6 @@ use tokio::task::spawn_local;
 use upstream::connection::origin_body::OriginBody;
 
 use crate::fetch::fetch_task::{FetchTask, Purpose};
-use crate::fill::services::Services;
 use crate::fill::state::{Fill, Reader};
 use crate::get::collapse::Fit;
 use crate::get::collapse::{Collapse, CollapseInput};
@@ -34,6 +33,7 @@ use crate::request::context::RequestContext;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::response::{builder, error_response, pass_through};
+use crate::services::Services;
 
 /// Lookups after which a request passes the cache.
 const LOOKUPS_MAX: u32 = 6;
