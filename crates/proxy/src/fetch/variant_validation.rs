@@ -127,7 +127,7 @@ impl FetchTask {
             return None;
         };
         let stored = answer.head.stored();
-        if !merge::confirms(stored, &headers, exchange) || !answer.open().await {
+        if !merge::confirms(stored, &headers, exchange) {
             return None;
         }
         let settings = self.upstream_request.settings(&self.options);

@@ -200,7 +200,7 @@ impl CacheRequest<'_> {
         self.hit(answer, age, outcome, transaction).await
     }
 
-    /// Serves what is stored, if it is still there.
+    /// Serves what is stored.
     async fn hit(
         &self,
         answer: Rc<StoredResponse>,
@@ -210,13 +210,6 @@ impl CacheRequest<'_> {
     ) -> Step {
         if answer.sparse.is_some() {
             return self.hit_parts(answer, age, outcome, transaction).await;
-        }
-        let reads = self.context.parts.method == Method::GET && !self.context.facts.has_range;
-        if reads && !answer.open().await {
-            log::debug!("the first piece of a stored object is gone");
-            self.store.remove(&answer.key).await;
-            return Box::pin(self.missing(answer.key.clone(), answer.marker.clone(), transaction))
-                .await;
         }
         let status = CacheStatus::new(outcome);
         Step::Respond(builder::from_entry(self.context, transaction, status, age, &answer, None))

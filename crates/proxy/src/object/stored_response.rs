@@ -2,7 +2,6 @@
 //! request finds its variant.
 
 use std::any::Any;
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -116,13 +115,6 @@ pub(crate) struct StoredResponse {
     pub head: Head,
     /// It is stored in parts: `entry` has the trunk at most.
     pub sparse: Option<Layout>,
-    opened: RefCell<Option<Opened>>,
-}
-
-/// A body from its begin, of which the first piece has been read already.
-pub(crate) struct Opened {
-    pub first: Bytes,
-    pub rest: Body,
 }
 
 impl StoredResponse {
@@ -133,7 +125,7 @@ impl StoredResponse {
         read: ReadHead,
     ) -> Rc<StoredResponse> {
         let ReadHead { head, sparse } = read;
-        Rc::new(StoredResponse { key, marker, entry, head, sparse, opened: RefCell::new(None) })
+        Rc::new(StoredResponse { key, marker, entry, head, sparse })
     }
 
     /// Returns whether the origin made it after `other`, by its `Date`; when these are equal,
@@ -163,25 +155,6 @@ impl StoredResponse {
             Some(layout) => SparseHead { layout, head: head.clone() }.encode(),
             None => head.encode(),
         }
-    }
-
-    /// Reads the first piece of a body in pieces before the head is sent, for pieces may be evicted
-    /// one by one. Returns false when it is gone.
-    pub async fn open(&self) -> bool {
-        if self.entry.is_empty() || self.entry.whole().is_some() {
-            return true;
-        }
-        let mut rest = self.entry.body(0..self.entry.len());
-        // Most objects that are asked for are in one piece: the future of every hit need not hold
-        // this.
-        let Some(Ok(first)) = Box::pin(rest.next()).await else { return false };
-        *self.opened.borrow_mut() = Some(Opened { first, rest });
-        true
-    }
-
-    /// Takes what [`StoredResponse::open`] has read.
-    pub fn take_opened(&self) -> Option<Opened> {
-        self.opened.borrow_mut().take()
     }
 }
 
