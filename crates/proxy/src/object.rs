@@ -3,8 +3,13 @@
 
 pub(crate) mod deferred_invalidations;
 pub(crate) mod epoch;
+pub(crate) mod head;
+pub mod key;
+pub(crate) mod lookup;
+pub(crate) mod metadata;
 pub(crate) mod object_writer;
 pub(crate) mod purge_labels;
+pub mod store;
 pub(crate) mod store_lease;
-pub mod stored_response;
+pub(crate) mod stored_response;
 pub(crate) mod variants;

@@ -15,7 +15,8 @@ use store::{Key, ReadError};
 use tokio::task::spawn_local;
 
 use crate::body::resume::{Resume, ResumedBody};
-use crate::object::stored_response::{Body, Entry, Store, StoredResponse};
+use crate::object::store::{Body, Entry, Store};
+use crate::object::stored_response::StoredResponse;
 
 pub(crate) type Reading<T> = Pin<Box<dyn Future<Output = T>>>;
 type ReadOne = (Body, Option<Result<Bytes, ReadError>>);

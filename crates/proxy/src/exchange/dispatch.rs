@@ -23,7 +23,7 @@ use crate::exchange::purge;
 use crate::exchange::purge::Answered;
 use crate::get::cache_request;
 use crate::get::cache_request::FetchedResponse;
-use crate::object::stored_response::Store;
+use crate::object::store::Store;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Denied, Error, Invalid, Outcome};
 use crate::options::Options;

@@ -24,8 +24,9 @@ use store::Key;
 
 use crate::get::plan;
 use crate::get::plan::{Missing, Plan};
-use crate::object::stored_response;
-use crate::object::stored_response::{LookupResult, StoredResponse};
+use crate::object::lookup;
+use crate::object::lookup::LookupResult;
+use crate::object::stored_response::StoredResponse;
 use crate::observe::outcome::Bypass;
 use crate::options::Options;
 use crate::origin::failure::Failure;
@@ -164,9 +165,7 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
     let store = services.store();
     let route = case.route(store.is_some(), key.clone());
     let found = match (&key, store) {
-        (Some(key), Some(store)) => {
-            stored_response::find(&store, key, &parts.method, &parts.headers).await
-        }
+        (Some(key), Some(store)) => lookup::find(&store, key, &parts.method, &parts.headers).await,
         _ => None,
     };
     let plan = match &route {

@@ -12,7 +12,7 @@ use semantics::{TagFields, Url};
 use store::{Key, Mode, Target};
 
 use crate::object::purge_labels;
-use crate::object::stored_response::Store;
+use crate::object::store::Store;
 use crate::observe::outcome::{Denied, Outcome};
 use crate::options::Options;
 use crate::origin::site::{Front, Site};

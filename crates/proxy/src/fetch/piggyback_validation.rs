@@ -32,7 +32,8 @@ use store::{Key, Neighbour, Source};
 
 use crate::fetch::fetch_task::{FetchTask, Purpose};
 use crate::fill::state::Fill;
-use crate::object::stored_response;
+use crate::object::key;
+use crate::object::lookup;
 use crate::object::stored_response::StoredResponse;
 use crate::observe::event::Event;
 use crate::options::Options;
@@ -184,12 +185,12 @@ impl ValidationRequest {
         let asked = target.url(&options.upstream)?;
         let same = target.site.key(&asked)? == primary
             && marker.as_ref().is_none_or(|marker| {
-                stored_response::variant_key(&primary, marker, &parts.headers).as_ref() == Some(key)
+                key::variant_key(&primary, marker, &parts.headers).as_ref() == Some(key)
             });
         if !same || settings.validate_neighbours == 0 || !may_ask(options, client, &target) {
             return None;
         }
-        let answer = stored_response::resident(&of.store, key, marker.clone())?;
+        let answer = lookup::resident(&of.store, key, marker.clone())?;
         let entry = &answer.entry;
         if !is_worth_it(entry.meta(), entry.outdated_since(), of.services.clock.time(), settings)
             || !key_check::is_told_apart(rule.as_deref(), &answer)
@@ -243,7 +244,7 @@ fn selection(key: &Key, of: &FetchTask) -> Option<(Key, Option<VaryMarker>, Head
         return Some((key.clone(), None, HeaderMap::new()));
     };
     let primary = Key::new(Bytes::copy_from_slice(primary), key.locality())?;
-    let marker = stored_response::resident_marker(&of.store, &primary)?;
+    let marker = lookup::resident_marker(&of.store, &primary)?;
     let (marker, fields) = marker.choices().find_map(|marker| {
         cache_key::selecting(key.as_bytes(), &marker).map(|fields| (marker, fields))
     })?;

@@ -17,8 +17,8 @@ use upstream::connection::origin_body::OriginBody;
 use crate::body::stored_body::EntryBody;
 use crate::fetch::fetch_task::{FetchTask, FillGuard, Purpose, hit_for_miss_of};
 use crate::fill::state::FillHead;
+use crate::object::lookup;
 use crate::object::object_writer::{Judge, Refreshed};
-use crate::object::stored_response;
 use crate::object::stored_response::StoredResponse;
 use crate::object::variants::Variant;
 use crate::request::upstream_request;
@@ -121,8 +121,7 @@ impl FetchTask {
             return None;
         };
         let other = others.iter().find(|other| other.is_named(&tag))?;
-        let Some(answer) = stored_response::find_variant(&self.store, &other.key, marker).await
-        else {
+        let Some(answer) = lookup::find_variant(&self.store, &other.key, marker).await else {
             variants.forget(marker.epoch(), &other.key);
             return None;
         };

@@ -13,7 +13,7 @@ use upstream::send::origin::Origin;
 
 use crate::client::handle::Client;
 use crate::client::tunnel_places::TunnelPermit;
-use crate::object::stored_response::Store;
+use crate::object::store::Store;
 use crate::options::Options;
 use crate::origin::site::Site;
 use crate::origin::target::Target;

@@ -16,7 +16,7 @@ use store::StoreShare;
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_local;
 
-use crate::object::stored_response::Store;
+use crate::object::store::Store;
 use crate::server::run::{CacheSetup, Devices};
 use crate::services::Shared;
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::object::stored_response::Store;
+use crate::object::store::Store;
 use crate::server::worker::Worker;
 
 /// Time for the holders of brief leases to end. Less than the next process makes its clients wait
