@@ -125,7 +125,7 @@ pub(crate) async fn attend(of: &FetchTask, mut near: Vec<Key>, came: Event) {
         if left == 0 {
             return;
         }
-        let Some(question) = ValidationRequest::about(&key, of) else { continue };
+        let Some(question) = NeighbourValidation::about(&key, of) else { continue };
         if !joinable.take(site, options.fill.neighbour_rate, services.clock.instant()) {
             return;
         }
@@ -142,7 +142,7 @@ pub(crate) async fn attend(of: &FetchTask, mut near: Vec<Key>, came: Event) {
 }
 
 /// A validation of a neighbour that may be made.
-struct ValidationRequest {
+struct NeighbourValidation {
     key: Key,
     primary: Key,
     marker: Option<VaryMarker>,
@@ -152,11 +152,11 @@ struct ValidationRequest {
     request: HeaderMap,
 }
 
-impl ValidationRequest {
+impl NeighbourValidation {
     /// Returns the validation of what is in memory under `key`, on behalf of the client that had
     /// `of` validated. `None` when it is not needed, cannot be asked as it was asked, or must not
     /// be.
-    fn about(key: &Key, of: &FetchTask) -> Option<ValidationRequest> {
+    fn about(key: &Key, of: &FetchTask) -> Option<NeighbourValidation> {
         let options = &of.options;
         let name = cache_key::describe(key.as_bytes())?;
         let url = Url::parse(name.url).ok().filter(|_| name.spelled.is_none())?;
@@ -203,13 +203,13 @@ impl ValidationRequest {
         upstream_request.rule = rule;
         upstream_request.reuse_only = true;
         let (key, request) = (key.clone(), parts.headers.clone());
-        Some(ValidationRequest { key, primary, marker, answer, upstream_request, request })
+        Some(NeighbourValidation { key, primary, marker, answer, upstream_request, request })
     }
 
     /// Begins the fill; `None` when another request fetches it, or its like could lately not be
     /// shared.
     fn ask(self, of: &FetchTask) -> Option<FetchTask> {
-        let ValidationRequest { key, primary, marker, answer, upstream_request, request } = self;
+        let NeighbourValidation { key, primary, marker, answer, upstream_request, request } = self;
         let (shared, now) = (&of.services.shared, of.services.clock.instant());
         if shared.fill_budget.full() || shared.fills.hit_for_miss(key.as_bytes(), now).is_some() {
             return None;
