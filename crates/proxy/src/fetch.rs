@@ -3,4 +3,5 @@
 pub(crate) mod fetch_task;
 pub(crate) mod piggyback_validation;
 pub(crate) mod store_partial;
+pub(crate) mod validation;
 pub(crate) mod variant_validation;

@@ -1,12 +1,9 @@
 //! Running fills: their state, their readers, the requests that may join, the memory they hold.
 
-pub(crate) mod deferred_invalidations;
 pub(crate) mod fill_budget;
 pub(crate) mod neighbour_budget;
 pub(crate) mod pump;
 pub(crate) mod registry;
-pub(crate) mod services;
 pub(crate) mod sink;
 pub(crate) mod state;
-pub(crate) mod store_lease;
 pub(crate) mod window;

@@ -2,9 +2,9 @@
 
 pub(crate) mod cache_request;
 pub(crate) mod collapse;
+pub(crate) mod fetch_past_fills;
 pub(crate) mod fill_response;
 pub(crate) mod head_request;
-pub(crate) mod hit_for_miss;
 pub(crate) mod partial_response;
 pub(crate) mod plan;
 pub(crate) mod waiting;

@@ -13,10 +13,12 @@
 //!   fetches and stores the parts of objects;
 //! - `response` makes responses and keeps the record of each; `body` has the sources of their
 //!   bytes;
-//! - `fill` is a running fetch and its readers;
 //! - `request` is what a request means, and the request that is sent upstream for it;
+//! - `services` is what the requests of a worker share;
+//! - `fill` is a running fetch and its readers;
 //! - `origin` is the sites, the targets of requests, and failures as clients are told of them;
-//!   `object` is what is stored, and the writer of all heads; `rules` is the rules of operators;
+//!   `object` is what is stored, the writer of all heads, and who needs the store; `rules` is the
+//!   rules of operators;
 //! - `client` is the state and the limits of clients' connections; `observe` is events, metrics and
 //!   logs.
 //!
@@ -46,6 +48,7 @@ pub mod request;
 mod response;
 pub mod rules;
 mod server;
+mod services;
 
 // The crates below, by the paths that the folders import them by.
 

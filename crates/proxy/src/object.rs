@@ -1,7 +1,15 @@
-//! Stored objects: responses, their variants, the labels they are purged by.
+//! Stored objects: responses, their variants, the labels they are purged by. Who needs the store,
+//! and what is removed from it as soon as it is open.
 
+pub(crate) mod deferred_invalidations;
 pub(crate) mod epoch;
+pub(crate) mod head;
+pub mod key;
+pub(crate) mod lookup;
+pub(crate) mod metadata;
 pub(crate) mod object_writer;
 pub(crate) mod purge_labels;
-pub mod stored_response;
+pub mod store;
+pub(crate) mod store_lease;
+pub(crate) mod stored_response;
 pub(crate) mod variants;

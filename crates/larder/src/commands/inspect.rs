@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use cli::outcome::{Failure, answer};
 use cli::units::about;
 use device::{Access, AnyDevice, CacheFile, OpenOptions};
-use proxy::object::stored_response::{key_prefix, primary_key};
+use proxy::object::key::{key_prefix, primary_key};
 use proxy::rules::aliases::Aliases;
 use semantics::{Meta, Settings, StoredHead, Time, Url};
 use serde_json::{Value, json};

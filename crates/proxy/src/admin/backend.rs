@@ -15,10 +15,10 @@ use crate::admin::server_status;
 use crate::client::reclaimer::ConnectionReclaimer;
 use crate::exchange::explain::Question;
 use crate::exchange::{explain, purge};
-use crate::fill::services::Services;
 use crate::observe::metrics::Metrics;
 use crate::options::control::Control;
 use crate::request::purge_order::{Purge, Purged};
+use crate::services::Services;
 
 /// A function that reads the configuration again; see [`crate::admin::interface::Reloaded`]. Called
 /// on a thread of its own.

@@ -11,7 +11,7 @@ use store::{Unfinished, UnfinishedRead};
 use crate::body::resume::{Resume, ResumedBody};
 use crate::body::stored_body::Reading;
 use crate::fill::state::{Fill, Next, Reader};
-use crate::object::stored_response::Store;
+use crate::object::store::Store;
 use crate::observe::outcome::Error;
 
 /// The pause before a piece that a fill has just given to the store is read again.

@@ -17,10 +17,10 @@ use semantics::range::ByteRange;
 use semantics::{StoredHead, validators};
 use upstream::connection::origin_body::OriginBody;
 
-use crate::fill::services::Services;
 use crate::options::Options;
 use crate::request::context::RequestContext;
 use crate::request::upstream_request::UpstreamRequest;
+use crate::services::Services;
 
 /// The means to fetch the rest of a body. Made before the head is sent, used seldom.
 pub(crate) struct Resume {

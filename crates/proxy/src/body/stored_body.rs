@@ -15,7 +15,8 @@ use store::{Key, ReadError};
 use tokio::task::spawn_local;
 
 use crate::body::resume::{Resume, ResumedBody};
-use crate::object::stored_response::{Body, Entry, Opened, Store, StoredResponse};
+use crate::object::store::{Body, Entry, Store};
+use crate::object::stored_response::StoredResponse;
 
 pub(crate) type Reading<T> = Pin<Box<dyn Future<Output = T>>>;
 type ReadOne = (Body, Option<Result<Bytes, ReadError>>);
@@ -33,7 +34,6 @@ pub(crate) struct EntryBody {
 
 enum State {
     Idle(Body),
-    Opened(Opened),
     Reading(Reading<ReadOne>),
     Rescued(ResumedBody),
     Done,
@@ -49,11 +49,7 @@ impl EntryBody {
         rescue: Option<Resume>,
     ) -> EntryBody {
         let place = store.map(|store| (store, answer.key.clone()));
-        let whole = range == (0..answer.entry.len());
-        let state = match answer.take_opened().filter(|_| whole) {
-            Some(opened) => State::Opened(opened),
-            None => State::Idle(answer.entry.body(range.clone())),
-        };
+        let state = State::Idle(answer.entry.body(range.clone()));
         EntryBody { state, range, rescue, place }
     }
 
@@ -86,15 +82,6 @@ impl EntryBody {
                 return Poll::Ready(None);
             }
             match &mut self.state {
-                State::Opened(_) => {
-                    let State::Opened(opened) = std::mem::replace(&mut self.state, State::Done)
-                    else {
-                        continue;
-                    };
-                    self.state = State::Idle(opened.rest);
-                    self.range.start += opened.first.len() as u64;
-                    return Poll::Ready(Some(Ok(opened.first)));
-                }
                 State::Idle(_) => {
                     let State::Idle(mut body) = std::mem::replace(&mut self.state, State::Done)
                     else {

@@ -21,10 +21,9 @@ use upstream::settings::endpoint::Endpoint;
 use crate::client::handle::Client;
 use crate::exchange::purge;
 use crate::exchange::purge::Answered;
-use crate::fill::services::Services;
 use crate::get::cache_request;
 use crate::get::cache_request::FetchedResponse;
-use crate::object::stored_response::Store;
+use crate::object::store::Store;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Denied, Error, Invalid, Outcome};
 use crate::options::Options;
@@ -42,6 +41,7 @@ use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
 use crate::response::{error_response, pass_through};
 use crate::rules::access::{Denial, Query, Verdict};
+use crate::services::Services;
 
 /// Answers one request. Errors become answers too. `trust`: what its framing permits.
 pub(crate) async fn answer(

@@ -22,11 +22,11 @@ use semantics::{
 use serde_json::{Value, json};
 use store::Key;
 
-use crate::fill::services::Services;
 use crate::get::plan;
 use crate::get::plan::{Missing, Plan};
-use crate::object::stored_response;
-use crate::object::stored_response::{LookupResult, StoredResponse};
+use crate::object::lookup;
+use crate::object::lookup::LookupResult;
+use crate::object::stored_response::StoredResponse;
 use crate::observe::outcome::Bypass;
 use crate::options::Options;
 use crate::origin::failure::Failure;
@@ -37,6 +37,7 @@ use crate::request::route::Route;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{route, target};
 use crate::rules::request_rules::Rule;
+use crate::services::Services;
 
 /// A request to explain.
 #[derive(Clone, Debug)]
@@ -164,9 +165,7 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
     let store = services.store();
     let route = case.route(store.is_some(), key.clone());
     let found = match (&key, store) {
-        (Some(key), Some(store)) => {
-            stored_response::find(&store, key, &parts.method, &parts.headers).await
-        }
+        (Some(key), Some(store)) => lookup::find(&store, key, &parts.method, &parts.headers).await,
         _ => None,
     };
     let plan = match &route {

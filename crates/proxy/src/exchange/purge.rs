@@ -11,9 +11,8 @@ use net::address::bare;
 use semantics::{TagFields, Url};
 use store::{Key, Mode, Target};
 
-use crate::fill::services::Services;
 use crate::object::purge_labels;
-use crate::object::stored_response::Store;
+use crate::object::store::Store;
 use crate::observe::outcome::{Denied, Outcome};
 use crate::options::Options;
 use crate::origin::site::{Front, Site};
@@ -23,6 +22,7 @@ use crate::response::error_response;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::rules::aliases::Aliases;
+use crate::services::Services;
 
 /// The method that removes what is stored. It is not in RFC 9110.
 pub(crate) const METHOD: &str = "PURGE";

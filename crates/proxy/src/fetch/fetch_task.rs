@@ -12,27 +12,27 @@ use http_body::Body;
 use semantics::reuse::Fallback;
 use semantics::vary::Vary;
 use semantics::{
-    Exchange, Millis, RequestFacts, StoredHead, VaryMarker, age, forwarded, merge, reuse,
-    validators,
+    Exchange, Millis, RequestFacts, StoredHead, VaryMarker, age, forwarded, reuse, validators,
 };
 use store::{Hint, Key, Kind, Refusal};
 use upstream::connection::origin_body::OriginBody;
 
 use crate::fetch::piggyback_validation;
-use crate::fetch::variant_validation::ValidationRequest;
+use crate::fetch::validation::ValidationRequest;
 use crate::fill::pump::{Carried, Incoming, Pump, Unwatched};
 use crate::fill::registry::HitForMiss;
-use crate::fill::services::Services;
 use crate::fill::sink::{ByteStream, Sink};
-use crate::fill::state::{End, Failed, Fill, FillHead, Stage, Validated};
-use crate::object::object_writer::{Judge, ObjectWriter, Refreshed, StorageKey};
-use crate::object::stored_response::{Store, StoredResponse, Writer};
+use crate::fill::state::{End, Failed, Fill, FillHead, Stage};
+use crate::object::object_writer::{Judge, ObjectWriter, StorageKey};
+use crate::object::store::{Store, Writer};
+use crate::object::stored_response::StoredResponse;
 use crate::observe::event::Event;
 use crate::observe::outcome::Error;
 use crate::options::Options;
 use crate::origin::failure::Failure;
 use crate::request::upstream_request;
 use crate::request::upstream_request::UpstreamRequest;
+use crate::services::Services;
 
 /// One fetch of the origin for a fill, with all that its task needs.
 pub(crate) struct FetchTask {
@@ -235,62 +235,6 @@ impl FetchTask {
         }
         fill_guard.leave_table();
         self.fill.publish(Stage::Failed(Arc::new(Failed::of(failure))), None);
-    }
-
-    /// Publishes a 304 to the client's own condition: its copy is good. It says nothing to other
-    /// clients.
-    pub fn answer_condition(&self, response: Response<OriginBody>, fill_guard: &mut FillGuard) {
-        let (mut parts, _) = response.into_parts();
-        upstream_request::sanitize_response(
-            &self.services,
-            &mut parts.headers,
-            parts.version,
-            false,
-        );
-        let (status, headers, key) = (parts.status, parts.headers, self.key.clone());
-        let stored = false;
-        let (shared, hit_for_miss, length, selected) = (None, None, None, false);
-        let head =
-            FillHead { status, headers, shared, hit_for_miss, key, stored, length, selected };
-        fill_guard.leave_table();
-        fill_guard.counted = Event::FillUnstored;
-        self.fill.publish(Stage::Streaming(Arc::new(head)), None);
-        self.fill.end(End::Whole(None));
-    }
-
-    /// Publishes a 304: the stored body is good, its head is updated.
-    pub async fn validated(
-        &self,
-        stale: &StoredResponse,
-        mut response: Response<OriginBody>,
-        exchange: Exchange,
-        fill_guard: &mut FillGuard,
-    ) {
-        let settings = self.upstream_request.settings(&self.options);
-        let version = response.version();
-        upstream_request::sanitize_response(&self.services, response.headers_mut(), version, false);
-        let head = merge::freshen(stale.head.stored(), response.headers(), exchange, settings);
-        let for_asker = merge::for_asker(&head, response.headers(), settings);
-        let judge = Judge { facts: &self.facts, exchange, settings };
-        let refreshed = self.stored().refresh(stale, &head, &judge).await;
-        if refreshed == Refreshed::Elsewhere
-            && let Err(refusal) = self.store_elsewhere(stale, &head).await
-        {
-            log::debug!("what was refreshed was not stored where it belongs: {refusal}");
-        }
-        let shareable = refreshed == Refreshed::InPlace;
-        let hit_for_miss = hit_for_miss_of(&head, age::when_asked(response.headers(), exchange));
-        if let Some(why) = hit_for_miss {
-            self.remember_hit_for_miss(why);
-        }
-        if shareable {
-            self.note_variant(&self.key, &head);
-        }
-        fill_guard.leave_table();
-        fill_guard.counted = Event::FillValidated;
-        let meta = stale.entry.meta().clone();
-        let validated = Validated { meta, head, for_asker, shareable, hit_for_miss };
-        self.fill.publish(Stage::Validated(Arc::new(validated)), None);
     }
 
     /// Notes that the next clients of this key are to fetch for themselves at once.

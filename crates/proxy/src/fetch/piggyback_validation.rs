@@ -31,9 +31,9 @@ use semantics::{RequestFacts, Settings, Time, Url, VaryMarker, cache_key, meta, 
 use store::{Key, Neighbour, Source};
 
 use crate::fetch::fetch_task::{FetchTask, Purpose};
-use crate::fill::services::Services;
 use crate::fill::state::Fill;
-use crate::object::stored_response;
+use crate::object::key;
+use crate::object::lookup;
 use crate::object::stored_response::StoredResponse;
 use crate::observe::event::Event;
 use crate::options::Options;
@@ -43,6 +43,7 @@ use crate::request::prepare::{Prepared, prepare};
 use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{key_check, target};
 use crate::rules::access::{Query, Verdict};
+use crate::services::Services;
 
 /// Sites whose neighbours one worker validates at a time.
 const ATTENDED_MAX: usize = 16;
@@ -124,7 +125,7 @@ pub(crate) async fn attend(of: &FetchTask, mut near: Vec<Key>, came: Event) {
         if left == 0 {
             return;
         }
-        let Some(question) = ValidationRequest::about(&key, of) else { continue };
+        let Some(question) = NeighbourValidation::about(&key, of) else { continue };
         if !joinable.take(site, options.fill.neighbour_rate, services.clock.instant()) {
             return;
         }
@@ -141,7 +142,7 @@ pub(crate) async fn attend(of: &FetchTask, mut near: Vec<Key>, came: Event) {
 }
 
 /// A validation of a neighbour that may be made.
-struct ValidationRequest {
+struct NeighbourValidation {
     key: Key,
     primary: Key,
     marker: Option<VaryMarker>,
@@ -151,11 +152,11 @@ struct ValidationRequest {
     request: HeaderMap,
 }
 
-impl ValidationRequest {
+impl NeighbourValidation {
     /// Returns the validation of what is in memory under `key`, on behalf of the client that had
     /// `of` validated. `None` when it is not needed, cannot be asked as it was asked, or must not
     /// be.
-    fn about(key: &Key, of: &FetchTask) -> Option<ValidationRequest> {
+    fn about(key: &Key, of: &FetchTask) -> Option<NeighbourValidation> {
         let options = &of.options;
         let name = cache_key::describe(key.as_bytes())?;
         let url = Url::parse(name.url).ok().filter(|_| name.spelled.is_none())?;
@@ -184,12 +185,12 @@ impl ValidationRequest {
         let asked = target.url(&options.upstream)?;
         let same = target.site.key(&asked)? == primary
             && marker.as_ref().is_none_or(|marker| {
-                stored_response::variant_key(&primary, marker, &parts.headers).as_ref() == Some(key)
+                key::variant_key(&primary, marker, &parts.headers).as_ref() == Some(key)
             });
         if !same || settings.validate_neighbours == 0 || !may_ask(options, client, &target) {
             return None;
         }
-        let answer = stored_response::resident(&of.store, key, marker.clone())?;
+        let answer = lookup::resident(&of.store, key, marker.clone())?;
         let entry = &answer.entry;
         if !is_worth_it(entry.meta(), entry.outdated_since(), of.services.clock.time(), settings)
             || !key_check::is_told_apart(rule.as_deref(), &answer)
@@ -202,13 +203,13 @@ impl ValidationRequest {
         upstream_request.rule = rule;
         upstream_request.reuse_only = true;
         let (key, request) = (key.clone(), parts.headers.clone());
-        Some(ValidationRequest { key, primary, marker, answer, upstream_request, request })
+        Some(NeighbourValidation { key, primary, marker, answer, upstream_request, request })
     }
 
     /// Begins the fill; `None` when another request fetches it, or its like could lately not be
     /// shared.
     fn ask(self, of: &FetchTask) -> Option<FetchTask> {
-        let ValidationRequest { key, primary, marker, answer, upstream_request, request } = self;
+        let NeighbourValidation { key, primary, marker, answer, upstream_request, request } = self;
         let (shared, now) = (&of.services.shared, of.services.clock.instant());
         if shared.fill_budget.full() || shared.fills.hit_for_miss(key.as_bytes(), now).is_some() {
             return None;
@@ -243,7 +244,7 @@ fn selection(key: &Key, of: &FetchTask) -> Option<(Key, Option<VaryMarker>, Head
         return Some((key.clone(), None, HeaderMap::new()));
     };
     let primary = Key::new(Bytes::copy_from_slice(primary), key.locality())?;
-    let marker = stored_response::resident_marker(&of.store, &primary)?;
+    let marker = lookup::resident_marker(&of.store, &primary)?;
     let (marker, fields) = marker.choices().find_map(|marker| {
         cache_key::selecting(key.as_bytes(), &marker).map(|fields| (marker, fields))
     })?;

@@ -7,18 +7,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::Response;
-use http::header::{ETAG, HeaderMap, HeaderValue};
-use semantics::{
-    EntityTag, Exchange, Millis, StoredHead, age, coding, forwarded, merge, validators,
-};
-use store::{Key, Refusal};
+use http::header::{ETAG, HeaderValue};
+use semantics::{EntityTag, Exchange, Millis, StoredHead, coding, merge, validators};
+use store::Key;
 use upstream::connection::origin_body::OriginBody;
 
 use crate::body::stored_body::EntryBody;
 use crate::fetch::fetch_task::{FetchTask, FillGuard, Purpose, hit_for_miss_of};
 use crate::fill::state::FillHead;
+use crate::object::lookup;
 use crate::object::object_writer::{Judge, Refreshed};
-use crate::object::stored_response;
 use crate::object::stored_response::StoredResponse;
 use crate::object::variants::Variant;
 use crate::request::upstream_request;
@@ -26,51 +24,7 @@ use crate::request::upstream_request;
 /// Larger bodies, in bytes, are sent, but not stored a second time.
 const COPY_MAX: u64 = 8 << 20;
 
-/// The stored answers that the origin was asked about in one conditional request.
-pub(crate) struct ValidationRequest {
-    /// The answer that is stored for this request.
-    pub validated: Option<Rc<StoredResponse>>,
-    /// The variants that are stored for other requests.
-    pub others: Vec<Variant>,
-    /// The client's own copy was asked about.
-    pub for_client: bool,
-}
-
 impl FetchTask {
-    /// Answers with what a 304 is about. Returns false when that is nothing that was asked about.
-    pub(crate) async fn not_modified(
-        &mut self,
-        question: ValidationRequest,
-        response: Response<OriginBody>,
-        exchange: Exchange,
-        fill_guard: &mut FillGuard,
-    ) -> bool {
-        let ValidationRequest { validated, others, for_client } = question;
-        let headers = response.headers();
-        // Where several were asked about, only a tag tells them apart.
-        let is_told = others.is_empty() || headers.contains_key(ETAG);
-        let confirmed =
-            |stale: &&Rc<StoredResponse>| merge::confirms(stale.head.stored(), headers, exchange);
-        if let Some(stale) = validated.as_ref().filter(|_| is_told).filter(confirmed) {
-            self.validated(stale, response, exchange, fill_guard).await;
-            return true;
-        }
-        if self.purpose == Purpose::Neighbour {
-            self.leave(fill_guard);
-            return true;
-        }
-        if let Some((other, head)) = self.selected(&others, &response, exchange).await {
-            let when_asked = age::when_asked(response.headers(), exchange);
-            Box::pin(self.copy(&other, head, (exchange, when_asked), fill_guard)).await;
-            return true;
-        }
-        let is_for_client = for_client && self.is_for_client(response.headers());
-        if is_for_client {
-            self.answer_condition(response, fill_guard);
-        }
-        is_for_client
-    }
-
     /// Remembers the answer stored under `key`, if it is a variant.
     pub(crate) fn note_variant(&self, key: &Key, head: &StoredHead) {
         if let Some(marker) = &self.marker
@@ -102,7 +56,7 @@ impl FetchTask {
 
     /// Returns the other variant that a 304 names, if it is still there, and its head updated with
     /// the 304.
-    async fn selected(
+    pub(crate) async fn selected(
         &self,
         others: &[Variant],
         response: &Response<OriginBody>,
@@ -121,13 +75,12 @@ impl FetchTask {
             return None;
         };
         let other = others.iter().find(|other| other.is_named(&tag))?;
-        let Some(answer) = stored_response::find_variant(&self.store, &other.key, marker).await
-        else {
+        let Some(answer) = lookup::find_variant(&self.store, &other.key, marker).await else {
             variants.forget(marker.epoch(), &other.key);
             return None;
         };
         let stored = answer.head.stored();
-        if !merge::confirms(stored, &headers, exchange) || !answer.open().await {
+        if !merge::confirms(stored, &headers, exchange) {
             return None;
         }
         let settings = self.upstream_request.settings(&self.options);
@@ -135,40 +88,8 @@ impl FetchTask {
         Some((answer, head))
     }
 
-    /// Stores a validated answer again under the key that the 304's `Vary` leads to, if its body is
-    /// in one piece, and removes it from the old one: the 304 named fields that the answer was not
-    /// found by (RFC 9111, 3.2).
-    pub(crate) async fn store_elsewhere(
-        &self,
-        stale: &StoredResponse,
-        head: &StoredHead,
-    ) -> Result<(), Refusal> {
-        let (vary, options) = (head.vary(), &self.options);
-        let is_shared = !forwarded::tells_clients_apart(&options.forwarded.add, &vary);
-        let body = stale.entry.whole().filter(|_| is_shared && stale.sparse.is_none());
-        let place = self.place(&vary).filter(|place| place.new_marker.is_some());
-        let (Some(body), Some(place)) = (body, place) else {
-            self.store.remove(&self.key).await;
-            return Ok(());
-        };
-        if self.key != self.primary {
-            self.store.remove(&self.key).await;
-        }
-        let (meta, hint) = (head.encode(), self.hint(head, Some(stale.entry.len())));
-        let marker = place.new_marker.as_ref();
-        let mut writer = self.stored().insert(&place.key, marker, meta, hint).await?;
-        writer.write(body).await?;
-        writer.commit().await
-    }
-
-    /// Returns whether a 304 is about the client's own copy.
-    fn is_for_client(&self, headers: &HeaderMap) -> bool {
-        let tag = headers.get(ETAG).and_then(|tag| EntityTag::parse(tag.as_bytes()));
-        tag.is_some_and(|tag| validators::is_named(&self.request, &tag))
-    }
-
     /// Answers with a stored variant, and stores it for requests like this one.
-    async fn copy(
+    pub(crate) async fn copy(
         &mut self,
         other: &Rc<StoredResponse>,
         head: StoredHead,

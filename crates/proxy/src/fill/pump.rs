@@ -15,7 +15,7 @@ use store::{PIECE_MAX, Refusal};
 use crate::fill::fill_budget::FillBudget;
 use crate::fill::sink::{ByteStream, Sink, Step, UNSTORED_WINDOW, next_frame};
 use crate::fill::state::Fill;
-use crate::fill::store_lease::{Lease, Leases};
+use crate::object::store_lease::{Lease, Leases};
 use crate::observe::outcome::Error;
 use crate::options::fill::FillOptions;
 

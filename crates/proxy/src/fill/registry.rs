@@ -12,6 +12,7 @@ use semantics::{NotStorable, RequestFacts};
 use store::Key;
 
 use crate::fill::state::Fill;
+use crate::object::store_lease::Followed;
 use crate::options::fill::FillOptions;
 
 const SHARDS: usize = 16;

@@ -13,7 +13,7 @@ use store::{Refusal, Unfinished};
 use upstream::connection::origin_body::BodyError;
 
 use crate::fill::state::Fill;
-use crate::object::stored_response::Writer;
+use crate::object::store::Writer;
 use crate::observe::outcome::Error;
 
 /// Bytes of a body that is not stored which may wait for its readers.

@@ -27,6 +27,7 @@ use store::{FetchToken, Key, Unfinished};
 use crate::fill::fill_budget::FillBudget;
 use crate::fill::registry::HitForMiss;
 use crate::fill::window::Window;
+use crate::object::store_lease::Followed;
 use crate::observe::outcome::{Denied, Error};
 use crate::origin::failure::Failure;
 
@@ -269,20 +270,9 @@ impl Fill {
         self.publish(stage, unfinished);
     }
 
-    /// Returns whether a reader needs bytes that only the store has.
-    pub fn lags(&self) -> bool {
-        let state = self.lock();
-        state.unfinished.is_some() && state.slowest().is_some_and(|at| at < state.window.begin())
-    }
-
     /// Returns whether the store has, or is to have, the body.
     pub fn is_stored(&self) -> bool {
         self.lock().unfinished.is_some()
-    }
-
-    /// Wakes the fill's task.
-    pub fn wake(&self) {
-        self.lock().wake_task();
     }
 
     /// Appends a piece of the body.
@@ -361,6 +351,17 @@ impl Fill {
     fn lock(&self) -> MutexGuard<'_, State> {
         // A panic under the lock leaves plain data that is still consistent enough to fail with.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Followed for Fill {
+    fn lags(&self) -> bool {
+        let state = self.lock();
+        state.unfinished.is_some() && state.slowest().is_some_and(|at| at < state.window.begin())
+    }
+
+    fn wake(&self) {
+        self.lock().wake_task();
     }
 }
 

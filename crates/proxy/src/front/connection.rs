@@ -36,7 +36,6 @@ use crate::client::connection_state::{CloseReason, ConnectionState};
 use crate::client::handle::Client;
 use crate::client::limits::ClientLimits;
 use crate::exchange::dispatch;
-use crate::fill::services::Services;
 use crate::front::client_io::ClientIo;
 use crate::front::connections::Connections;
 use crate::front::handshake::{ListenerProtocol, Negotiated, Protocol, welcome};
@@ -46,6 +45,7 @@ use crate::front::{http2, tunnel};
 use crate::observe::event::Event;
 use crate::response::response_body::ResponseBody;
 use crate::response::tunnel::Tunnel;
+use crate::services::Services;
 
 /// After the last byte of an answer a client that still sends is read from for this long and this
 /// much: a close with unread bytes would reset the connection, and the answer might be lost.

@@ -14,11 +14,11 @@ use crate::client::connection_state::{CloseReason, ConnectionState, Phase};
 use crate::client::limits::ClientLimits;
 use crate::client::reclaimer;
 use crate::client::reclaimer::{Candidate, ConnectionActivity};
-use crate::fill::services::Services;
 use crate::front::connection_limit::ConnectionLimit;
 use crate::front::{connection, http2};
 use crate::observe::event::Event;
 use crate::options::Options;
+use crate::services::Services;
 
 /// Time that a connection on which nothing has come yet is given from when the drain begins, or
 /// from when it was accepted if that was later: its first request may be on its way, and would be

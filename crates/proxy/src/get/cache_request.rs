@@ -18,7 +18,6 @@ use tokio::task::spawn_local;
 use upstream::connection::origin_body::OriginBody;
 
 use crate::fetch::fetch_task::{FetchTask, Purpose};
-use crate::fill::services::Services;
 use crate::fill::state::{Fill, Reader};
 use crate::get::collapse::Fit;
 use crate::get::collapse::{Collapse, CollapseInput};
@@ -26,7 +25,9 @@ use crate::get::fill_response;
 use crate::get::fill_response::{FillResponder, Role};
 use crate::get::partial_response::{PartialResponder, Served};
 use crate::get::plan::{Plan, PlanInput};
-use crate::object::stored_response::{LookupResult, Store, StoredResponse, find};
+use crate::object::lookup::{LookupResult, find};
+use crate::object::store::Store;
+use crate::object::stored_response::StoredResponse;
 use crate::observe::cache_status::{CacheStatus, Fwd};
 use crate::observe::event::Event;
 use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
@@ -34,6 +35,7 @@ use crate::request::context::RequestContext;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::response::{builder, error_response, pass_through};
+use crate::services::Services;
 
 /// Lookups after which a request passes the cache.
 const LOOKUPS_MAX: u32 = 6;
@@ -200,7 +202,7 @@ impl CacheRequest<'_> {
         self.hit(answer, age, outcome, transaction).await
     }
 
-    /// Serves what is stored, if it is still there.
+    /// Serves what is stored.
     async fn hit(
         &self,
         answer: Rc<StoredResponse>,
@@ -210,13 +212,6 @@ impl CacheRequest<'_> {
     ) -> Step {
         if answer.sparse.is_some() {
             return self.hit_parts(answer, age, outcome, transaction).await;
-        }
-        let reads = self.context.parts.method == Method::GET && !self.context.facts.has_range;
-        if reads && !answer.open().await {
-            log::debug!("the first piece of a stored object is gone");
-            self.store.remove(&answer.key).await;
-            return Box::pin(self.missing(answer.key.clone(), answer.marker.clone(), transaction))
-                .await;
         }
         let status = CacheStatus::new(outcome);
         Step::Respond(builder::from_entry(self.context, transaction, status, age, &answer, None))

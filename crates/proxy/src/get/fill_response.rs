@@ -26,8 +26,9 @@ use crate::get::cache_request::{Step, ToValidate};
 use crate::get::collapse::Fit;
 use crate::get::partial_response;
 use crate::get::partial_response::{PartialResponder, Served};
-use crate::object::stored_response;
-use crate::object::stored_response::{Store, StoredResponse};
+use crate::object::lookup;
+use crate::object::store::Store;
+use crate::object::stored_response::StoredResponse;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
 use crate::request::context::RequestContext;
@@ -171,7 +172,7 @@ impl FillResponder<'_> {
         if !self.leads() && *key != self.key {
             return Step::Retry(transaction);
         }
-        let found = stored_response::find_sparse(self.store, key, marker.clone(), *epoch).await;
+        let found = lookup::find_sparse(self.store, key, marker.clone(), *epoch).await;
         let Some(answer) = found else {
             return match self.leads() {
                 true => past(transaction, Bypass::Range),

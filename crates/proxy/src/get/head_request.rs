@@ -13,9 +13,10 @@ use semantics::{Exchange, StoredHead, VaryMarker, forwarded, merge};
 use store::{FetchToken, Hint, Key, Refusal};
 
 use crate::get::cache_request::{CacheRequest, Step, ToValidate, miss_status};
+use crate::object::lookup;
+use crate::object::lookup::LookupResult;
 use crate::object::object_writer::{Judge, ObjectWriter, Refreshed, StorageKey};
-use crate::object::stored_response;
-use crate::object::stored_response::{LookupResult, StoredResponse};
+use crate::object::stored_response::StoredResponse;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Outcome, Stale};
 use crate::origin::failure::Failure;
@@ -165,7 +166,7 @@ impl CacheRequest<'_> {
         if context.services.shared.fills.running(key.as_bytes()).is_some() {
             return None;
         }
-        match stored_response::find(self.store, self.primary, &Method::GET, fields).await? {
+        match lookup::find(self.store, self.primary, &Method::GET, fields).await? {
             LookupResult::Nothing { marker: found, .. } if found.as_ref() == marker => {}
             _ => return None,
         }

@@ -14,7 +14,8 @@ use upstream::connection::origin_body::OriginBody;
 
 use crate::fill::state::Failed;
 use crate::get::cache_request::{CacheRequest, FetchedResponse, Step, only_if_cached};
-use crate::object::stored_response::{Store, StoredResponse};
+use crate::object::store::Store;
+use crate::object::stored_response::StoredResponse;
 use crate::observe::cache_status::{CacheStatus, Fwd};
 use crate::observe::event::Event;
 use crate::observe::outcome::{Bypass, Outcome};

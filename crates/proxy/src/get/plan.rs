@@ -6,7 +6,8 @@ use semantics::reuse::{Cause, Fallback, Reuse, StalePermit};
 use semantics::{RequestFacts, Seconds, Settings, Time, reuse};
 use store::Source;
 
-use crate::object::stored_response::{LookupResult, StoredResponse};
+use crate::object::lookup::LookupResult;
+use crate::object::stored_response::StoredResponse;
 use crate::observe::event::Event;
 use crate::observe::outcome::Bypass;
 use crate::request::context::RequestContext;

@@ -10,10 +10,13 @@ use semantics::vary::Vary;
 use semantics::{
     Exchange, NotStorable, RequestFacts, Settings, StoredHead, VaryMarker, storability,
 };
-use store::{FetchToken, Hint, Key, Refusal};
+use store::{FetchToken, Hint, Key, Lookup, Refusal};
 
 use crate::object::epoch::new_epoch;
-use crate::object::stored_response::{Store, StoredResponse, Writer, insert_marker, variant_key};
+use crate::object::key::variant_key;
+use crate::object::metadata::Metadata;
+use crate::object::store::{Store, Writer};
+use crate::object::stored_response::StoredResponse;
 
 /// The means of one fetch to write the responses of one object.
 pub(crate) struct ObjectWriter<'a> {
@@ -106,9 +109,24 @@ impl ObjectWriter<'_> {
         hint: Hint,
     ) -> Result<Writer, Refusal> {
         if let Some(marker) = new_marker {
-            insert_marker(self.store, self.token, self.primary, marker).await?;
+            self.insert_marker(marker).await?;
         }
         self.store.insert(self.token, key, meta, hint).await
+    }
+
+    /// Stores a marker, an object without a body. The marker that it extends must still be there:
+    /// it was read before the fetch began, and what was removed since must not come back. A later
+    /// removal overtakes the fetch.
+    async fn insert_marker(&self, marker: &VaryMarker) -> Result<(), Refusal> {
+        let stored = match self.store.lookup(self.primary).await {
+            Lookup::Hit(entry) => Metadata::of(&entry).and_then(Metadata::into_marker),
+            _ => None,
+        };
+        if !marker.carries_on(stored.as_ref()) {
+            return Err(Refusal::Overtaken);
+        }
+        let hint = Hint { size: Some(0), ..Hint::default() };
+        self.store.insert(self.token, self.primary, marker.encode(), hint).await?.commit().await
     }
 
     /// Replaces the head of a stored response. It stays as it was when the store refuses.
@@ -137,5 +155,55 @@ impl ObjectWriter<'_> {
             }
         }
         refreshed
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::rc::Rc;
+
+    use device::{AnyDevice, MemoryDevice};
+    use net::clock::TokioClock;
+    use semantics::Url;
+
+    use super::*;
+    use crate::object::key::primary_key;
+    use crate::object::lookup::resident_marker;
+
+    #[tokio::test(flavor = "local")]
+    async fn a_marker_brings_nothing_back_that_was_removed_after_it_was_read() {
+        let url = Url::parse("http://a.example/x").unwrap();
+        let (store, primary) = (&empty_store().await, &primary_key("forward", &url).unwrap());
+        let names = |name: &str| vec![name.parse().unwrap()];
+        let old = VaryMarker::new(1, &names("accept"));
+        ObjectWriter { store, token: &store.begin_fetch(primary), primary }
+            .insert_marker(&old)
+            .await
+            .unwrap();
+        let wider = old.with(&Vary::Names(names("accept-language")), 2);
+        store.remove(primary).await;
+        // The fetch begins after the removal, so that nothing overtakes it.
+        let token = &store.begin_fetch(primary);
+        let later = ObjectWriter { store, token, primary };
+        let stored = later.insert_marker(&wider).await;
+        assert_eq!(stored, Err(Refusal::Overtaken));
+        assert_eq!(resident_marker(store, primary), None);
+        later.insert_marker(&old).await.unwrap();
+        later.insert_marker(&wider).await.unwrap();
+        assert_eq!(resident_marker(store, primary), Some(wider));
+    }
+
+    async fn empty_store() -> Store {
+        let device = AnyDevice::Memory(MemoryDevice::new(64 << 20, 4096));
+        let format = store::FormatOptions::default();
+        Box::pin(store::format(&device, &format, [7; 48], 0)).await.unwrap();
+        let options = store::Options::default();
+        let opened =
+            Box::pin(Store::open(vec![Rc::new(device)], TokioClock::system(), options)).await;
+        let store = opened.unwrap();
+        let background = store.clone();
+        tokio::task::spawn_local(async move { background.run_background().await });
+        store
     }
 }

@@ -101,7 +101,7 @@ pub(crate) fn of_tag(tag: &str) -> Target<'_> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::object::stored_response::primary_key;
+    use crate::object::key::primary_key;
 
     fn labels(url: &str) -> Vec<String> {
         let key = primary_key("site site", &Url::parse(url).unwrap()).unwrap();

@@ -17,7 +17,7 @@ use upstream::servers::group::Group;
 use upstream::settings::endpoint::Endpoint;
 use upstream::settings::limits::UpstreamLimits;
 
-use crate::object::stored_response::{key_prefix, primary_key};
+use crate::object::key::{key_prefix, primary_key};
 use crate::observe::front_kind::FrontKind;
 use crate::origin::target::Target;
 use crate::rules::aliases::Aliases;

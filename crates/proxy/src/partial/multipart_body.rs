@@ -8,7 +8,8 @@ use message::cut_short::Truncated;
 use semantics::multipart::Multipart;
 
 use crate::body::stored_body::EntryBody;
-use crate::object::stored_response::{Store, StoredResponse};
+use crate::object::store::Store;
+use crate::object::stored_response::StoredResponse;
 use crate::partial::partial_body::PartsBody;
 use crate::partial::partial_object::PartialObject;
 

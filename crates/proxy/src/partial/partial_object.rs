@@ -19,15 +19,17 @@ use tokio::task::spawn_local;
 
 use crate::body::fill_body::FillBody;
 use crate::body::stored_body::EntryBody;
-use crate::fill::services::Services;
 use crate::fill::state::{Failed, Fill, Stage};
+use crate::object::lookup::find_sparse;
 use crate::object::object_writer::{Judge, ObjectWriter, Refreshed};
-use crate::object::stored_response::{Entry, Store, StoredResponse, find_sparse};
+use crate::object::store::{Entry, Store};
+use crate::object::stored_response::StoredResponse;
 use crate::observe::event::Event;
 use crate::options::Options;
 use crate::partial::range_fetch::{OtherResponse, RangeFetch};
 use crate::request::context::RequestContext;
 use crate::request::upstream_request::UpstreamRequest;
+use crate::services::Services;
 
 /// Windows that one fetch brings at most. One window bounds what it may bring after its client has
 /// gone, all of them how long it holds a connection.

@@ -20,7 +20,7 @@ use upstream::connection::origin_body::OriginBody;
 use crate::fill::pump::{Carried, Incoming, Pump, Unwatched};
 use crate::fill::sink::Sink;
 use crate::fill::state::{End, Failed, Fill, PartStage, Stage};
-use crate::object::stored_response::Writer;
+use crate::object::store::Writer;
 use crate::observe::event::Event;
 use crate::observe::outcome::Error;
 use crate::origin::failure::Failure;

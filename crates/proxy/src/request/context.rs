@@ -13,14 +13,14 @@ use upstream::send::origin::Origin;
 
 use crate::client::handle::Client;
 use crate::client::tunnel_places::TunnelPermit;
-use crate::fill::services::Services;
-use crate::object::stored_response::Store;
+use crate::object::store::Store;
 use crate::options::Options;
 use crate::origin::site::Site;
 use crate::origin::target::Target;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
+use crate::services::Services;
 
 /// A request, its client, and what was derived from both.
 pub(crate) struct RequestContext<'a> {

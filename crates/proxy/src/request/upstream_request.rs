@@ -23,7 +23,6 @@ use upstream::send::attempts::Attempts;
 use upstream::send::origin::{Connector, Origin};
 use upstream::send::outgoing::Outgoing;
 
-use crate::fill::services::Services;
 use crate::observe::outcome::Error;
 use crate::options::Options;
 use crate::origin::address_check::AddressCheck;
@@ -32,6 +31,7 @@ use crate::origin::target::Target;
 use crate::request::target;
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
+use crate::services::Services;
 
 /// A request for an upstream.
 #[derive(Clone)]

@@ -13,7 +13,8 @@ use semantics::{Portion, Seconds, StoredHead, hop_by_hop, range, validators, val
 
 use crate::body::resume::Resume;
 use crate::body::stored_body::{EntryBody, Stored, TrailedBody};
-use crate::object::stored_response::{Head, StoredResponse};
+use crate::object::head::Head;
+use crate::object::stored_response::StoredResponse;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::Outcome;
 use crate::partial::multipart_body::{MultipartBody, Whole};

@@ -13,7 +13,7 @@ use upstream::connection::origin_body::OriginBody;
 
 use crate::body::fill_body::FillBody;
 use crate::body::stored_body::{EntryBody, TrailedBody};
-use crate::fill::store_lease::{Lease, Leases};
+use crate::object::store_lease::{Lease, Leases};
 use crate::observe::outcome::Error;
 use crate::partial::multipart_body::MultipartBody;
 use crate::partial::partial_body::PartsBody;
@@ -49,7 +49,7 @@ impl BodySource {
                 Some(leases.lease_until_done())
             }
             BodySource::Trailed(body) => body.is_read().then(|| leases.lease_until_done()),
-            BodySource::Fill(body) => body.stored_fill().map(|fill| leases.following(fill)),
+            BodySource::Fill(body) => body.stored_fill().map(|fill| leases.following(fill.clone())),
             BodySource::Empty | BodySource::Whole(_) | BodySource::Upstream(_) => None,
         }
     }

@@ -12,11 +12,11 @@ use message::scheme::Scheme;
 use upstream::send::attempts::Attempts;
 
 use crate::client::handle::Client;
-use crate::fill::services::Services;
-use crate::fill::store_lease::Leases;
+use crate::object::store_lease::Leases;
 use crate::observe::observer::{LogFields, RequestRecord};
 use crate::observe::outcome::{Error, Outcome};
 use crate::response::failure_text;
+use crate::services::Services;
 
 /// The record of a request that is being answered.
 pub(crate) struct Transaction {

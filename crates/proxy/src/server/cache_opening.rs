@@ -16,9 +16,9 @@ use store::StoreShare;
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_local;
 
-use crate::fill::services::Shared;
-use crate::object::stored_response::Store;
+use crate::object::store::Store;
 use crate::server::run::{CacheSetup, Devices};
+use crate::services::Shared;
 
 /// The source of the cache.
 pub enum CacheSource {

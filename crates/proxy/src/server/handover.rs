@@ -17,8 +17,7 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::fill::store_lease::Stage;
-use crate::object::stored_response::Store;
+use crate::object::store::Store;
 use crate::server::worker::Worker;
 
 /// Time for the holders of brief leases to end. Less than the next process makes its clients wait
@@ -39,18 +38,17 @@ pub(crate) async fn let_go(worker: &Worker, drained: &Cell<bool>) -> Option<Stor
         tick.tick().await;
         let in_grace = clock.since(begun) < GRACE;
         if !in_grace && !leases.is_ending() {
-            leases.stage.set(Stage::Ending);
+            leases.end_writing();
             worker.services.shared.fills.wake();
-            leases.followed.borrow().iter().flatten().for_each(|fill| fill.wake());
         }
-        let waits = leases.are_firm()
-            || in_grace && (leases.brief.get() > 0 || worker.connections.has_fresh());
+        let waits =
+            leases.are_firm() || in_grace && (leases.are_brief() || worker.connections.has_fresh());
         if !waits || drained.get() {
             break;
         }
     }
     let store = worker.services.store()?;
-    leases.stage.set(Stage::Released);
+    leases.release();
     worker.services.set_store(None);
     Some(store)
 }

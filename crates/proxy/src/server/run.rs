@@ -21,7 +21,6 @@ use crate::admin::backend::{AdminSetup, ProxyBackend};
 use crate::admin::server_status::ServerFigures;
 use crate::client::reclaimer::{Ask, ConnectionReclaimer};
 use crate::fill::fill_budget::WindowFigures;
-use crate::fill::services::Shared;
 use crate::front::connection_limit::ConnectionLimit;
 use crate::front::listener;
 use crate::front::listener::{Accepted, Listener};
@@ -30,6 +29,7 @@ use crate::options::control::Control;
 use crate::server::cache_opening::{CacheSource, OpenState};
 use crate::server::worker::{Process, Worker};
 use crate::server::{cache_opening, handover, health_checks, reclaimer};
+use crate::services::Shared;
 
 /// Everything a proxy needs to run.
 pub struct Setup {

@@ -14,13 +14,13 @@ use tokio::time::{MissedTickBehavior, interval};
 use upstream::failure::failure_log::FailureLog;
 use upstream::send::client::Upstream;
 
-use crate::fill::services::{Services, Shared};
 use crate::front::connection_limit::ConnectionLimit;
 use crate::front::connections::Connections;
 use crate::observe::event::Event;
 use crate::options::Options;
 use crate::options::control::State;
 use crate::origin::events::Observed;
+use crate::services::{Services, Shared};
 
 /// The state that all workers share.
 pub(crate) struct Process {

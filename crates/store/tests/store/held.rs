@@ -188,6 +188,23 @@ fn any_readers_among_any_traffic_read_to_the_end() {
     }
 }
 
+#[test]
+fn the_first_piece_of_what_was_found_is_at_hand_whatever_happens() {
+    for layout in LAYOUTS {
+        use_layout(layout, 0);
+        let options = Options { held_percent: 0, ..product() };
+        let mut rig = Rig::open(formatted(24 * MIB, 256 << 10), options);
+        let state = rig.insert(1, 2_000_000).unwrap();
+        rig.settle();
+        let entry = rig.entry(1).unwrap();
+        rig.remove(1);
+        fill(&mut rig, 1_000);
+        let mut reader = Reader::begin(&entry, 0..state.len);
+        assert_eq!(reader.read(&mut rig), Read::On, "{layout}");
+        assert_eq!(reader.read_on(&mut rig), Read::Cut, "{layout}: nothing else is held");
+    }
+}
+
 /// Readers of ten objects of `len` bytes that were removed, in the order in which they began, and
 /// what came of them.
 fn read_removed(options: Options, len: u64, between: impl FnOnce(&mut Rig)) -> (Vec<Read>, Rig) {

@@ -27,13 +27,13 @@ use crate::client::connection_state::{CloseReason, Phase};
 use crate::client::handle::Client;
 use crate::client::http2_body::StreamBody;
 use crate::exchange::dispatch;
-use crate::fill::services::Services;
 use crate::front::client_io::ClientIo;
 use crate::front::connection::tunnel_through;
 use crate::front::connections::Connections;
 use crate::front::stream::Stream;
 use crate::response::response_body::ResponseBody;
 use crate::response::tunnel::Tunnel;
+use crate::services::Services;
 
 /// The stage of a connection.
 enum Stage {

@@ -5,21 +5,31 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::fill::state::Fill;
+/// A fetch that clients follow while it is stored: what one of them lags behind by, only the store
+/// has.
+pub(crate) trait Followed {
+    /// Returns whether a client needs bytes that only the store has.
+    fn lags(&self) -> bool;
+
+    /// Wakes the fetch, so that it sees that nothing more is to be stored.
+    fn wake(&self);
+}
 
 /// The leases of the store on one worker.
 #[derive(Default)]
 pub(crate) struct Leases {
-    pub(crate) brief: Cell<usize>,
+    brief: Cell<usize>,
     firm: Cell<usize>,
-    /// Fills that clients of this worker follow, each at a place of its own.
-    pub(crate) followed: RefCell<Vec<Option<Arc<Fill>>>>,
+    /// Fetches that clients of this worker follow, each at a place of its own.
+    followed: RefCell<Vec<Option<Arc<dyn Followed>>>>,
     vacant: RefCell<Vec<u32>>,
-    pub(crate) stage: Cell<Stage>,
+    handover: Cell<Handover>,
 }
 
+/// The progress of a hand-over.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Stage {
+enum Handover {
+    /// None has begun, or only the grace period has.
     #[default]
     Kept,
     /// Nothing more is to be stored.
@@ -34,7 +44,7 @@ pub(crate) struct Lease {
     kind: Kind,
 }
 
-pub(crate) enum Kind {
+enum Kind {
     Brief,
     Firm,
     Follows(u32),
@@ -53,30 +63,48 @@ impl Leases {
         Lease { leases: self.clone(), kind: Kind::Firm }
     }
 
-    /// Takes the lease of a client that follows a fill: it is waited for while the client lags.
-    pub fn following(self: &Rc<Leases>, fill: &Arc<Fill>) -> Lease {
+    /// Takes the lease of a client that follows a fetch: it is waited for while the client lags.
+    pub fn following(self: &Rc<Leases>, fetch: Arc<dyn Followed>) -> Lease {
         let mut followed = self.followed.borrow_mut();
         // There is no memory for 2^32 clients.
         let place = self.vacant.borrow_mut().pop().unwrap_or(followed.len() as u32);
         if place as usize == followed.len() {
             followed.push(None);
         }
-        followed[place as usize] = Some(fill.clone());
+        followed[place as usize] = Some(fetch);
         Lease { leases: self.clone(), kind: Kind::Follows(place) }
     }
 
     /// Returns whether nothing more is to be stored: writers stop.
     pub fn is_ending(&self) -> bool {
-        self.stage.get() != Stage::Kept
+        self.handover.get() != Handover::Kept
     }
 
     /// Returns whether the store has been handed over.
     pub fn is_released(&self) -> bool {
-        self.stage.get() == Stage::Released
+        self.handover.get() == Handover::Released
     }
 
-    pub(crate) fn are_firm(&self) -> bool {
-        self.firm.get() > 0 || self.followed.borrow().iter().flatten().any(|fill| fill.lags())
+    /// Has writers stop: nothing more is to be stored.
+    pub fn end_writing(&self) {
+        self.handover.set(Handover::Ending);
+        self.followed.borrow().iter().flatten().for_each(|fetch| fetch.wake());
+    }
+
+    /// Notes that the store has been handed over.
+    pub fn release(&self) {
+        self.handover.set(Handover::Released);
+    }
+
+    /// Returns whether there is a lease that is waited for during the grace period only.
+    pub fn are_brief(&self) -> bool {
+        self.brief.get() > 0
+    }
+
+    /// Returns whether there is a lease that is waited for until it is dropped, or a client that
+    /// lags.
+    pub fn are_firm(&self) -> bool {
+        self.firm.get() > 0 || self.followed.borrow().iter().flatten().any(|fetch| fetch.lags())
     }
 }
 
@@ -109,8 +137,8 @@ mod tests {
         assert!(leases.are_firm());
         drop(other);
         assert!(!leases.are_firm());
-        assert_eq!(leases.brief.get(), 1);
+        assert!(leases.are_brief());
         drop(brief);
-        assert_eq!(leases.brief.get(), 0);
+        assert!(!leases.are_brief());
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use store::Key;
 
 /// Keys that are remembered at most; a caller with more waits for the store.
-pub(crate) const MISSED_MAX: usize = 16_384;
+const MISSED_MAX: usize = 16_384;
 
 /// The keys to remove as soon as the store is open, of all workers.
 pub(crate) struct DeferredInvalidations(Mutex<Option<Vec<Key>>>);
@@ -28,7 +28,7 @@ impl DeferredInvalidations {
     }
 
     /// Returns all keys; none is accepted from now on.
-    pub(crate) fn close(&self) -> Vec<Key> {
+    pub fn close(&self) -> Vec<Key> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
     }
 }

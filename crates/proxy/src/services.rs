@@ -14,13 +14,13 @@ use tokio::time::sleep;
 use upstream::send::client::Upstream;
 
 use crate::client::tunnel_places::Places;
-use crate::fill::deferred_invalidations::DeferredInvalidations;
 use crate::fill::fill_budget::FillBudget;
 use crate::fill::neighbour_budget::Neighbours;
 use crate::fill::registry::FillRegistry;
-use crate::fill::store_lease::Leases;
+use crate::object::deferred_invalidations::DeferredInvalidations;
 use crate::object::purge_labels::ObjectLabels;
-use crate::object::stored_response::Store;
+use crate::object::store::Store;
+use crate::object::store_lease::Leases;
 use crate::object::variants::Variants;
 use crate::observe::observer::Observer;
 use crate::options::Options;

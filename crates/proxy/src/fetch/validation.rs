@@ -1,0 +1,154 @@
+//! Validation: what a 304 is about, and what becomes of it. It confirms the answer that is stored
+//! for the request, selects another stored variant (`fetch::variant_validation`), or is about the
+//! client's own copy (RFC 9111, 4.3.3 and 4.3.4).
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::Response;
+use http::header::{ETAG, HeaderMap};
+use semantics::{EntityTag, Exchange, StoredHead, age, forwarded, merge, validators};
+use store::Refusal;
+use upstream::connection::origin_body::OriginBody;
+
+use crate::fetch::fetch_task::{FetchTask, FillGuard, Purpose, hit_for_miss_of};
+use crate::fill::state::{End, FillHead, Stage, Validated};
+use crate::object::object_writer::{Judge, Refreshed};
+use crate::object::stored_response::StoredResponse;
+use crate::object::variants::Variant;
+use crate::observe::event::Event;
+use crate::request::upstream_request;
+
+/// The stored answers that the origin was asked about in one conditional request.
+pub(crate) struct ValidationRequest {
+    /// The answer that is stored for this request.
+    pub validated: Option<Rc<StoredResponse>>,
+    /// The variants that are stored for other requests.
+    pub others: Vec<Variant>,
+    /// The client's own copy was asked about.
+    pub for_client: bool,
+}
+
+impl FetchTask {
+    /// Answers with what a 304 is about. Returns false when that is nothing that was asked about.
+    pub(crate) async fn not_modified(
+        &mut self,
+        question: ValidationRequest,
+        response: Response<OriginBody>,
+        exchange: Exchange,
+        fill_guard: &mut FillGuard,
+    ) -> bool {
+        let ValidationRequest { validated, others, for_client } = question;
+        let headers = response.headers();
+        // Where several were asked about, only a tag tells them apart.
+        let is_told = others.is_empty() || headers.contains_key(ETAG);
+        let confirmed =
+            |stale: &&Rc<StoredResponse>| merge::confirms(stale.head.stored(), headers, exchange);
+        if let Some(stale) = validated.as_ref().filter(|_| is_told).filter(confirmed) {
+            self.validated(stale, response, exchange, fill_guard).await;
+            return true;
+        }
+        if self.purpose == Purpose::Neighbour {
+            self.leave(fill_guard);
+            return true;
+        }
+        if let Some((other, head)) = self.selected(&others, &response, exchange).await {
+            let when_asked = age::when_asked(response.headers(), exchange);
+            Box::pin(self.copy(&other, head, (exchange, when_asked), fill_guard)).await;
+            return true;
+        }
+        let is_for_client = for_client && self.is_for_client(response.headers());
+        if is_for_client {
+            self.answer_condition(response, fill_guard);
+        }
+        is_for_client
+    }
+
+    /// Publishes a 304: the stored body is good, its head is updated.
+    async fn validated(
+        &self,
+        stale: &StoredResponse,
+        mut response: Response<OriginBody>,
+        exchange: Exchange,
+        fill_guard: &mut FillGuard,
+    ) {
+        let settings = self.upstream_request.settings(&self.options);
+        let version = response.version();
+        upstream_request::sanitize_response(&self.services, response.headers_mut(), version, false);
+        let head = merge::freshen(stale.head.stored(), response.headers(), exchange, settings);
+        let for_asker = merge::for_asker(&head, response.headers(), settings);
+        let judge = Judge { facts: &self.facts, exchange, settings };
+        let refreshed = self.stored().refresh(stale, &head, &judge).await;
+        if refreshed == Refreshed::Elsewhere
+            && let Err(refusal) = self.store_elsewhere(stale, &head).await
+        {
+            log::debug!("what was refreshed was not stored where it belongs: {refusal}");
+        }
+        let shareable = refreshed == Refreshed::InPlace;
+        let hit_for_miss = hit_for_miss_of(&head, age::when_asked(response.headers(), exchange));
+        if let Some(why) = hit_for_miss {
+            self.remember_hit_for_miss(why);
+        }
+        if shareable {
+            self.note_variant(&self.key, &head);
+        }
+        fill_guard.leave_table();
+        fill_guard.counted = Event::FillValidated;
+        let meta = stale.entry.meta().clone();
+        let validated = Validated { meta, head, for_asker, shareable, hit_for_miss };
+        self.fill.publish(Stage::Validated(Arc::new(validated)), None);
+    }
+
+    /// Stores a validated answer again under the key that the 304's `Vary` leads to, if its body is
+    /// in one piece, and removes it from the old one: the 304 named fields that the answer was not
+    /// found by (RFC 9111, 3.2).
+    async fn store_elsewhere(
+        &self,
+        stale: &StoredResponse,
+        head: &StoredHead,
+    ) -> Result<(), Refusal> {
+        let (vary, options) = (head.vary(), &self.options);
+        let is_shared = !forwarded::tells_clients_apart(&options.forwarded.add, &vary);
+        let body = stale.entry.whole().filter(|_| is_shared && stale.sparse.is_none());
+        let place = self.place(&vary).filter(|place| place.new_marker.is_some());
+        let (Some(body), Some(place)) = (body, place) else {
+            self.store.remove(&self.key).await;
+            return Ok(());
+        };
+        if self.key != self.primary {
+            self.store.remove(&self.key).await;
+        }
+        let (meta, hint) = (head.encode(), self.hint(head, Some(stale.entry.len())));
+        let marker = place.new_marker.as_ref();
+        let mut writer = self.stored().insert(&place.key, marker, meta, hint).await?;
+        writer.write(body).await?;
+        writer.commit().await
+    }
+
+    /// Returns whether a 304 is about the client's own copy.
+    fn is_for_client(&self, headers: &HeaderMap) -> bool {
+        let tag = headers.get(ETAG).and_then(|tag| EntityTag::parse(tag.as_bytes()));
+        tag.is_some_and(|tag| validators::is_named(&self.request, &tag))
+    }
+
+    /// Publishes a 304 to the client's own condition: its copy is good. It says nothing to other
+    /// clients.
+    pub fn answer_condition(&self, response: Response<OriginBody>, fill_guard: &mut FillGuard) {
+        let (mut parts, _) = response.into_parts();
+        upstream_request::sanitize_response(
+            &self.services,
+            &mut parts.headers,
+            parts.version,
+            false,
+        );
+        let (status, headers, key) = (parts.status, parts.headers, self.key.clone());
+        let stored = false;
+        let (shared, hit_for_miss, length, selected) = (None, None, None, false);
+        let head =
+            FillHead { status, headers, shared, hit_for_miss, key, stored, length, selected };
+        fill_guard.leave_table();
+        fill_guard.counted = Event::FillUnstored;
+        self.fill.publish(Stage::Streaming(Arc::new(head)), None);
+        self.fill.end(End::Whole(None));
+    }
+}

@@ -1,0 +1,124 @@
+//! Lookups of stored responses: how a request finds its variant.
+
+use std::rc::Rc;
+
+use http::{HeaderMap, Method};
+use semantics::packed::Flag::HeadOnly;
+use semantics::{Meta, VaryMarker};
+use store::{Key, Lookup};
+
+use crate::object::head::Head;
+use crate::object::key::variant_key;
+use crate::object::metadata::{FoundHead, Metadata};
+use crate::object::store::Store;
+use crate::object::stored_response::StoredResponse;
+
+/// The result of a lookup.
+pub(crate) enum LookupResult {
+    /// A stored answer. Its key is the variant's, if there are variants.
+    Stored(Rc<StoredResponse>),
+    /// Nothing. With a marker there are variants, but not this one.
+    Nothing { key: Key, marker: Option<VaryMarker> },
+}
+
+/// Looks an object up, through its marker if it has one. The answer to a HEAD is found for HEADs
+/// only. `None`: the variant's key is too long.
+pub(crate) async fn find(
+    store: &Store,
+    primary: &Key,
+    method: &Method,
+    request: &HeaderMap,
+) -> Option<LookupResult> {
+    let is_for = |found: &FoundHead| *method == Method::HEAD || !found.head.packed().is(HeadOnly);
+    let Lookup::Hit(entry) = store.lookup(primary).await else {
+        return Some(LookupResult::Nothing { key: primary.clone(), marker: None });
+    };
+    let marker = match Metadata::of(&entry) {
+        Some(Metadata::Head(found)) if is_for(&found) => {
+            let key = primary.clone();
+            return Some(LookupResult::Stored(StoredResponse::new(key, None, entry, found)));
+        }
+        Some(Metadata::Marker(marker)) => marker,
+        Some(Metadata::Head(_)) | None => {
+            return Some(LookupResult::Nothing { key: primary.clone(), marker: None });
+        }
+    };
+    find_selected(store, primary, marker, request, is_for).await
+}
+
+/// Looks for what a request selects among the variants under a marker: the latest under any of its
+/// sets of fields (RFC 9111, 4). A variant that is not stored would have its key by the latest set.
+async fn find_selected(
+    store: &Store,
+    primary: &Key,
+    mut marker: VaryMarker,
+    request: &HeaderMap,
+    is_for: impl Fn(&FoundHead) -> bool,
+) -> Option<LookupResult> {
+    let mut latest: Option<Rc<StoredResponse>> = None;
+    for number in 0..marker.count() {
+        marker.choose(number);
+        let Some(key) = variant_key(primary, &marker, request) else { continue };
+        if let Lookup::Hit(entry) = store.lookup(&key).await
+            && let Some(Metadata::Head(found)) = Metadata::of(&entry)
+            && is_for(&found)
+        {
+            let found = StoredResponse::new(key, Some(marker.clone()), entry, found);
+            if latest.as_ref().is_none_or(|latest| found.is_later_than(latest)) {
+                latest = Some(found);
+            }
+        }
+    }
+    if let Some(answer) = latest {
+        return Some(LookupResult::Stored(answer));
+    }
+    marker.choose(0);
+    let key = variant_key(primary, &marker, request)?;
+    Some(LookupResult::Nothing { key, marker: Some(marker) })
+}
+
+/// Returns the answer that is stored whole under a variant's key.
+pub(crate) async fn find_variant(
+    store: &Store,
+    key: &Key,
+    marker: &VaryMarker,
+) -> Option<Rc<StoredResponse>> {
+    let Lookup::Hit(entry) = store.lookup(key).await else { return None };
+    let Metadata::Head(found) = Metadata::of(&entry)? else { return None };
+    let is_whole = found.sparse.is_none() && !found.head.packed().is(HeadOnly);
+    is_whole.then(|| StoredResponse::new(key.clone(), Some(marker.clone()), entry, found))
+}
+
+/// Returns the sparse object with this epoch, if it is still stored under `key`.
+pub(crate) async fn find_sparse(
+    store: &Store,
+    key: &Key,
+    marker: Option<VaryMarker>,
+    epoch: u128,
+) -> Option<Rc<StoredResponse>> {
+    let Lookup::Hit(entry) = store.lookup(key).await else { return None };
+    let Ok(Meta::Sparse(sparse)) = Meta::decode(entry.meta()) else { return None };
+    let found = FoundHead { head: Head::Own(sparse.head), sparse: Some(sparse.layout) };
+    (sparse.layout.epoch == epoch).then(|| StoredResponse::new(key.clone(), marker, entry, found))
+}
+
+/// Returns the whole answer that is in memory under `key`, whose marker is known. It does not count
+/// as a use, and no device is read.
+pub(crate) fn resident(
+    store: &Store,
+    key: &Key,
+    marker: Option<VaryMarker>,
+) -> Option<Rc<StoredResponse>> {
+    let entry = store.resident(key)?;
+    match Metadata::of(&entry)? {
+        Metadata::Head(found) if found.sparse.is_none() => {
+            Some(StoredResponse::new(key.clone(), marker, entry, found))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the marker that is in memory under `primary`, as [`resident`] finds answers.
+pub(crate) fn resident_marker(store: &Store, primary: &Key) -> Option<VaryMarker> {
+    Metadata::of(&store.resident(primary)?)?.into_marker()
+}

@@ -1,0 +1,70 @@
+//! The metadata of a stored object: the head of a response, or the marker that leads to variants.
+
+use semantics::sparse::Layout;
+use semantics::{Meta, SparseHead, StoredHead, Time, VaryMarker};
+
+use crate::object::head::Head;
+use crate::object::store::Entry;
+
+/// The metadata of an object that a request may find.
+pub(crate) enum Metadata {
+    Head(FoundHead),
+    Marker(VaryMarker),
+}
+
+/// The head of a response, as it was found.
+pub(crate) struct FoundHead {
+    pub head: Head,
+    /// The response is stored in parts.
+    pub sparse: Option<Layout>,
+}
+
+impl FoundHead {
+    fn whole(head: Head) -> Metadata {
+        Metadata::Head(FoundHead { head, sparse: None })
+    }
+
+    fn sparse(head: StoredHead, layout: Layout) -> Metadata {
+        Metadata::Head(FoundHead { head: Head::Own(head), sparse: Some(layout) })
+    }
+}
+
+impl Metadata {
+    /// Reads the metadata of an entry; `None` when they are not the proxy's, of another version, or
+    /// of a part.
+    pub fn of(entry: &Entry) -> Option<Metadata> {
+        let Some(since) = entry.outdated_since() else { return Metadata::as_stored(entry) };
+        // It was outdated by a soft purge: the head that is kept beside the object does not say so.
+        let outdated = |head: StoredHead| head.outdated(Time::from_unix(since));
+        match Meta::decode(entry.meta()) {
+            Ok(Meta::Head(head)) => Some(FoundHead::whole(Head::Own(outdated(head)))),
+            Ok(Meta::Sparse(SparseHead { layout, head })) => {
+                Some(FoundHead::sparse(outdated(head), layout))
+            }
+            _ => Metadata::as_stored(entry),
+        }
+    }
+
+    fn as_stored(entry: &Entry) -> Option<Metadata> {
+        if let Some(head) = Head::kept(entry) {
+            return Some(FoundHead::whole(head));
+        }
+        match Meta::decode(entry.meta()) {
+            Ok(Meta::Head(head)) => Some(FoundHead::whole(Head::keep(head, entry))),
+            Ok(Meta::Marker(marker)) => Some(Metadata::Marker(marker)),
+            Ok(Meta::Sparse(SparseHead { layout, head })) => Some(FoundHead::sparse(head, layout)),
+            Ok(Meta::Part(_)) => None,
+            Err(error) => {
+                log::warn!("a stored object is ignored: {error}");
+                None
+            }
+        }
+    }
+
+    pub fn into_marker(self) -> Option<VaryMarker> {
+        match self {
+            Metadata::Marker(marker) => Some(marker),
+            Metadata::Head(_) => None,
+        }
+    }
+}
