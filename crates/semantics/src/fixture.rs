@@ -5,7 +5,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use crate::settings::Settings;
 use crate::stored::packed::Packed;
 use crate::stored::stored_head::StoredHead;
-use crate::time::{Exchange, Time};
+use crate::time::{ExchangeTimes, Time};
 
 /// The moment at which test exchanges happen: Fri, 15 Jan 2027 08:00:00 GMT.
 pub(crate) const NOW: Time = Time::from_unix(1_800_000_000);
@@ -17,7 +17,7 @@ pub(crate) const EARLIER_DATE: &str = "Fri, 15 Jan 2027 07:43:20 GMT";
 pub(crate) const LATER_DATE: &str = "Fri, 15 Jan 2027 08:16:40 GMT";
 
 /// An exchange that took no time, at [`NOW`].
-pub(crate) const AT_NOW: Exchange = Exchange { requested: NOW, received: NOW };
+pub(crate) const AT_NOW: ExchangeTimes = ExchangeTimes { requested: NOW, received: NOW };
 
 /// Returns [`NOW`] plus `seconds`.
 pub(crate) fn later(seconds: u64) -> Time {

@@ -60,4 +60,4 @@ pub use stored::stored_head::StoredHead;
 pub use stored::tags::TagFields;
 pub use stored::vary_marker::VaryMarker;
 pub use stored::{cache_key, meta, packed, sparse, stored_head, tags};
-pub use time::{Exchange, Millis, Seconds, Time};
+pub use time::{ExchangeTimes, Millis, Seconds, Time};

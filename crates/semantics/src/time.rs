@@ -133,7 +133,7 @@ impl Millis {
 /// The times of one request and of the receipt of its answer's head, by our clock. RFC 9111 (4.2.3)
 /// calls them `request_time` and `response_time`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exchange {
+pub struct ExchangeTimes {
     /// Time when the request was sent.
     pub requested: Time,
     /// Time when the head of the answer had been received.

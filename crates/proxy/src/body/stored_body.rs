@@ -40,16 +40,16 @@ enum State {
 }
 
 impl EntryBody {
-    /// Makes a body of the bytes `range` of `answer`. With a rescue the origin supplies the rest
+    /// Makes a body of the bytes `range` of `stored`. With a rescue the origin supplies the rest
     /// when the store cannot.
     pub fn new(
         store: Option<Store>,
-        answer: &StoredResponse,
+        stored: &StoredResponse,
         range: Range<u64>,
         rescue: Option<Resume>,
     ) -> EntryBody {
-        let place = store.map(|store| (store, answer.key.clone()));
-        let state = State::Idle(answer.entry.body(range.clone()));
+        let place = store.map(|store| (store, stored.key.clone()));
+        let state = State::Idle(stored.entry.body(range.clone()));
         EntryBody { state, range, rescue, place }
     }
 

@@ -13,7 +13,7 @@ use message::request_body::RequestBody;
 use message::scheme::Scheme;
 use message::{cookies, framing, upgrade};
 use net::address;
-use semantics::{Exchange, Url, hop_by_hop, invalidation, storability};
+use semantics::{ExchangeTimes, Url, hop_by_hop, invalidation, storability};
 use store::Key;
 use upstream::send::attempts::Attempts;
 use upstream::settings::endpoint::Endpoint;
@@ -280,7 +280,7 @@ async fn write_through(
         Ok(response) => response,
         Err(failure) => return failed(transaction, failure),
     };
-    let exchange = Exchange { requested, received: clock.time() };
+    let times = ExchangeTimes { requested, received: clock.time() };
     let Some(url) = url else {
         return pass_through::relay_response(context, transaction, response, status);
     };
@@ -297,10 +297,10 @@ async fn write_through(
     };
     let settings = context.settings();
     let is_for_get =
-        storability::is_post_for_get(&context.facts, &url, code, headers, exchange, settings);
+        storability::is_post_for_get(&context.facts, &url, code, headers, times, settings);
     match (post, token) {
         (Some((store, key)), Some(token)) if is_for_get => {
-            let fetched = FetchedResponse { response, exchange, token };
+            let fetched = FetchedResponse { response, times, token };
             cache_request::keep_post(context, &store, &key, transaction, fetched).await
         }
         _ => pass_through::relay_response(context, transaction, response, status),
@@ -320,7 +320,7 @@ fn place_of_post(context: &RequestContext<'_>, url: &Url) -> Option<(Store, Key)
 fn refuse(transaction: Transaction, refused: &Refused) -> Response<ResponseBody> {
     if refused.why == Invalid::Body {
         // Two parsers might not agree on where the request ends.
-        transaction.is_last();
+        transaction.mark_last();
     }
     let outcome = Outcome::Invalid(refused.why);
     error_response::plain(transaction, refused.status, outcome, format!("{}\n", refused.text))
@@ -329,7 +329,7 @@ fn refuse(transaction: Transaction, refused: &Refused) -> Response<ResponseBody>
 /// Returns the answer to an unsafe request that came when the store had been handed over to another
 /// process: what it makes invalid could not be removed there.
 fn handed_over(transaction: Transaction) -> Response<ResponseBody> {
-    transaction.is_last();
+    transaction.mark_last();
     let text = "This process has just been replaced: ask again on another connection.\n";
     let outcome = Outcome::Error(Error::Draining);
     let mut response =
@@ -404,10 +404,10 @@ async fn connect(
     match services.upstream.dial(&origin, &options.upstream, &check).await {
         Err(failure) => failed(transaction, rules.explain(failure)),
         Ok(stream) => {
-            transaction.answered(StatusCode::OK, Outcome::Tunnel, &HeaderMap::new());
+            transaction.note_answer(StatusCode::OK, Outcome::Tunnel, &HeaderMap::new());
             let (origin, trail) = (Arc::new(origin), Attempts::default());
             trail.note(&origin, stream.peer_addr().map(|peer| peer.ip()));
-            transaction.asked(&origin, Some(Arc::new(trail)));
+            transaction.note_upstream(&origin, Some(Arc::new(trail)));
             let (lifetime, place) = (options.tunnels.lifetime(), Some(place));
             let tunnel = Tunnel { upstream: stream.into(), transaction, lifetime, place };
             Response::new(ResponseBody::of_tunnel(tunnel))

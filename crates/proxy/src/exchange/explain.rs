@@ -17,13 +17,14 @@ use message::upgrade;
 use semantics::freshness::Basis;
 use semantics::vary::Vary;
 use semantics::{
-    Exchange, RequestFacts, ResponseDirectives, Settings, Time, Url, freshness, storability, vary,
+    ExchangeTimes, RequestFacts, ResponseDirectives, Settings, Time, Url, freshness, storability,
+    vary,
 };
 use serde_json::{Value, json};
 use store::Key;
 
 use crate::get::plan;
-use crate::get::plan::{Missing, Plan};
+use crate::get::plan::{FetchReason, Plan};
 use crate::object::lookup;
 use crate::object::lookup::LookupResult;
 use crate::object::stored_response::StoredResponse;
@@ -235,7 +236,7 @@ impl Case<'_> {
     /// Adds what was found to the explanation.
     fn tell_found(&self, found: &LookupResult, told: &mut Value) {
         let marker = match found {
-            LookupResult::Stored(answer) => answer.marker.as_ref(),
+            LookupResult::Stored(stored) => stored.marker.as_ref(),
             LookupResult::Nothing { marker, .. } => marker.as_ref(),
         };
         let chosen = |name: &HeaderName| {
@@ -246,8 +247,8 @@ impl Case<'_> {
         if let Some(marker) = marker {
             told["key"]["fields"] = marker.names().iter().map(chosen).collect();
         }
-        if let LookupResult::Stored(answer) = found {
-            told["stored"] = stored(answer, self.now);
+        if let LookupResult::Stored(stored) = found {
+            told["stored"] = describe(stored, self.now);
         }
     }
 
@@ -275,13 +276,13 @@ impl Case<'_> {
             }
             None => return Ok(Value::Null),
         };
-        let exchange = Exchange { requested, received: services.clock.time() };
+        let times = ExchangeTimes { requested, received: services.clock.time() };
         let settings = self.settings();
         let class = self.facts.class;
         let facts = RequestFacts { class, ..self.facts.of_get() };
-        let judged = storability::judge(&facts, status, &headers, exchange, settings);
+        let judged = storability::judge(&facts, status, &headers, times, settings);
         let directives = ResponseDirectives::parse(&headers, settings);
-        let received = exchange.received;
+        let received = times.received;
         let freshness = freshness::lifetime(status, &headers, &directives, received, settings);
         let set = freshness::setting(status, &headers, &directives, received, settings);
         let set = set.map(|key| self.setting(key, settings));
@@ -311,9 +312,9 @@ fn in_short(failure: Failure) -> String {
 }
 
 /// Describes a stored answer.
-fn stored(answer: &StoredResponse, now: Time) -> Value {
-    let packed = answer.head.packed();
-    let headers: Vec<String> = answer
+fn describe(stored: &StoredResponse, now: Time) -> Value {
+    let packed = stored.head.packed();
+    let headers: Vec<String> = stored
         .head
         .stored()
         .headers()
@@ -322,12 +323,12 @@ fn stored(answer: &StoredResponse, now: Time) -> Value {
         .collect();
     json!({
         "status": packed.status().as_u16(),
-        "length": answer.length(),
-        "in": match answer.entry.source() {
+        "length": stored.length(),
+        "in": match stored.entry.source() {
             store::Source::Ram => "memory",
             store::Source::Disk => "device",
         },
-        "in_parts": answer.sparse.is_some(),
+        "in_parts": stored.sparse.is_some(),
         "age": packed.age(now).get(),
         "lifetime": packed.lifetime().get(),
         "headers": headers,
@@ -346,11 +347,11 @@ fn in_words(plan: &Plan) -> String {
             let how = if *conditional { "with a condition" } else { "for a new answer" };
             format!("ask the origin {how}: {cause:?}")
         }
-        Plan::Fetch(Missing::Nothing) => "ask the origin".to_owned(),
-        Plan::Fetch(Missing::OlderKey) => {
+        Plan::Fetch(FetchReason::Nothing) => "ask the origin".to_owned(),
+        Plan::Fetch(FetchReason::OlderKey) => {
             "ask the origin: what is stored is older than the rule's key".to_owned()
         }
-        Plan::Fetch(Missing::Outlived) => {
+        Plan::Fetch(FetchReason::Outlived) => {
             "ask the origin: what is stored is staler than it is kept".to_owned()
         }
         Plan::Pass(why) => format!("pass it on ({})", why.name()),

@@ -12,7 +12,7 @@ use http_body::Body;
 use semantics::reuse::Fallback;
 use semantics::vary::Vary;
 use semantics::{
-    Exchange, Millis, RequestFacts, StoredHead, VaryMarker, age, forwarded, reuse, validators,
+    ExchangeTimes, Millis, RequestFacts, StoredHead, VaryMarker, age, forwarded, reuse, validators,
 };
 use store::{Hint, Key, Kind, Refusal};
 use upstream::connection::origin_body::OriginBody;
@@ -22,7 +22,7 @@ use crate::fetch::validation::ValidationRequest;
 use crate::fill::pump::{Carried, Incoming, Pump, Unwatched};
 use crate::fill::registry::HitForMiss;
 use crate::fill::sink::{ByteStream, Sink};
-use crate::fill::state::{End, Failed, Fill, FillHead, Stage};
+use crate::fill::state::{End, Failed, Fill, FillHead, FillStage};
 use crate::object::object_writer::{Judge, ObjectWriter, StorageKey};
 use crate::object::store::{Store, Writer};
 use crate::object::stored_response::StoredResponse;
@@ -61,12 +61,12 @@ pub(crate) struct FetchTask {
     /// Known in the table: further clients may follow.
     pub joinable: bool,
     /// The reason for the fetch.
-    pub purpose: Purpose,
+    pub purpose: FetchPurpose,
 }
 
 /// The reason for a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum FetchPurpose {
     /// A client waits for the answer.
     Client,
     /// No client waits: a stale answer was given, and this validates it in the background.
@@ -102,14 +102,14 @@ impl Drop for FillGuard {
     fn drop(&mut self) {
         self.leave_table();
         // Unless the task was dropped on the way there is a head.
-        if matches!(self.fill.stage(), Stage::Waiting) {
+        if matches!(self.fill.stage(), FillStage::Waiting) {
             let failed = Failed {
                 status: StatusCode::SERVICE_UNAVAILABLE,
                 reason: Error::Draining,
                 text: "The proxy is shutting down.".to_owned(),
                 denied: None,
             };
-            self.fill.publish(Stage::Failed(Arc::new(failed)), None);
+            self.fill.publish(FillStage::Failed(Arc::new(failed)), None);
         }
         // Does nothing when the body has ended.
         self.fill.end(End::Broken(Error::Draining));
@@ -126,21 +126,21 @@ impl FetchTask {
     }
 
     /// Runs a fill whose origin has answered already.
-    pub async fn run_answered(mut self, response: Response<OriginBody>, exchange: Exchange) {
+    pub async fn run_answered(mut self, response: Response<OriginBody>, times: ExchangeTimes) {
         let mut fill_guard = self.begin();
-        self.answered(response, exchange, &mut fill_guard).await;
+        self.answered(response, times, &mut fill_guard).await;
     }
 
     async fn answered(
         &mut self,
         response: Response<OriginBody>,
-        exchange: Exchange,
+        times: ExchangeTimes,
         fill_guard: &mut FillGuard,
     ) {
         if self.ranged && is_about_the_range(response.status()) {
-            return Box::pin(self.part(response, exchange, fill_guard)).await;
+            return Box::pin(self.part(response, times, fill_guard)).await;
         }
-        self.stream(response, exchange, fill_guard).await;
+        self.stream(response, times, fill_guard).await;
     }
 
     /// Runs the fill to its end, then validates the neighbours of what was validated.
@@ -183,9 +183,9 @@ impl FetchTask {
         let asks_about = validated.is_some() || !others.is_empty();
         let answer = match self.ask().await {
             Ok(response) if asks_about && response.status() == StatusCode::NOT_MODIFIED => {
-                let exchange = Exchange { requested, received: clock.time() };
+                let times = ExchangeTimes { requested, received: clock.time() };
                 let question = ValidationRequest { validated, others, for_client: asks_for_client };
-                if Box::pin(self.not_modified(question, response, exchange, fill_guard)).await {
+                if Box::pin(self.not_modified(question, response, times, fill_guard)).await {
                     return;
                 }
                 // It is about something else: ask without conditions.
@@ -199,13 +199,14 @@ impl FetchTask {
         };
         match answer {
             Ok(response)
-                if self.purpose == Purpose::Neighbour && response.status() != StatusCode::OK =>
+                if self.purpose == FetchPurpose::Neighbour
+                    && response.status() != StatusCode::OK =>
             {
                 self.leave(fill_guard);
             }
             Ok(response) if is_final(response.status()) => {
-                let exchange = Exchange { requested, received: clock.time() };
-                self.answered(response, exchange, fill_guard).await;
+                let times = ExchangeTimes { requested, received: clock.time() };
+                self.answered(response, times, fill_guard).await;
             }
             Ok(response) if asks_for_client && response.status() == StatusCode::NOT_MODIFIED => {
                 self.answer_condition(response, fill_guard);
@@ -222,7 +223,7 @@ impl FetchTask {
     /// Ends the fill without an answer: what is stored stays as it is.
     pub fn leave(&self, fill_guard: &mut FillGuard) {
         fill_guard.leave_table();
-        self.fill.publish(Stage::Absent(false), None);
+        self.fill.publish(FillStage::Absent(false), None);
     }
 
     async fn ask(&self) -> Result<Response<OriginBody>, Failure> {
@@ -230,11 +231,11 @@ impl FetchTask {
     }
 
     fn fail(&self, failure: Failure, fill_guard: &mut FillGuard) {
-        if self.purpose == Purpose::Neighbour {
+        if self.purpose == FetchPurpose::Neighbour {
             return self.leave(fill_guard);
         }
         fill_guard.leave_table();
-        self.fill.publish(Stage::Failed(Arc::new(Failed::of(failure))), None);
+        self.fill.publish(FillStage::Failed(Arc::new(Failed::of(failure))), None);
     }
 
     /// Notes that the next clients of this key are to fetch for themselves at once.
@@ -251,7 +252,7 @@ impl FetchTask {
     async fn stream(
         &mut self,
         response: Response<OriginBody>,
-        exchange: Exchange,
+        times: ExchangeTimes,
         fill_guard: &mut FillGuard,
     ) {
         let (mut parts, body) = response.into_parts();
@@ -264,10 +265,10 @@ impl FetchTask {
         let (status, headers) = (parts.status, parts.headers);
         let length = body.size_hint().exact();
         let mut writer = None;
-        let (shared, hit_for_miss) = match self.judge(status, &headers, exchange) {
+        let (shared, hit_for_miss) = match self.judge(status, &headers, times) {
             Ok((head, new_marker)) => {
                 writer = self.begin_writing(&head, length, new_marker).await;
-                let hit_for_miss = hit_for_miss_of(&head, age::when_asked(&headers, exchange));
+                let hit_for_miss = hit_for_miss_of(&head, age::when_asked(&headers, times));
                 self.note_hit_for_miss(hit_for_miss);
                 self.remove_superseded(&head).await;
                 (Some(head), hit_for_miss)
@@ -324,7 +325,7 @@ impl FetchTask {
             fill_guard.keys.push(key.clone());
         }
         let unfinished = writer.as_ref().map(Writer::unfinished);
-        self.fill.publish(Stage::Streaming(head.clone()), unfinished);
+        self.fill.publish(FillStage::Streaming(head.clone()), unfinished);
         let mut sink = writer.map_or(Sink::Nowhere, Sink::Open);
         let shared = head.shared.as_ref();
         let (end, counted) = self.carry(body, &mut sink, head.length, shared).await;
@@ -346,15 +347,15 @@ impl FetchTask {
         &mut self,
         status: StatusCode,
         headers: &HeaderMap,
-        exchange: Exchange,
+        times: ExchangeTimes,
     ) -> Result<(StoredHead, bool), HitForMiss> {
         let settings = self.upstream_request.settings(&self.options);
-        let judge = Judge { facts: &self.facts, exchange, settings };
+        let judge = Judge { facts: &self.facts, times, settings };
         judge.permits(status, headers).map_err(HitForMiss::of)?;
         if self.fallback.covers(status) {
             return Err(HitForMiss::NotStorable);
         }
-        let head = StoredHead::new(status, headers, exchange, settings);
+        let head = StoredHead::new(status, headers, times, settings);
         let vary = head.vary();
         if forwarded::tells_clients_apart(&self.options.forwarded.add, &vary) {
             return Err(HitForMiss::NotStorable);
@@ -373,7 +374,7 @@ impl FetchTask {
     }
 
     /// Returns the writer of the stored object for this fetch.
-    pub fn stored(&self) -> ObjectWriter<'_> {
+    pub fn object_writer(&self) -> ObjectWriter<'_> {
         let (store, token, primary) = (&self.store, self.fill.token(), &self.primary);
         ObjectWriter { store, token, primary }
     }
@@ -403,7 +404,7 @@ impl FetchTask {
         }
         let marker = self.marker.as_ref().filter(|_| new_marker);
         let hint = self.hint(head, length);
-        self.stored().insert(&self.key, marker, head.encode(), hint).await
+        self.object_writer().insert(&self.key, marker, head.encode(), hint).await
     }
 
     /// Returns whether the operator's rule keeps an object of so many bytes out of the store.
@@ -470,9 +471,9 @@ impl FetchTask {
     /// otherwise.
     fn worth_finishing(&self, produced: u64, alone_since: u64, length: Option<u64>) -> bool {
         match self.purpose {
-            Purpose::Client => {}
-            Purpose::Behind => return true,
-            Purpose::Neighbour => return length.unwrap_or(produced) <= NEIGHBOUR_MAX,
+            FetchPurpose::Client => {}
+            FetchPurpose::Behind => return true,
+            FetchPurpose::Neighbour => return length.unwrap_or(produced) <= NEIGHBOUR_MAX,
         }
         let limits = &self.options.fill;
         match length {

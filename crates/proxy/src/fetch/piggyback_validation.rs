@@ -30,7 +30,7 @@ use semantics::reuse::Fallback;
 use semantics::{RequestFacts, Settings, Time, Url, VaryMarker, cache_key, meta, reuse};
 use store::{Key, Neighbour, Source};
 
-use crate::fetch::fetch_task::{FetchTask, Purpose};
+use crate::fetch::fetch_task::{FetchPurpose, FetchTask};
 use crate::fill::state::Fill;
 use crate::object::key;
 use crate::object::lookup;
@@ -76,7 +76,9 @@ impl Drop for SiteGuard {
 
 /// Returns whether the neighbours of what `fetch_task` fetches are to be validated.
 pub(crate) fn has(fetch_task: &FetchTask) -> bool {
-    most(fetch_task) > 0 && fetch_task.stale.is_some() && fetch_task.purpose != Purpose::Neighbour
+    most(fetch_task) > 0
+        && fetch_task.stale.is_some()
+        && fetch_task.purpose != FetchPurpose::Neighbour
 }
 
 fn most(fetch_task: &FetchTask) -> u8 {
@@ -146,7 +148,7 @@ struct NeighbourValidation {
     key: Key,
     primary: Key,
     marker: Option<VaryMarker>,
-    answer: Rc<StoredResponse>,
+    stored: Rc<StoredResponse>,
     upstream_request: UpstreamRequest,
     /// The fields by which the origin would choose a variant.
     request: HeaderMap,
@@ -190,10 +192,10 @@ impl NeighbourValidation {
         if !same || settings.validate_neighbours == 0 || !may_ask(options, client, &target) {
             return None;
         }
-        let answer = lookup::resident(&of.store, key, marker.clone())?;
-        let entry = &answer.entry;
+        let stored = lookup::resident(&of.store, key, marker.clone())?;
+        let entry = &stored.entry;
         if !is_worth_it(entry.meta(), entry.outdated_since(), of.services.clock.time(), settings)
-            || !key_check::is_told_apart(rule.as_deref(), &answer)
+            || !key_check::is_told_apart(rule.as_deref(), &stored)
         {
             return None;
         }
@@ -203,13 +205,13 @@ impl NeighbourValidation {
         upstream_request.rule = rule;
         upstream_request.reuse_only = true;
         let (key, request) = (key.clone(), parts.headers.clone());
-        Some(NeighbourValidation { key, primary, marker, answer, upstream_request, request })
+        Some(NeighbourValidation { key, primary, marker, stored, upstream_request, request })
     }
 
     /// Begins the fill; `None` when another request fetches it, or its like could lately not be
     /// shared.
     fn ask(self, of: &FetchTask) -> Option<FetchTask> {
-        let NeighbourValidation { key, primary, marker, answer, upstream_request, request } = self;
+        let NeighbourValidation { key, primary, marker, stored, upstream_request, request } = self;
         let (shared, now) = (&of.services.shared, of.services.clock.instant());
         if shared.fill_budget.full() || shared.fills.hit_for_miss(key.as_bytes(), now).is_some() {
             return None;
@@ -227,12 +229,12 @@ impl NeighbourValidation {
             upstream_request,
             facts: RequestFacts::of(&Method::GET, &request),
             request,
-            stale: Some(answer),
+            stale: Some(stored),
             fallback: Fallback { on_error: true, on_unreachable: true },
             ranged: false,
             asks_for_client: false,
             joinable: true,
-            purpose: Purpose::Neighbour,
+            purpose: FetchPurpose::Neighbour,
         })
     }
 }

@@ -11,7 +11,7 @@ use http::header::HeaderMap;
 use http::{Response, StatusCode, header};
 use http_body::Body;
 use semantics::sparse::Layout;
-use semantics::{Exchange, SparseHead, StoredHead, age, partial, validators};
+use semantics::{ExchangeTimes, SparseHead, StoredHead, age, partial, validators};
 use store::{Hint, Refusal};
 use tokio::task::spawn_local;
 use upstream::connection::origin_body::OriginBody;
@@ -19,7 +19,7 @@ use upstream::connection::origin_body::OriginBody;
 use crate::fetch::fetch_task::{FetchTask, FillGuard, hit_for_miss_of};
 use crate::fill::registry::HitForMiss;
 use crate::fill::sink::Sink;
-use crate::fill::state::{FillHead, SparseStage, Stage};
+use crate::fill::state::{FillHead, FillStage, SparseStage};
 use crate::object::epoch::new_epoch;
 use crate::observe::event::Event;
 use crate::partial::partial_object::PartialObject;
@@ -43,16 +43,16 @@ impl FetchTask {
     pub(crate) async fn part(
         &mut self,
         response: Response<OriginBody>,
-        exchange: Exchange,
+        times: ExchangeTimes,
         fill_guard: &mut FillGuard,
     ) {
         let (mut head, body) = response.into_parts();
         upstream_request::sanitize_response(&self.services, &mut head.headers, head.version, true);
         let found = match head.status {
-            StatusCode::PARTIAL_CONTENT => self.judge_part(&head.headers, &body, exchange),
+            StatusCode::PARTIAL_CONTENT => self.judge_part(&head.headers, &body, times),
             _ => None,
         };
-        let when_asked = age::when_asked(&head.headers, exchange);
+        let when_asked = age::when_asked(&head.headers, times);
         let Some((part, stored, new_marker)) = found else {
             return self.pass_part(head.status, head.headers, body, fill_guard).await;
         };
@@ -90,7 +90,7 @@ impl FetchTask {
         let leader = fill.join();
         let (key, marker, epoch) = (self.key.clone(), self.marker.clone(), layout.epoch);
         let stage = SparseStage { key, marker, epoch, hit_for_miss };
-        self.fill.publish(Stage::Sparse(Arc::new(stage)), None);
+        self.fill.publish(FillStage::Sparse(Arc::new(stage)), None);
         fill_guard.leave_table();
         let opening = self.fill.clone();
         spawn_local(async move {
@@ -133,13 +133,13 @@ impl FetchTask {
         &mut self,
         headers: &HeaderMap,
         body: &OriginBody,
-        exchange: Exchange,
+        times: ExchangeTimes,
     ) -> Option<(partial::Received, StoredHead, bool)> {
         let part = partial::read(headers, body.size_hint().exact())
             .inspect_err(|why| log::debug!("a part is not kept: {why:?}"))
             .ok()?;
         let whole = partial::whole_headers(headers, part.length);
-        match self.judge(StatusCode::OK, &whole, exchange) {
+        match self.judge(StatusCode::OK, &whole, times) {
             Ok((head, new_marker)) => Some((part, head, new_marker)),
             Err(why) => {
                 self.remember_hit_for_miss(why);
@@ -151,7 +151,7 @@ impl FetchTask {
     async fn store_sparse(&self, sparse: &SparseHead, new_marker: bool) -> Result<(), Refusal> {
         let marker = self.marker.as_ref().filter(|_| new_marker);
         let hint = Hint { size: Some(0), ..self.hint(&sparse.head, None) };
-        self.stored().insert(&self.key, marker, sparse.encode(), hint).await?.commit().await
+        self.object_writer().insert(&self.key, marker, sparse.encode(), hint).await?.commit().await
     }
 
     /// Streams the answer to the client that asked, and to no other.
@@ -168,7 +168,7 @@ impl FetchTask {
         let (shared, hit_for_miss, selected) = (None, Some(HitForMiss::Range), false);
         let head =
             FillHead { status, headers, shared, hit_for_miss, key, stored, length, selected };
-        self.fill.publish(Stage::Streaming(Arc::new(head)), None);
+        self.fill.publish(FillStage::Streaming(Arc::new(head)), None);
         fill_guard.leave_table();
         let (end, counted) = self.carry(body, &mut Sink::Nowhere, length, None).await;
         fill_guard.counted = counted;

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use http::Response;
 use http::header::{ETAG, HeaderMap};
-use semantics::{EntityTag, Exchange, StoredHead, age, forwarded, merge, validators};
+use semantics::{EntityTag, ExchangeTimes, StoredHead, age, forwarded, merge, validators};
 use store::Refusal;
 use upstream::connection::origin_body::OriginBody;
 
-use crate::fetch::fetch_task::{FetchTask, FillGuard, Purpose, hit_for_miss_of};
-use crate::fill::state::{End, FillHead, Stage, Validated};
-use crate::object::object_writer::{Judge, Refreshed};
+use crate::fetch::fetch_task::{FetchPurpose, FetchTask, FillGuard, hit_for_miss_of};
+use crate::fill::state::{End, FillHead, FillStage, Validated};
+use crate::object::object_writer::{Judge, RefreshResult};
 use crate::object::stored_response::StoredResponse;
 use crate::object::variants::Variant;
 use crate::observe::event::Event;
@@ -35,7 +35,7 @@ impl FetchTask {
         &mut self,
         question: ValidationRequest,
         response: Response<OriginBody>,
-        exchange: Exchange,
+        times: ExchangeTimes,
         fill_guard: &mut FillGuard,
     ) -> bool {
         let ValidationRequest { validated, others, for_client } = question;
@@ -43,18 +43,18 @@ impl FetchTask {
         // Where several were asked about, only a tag tells them apart.
         let is_told = others.is_empty() || headers.contains_key(ETAG);
         let confirmed =
-            |stale: &&Rc<StoredResponse>| merge::confirms(stale.head.stored(), headers, exchange);
+            |stale: &&Rc<StoredResponse>| merge::confirms(stale.head.stored(), headers, times);
         if let Some(stale) = validated.as_ref().filter(|_| is_told).filter(confirmed) {
-            self.validated(stale, response, exchange, fill_guard).await;
+            self.validated(stale, response, times, fill_guard).await;
             return true;
         }
-        if self.purpose == Purpose::Neighbour {
+        if self.purpose == FetchPurpose::Neighbour {
             self.leave(fill_guard);
             return true;
         }
-        if let Some((other, head)) = self.selected(&others, &response, exchange).await {
-            let when_asked = age::when_asked(response.headers(), exchange);
-            Box::pin(self.copy(&other, head, (exchange, when_asked), fill_guard)).await;
+        if let Some((other, head)) = self.selected(&others, &response, times).await {
+            let when_asked = age::when_asked(response.headers(), times);
+            Box::pin(self.copy(&other, head, (times, when_asked), fill_guard)).await;
             return true;
         }
         let is_for_client = for_client && self.is_for_client(response.headers());
@@ -69,23 +69,23 @@ impl FetchTask {
         &self,
         stale: &StoredResponse,
         mut response: Response<OriginBody>,
-        exchange: Exchange,
+        times: ExchangeTimes,
         fill_guard: &mut FillGuard,
     ) {
         let settings = self.upstream_request.settings(&self.options);
         let version = response.version();
         upstream_request::sanitize_response(&self.services, response.headers_mut(), version, false);
-        let head = merge::freshen(stale.head.stored(), response.headers(), exchange, settings);
+        let head = merge::freshen(stale.head.stored(), response.headers(), times, settings);
         let for_asker = merge::for_asker(&head, response.headers(), settings);
-        let judge = Judge { facts: &self.facts, exchange, settings };
-        let refreshed = self.stored().refresh(stale, &head, &judge).await;
-        if refreshed == Refreshed::Elsewhere
+        let judge = Judge { facts: &self.facts, times, settings };
+        let refreshed = self.object_writer().refresh(stale, &head, &judge).await;
+        if refreshed == RefreshResult::Elsewhere
             && let Err(refusal) = self.store_elsewhere(stale, &head).await
         {
             log::debug!("what was refreshed was not stored where it belongs: {refusal}");
         }
-        let shareable = refreshed == Refreshed::InPlace;
-        let hit_for_miss = hit_for_miss_of(&head, age::when_asked(response.headers(), exchange));
+        let shareable = refreshed == RefreshResult::InPlace;
+        let hit_for_miss = hit_for_miss_of(&head, age::when_asked(response.headers(), times));
         if let Some(why) = hit_for_miss {
             self.remember_hit_for_miss(why);
         }
@@ -96,7 +96,7 @@ impl FetchTask {
         fill_guard.counted = Event::FillValidated;
         let meta = stale.entry.meta().clone();
         let validated = Validated { meta, head, for_asker, shareable, hit_for_miss };
-        self.fill.publish(Stage::Validated(Arc::new(validated)), None);
+        self.fill.publish(FillStage::Validated(Arc::new(validated)), None);
     }
 
     /// Stores a validated answer again under the key that the 304's `Vary` leads to, if its body is
@@ -120,7 +120,7 @@ impl FetchTask {
         }
         let (meta, hint) = (head.encode(), self.hint(head, Some(stale.entry.len())));
         let marker = place.new_marker.as_ref();
-        let mut writer = self.stored().insert(&place.key, marker, meta, hint).await?;
+        let mut writer = self.object_writer().insert(&place.key, marker, meta, hint).await?;
         writer.write(body).await?;
         writer.commit().await
     }
@@ -148,7 +148,7 @@ impl FetchTask {
             FillHead { status, headers, shared, hit_for_miss, key, stored, length, selected };
         fill_guard.leave_table();
         fill_guard.counted = Event::FillUnstored;
-        self.fill.publish(Stage::Streaming(Arc::new(head)), None);
+        self.fill.publish(FillStage::Streaming(Arc::new(head)), None);
         self.fill.end(End::Whole(None));
     }
 }

@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use http::Response;
 use http::header::{ETAG, HeaderValue};
-use semantics::{EntityTag, Exchange, Millis, StoredHead, coding, merge, validators};
+use semantics::{EntityTag, ExchangeTimes, Millis, StoredHead, coding, merge, validators};
 use store::Key;
 use upstream::connection::origin_body::OriginBody;
 
 use crate::body::stored_body::EntryBody;
-use crate::fetch::fetch_task::{FetchTask, FillGuard, Purpose, hit_for_miss_of};
+use crate::fetch::fetch_task::{FetchPurpose, FetchTask, FillGuard, hit_for_miss_of};
 use crate::fill::state::FillHead;
 use crate::object::lookup;
-use crate::object::object_writer::{Judge, Refreshed};
+use crate::object::object_writer::{Judge, RefreshResult};
 use crate::object::stored_response::StoredResponse;
 use crate::object::variants::Variant;
 use crate::request::upstream_request;
@@ -37,8 +37,8 @@ impl FetchTask {
     /// Adds the tags of the other stored variants to the request, and returns these. `validated` is
     /// what it asks about already.
     pub(crate) fn ask_about_others(&mut self, validated: Option<&StoredResponse>) -> Vec<Variant> {
-        let has_tag = |answer: &StoredResponse| answer.head.stored().selected().etag().is_some();
-        let asks = !self.ranged && self.purpose != Purpose::Neighbour;
+        let has_tag = |stored: &StoredResponse| stored.head.stored().selected().etag().is_some();
+        let asks = !self.ranged && self.purpose != FetchPurpose::Neighbour;
         let Some(marker) = self.marker.as_ref().filter(|_| asks) else { return Vec::new() };
         // Beside tags a date is ignored: what has no tag is asked about alone.
         if !validated.is_none_or(has_tag) {
@@ -60,7 +60,7 @@ impl FetchTask {
         &self,
         others: &[Variant],
         response: &Response<OriginBody>,
-        exchange: Exchange,
+        times: ExchangeTimes,
     ) -> Option<(Rc<StoredResponse>, StoredHead)> {
         let (marker, variants) = (self.marker.as_ref()?, &self.services.shared.variants);
         let mut headers = response.headers().clone();
@@ -75,17 +75,17 @@ impl FetchTask {
             return None;
         };
         let other = others.iter().find(|other| other.is_named(&tag))?;
-        let Some(answer) = lookup::find_variant(&self.store, &other.key, marker).await else {
+        let Some(stored) = lookup::find_variant(&self.store, &other.key, marker).await else {
             variants.forget(marker.epoch(), &other.key);
             return None;
         };
-        let stored = answer.head.stored();
-        if !merge::confirms(stored, &headers, exchange) {
+        let old = stored.head.stored();
+        if !merge::confirms(old, &headers, times) {
             return None;
         }
         let settings = self.upstream_request.settings(&self.options);
-        let head = merge::freshen(stored, &headers, exchange, settings);
-        Some((answer, head))
+        let head = merge::freshen(old, &headers, times, settings);
+        Some((stored, head))
     }
 
     /// Answers with a stored variant, and stores it for requests like this one.
@@ -93,13 +93,13 @@ impl FetchTask {
         &mut self,
         other: &Rc<StoredResponse>,
         head: StoredHead,
-        (exchange, when_asked): (Exchange, Millis),
+        (times, when_asked): (ExchangeTimes, Millis),
         fill_guard: &mut FillGuard,
     ) {
         let settings = self.upstream_request.settings(&self.options);
-        let judge = Judge { facts: &self.facts, exchange, settings };
-        let refreshed = self.stored().refresh(other, &head, &judge).await;
-        let is_shared = refreshed == Refreshed::InPlace;
+        let judge = Judge { facts: &self.facts, times, settings };
+        let refreshed = self.object_writer().refresh(other, &head, &judge).await;
+        let is_shared = refreshed == RefreshResult::InPlace;
         let hit_for_miss = hit_for_miss_of(&head, when_asked);
         let length = other.entry.len();
         let mut writer = None;
@@ -109,7 +109,7 @@ impl FetchTask {
             }
             self.note_hit_for_miss(hit_for_miss);
         }
-        let headers = head.reply_headers(head.packed().age(exchange.received));
+        let headers = head.reply_headers(head.packed().age(times.received));
         let head = FillHead {
             status: head.status(),
             headers,

@@ -13,7 +13,7 @@ use http::HeaderMap;
 use store::{PIECE_MAX, Refusal};
 
 use crate::fill::fill_budget::FillBudget;
-use crate::fill::sink::{ByteStream, Sink, Step, UNSTORED_WINDOW, next_frame};
+use crate::fill::sink::{BodyEvent, ByteStream, Sink, UNSTORED_WINDOW, next_frame};
 use crate::fill::state::Fill;
 use crate::object::store_lease::{Lease, Leases};
 use crate::observe::outcome::Error;
@@ -104,13 +104,13 @@ impl<'a> Pump<'a> {
             if incoming.rest.is_empty() {
                 let (body, next) = (&mut incoming.body, Pump::poll_next);
                 match poll_fn(|cx| next(self, body, &is_wanted, &mut since, cx)).await {
-                    Step::Data(piece) => incoming.rest = piece,
-                    Step::Trailers(fields) => trailers = Some(fields),
-                    Step::Unstored => self.sink.refused(Refusal::Offline),
-                    Step::Abandoned => return Carried::Abandoned,
-                    Step::Broken(why) => return Carried::Broken(why),
-                    Step::End if count.is_some() => return Carried::Broken(Error::Upstream),
-                    Step::End => return Carried::Complete { last: Bytes::new(), trailers },
+                    BodyEvent::Data(piece) => incoming.rest = piece,
+                    BodyEvent::Trailers(fields) => trailers = Some(fields),
+                    BodyEvent::Unstored => self.sink.refused(Refusal::Offline),
+                    BodyEvent::Abandoned => return Carried::Abandoned,
+                    BodyEvent::Broken(why) => return Carried::Broken(why),
+                    BodyEvent::End if count.is_some() => return Carried::Broken(Error::Upstream),
+                    BodyEvent::End => return Carried::Complete { last: Bytes::new(), trailers },
                 }
                 continue;
             }
@@ -165,9 +165,9 @@ impl<'a> Pump<'a> {
         is_wanted: &impl Fn(Unwatched) -> bool,
         since: &mut Option<u64>,
         cx: &mut Context<'_>,
-    ) -> Poll<Step> {
+    ) -> Poll<BodyEvent> {
         if matches!(self.sink, Sink::Open(_)) && self.leases.is_ending() {
-            return Poll::Ready(Step::Unstored);
+            return Poll::Ready(BodyEvent::Unstored);
         }
         let carried = self.carried;
         let is_wanted = match self.fill.poll_interest(cx) {
@@ -180,7 +180,7 @@ impl<'a> Pump<'a> {
                 is_wanted(Unwatched { carried, since, is_stored })
             }
         };
-        if is_wanted { next_frame(body, cx) } else { Poll::Ready(Step::Abandoned) }
+        if is_wanted { next_frame(body, cx) } else { Poll::Ready(BodyEvent::Abandoned) }
     }
 
     /// Drops from the fill's window what the store can give back, which is all but the last

@@ -19,8 +19,8 @@ use crate::observe::outcome::Error;
 /// Bytes of a body that is not stored which may wait for its readers.
 pub(crate) const UNSTORED_WINDOW: u64 = 128 * 1024;
 
-/// One step of a body.
-pub(crate) enum Step {
+/// What comes next of a body.
+pub(crate) enum BodyEvent {
     Data(Bytes),
     Trailers(HeaderMap),
     End,
@@ -55,16 +55,16 @@ impl From<Truncated> for Error {
     }
 }
 
-pub(crate) fn next_frame(body: &mut impl ByteStream, cx: &mut Context<'_>) -> Poll<Step> {
+pub(crate) fn next_frame(body: &mut impl ByteStream, cx: &mut Context<'_>) -> Poll<BodyEvent> {
     Pin::new(body).poll_frame(cx).map(|frame| match frame {
-        None => Step::End,
+        None => BodyEvent::End,
         Some(Err(error)) => {
             log::debug!("a body broke off: {error}");
-            Step::Broken(error.into())
+            BodyEvent::Broken(error.into())
         }
         Some(Ok(frame)) => match frame.into_data() {
-            Ok(data) => Step::Data(data),
-            Err(other) => Step::Trailers(Frame::into_trailers(other).unwrap_or_default()),
+            Ok(data) => BodyEvent::Data(data),
+            Err(other) => BodyEvent::Trailers(Frame::into_trailers(other).unwrap_or_default()),
         },
     })
 }

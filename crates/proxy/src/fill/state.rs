@@ -43,7 +43,7 @@ pub(crate) struct Fill {
 
 #[derive(Default)]
 struct State {
-    stage: Stage,
+    stage: FillStage,
     window: Window,
     /// Bytes of the window that are in the budget's count.
     counted: u64,
@@ -63,7 +63,7 @@ struct State {
 
 /// The state of the head.
 #[derive(Clone, Default)]
-pub(crate) enum Stage {
+pub(crate) enum FillStage {
     /// The origin has not answered yet.
     #[default]
     Waiting,
@@ -202,15 +202,15 @@ impl Fill {
             return false;
         }
         match self.stage() {
-            Stage::Failed(_) | Stage::Absent(_) => false,
+            FillStage::Failed(_) | FillStage::Absent(_) => false,
             // Whether a purge concerns a fill without a head is checked when the head has come.
-            Stage::Streaming(head) => !self.is_purged(&head),
+            FillStage::Streaming(head) => !self.is_purged(&head),
             _ => true,
         }
     }
 
     /// Returns the stage.
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> FillStage {
         self.lock().stage.clone()
     }
 
@@ -237,7 +237,7 @@ impl Fill {
         if !state.has_begin() {
             return None;
         }
-        let waited = matches!(state.stage, Stage::Waiting);
+        let waited = matches!(state.stage, FillStage::Waiting);
         state.interested += 1;
         let place = Some(ReaderSlot { at: 0, waker: None });
         let id = match state.readers.iter().position(Option::is_none) {
@@ -254,9 +254,9 @@ impl Fill {
     }
 
     /// Publishes the head; only the first call counts.
-    pub fn publish(&self, stage: Stage, unfinished: Option<Unfinished>) {
+    pub fn publish(&self, stage: FillStage, unfinished: Option<Unfinished>) {
         let mut state = self.lock();
-        if !matches!(state.stage, Stage::Waiting) {
+        if !matches!(state.stage, FillStage::Waiting) {
             return;
         }
         state.stage = stage;
@@ -265,7 +265,7 @@ impl Fill {
     }
 
     /// Does as [`Fill::publish`], when the store was given `before` bytes ahead of this fill's.
-    pub fn publish_behind(&self, stage: Stage, unfinished: Option<Unfinished>, before: u64) {
+    pub fn publish_behind(&self, stage: FillStage, unfinished: Option<Unfinished>, before: u64) {
         self.lock().before = before;
         self.publish(stage, unfinished);
     }
@@ -420,14 +420,14 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// Waits for the head.
-    pub async fn head(&mut self) -> Stage {
+    pub async fn head(&mut self) -> FillStage {
         std::future::poll_fn(|cx| self.poll_head(cx)).await
     }
 
     /// Polls for the head, as [`Reader::head`].
-    pub fn poll_head(&self, cx: &mut Context<'_>) -> Poll<Stage> {
+    pub fn poll_head(&self, cx: &mut Context<'_>) -> Poll<FillStage> {
         let mut state = self.fill.lock();
-        if matches!(state.stage, Stage::Waiting) {
+        if matches!(state.stage, FillStage::Waiting) {
             state.wait(self.id, cx);
             return Poll::Pending;
         }

@@ -302,9 +302,9 @@ pub(crate) async fn tunnel_through<T>(
     observer.count(Event::TunnelOpened, 1);
     let ended = tunnel::join(client, early, upstream, lifetime, *clock, cut).await;
     observer.count(Event::TunnelClosed, 1);
-    transaction.sent(ended.received);
+    transaction.count_sent(ended.received);
     match &ended.how {
-        End::Closed | End::Idle | End::Expired => transaction.ended(),
+        End::Closed | End::Idle | End::Expired => transaction.note_whole(),
         End::Cut => log::debug!("a tunnel was cut at the end of the drain"),
         End::Broken(error) => log::debug!("a tunnel broke: {error}"),
     }

@@ -2,8 +2,8 @@
 //! origin for the rest. The rules themselves are in the crate `semantics`; their order is here.
 //!
 //! A request that waited for another one's fetch and cannot use its answer looks again. Of several
-//! such requests one asks the origin then, and the others wait for that ([`Step::Retry`]), unless
-//! it is known by then that waiting would not help them either ([`Step::FetchAlone`]).
+//! such requests one asks the origin then, and the others wait for that ([`NextAction::Retry`]),
+//! unless it is known by then that waiting would not help them either ([`NextAction::FetchAlone`]).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use http::{Method, Response, StatusCode};
 use message::request_body::RequestBody;
 use net::random::random;
 use semantics::reuse::{Cause, Fallback, StalePermit};
-use semantics::{Exchange, Seconds, VaryMarker, partial, reuse};
-use store::{FetchToken, Key, Source as From};
+use semantics::{ExchangeTimes, Seconds, VaryMarker, partial, reuse};
+use store::{FetchToken, Key, Source};
 use tokio::task::spawn_local;
 use upstream::connection::origin_body::OriginBody;
 
-use crate::fetch::fetch_task::{FetchTask, Purpose};
+use crate::fetch::fetch_task::{FetchPurpose, FetchTask};
 use crate::fill::state::{Fill, Reader};
 use crate::get::collapse::Fit;
 use crate::get::collapse::{Collapse, CollapseInput};
@@ -43,14 +43,14 @@ const LOOKUPS_MAX: u32 = 6;
 /// One of so many hits on an answer that expires soon has it validated.
 const REFRESH_ONE_IN: u64 = 8;
 
-/// The result of one lookup.
+/// What a request does after one lookup.
 #[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
-pub(crate) enum Step {
+pub(crate) enum NextAction {
     /// An answer.
     Respond(Response<ResponseBody>),
     /// Look again: the fetch that was waited for is not for this request.
     Retry(Transaction),
-    /// As [`Step::Retry`], but without waiting for other fetches any more.
+    /// As [`NextAction::Retry`], but without waiting for other fetches any more.
     FetchAlone(Transaction),
     /// Pass the cache.
     Bypass(Transaction, CacheStatus),
@@ -58,7 +58,7 @@ pub(crate) enum Step {
 
 /// A stored answer that must be validated.
 pub(crate) struct ToValidate {
-    pub answer: Rc<StoredResponse>,
+    pub stored: Rc<StoredResponse>,
     pub age: Seconds,
     pub fallback: Fallback,
     /// What requires the validation: the stored answer's age or the request.
@@ -83,23 +83,22 @@ pub(crate) async fn answer(
         };
         context.look_at_clock();
         let is_first = number == 0;
-        let attempt = CacheRequest { context, store, primary, is_first, alone };
+        let cache_request = CacheRequest { context, store, primary, is_first, alone };
         let (plan, event) = PlanInput::by(context).plan(&found);
         // A further lookup is for the same request.
         let count = |event| context.services.observer.count(event, u64::from(is_first));
         event.into_iter().for_each(count);
-        if let LookupResult::Stored(answer) = &found
-            && context.services.shared.neighbours.asked_for(answer.key.as_bytes())
+        if let LookupResult::Stored(stored) = &found
+            && context.services.shared.neighbours.asked_for(stored.key.as_bytes())
             && matches!(plan, Plan::Serve { stale: None, .. })
         {
             count(Event::NeighbourUsed);
         }
-        let step = attempt.carry_out(plan, found, transaction).await;
-        match step {
-            Step::Respond(response) => return counted(context, response),
-            Step::Retry(returned) => transaction = returned,
-            Step::FetchAlone(returned) => (transaction, alone) = (returned, true),
-            Step::Bypass(returned, status) => {
+        match cache_request.carry_out(plan, found, transaction).await {
+            NextAction::Respond(response) => return counted(context, response),
+            NextAction::Retry(returned) => transaction = returned,
+            NextAction::FetchAlone(returned) => (transaction, alone) = (returned, true),
+            NextAction::Bypass(returned, status) => {
                 (transaction, past) = (returned, status);
                 break;
             }
@@ -124,7 +123,7 @@ fn counted(
 /// An answer of the origin that came before there was a fill for it.
 pub(crate) struct FetchedResponse {
     pub response: Response<OriginBody>,
-    pub exchange: Exchange,
+    pub times: ExchangeTimes,
     /// Taken before the origin was asked.
     pub token: FetchToken,
 }
@@ -142,35 +141,40 @@ pub(crate) struct CacheRequest<'a> {
 
 impl CacheRequest<'_> {
     /// Carries out the plan for what was found.
-    async fn carry_out(&self, plan: Plan, found: LookupResult, transaction: Transaction) -> Step {
-        let (answer, key, marker) = match found {
+    async fn carry_out(
+        &self,
+        plan: Plan,
+        found: LookupResult,
+        transaction: Transaction,
+    ) -> NextAction {
+        let (stored, key, marker) = match found {
             LookupResult::Nothing { key, marker } => (None, key, marker),
-            LookupResult::Stored(answer) => {
-                let (key, marker) = (answer.key.clone(), answer.marker.clone());
-                (Some(answer), key, marker)
+            LookupResult::Stored(stored) => {
+                let (key, marker) = (stored.key.clone(), stored.marker.clone());
+                (Some(stored), key, marker)
             }
         };
-        match (plan, answer) {
-            (Plan::Serve { age, stale }, Some(answer)) => {
-                self.serve(answer, age, stale, transaction).await
+        match (plan, stored) {
+            (Plan::Serve { age, stale }, Some(stored)) => {
+                self.serve(stored, age, stale, transaction).await
             }
-            (Plan::Validate { age, cause, fallback, .. }, Some(answer)) => {
+            (Plan::Validate { age, cause, fallback, .. }, Some(stored)) => {
                 let why = match cause {
                     Cause::NoCache | Cause::Expired => Fwd::Stale,
                     Cause::RequestNoCache | Cause::RequestMaxAge | Cause::RequestMinFresh => {
                         Fwd::Request
                     }
                 };
-                let to_validate = ToValidate { answer, age, fallback, why };
+                let to_validate = ToValidate { stored, age, fallback, why };
                 if self.context.parts.method == Method::HEAD && !self.may_follow(&key) {
                     return Box::pin(self.head(to_validate, transaction)).await;
                 }
                 Box::pin(self.fetch(key, marker, Some(to_validate), transaction)).await
             }
             (Plan::Pass(why), _) => {
-                Step::Bypass(transaction, CacheStatus::new(Outcome::Bypass(why)))
+                NextAction::Bypass(transaction, CacheStatus::new(Outcome::Bypass(why)))
             }
-            (Plan::Refuse(_), _) => Step::Respond(only_if_cached(transaction)),
+            (Plan::Refuse(_), _) => NextAction::Respond(only_if_cached(transaction)),
             (Plan::Fetch(_) | Plan::Serve { .. } | Plan::Validate { .. }, _) => {
                 Box::pin(self.missing(key, marker, transaction)).await
             }
@@ -180,60 +184,67 @@ impl CacheRequest<'_> {
     /// Serves what is stored, and starts a validation in the background where one is due.
     async fn serve(
         &self,
-        answer: Rc<StoredResponse>,
+        stored: Rc<StoredResponse>,
         age: Seconds,
         stale: Option<StalePermit>,
         transaction: Transaction,
-    ) -> Step {
-        let outcome = match (stale, answer.entry.source()) {
+    ) -> NextAction {
+        let outcome = match (stale, stored.entry.source()) {
             (Some(StalePermit::MaxStale), _) => Outcome::Stale(Stale::MaxStale),
             (Some(StalePermit::WhileRevalidate), _) => {
                 if !self.context.facts.directives.no_store {
-                    self.revalidate_in_background(&answer);
+                    self.revalidate_in_background(&stored);
                 }
                 Outcome::Stale(Stale::WhileRevalidate)
             }
-            (None, From::Ram) => Outcome::HitRam,
-            (None, From::Disk) => Outcome::HitDisk,
+            (None, Source::Ram) => Outcome::HitRam,
+            (None, Source::Disk) => Outcome::HitDisk,
         };
         if stale.is_none() {
-            self.revalidate_early(&answer, age);
+            self.revalidate_early(&stored, age);
         }
-        self.hit(answer, age, outcome, transaction).await
+        self.hit(stored, age, outcome, transaction).await
     }
 
     /// Serves what is stored.
     async fn hit(
         &self,
-        answer: Rc<StoredResponse>,
+        stored: Rc<StoredResponse>,
         age: Seconds,
         outcome: Outcome,
         transaction: Transaction,
-    ) -> Step {
-        if answer.sparse.is_some() {
-            return self.hit_parts(answer, age, outcome, transaction).await;
+    ) -> NextAction {
+        if stored.sparse.is_some() {
+            return self.hit_parts(stored, age, outcome, transaction).await;
         }
         let status = CacheStatus::new(outcome);
-        Step::Respond(builder::from_entry(self.context, transaction, status, age, &answer, None))
+        NextAction::Respond(builder::from_entry(
+            self.context,
+            transaction,
+            status,
+            age,
+            &stored,
+            None,
+        ))
     }
 
     /// Serves an object that is stored in parts, and fetches the parts that are missing.
     async fn hit_parts(
         &self,
-        answer: Rc<StoredResponse>,
+        stored: Rc<StoredResponse>,
         age: Seconds,
         outcome: Outcome,
         transaction: Transaction,
-    ) -> Step {
+    ) -> NextAction {
         let (context, store, primary) = (self.context, self.store, self.primary);
         // A fresh answer is named by where its parts come from.
         let status = matches!(outcome, Outcome::Stale(_)).then(|| CacheStatus::new(outcome));
-        let answer = &answer;
-        let serving = PartialResponder { context, store, primary, answer, head: None, age, status };
+        let stored = &stored;
+        let serving = PartialResponder { context, store, primary, stored, head: None, age, status };
         match serving.answer(transaction).await {
-            Served::Step(step) => step,
+            Served::Action(action) => action,
             Served::Incomplete(transaction) => {
-                Box::pin(self.missing(answer.key.clone(), answer.marker.clone(), transaction)).await
+                Box::pin(self.missing(stored.key.clone(), stored.marker.clone(), transaction)).await
             }
         }
     }
@@ -244,11 +255,11 @@ impl CacheRequest<'_> {
         key: Key,
         marker: Option<VaryMarker>,
         transaction: Transaction,
-    ) -> Step {
+    ) -> NextAction {
         let context = self.context;
         if context.facts.directives.only_if_cached {
             // What was found has gone meanwhile.
-            return Step::Respond(only_if_cached(transaction));
+            return NextAction::Respond(only_if_cached(transaction));
         }
         if context.parts.method == Method::HEAD && !self.may_follow(&key) {
             return Box::pin(self.fetch_head(key, marker, transaction)).await;
@@ -280,11 +291,11 @@ impl CacheRequest<'_> {
         marker: Option<VaryMarker>,
         to_validate: Option<ToValidate>,
         transaction: Transaction,
-    ) -> Step {
+    ) -> NextAction {
         let context = self.context;
         let (fill, began, joinable) = match self.collapse(&key, to_validate.is_some()) {
             Collapse::Bypass(why) => {
-                return Step::Bypass(transaction, CacheStatus::new(Outcome::Bypass(why)));
+                return NextAction::Bypass(transaction, CacheStatus::new(Outcome::Bypass(why)));
             }
             Collapse::PastFills => return self.fetch_past_fills(key, marker, transaction).await,
             Collapse::Alone => (Arc::new(self.new_fill()), true, false),
@@ -294,7 +305,7 @@ impl CacheRequest<'_> {
             }
         };
         let status = miss_status(&marker);
-        let Some(reader) = fill.join() else { return Step::Retry(transaction) };
+        let Some(reader) = fill.join() else { return NextAction::Retry(transaction) };
         let (store, primary, is_first) = (self.store, self.primary, self.is_first);
         let role = Role::Follower;
         let responder =
@@ -331,12 +342,14 @@ impl CacheRequest<'_> {
         reader: Reader,
         joinable: bool,
         mut transaction: Transaction,
-    ) -> Step {
+    ) -> NextAction {
         let (fill, key) = (reader.fill().clone(), responder.key.clone());
         let fetch_task =
             self.fetch_task(fill, key, marker, responder.to_validate.as_ref(), joinable);
-        transaction
-            .asked(&fetch_task.upstream_request.to, fetch_task.upstream_request.trail.clone());
+        transaction.note_upstream(
+            &fetch_task.upstream_request.to,
+            fetch_task.upstream_request.trail.clone(),
+        );
         let (interim, ranged) = (fetch_task.upstream_request.interim.clone(), fetch_task.ranged);
         spawn_local(fetch_task.run());
         responder.role = Role::Leader { interim, ranged };
@@ -361,36 +374,36 @@ impl CacheRequest<'_> {
     /// Validates an answer that expires soon while it is still fresh, so that later requests need
     /// not wait. Only one hit in a few does it: what is asked for often is validated in time, the
     /// rest is not.
-    fn revalidate_early(&self, answer: &Rc<StoredResponse>, age: Seconds) {
-        let (context, packed) = (self.context, answer.head.packed());
-        if answer.sparse.is_none()
-            && !answer.is_of_head()
+    fn revalidate_early(&self, stored: &Rc<StoredResponse>, age: Seconds) {
+        let (context, packed) = (self.context, stored.head.packed());
+        if stored.sparse.is_none()
+            && !stored.is_of_head()
             && reuse::is_nearly_stale(packed, age, context.settings())
             && !context.facts.directives.no_store
             && random().is_multiple_of(REFRESH_ONE_IN)
         {
-            self.revalidate_in_background(answer);
+            self.revalidate_in_background(stored);
         }
     }
 
     /// Validates in the background, unless a fetch of the key is running.
-    fn revalidate_in_background(&self, answer: &Rc<StoredResponse>) {
+    fn revalidate_in_background(&self, stored: &Rc<StoredResponse>) {
         let fills = &self.context.services.shared.fills;
         let new = || self.new_fill();
-        let (fill, began) = fills.join_or_begin(answer.key.as_bytes(), new);
+        let (fill, began) = fills.join_or_begin(stored.key.as_bytes(), new);
         if !began {
             return;
         }
         let to_validate = ToValidate {
-            answer: answer.clone(),
+            stored: stored.clone(),
             age: Seconds::ZERO,
             fallback: Fallback { on_error: true, on_unreachable: true },
             why: Fwd::Stale,
         };
-        let (key, marker) = (answer.key.clone(), answer.marker.clone());
+        let (key, marker) = (stored.key.clone(), stored.marker.clone());
         let mut fetch_task = self.fetch_task(fill, key, marker, Some(&to_validate), true);
         fetch_task.upstream_request.interim = None;
-        fetch_task.purpose = Purpose::Behind;
+        fetch_task.purpose = FetchPurpose::Behind;
         fetch_task.asks_for_client = false;
         spawn_local(fetch_task.run());
     }
@@ -410,7 +423,7 @@ impl CacheRequest<'_> {
         upstream_request.method = Method::GET;
         // What is stored whole is validated, and fetched anew, as a whole.
         let ranged = self.is_ranged()
-            && to_validate.is_none_or(|to_validate| to_validate.answer.sparse.is_some());
+            && to_validate.is_none_or(|to_validate| to_validate.stored.sparse.is_some());
         FetchTask {
             services: context.services.clone(),
             options: context.options.clone(),
@@ -423,14 +436,14 @@ impl CacheRequest<'_> {
             facts: context.facts.of_get(),
             request: context.parts.headers.clone(),
             stale: to_validate
-                .map(|to_validate| to_validate.answer.clone())
+                .map(|to_validate| to_validate.stored.clone())
                 .filter(|a| !a.is_of_head()),
             fallback: to_validate.map_or(Fallback::default(), |to_validate| to_validate.fallback),
             ranged,
             // A retry is not for other clients a second time either.
             asks_for_client: self.is_first,
             joinable,
-            purpose: Purpose::Client,
+            purpose: FetchPurpose::Client,
         }
     }
 
@@ -442,13 +455,13 @@ impl CacheRequest<'_> {
         status: CacheStatus,
         transaction: Transaction,
         fetched: FetchedResponse,
-    ) -> Step {
+    ) -> NextAction {
         let (context, store, primary) = (self.context, self.store, self.primary);
-        let FetchedResponse { response, exchange, token } = fetched;
+        let FetchedResponse { response, times, token } = fetched;
         let Services { shared, clock, .. } = &**context.services;
         let fill = Arc::new(Fill::new(token, clock.instant(), shared.fill_budget.clone()));
         let Some(reader) = fill.join() else {
-            return Step::Respond(pass_through::relay_response(
+            return NextAction::Respond(pass_through::relay_response(
                 context,
                 transaction,
                 response,
@@ -457,7 +470,7 @@ impl CacheRequest<'_> {
         };
         let fetch_task = self.fetch_task(fill, key.clone(), marker, None, false);
         let role = Role::Leader { interim: None, ranged: fetch_task.ranged };
-        spawn_local(fetch_task.run_answered(response, exchange));
+        spawn_local(fetch_task.run_answered(response, times));
         let (to_validate, is_first) = (None, self.is_first);
         let responder =
             FillResponder { context, store, primary, key, role, to_validate, status, is_first };
@@ -480,12 +493,14 @@ pub(crate) async fn keep_post(
     transaction: Transaction,
     fetched: FetchedResponse,
 ) -> Response<ResponseBody> {
-    let attempt = CacheRequest { context, store, primary, is_first: true, alone: true };
+    let cache_request = CacheRequest { context, store, primary, is_first: true, alone: true };
     let status = CacheStatus::new(Outcome::Bypass(Bypass::Method));
-    match attempt.keep((primary.clone(), None), status, transaction, fetched).await {
-        Step::Respond(response) => response,
+    match cache_request.keep((primary.clone(), None), status, transaction, fetched).await {
+        NextAction::Respond(response) => response,
         // A fill has an answer for the request that began it.
-        Step::Retry(transaction) | Step::FetchAlone(transaction) | Step::Bypass(transaction, _) => {
+        NextAction::Retry(transaction)
+        | NextAction::FetchAlone(transaction)
+        | NextAction::Bypass(transaction, _) => {
             let text = "The answer to a POST was lost inside the proxy.\n";
             let outcome = Outcome::Error(Error::Internal);
             error_response::plain(transaction, StatusCode::INTERNAL_SERVER_ERROR, outcome, text)

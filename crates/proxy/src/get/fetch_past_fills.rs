@@ -2,12 +2,12 @@
 //! could follow it. When its answer may be stored by now, a fill stores it and hands it on.
 
 use http::Response;
-use semantics::{Exchange, VaryMarker};
+use semantics::{ExchangeTimes, VaryMarker};
 use store::Key;
 use upstream::connection::origin_body::OriginBody;
 
 use crate::fill::registry::HitForMiss;
-use crate::get::cache_request::{CacheRequest, FetchedResponse, Step, miss_status};
+use crate::get::cache_request::{CacheRequest, FetchedResponse, NextAction, miss_status};
 use crate::object::object_writer::Judge;
 use crate::response::transaction::Transaction;
 use crate::response::{failure, pass_through};
@@ -19,20 +19,20 @@ impl CacheRequest<'_> {
         key: Key,
         marker: Option<VaryMarker>,
         mut transaction: Transaction,
-    ) -> Step {
+    ) -> NextAction {
         let (context, mut status) = (self.context, miss_status(&marker));
         let token = self.store.begin_fetch(self.primary);
         let clock = context.services.clock;
         let requested = clock.time();
         let response = match pass_through::ask(context, &mut transaction, None).await {
             Ok(response) => response,
-            Err(failure) => return Step::Respond(failure::failed(transaction, failure)),
+            Err(failure) => return NextAction::Respond(failure::failed(transaction, failure)),
         };
-        let exchange = Exchange { requested, received: clock.time() };
+        let times = ExchangeTimes { requested, received: clock.time() };
         context.look_at_clock();
-        match self.judge(&response, exchange) {
+        match self.judge(&response, times) {
             Ok(()) => {
-                let fetched = FetchedResponse { response, exchange, token };
+                let fetched = FetchedResponse { response, times, token };
                 self.keep((key, marker), status, transaction, fetched).await
             }
             Err(why) => {
@@ -45,14 +45,23 @@ impl CacheRequest<'_> {
                 if context.facts.conditional {
                     status = status.fwd_status(response.status().as_u16());
                 }
-                Step::Respond(pass_through::relay_response(context, transaction, response, status))
+                NextAction::Respond(pass_through::relay_response(
+                    context,
+                    transaction,
+                    response,
+                    status,
+                ))
             }
         }
     }
 
-    fn judge(&self, response: &Response<OriginBody>, exchange: Exchange) -> Result<(), HitForMiss> {
+    fn judge(
+        &self,
+        response: &Response<OriginBody>,
+        times: ExchangeTimes,
+    ) -> Result<(), HitForMiss> {
         let (facts, settings) = (self.context.facts.of_get(), self.context.settings());
-        let judge = Judge { facts: &facts, exchange, settings };
+        let judge = Judge { facts: &facts, times, settings };
         judge.permits(response.status(), response.headers()).map_err(HitForMiss::of)
     }
 }

@@ -21,8 +21,8 @@ use store::Key;
 use crate::body::fill_body::FillBody;
 use crate::body::resume::Resume;
 use crate::fill::registry::HitForMiss;
-use crate::fill::state::{Failed, Fill, FillHead, Reader, SparseStage, Stage, Validated};
-use crate::get::cache_request::{Step, ToValidate};
+use crate::fill::state::{Failed, Fill, FillHead, FillStage, Reader, SparseStage, Validated};
+use crate::get::cache_request::{NextAction, ToValidate};
 use crate::get::collapse::Fit;
 use crate::get::partial_response;
 use crate::get::partial_response::{PartialResponder, Served};
@@ -70,13 +70,13 @@ pub(crate) struct FillResponder<'a> {
 pub(crate) fn fit(context: &RequestContext<'_>, key: &Key, fill: &Fill) -> Fit {
     match fill.stage() {
         // The origin may have lost the request, or answer others.
-        Stage::Waiting
+        FillStage::Waiting
             if context.services.clock.since(fill.begun()) >= context.options.fill.wait =>
         {
             Fit::Another
         }
-        Stage::Streaming(head) if fill.has_begin() => fit_of_head(context, key, &head, false),
-        Stage::Streaming(_) => Fit::Another,
+        FillStage::Streaming(head) if fill.has_begin() => fit_of_head(context, key, &head, false),
+        FillStage::Streaming(_) => Fit::Another,
         _ => Fit::Follow(None),
     }
 }
@@ -113,7 +113,7 @@ fn concerns(why: Option<HitForMiss>, context: &RequestContext<'_>) -> bool {
 
 impl FillResponder<'_> {
     /// Waits for the head without a limit, and answers.
-    pub async fn answer(&self, mut reader: Reader, transaction: Transaction) -> Step {
+    pub async fn answer(&self, mut reader: Reader, transaction: Transaction) -> NextAction {
         let stage = match &self.role {
             Role::Leader { interim, .. } => {
                 relay(self.context.client, interim.as_deref(), pin!(reader.head())).await
@@ -124,15 +124,24 @@ impl FillResponder<'_> {
     }
 
     /// Answers at this stage of the fill.
-    pub async fn answer_at(&self, stage: Stage, reader: Reader, transaction: Transaction) -> Step {
+    pub async fn answer_at(
+        &self,
+        stage: FillStage,
+        reader: Reader,
+        transaction: Transaction,
+    ) -> NextAction {
         self.context.look_at_clock();
         match stage {
-            Stage::Waiting | Stage::Part(_) | Stage::Absent(_) => Step::Retry(transaction),
-            Stage::Failed(failed) => self.failed(&failed, transaction).await,
-            Stage::Validated(validated) => self.validated(&validated, &reader, transaction).await,
-            Stage::Streaming(head) => self.streaming(&head, reader, transaction).await,
+            FillStage::Waiting | FillStage::Part(_) | FillStage::Absent(_) => {
+                NextAction::Retry(transaction)
+            }
+            FillStage::Failed(failed) => self.failed(&failed, transaction).await,
+            FillStage::Validated(validated) => {
+                self.validated(&validated, &reader, transaction).await
+            }
+            FillStage::Streaming(head) => self.streaming(&head, reader, transaction).await,
             // The reader stays until the answer has taken its place.
-            Stage::Sparse(stage) => self.sparse(&stage, transaction).await,
+            FillStage::Sparse(stage) => self.sparse(&stage, transaction).await,
         }
     }
 
@@ -140,46 +149,46 @@ impl FillResponder<'_> {
         matches!(self.role, Role::Leader { .. })
     }
 
-    async fn failed(&self, failed: &Failed, mut transaction: Transaction) -> Step {
+    async fn failed(&self, failed: &Failed, mut transaction: Transaction) -> NextAction {
         if let (Some(denied), false) = (failed.denied, self.leads()) {
             log::debug!("the fill was denied ({denied}) to its own client only");
-            return Step::Retry(transaction);
+            return NextAction::Retry(transaction);
         }
         if let Some(to_validate) = &self.to_validate
             && to_validate.fallback.on_unreachable
             && failed.denied.is_none()
         {
             match self.stale(to_validate, Stale::Unreachable, None, transaction).await {
-                Served::Step(step) => return step,
+                Served::Action(action) => return action,
                 Served::Incomplete(returned) => transaction = returned,
             }
         }
         // The request that was sent may be at fault: one of the others sends its own.
         let may_be_its_own = matches!(failed.reason, Error::Upstream | Error::BadAnswer);
         if !self.leads() && self.is_first && may_be_its_own {
-            return Step::Retry(transaction);
+            return NextAction::Retry(transaction);
         }
-        Step::Respond(partial_response::failed_answer(failed, transaction))
+        NextAction::Respond(partial_response::failed_answer(failed, transaction))
     }
 
     /// Answers from an object that is being stored in parts.
-    async fn sparse(&self, stage: &SparseStage, transaction: Transaction) -> Step {
+    async fn sparse(&self, stage: &SparseStage, transaction: Transaction) -> NextAction {
         let SparseStage { key, marker, epoch, hit_for_miss } = stage;
         if !self.leads() && concerns(*hit_for_miss, self.context) {
-            return Step::FetchAlone(transaction);
+            return NextAction::FetchAlone(transaction);
         }
         // It is of another variant: a new lookup finds it where it belongs.
         if !self.leads() && *key != self.key {
-            return Step::Retry(transaction);
+            return NextAction::Retry(transaction);
         }
         let found = lookup::find_sparse(self.store, key, marker.clone(), *epoch).await;
-        let Some(answer) = found else {
+        let Some(stored) = found else {
             return match self.leads() {
                 true => past(transaction, Bypass::Range),
-                false => Step::Retry(transaction),
+                false => NextAction::Retry(transaction),
             };
         };
-        let (context, packed) = (self.context, answer.head.packed());
+        let (context, packed) = (self.context, stored.head.packed());
         let status = match &self.to_validate {
             _ if !self.leads() => None,
             Some(to_validate) => Some(CacheStatus::new(Outcome::Refreshed).fwd(to_validate.why)),
@@ -188,23 +197,23 @@ impl FillResponder<'_> {
         if !self.leads()
             && !reuse::may_follow(packed, &context.facts, context.came, context.settings())
         {
-            return Step::FetchAlone(transaction);
+            return NextAction::FetchAlone(transaction);
         }
         let age = packed.age(context.now());
-        let serving = PartialResponder { status, ..self.serving(&answer, age) };
+        let serving = PartialResponder { status, ..self.serving(&stored, age) };
         match serving.answer(transaction).await {
-            Served::Step(step) => step,
+            Served::Action(action) => action,
             // Others may want all of what cannot be combined: one of them asks for that.
             Served::Incomplete(transaction) if !self.leads() && !context.facts.has_range => {
-                Step::Retry(transaction)
+                NextAction::Retry(transaction)
             }
             Served::Incomplete(transaction) => past(transaction, Bypass::Range),
         }
     }
 
-    fn serving<'b>(&'b self, answer: &'b Rc<StoredResponse>, age: Seconds) -> PartialResponder<'b> {
+    fn serving<'b>(&'b self, stored: &'b Rc<StoredResponse>, age: Seconds) -> PartialResponder<'b> {
         let (context, store, primary) = (self.context, self.store, self.primary);
-        PartialResponder { context, store, primary, answer, head: None, age, status: None }
+        PartialResponder { context, store, primary, stored, head: None, age, status: None }
     }
 
     async fn validated(
@@ -212,20 +221,20 @@ impl FillResponder<'_> {
         validated: &Validated,
         reader: &Reader,
         transaction: Transaction,
-    ) -> Step {
+    ) -> NextAction {
         let context = self.context;
-        let Some(to_validate) = &self.to_validate else { return Step::Retry(transaction) };
+        let Some(to_validate) = &self.to_validate else { return NextAction::Retry(transaction) };
         let packed = validated.head.packed();
         if !self.leads() {
             let permitted =
                 reuse::may_follow(packed, &context.facts, context.came, context.settings());
             if concerns(validated.hit_for_miss, context) || !permitted {
-                return Step::FetchAlone(transaction);
+                return NextAction::FetchAlone(transaction);
             }
-            let same = to_validate.answer.entry.meta() == &validated.meta;
+            let same = to_validate.stored.entry.meta() == &validated.meta;
             let purged = reader.is_purged(&self.key, &validated.head);
             if !(same && validated.shareable) || purged {
-                return Step::Retry(transaction);
+                return NextAction::Retry(transaction);
             }
         }
         let status = CacheStatus::new(Outcome::Revalidated).fwd(to_validate.why);
@@ -233,22 +242,22 @@ impl FillResponder<'_> {
             .then(|| validated.head.clone().with_fields(&validated.for_asker));
         let (age, head) =
             (packed.age(context.now()), Some(own.as_ref().unwrap_or(&validated.head)));
-        if to_validate.answer.sparse.is_some() {
-            let serving = self.serving(&to_validate.answer, age);
+        if to_validate.stored.sparse.is_some() {
+            let serving = self.serving(&to_validate.stored, age);
             return match (PartialResponder { head, status: Some(status), ..serving })
                 .answer(transaction)
                 .await
             {
-                Served::Step(step) => step,
+                Served::Action(action) => action,
                 Served::Incomplete(transaction) => past(transaction, Bypass::Range),
             };
         }
-        Step::Respond(builder::from_entry(
+        NextAction::Respond(builder::from_entry(
             context,
             transaction,
             status,
             age,
-            &to_validate.answer,
+            &to_validate.stored,
             head,
         ))
     }
@@ -258,13 +267,13 @@ impl FillResponder<'_> {
         head: &Arc<FillHead>,
         reader: Reader,
         mut transaction: Transaction,
-    ) -> Step {
+    ) -> NextAction {
         if let Some(to_validate) = &self.to_validate
             && to_validate.fallback.covers(head.status)
         {
             let theirs = Some(head.status);
             match self.stale(to_validate, Stale::IfError, theirs, transaction).await {
-                Served::Step(step) => return step,
+                Served::Action(action) => return action,
                 Served::Incomplete(returned) => transaction = returned,
             }
         }
@@ -289,12 +298,12 @@ impl FillResponder<'_> {
         let fit = fit_of_head(self.context, &self.key, head, reader.waited());
         let (Fit::Follow(Some((age, permit))), Some(shared)) = (fit, &head.shared) else {
             return match fit {
-                Fit::Alone => Step::FetchAlone(transaction),
-                Fit::Another | Fit::Follow(_) => Step::Retry(transaction),
+                Fit::Alone => NextAction::FetchAlone(transaction),
+                Fit::Another | Fit::Follow(_) => NextAction::Retry(transaction),
             };
         };
         if reader.is_purged(&self.key, shared) {
-            return Step::Retry(transaction);
+            return NextAction::Retry(transaction);
         }
         let status = CacheStatus::new(match permit {
             None => Outcome::HitFill,
@@ -315,7 +324,7 @@ impl FillResponder<'_> {
         reader: Reader,
         status: CacheStatus,
         transaction: Transaction,
-    ) -> Step {
+    ) -> NextAction {
         let parts = self.context.parts;
         let selected = match &head.shared {
             Some(shared) => shared.selected(),
@@ -347,7 +356,7 @@ impl FillResponder<'_> {
         };
         let (outcome, status, body) = (status.outcome, head.status, Box::new(body));
         let response = ResponseParts { status, fields, portion, length, body };
-        Step::Respond(builder::build(&parts.method, transaction, outcome, response))
+        NextAction::Respond(builder::build(&parts.method, transaction, outcome, response))
     }
 
     /// Returns whether the bytes for this request have come already or will soon: for another range
@@ -387,15 +396,15 @@ impl FillResponder<'_> {
     ) -> Served {
         let mut status = CacheStatus::new(Outcome::Stale(why)).fwd(to_validate.why);
         status.fwd_status = theirs.map(|status| status.as_u16());
-        let (answer, age) = (&to_validate.answer, to_validate.age);
-        if answer.sparse.is_some() {
-            let serving = self.serving(answer, age);
+        let (stored, age) = (&to_validate.stored, to_validate.age);
+        if stored.sparse.is_some() {
+            let serving = self.serving(stored, age);
             return PartialResponder { status: Some(status), ..serving }
                 .answer_alone(transaction)
                 .await;
         }
-        let answer = builder::from_entry(self.context, transaction, status, age, answer, None);
-        Served::Step(Step::Respond(answer))
+        let answer = builder::from_entry(self.context, transaction, status, age, stored, None);
+        Served::Action(NextAction::Respond(answer))
     }
 }
 
@@ -418,6 +427,6 @@ fn fill_body(
     Some(FillBody::new(reader, store, end, trailers))
 }
 
-fn past(transaction: Transaction, why: Bypass) -> Step {
-    Step::Bypass(transaction, CacheStatus::new(Outcome::Bypass(why)))
+fn past(transaction: Transaction, why: Bypass) -> NextAction {
+    NextAction::Bypass(transaction, CacheStatus::new(Outcome::Bypass(why)))
 }

@@ -9,13 +9,13 @@
 use http::{HeaderMap, Method, StatusCode};
 use semantics::merge::HeadEffect;
 use semantics::packed::Flag;
-use semantics::{Exchange, StoredHead, VaryMarker, forwarded, merge};
+use semantics::{ExchangeTimes, StoredHead, VaryMarker, forwarded, merge};
 use store::{FetchToken, Hint, Key, Refusal};
 
-use crate::get::cache_request::{CacheRequest, Step, ToValidate, miss_status};
+use crate::get::cache_request::{CacheRequest, NextAction, ToValidate, miss_status};
 use crate::object::lookup;
 use crate::object::lookup::LookupResult;
-use crate::object::object_writer::{Judge, ObjectWriter, Refreshed, StorageKey};
+use crate::object::object_writer::{Judge, ObjectWriter, RefreshResult, StorageKey};
 use crate::object::stored_response::StoredResponse;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Outcome, Stale};
@@ -29,7 +29,7 @@ struct HeadResponse<'a> {
     token: &'a FetchToken,
     status: StatusCode,
     headers: HeaderMap,
-    exchange: Exchange,
+    times: ExchangeTimes,
 }
 
 impl CacheRequest<'_> {
@@ -39,16 +39,16 @@ impl CacheRequest<'_> {
         key: Key,
         marker: Option<VaryMarker>,
         mut transaction: Transaction,
-    ) -> Step {
+    ) -> NextAction {
         let context = self.context;
         let token = self.store.begin_fetch(self.primary);
         let clock = context.services.clock;
         let requested = clock.time();
         let response = match pass_through::ask(context, &mut transaction, None).await {
             Ok(response) => response,
-            Err(failure) => return Step::Respond(failure::failed(transaction, failure)),
+            Err(failure) => return NextAction::Respond(failure::failed(transaction, failure)),
         };
-        let exchange = Exchange { requested, received: clock.time() };
+        let times = ExchangeTimes { requested, received: clock.time() };
         let mut headers = response.headers().clone();
         upstream_request::sanitize_response(
             context.services,
@@ -56,20 +56,23 @@ impl CacheRequest<'_> {
             response.version(),
             false,
         );
-        let told = HeadResponse { token: &token, status: response.status(), headers, exchange };
+        let told = HeadResponse { token: &token, status: response.status(), headers, times };
         let mut status = miss_status(&marker);
         if let Some(head) = self.keep_head(&told, &key, marker.as_ref()).await {
             status = status.stored(true).ttl(head.packed().ttl(context.now()));
         }
-        Step::Respond(pass_through::relay_response(context, transaction, response, status))
+        NextAction::Respond(pass_through::relay_response(context, transaction, response, status))
     }
 
     /// Sends a HEAD for what must be validated to the origin as it came: its answer tells whether
     /// what is stored is still good (RFC 9111, 4.3.5).
-    pub async fn head(&self, to_validate: ToValidate, mut transaction: Transaction) -> Step {
+    pub async fn head(&self, to_validate: ToValidate, mut transaction: Transaction) -> NextAction {
         let context = self.context;
         if context.facts.directives.no_store {
-            return Step::Bypass(transaction, CacheStatus::new(Outcome::Bypass(Bypass::NoStore)));
+            return NextAction::Bypass(
+                transaction,
+                CacheStatus::new(Outcome::Bypass(Bypass::NoStore)),
+            );
         }
         let token = self.store.begin_fetch(self.primary);
         let clock = context.services.clock;
@@ -77,19 +80,19 @@ impl CacheRequest<'_> {
         let stale = |transaction, why, status: Option<u16>| {
             let mut told = CacheStatus::new(Outcome::Stale(why)).fwd(to_validate.why);
             told.fwd_status = status;
-            let ToValidate { answer, age, .. } = &to_validate;
-            Step::Respond(builder::from_entry(context, transaction, told, *age, answer, None))
+            let ToValidate { stored, age, .. } = &to_validate;
+            NextAction::Respond(builder::from_entry(context, transaction, told, *age, stored, None))
         };
         match pass_through::ask(context, &mut transaction, None).await {
             Err(Failure::Failed(..)) if to_validate.fallback.on_unreachable => {
                 stale(transaction, Stale::Unreachable, None)
             }
-            Err(failure) => Step::Respond(failure::failed(transaction, failure)),
+            Err(failure) => NextAction::Respond(failure::failed(transaction, failure)),
             Ok(response) if to_validate.fallback.covers(response.status()) => {
                 stale(transaction, Stale::IfError, Some(response.status().as_u16()))
             }
             Ok(response) => {
-                let exchange = Exchange { requested, received: clock.time() };
+                let times = ExchangeTimes { requested, received: clock.time() };
                 let mut headers = response.headers().clone();
                 upstream_request::sanitize_response(
                     context.services,
@@ -98,12 +101,17 @@ impl CacheRequest<'_> {
                     false,
                 );
                 let told =
-                    HeadResponse { token: &token, status: response.status(), headers, exchange };
+                    HeadResponse { token: &token, status: response.status(), headers, times };
                 let mut status = CacheStatus::new(Outcome::Refreshed).fwd(to_validate.why);
-                if let Some(head) = self.note_head(&told, &to_validate.answer).await {
+                if let Some(head) = self.note_head(&told, &to_validate.stored).await {
                     status = status.stored(true).ttl(head.packed().ttl(context.now()));
                 }
-                Step::Respond(pass_through::relay_response(context, transaction, response, status))
+                NextAction::Respond(pass_through::relay_response(
+                    context,
+                    transaction,
+                    response,
+                    status,
+                ))
             }
         }
     }
@@ -113,30 +121,31 @@ impl CacheRequest<'_> {
     async fn note_head(
         &self,
         told: &HeadResponse<'_>,
-        answer: &StoredResponse,
+        stored: &StoredResponse,
     ) -> Option<StoredHead> {
         let settings = self.context.settings();
-        if answer.is_of_head() {
-            let kept = self.keep_head(told, &answer.key, answer.marker.as_ref()).await;
+        if stored.is_of_head() {
+            let kept = self.keep_head(told, &stored.key, stored.marker.as_ref()).await;
             if kept.is_none() && told.status != StatusCode::NOT_MODIFIED {
                 // The origin no longer answers with it.
-                self.store.remove(&answer.key).await;
+                self.store.remove(&stored.key).await;
             }
             return kept;
         }
-        let (stored, length) = (answer.head.stored(), answer.length());
-        let HeadResponse { status, headers, exchange, .. } = told;
-        let effect = merge::head_effect(stored, length, *status, headers, *exchange, settings);
+        let (old, length) = (stored.head.stored(), stored.length());
+        let HeadResponse { status, headers, times, .. } = told;
+        let effect = merge::head_effect(old, length, *status, headers, *times, settings);
         let facts = self.context.facts.of_get();
-        let judge = Judge { facts: &facts, exchange: *exchange, settings };
-        let is_kept =
-            |head: &StoredHead| judge.refreshed(head, answer.marker.as_ref()) == Refreshed::InPlace;
+        let judge = Judge { facts: &facts, times: *times, settings };
+        let is_kept = |head: &StoredHead| {
+            judge.refreshed(head, stored.marker.as_ref()) == RefreshResult::InPlace
+        };
         let head = match effect {
             HeadEffect::Refresh(head) if is_kept(&head) => head,
-            HeadEffect::Refresh(_) | HeadEffect::Outdated => stored.clone().expired(),
+            HeadEffect::Refresh(_) | HeadEffect::Outdated => old.clone().expired(),
             HeadEffect::Nothing => return None,
         };
-        self.stored(told.token).replace(answer, &head).await;
+        self.object_writer(told.token).replace(stored, &head).await;
         None
     }
 
@@ -150,12 +159,12 @@ impl CacheRequest<'_> {
         marker: Option<&VaryMarker>,
     ) -> Option<StoredHead> {
         let (context, settings) = (self.context, self.context.settings());
-        let HeadResponse { status, headers, exchange, .. } = told;
-        let judge = Judge { facts: &context.facts.of_get(), exchange: *exchange, settings };
+        let HeadResponse { status, headers, times, .. } = told;
+        let judge = Judge { facts: &context.facts.of_get(), times: *times, settings };
         judge.permits(*status, headers).ok()?;
-        let head = StoredHead::new(*status, headers, *exchange, settings).of_head();
+        let head = StoredHead::new(*status, headers, *times, settings).of_head();
         let facts = head.packed();
-        if !facts.is_fresh(exchange.received) || facts.is(Flag::NoCache) {
+        if !facts.is_fresh(times.received) || facts.is(Flag::NoCache) {
             return None;
         }
         let vary = head.vary();
@@ -171,8 +180,10 @@ impl CacheRequest<'_> {
             _ => return None,
         }
         let place = StorageKey::of(&vary, self.primary, (key, marker), fields)?;
-        let stored = self.insert_head(told.token, &place, &head).await;
-        stored.inspect_err(|why| log::debug!("the answer to a HEAD is not stored: {why}")).ok()?;
+        let inserted = self.insert_head(told.token, &place, &head).await;
+        inserted
+            .inspect_err(|why| log::debug!("the answer to a HEAD is not stored: {why}"))
+            .ok()?;
         Some(head)
     }
 
@@ -183,11 +194,11 @@ impl CacheRequest<'_> {
         head: &StoredHead,
     ) -> Result<(), Refusal> {
         let hint = Hint { size: Some(0), ..Hint::default() };
-        let (stored, marker) = (self.stored(token), place.new_marker.as_ref());
-        stored.insert(&place.key, marker, head.encode(), hint).await?.commit().await
+        let (writer, marker) = (self.object_writer(token), place.new_marker.as_ref());
+        writer.insert(&place.key, marker, head.encode(), hint).await?.commit().await
     }
 
-    fn stored<'a>(&'a self, token: &'a FetchToken) -> ObjectWriter<'a> {
+    fn object_writer<'a>(&'a self, token: &'a FetchToken) -> ObjectWriter<'a> {
         ObjectWriter { store: self.store, token, primary: self.primary }
     }
 }

@@ -9,11 +9,11 @@ use http::{Response, StatusCode};
 use http_body::Body;
 use semantics::range::ByteRange;
 use semantics::{Portion, Seconds, StoredHead, partial};
-use store::{Key, Source as From};
+use store::{Key, Source};
 use upstream::connection::origin_body::OriginBody;
 
 use crate::fill::state::Failed;
-use crate::get::cache_request::{CacheRequest, FetchedResponse, Step, only_if_cached};
+use crate::get::cache_request::{CacheRequest, FetchedResponse, NextAction, only_if_cached};
 use crate::object::store::Store;
 use crate::object::stored_response::StoredResponse;
 use crate::observe::cache_status::{CacheStatus, Fwd};
@@ -33,12 +33,12 @@ use crate::response::{builder, error_response, pass_through};
 /// are asked for on the way.
 const AHEAD: u64 = 16;
 
-/// One answer from the parts of `answer`.
+/// One answer from the parts of `stored`.
 pub(crate) struct PartialResponder<'a> {
     pub context: &'a RequestContext<'a>,
     pub store: &'a Store,
     pub primary: &'a Key,
-    pub answer: &'a Rc<StoredResponse>,
+    pub stored: &'a Rc<StoredResponse>,
     /// Takes the place of the object's own head after a validation.
     pub head: Option<&'a StoredHead>,
     pub age: Seconds,
@@ -50,14 +50,14 @@ pub(crate) struct PartialResponder<'a> {
 #[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
 pub(crate) enum Served {
     /// An answer, or what to do instead.
-    Step(Step),
+    Action(NextAction),
     /// Bytes are missing that cannot be combined with what is there, or must not be asked for.
     Incomplete(Transaction),
 }
 
 /// The first missing byte, and the wanted range it is in.
 #[derive(Clone, Copy)]
-struct Missing {
+struct FirstMissing {
     from: u64,
     range: ByteRange,
 }
@@ -74,26 +74,26 @@ impl PartialResponder<'_> {
     }
 
     fn stored_head(&self) -> &StoredHead {
-        self.head.unwrap_or(self.answer.head.stored())
+        self.head.unwrap_or(self.stored.head.stored())
     }
 
     async fn run(&self, mut transaction: Transaction, may_ask: bool) -> Served {
-        let parts = PartialObject::of(self.context, self.store, self.primary, self.answer);
+        let parts = PartialObject::of(self.context, self.store, self.primary, self.stored);
         let portion =
             self.context.portion(&self.stored_head().selected(), Some(parts.layout.length));
         let wanted = self.wanted(&portion, parts.layout.length);
         let (missing, source) = look(&parts, &wanted).await;
         let mut ahead = None;
         let mut status = CacheStatus::new(match source {
-            From::Ram => Outcome::HitRam,
-            From::Disk => Outcome::HitDisk,
+            Source::Ram => Outcome::HitRam,
+            Source::Disk => Outcome::HitDisk,
         });
-        if let Some(Missing { from, range }) = missing {
+        if let Some(FirstMissing { from, range }) = missing {
             if !may_ask {
                 return Served::Incomplete(transaction);
             }
             if let Some(why) = self.forbidden() {
-                return Served::Step(why(transaction));
+                return Served::Action(why(transaction));
             }
             match parts.open(from, range.end).await {
                 // A part comes to which nothing can be added.
@@ -105,7 +105,7 @@ impl PartialResponder<'_> {
                 }
                 Ok(segment) => {
                     if segment.from == SegmentOrigin::Fetched {
-                        transaction.asked(
+                        transaction.note_upstream(
                             &parts.upstream_request.to,
                             parts.upstream_request.trail.clone(),
                         );
@@ -124,18 +124,20 @@ impl PartialResponder<'_> {
                 Err(Unavailable::Other(other_response))
                     if self.is_an_answer(&other_response.response, &wanted) =>
                 {
-                    transaction
-                        .asked(&parts.upstream_request.to, parts.upstream_request.trail.clone());
-                    return Served::Step(self.hand_over(*other_response, transaction).await);
+                    transaction.note_upstream(
+                        &parts.upstream_request.to,
+                        parts.upstream_request.trail.clone(),
+                    );
+                    return Served::Action(self.hand_over(*other_response, transaction).await);
                 }
                 Err(unavailable) => {
-                    return Served::Step(respond_unavailable(unavailable, transaction));
+                    return Served::Action(respond_unavailable(unavailable, transaction));
                 }
             }
         }
         self.count(status.outcome);
         let status = self.status.unwrap_or(status);
-        Served::Step(self.reply(parts, portion, status, ahead, transaction))
+        Served::Action(self.reply(parts, portion, status, ahead, transaction))
     }
 
     /// Returns whether what the origin sent in place of a part is an answer to the request itself:
@@ -154,29 +156,33 @@ impl PartialResponder<'_> {
     /// Answers with what the origin sent in place of a part, and stores it in the place of the
     /// parts if it may be stored, so that the origin is asked once (RFC 9110, 14.2; an origin may
     /// ignore `Range`).
-    async fn hand_over(&self, other_response: OtherResponse, transaction: Transaction) -> Step {
+    async fn hand_over(
+        &self,
+        other_response: OtherResponse,
+        transaction: Transaction,
+    ) -> NextAction {
         let (context, store, primary) = (self.context, self.store, self.primary);
-        let place = (self.answer.key.clone(), self.answer.marker.clone());
+        let place = (self.stored.key.clone(), self.stored.marker.clone());
         let status = CacheStatus::new(Outcome::Miss).fwd(Fwd::Partial);
-        let OtherResponse { response, exchange, token, .. } = other_response;
+        let OtherResponse { response, times, token, .. } = other_response;
         let Some(token) = token else {
             // It is not stored, so no part can be cut from it: look again, for who asked for one.
             if context.facts.has_range && response.status() == StatusCode::OK {
-                return Step::Retry(transaction);
+                return NextAction::Retry(transaction);
             }
             let response = pass_through::relay_response(context, transaction, response, status);
-            return Step::Respond(response);
+            return NextAction::Respond(response);
         };
-        let fetched = FetchedResponse { response, exchange, token };
-        let attempt = CacheRequest { context, store, primary, is_first: true, alone: true };
-        Box::pin(attempt.keep(place, status, transaction, fetched)).await
+        let fetched = FetchedResponse { response, times, token };
+        let cache_request = CacheRequest { context, store, primary, is_first: true, alone: true };
+        Box::pin(cache_request.keep(place, status, transaction, fetched)).await
     }
 
     /// Returns what to do instead of asking the origin for missing bytes, if it must not be asked.
-    fn forbidden(&self) -> Option<fn(Transaction) -> Step> {
+    fn forbidden(&self) -> Option<fn(Transaction) -> NextAction> {
         let directives = &self.context.facts.directives;
         if directives.only_if_cached {
-            return Some(|transaction| Step::Respond(only_if_cached(transaction)));
+            return Some(|transaction| NextAction::Respond(only_if_cached(transaction)));
         }
         if directives.no_store {
             return Some(|transaction| past(transaction, Bypass::NoStore));
@@ -215,7 +221,7 @@ impl PartialResponder<'_> {
         status: CacheStatus,
         mut ahead: Option<(u64, Segment)>,
         transaction: Transaction,
-    ) -> Step {
+    ) -> NextAction {
         let head = self.stored_head();
         let mut fields: HeaderMap = head.reply_headers(self.age);
         let status = status.ttl(head.packed().ttl(self.context.now()));
@@ -241,13 +247,13 @@ impl PartialResponder<'_> {
             body: Box::new(body),
         };
         let method = &self.context.parts.method;
-        Step::Respond(builder::build(method, transaction, status.outcome, response))
+        NextAction::Respond(builder::build(method, transaction, status.outcome, response))
     }
 }
 
 /// Looks for the first wanted byte that is missing. Returns it, and where the bytes before it came
 /// from.
-async fn look(parts: &PartialObject, wanted: &[ByteRange]) -> (Option<Missing>, From) {
+async fn look(parts: &PartialObject, wanted: &[ByteRange]) -> (Option<FirstMissing>, Source) {
     let mut source = None;
     let mut left = AHEAD;
     for range in wanted {
@@ -255,27 +261,27 @@ async fn look(parts: &PartialObject, wanted: &[ByteRange]) -> (Option<Missing>, 
         while at < range.end && left > 0 {
             left -= 1;
             let Some(segment) = parts.stored(at, range.end).await else {
-                let missing = Missing { from: at, range: *range };
-                return (Some(missing), source.unwrap_or(From::Ram));
+                let missing = FirstMissing { from: at, range: *range };
+                return (Some(missing), source.unwrap_or(Source::Ram));
             };
             if let SegmentOrigin::Stored(from) = segment.from {
                 // One read of the device makes it a hit on the disk.
-                source = source.filter(|source| *source == From::Disk).or(Some(from));
+                source = source.filter(|source| *source == Source::Disk).or(Some(from));
             }
             at = segment.until;
         }
     }
-    (None, source.unwrap_or(From::Ram))
+    (None, source.unwrap_or(Source::Ram))
 }
 
-fn respond_unavailable(unavailable: Unavailable, transaction: Transaction) -> Step {
+fn respond_unavailable(unavailable: Unavailable, transaction: Transaction) -> NextAction {
     match unavailable {
         Unavailable::Other(other_response) if !other_response.changed => {
             past(transaction, Bypass::Range)
         }
-        Unavailable::Changed | Unavailable::Other(_) => Step::Retry(transaction),
+        Unavailable::Changed | Unavailable::Other(_) => NextAction::Retry(transaction),
         Unavailable::Refused => past(transaction, Bypass::Range),
-        Unavailable::Failed(failed) => Step::Respond(failed_answer(&failed, transaction)),
+        Unavailable::Failed(failed) => NextAction::Respond(failed_answer(&failed, transaction)),
     }
 }
 
@@ -283,11 +289,13 @@ fn respond_unavailable(unavailable: Unavailable, transaction: Transaction) -> St
 pub(crate) fn failed_answer(failed: &Failed, transaction: Transaction) -> Response<ResponseBody> {
     let (outcome, text) = match failed.denied {
         Some(denied) => (Outcome::Denied(denied), failed.text.clone()),
-        None => (Outcome::Error(failed.reason), transaction.told(failed.reason, &failed.text)),
+        None => {
+            (Outcome::Error(failed.reason), transaction.failure_text(failed.reason, &failed.text))
+        }
     };
     error_response::plain(transaction, failed.status, outcome, text)
 }
 
-fn past(transaction: Transaction, why: Bypass) -> Step {
-    Step::Bypass(transaction, CacheStatus::new(Outcome::Bypass(why)))
+fn past(transaction: Transaction, why: Bypass) -> NextAction {
+    NextAction::Bypass(transaction, CacheStatus::new(Outcome::Bypass(why)))
 }

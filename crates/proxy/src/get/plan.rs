@@ -22,7 +22,7 @@ pub(crate) enum Plan {
     /// The origin is asked whether what is stored still answers it.
     Validate { age: Seconds, cause: Cause, conditional: bool, fallback: Fallback },
     /// The origin is asked for an answer.
-    Fetch(Missing),
+    Fetch(FetchReason),
     /// The request passes the cache.
     Pass(Bypass),
     /// The answer is a 504: the request wants only what is stored (RFC 9111, 5.2.1.7). With a cause
@@ -32,7 +32,7 @@ pub(crate) enum Plan {
 
 /// The reason why no stored answer is used for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub(crate) enum FetchReason {
     /// Nothing is stored for it.
     Nothing,
     /// What is stored was not keyed by all fields that the rule keys by now.
@@ -59,29 +59,29 @@ impl<'a> PlanInput<'a> {
     /// Returns what is done, and the event to count (systems C12). There is none yet for an object
     /// that is there in parts, which may lack those that are wanted.
     pub fn plan(&self, found: &LookupResult) -> (Plan, Option<Event>) {
-        let answer = match found {
-            LookupResult::Nothing { .. } => return (self.fetch(Missing::Nothing), MISS),
-            LookupResult::Stored(answer) if !is_told_apart(self.rule, answer) => {
-                return (self.fetch(Missing::OlderKey), MISS);
+        let stored = match found {
+            LookupResult::Nothing { .. } => return (self.fetch(FetchReason::Nothing), MISS),
+            LookupResult::Stored(stored) if !is_told_apart(self.rule, stored) => {
+                return (self.fetch(FetchReason::OlderKey), MISS);
             }
-            LookupResult::Stored(answer) => answer,
+            LookupResult::Stored(stored) => stored,
         };
-        let reuse = reuse::decide(answer.head.packed(), self.facts, self.now, self.settings);
+        let reuse = reuse::decide(stored.head.packed(), self.facts, self.now, self.settings);
         let is_stale = matches!(reuse, Reuse::Validate { .. } | Reuse::GatewayTimeout { .. });
         let event = match reuse {
             Reuse::Outlived => MISS,
-            Reuse::Validate { .. } => Some(hit_event(answer.entry.source(), is_stale)),
-            _ if answer.sparse.is_some() => None,
-            _ => Some(hit_event(answer.entry.source(), is_stale)),
+            Reuse::Validate { .. } => Some(hit_event(stored.entry.source(), is_stale)),
+            _ if stored.sparse.is_some() => None,
+            _ => Some(hit_event(stored.entry.source(), is_stale)),
         };
-        (self.of_stored(answer, reuse), event)
+        (self.of_stored(stored, reuse), event)
     }
 
-    fn of_stored(&self, answer: &StoredResponse, reuse: Reuse) -> Plan {
+    fn of_stored(&self, stored: &StoredResponse, reuse: Reuse) -> Plan {
         match reuse {
             Reuse::Fresh { age } => Plan::Serve { age, stale: None },
             // No background fetch would replace it: a GET would bring a body.
-            Reuse::Stale { age, permit: StalePermit::WhileRevalidate } if answer.is_of_head() => {
+            Reuse::Stale { age, permit: StalePermit::WhileRevalidate } if stored.is_of_head() => {
                 let fallback = Fallback { on_error: true, on_unreachable: true };
                 self.validate(age, Cause::Expired, true, fallback)
             }
@@ -91,7 +91,7 @@ impl<'a> PlanInput<'a> {
             }
             Reuse::GatewayTimeout { cause } => Plan::Refuse(Some(cause)),
             Reuse::Unusable => Plan::Pass(Bypass::Authorization),
-            Reuse::Outlived => self.fetch(Missing::Outlived),
+            Reuse::Outlived => self.fetch(FetchReason::Outlived),
         }
     }
 
@@ -104,7 +104,7 @@ impl<'a> PlanInput<'a> {
         }
     }
 
-    fn fetch(&self, why: Missing) -> Plan {
+    fn fetch(&self, why: FetchReason) -> Plan {
         let directives = &self.facts.directives;
         match (directives.only_if_cached, directives.no_store) {
             (true, _) => Plan::Refuse(None),

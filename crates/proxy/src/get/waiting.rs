@@ -15,8 +15,8 @@ use semantics::VaryMarker;
 use tokio::task::spawn_local;
 use tokio::time::timeout_at;
 
-use crate::fill::state::{Reader, Stage};
-use crate::get::cache_request::{CacheRequest, Step};
+use crate::fill::state::{FillStage, Reader};
+use crate::get::cache_request::{CacheRequest, NextAction};
 use crate::get::collapse::Fit;
 use crate::get::fill_response::{FillResponder, Role};
 use crate::observe::event::Event;
@@ -39,7 +39,7 @@ impl CacheRequest<'_> {
         marker: Option<VaryMarker>,
         reader: Reader,
         mut transaction: Transaction,
-    ) -> Step {
+    ) -> NextAction {
         let wait = self.context.options.fill.wait;
         let mut until = reader.fill().begun() + wait;
         let mut places = vec![Awaited { reader, role: Role::Follower }];
@@ -52,7 +52,7 @@ impl CacheRequest<'_> {
                     Err(_) => {
                         let Some(place) = self.ask_again(&responder, &marker, &mut transaction)
                         else {
-                            return Step::Retry(transaction);
+                            return NextAction::Retry(transaction);
                         };
                         until = place.reader.fill().begun() + wait;
                         places.push(place);
@@ -62,15 +62,15 @@ impl CacheRequest<'_> {
             };
             let Awaited { reader, role } = places.swap_remove(at);
             // A fetch without an answer leaves the others.
-            if !places.is_empty() && matches!(stage, Stage::Failed(_) | Stage::Absent(_)) {
+            if !places.is_empty() && matches!(stage, FillStage::Failed(_) | FillStage::Absent(_)) {
                 continue;
             }
             responder.role = role;
             let leads = places.iter().any(|place| matches!(place.role, Role::Leader { .. }));
             match responder.answer_at(stage, reader, transaction).await {
-                Step::Retry(returned) if !places.is_empty() => transaction = returned,
-                Step::FetchAlone(returned) if leads => transaction = returned,
-                step => return step,
+                NextAction::Retry(returned) if !places.is_empty() => transaction = returned,
+                NextAction::FetchAlone(returned) if leads => transaction = returned,
+                action => return action,
             }
         }
     }
@@ -96,8 +96,10 @@ impl CacheRequest<'_> {
         log::debug!("a fetch that others wait for takes long: one of them asks again");
         let (key, to_validate) = (responder.key.clone(), responder.to_validate.as_ref());
         let mut fetch_task = self.fetch_task(fill, key, marker.clone(), to_validate, true);
-        transaction
-            .asked(&fetch_task.upstream_request.to, fetch_task.upstream_request.trail.clone());
+        transaction.note_upstream(
+            &fetch_task.upstream_request.to,
+            fetch_task.upstream_request.trail.clone(),
+        );
         // It is for all that wait: nothing of it is for this client alone.
         fetch_task.upstream_request.interim = None;
         fetch_task.asks_for_client = false;
@@ -108,7 +110,7 @@ impl CacheRequest<'_> {
 }
 
 /// Waits for the first of the fills that has come further than waiting for its head.
-fn poll_heads(places: &[Awaited], cx: &mut Context<'_>) -> Poll<(usize, Stage)> {
+fn poll_heads(places: &[Awaited], cx: &mut Context<'_>) -> Poll<(usize, FillStage)> {
     for (at, place) in places.iter().enumerate() {
         if let Poll::Ready(stage) = place.reader.poll_head(cx) {
             return Poll::Ready((at, stage));

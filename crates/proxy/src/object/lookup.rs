@@ -69,8 +69,8 @@ async fn find_selected(
             }
         }
     }
-    if let Some(answer) = latest {
-        return Some(LookupResult::Stored(answer));
+    if let Some(stored) = latest {
+        return Some(LookupResult::Stored(stored));
     }
     marker.choose(0);
     let key = variant_key(primary, &marker, request)?;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use semantics::vary::Vary;
 use semantics::{
-    Exchange, NotStorable, RequestFacts, Settings, StoredHead, VaryMarker, storability,
+    ExchangeTimes, NotStorable, RequestFacts, Settings, StoredHead, VaryMarker, storability,
 };
 use store::{FetchToken, Hint, Key, Lookup, Refusal};
 
@@ -61,13 +61,13 @@ impl StorageKey {
 /// The facts that decide on storing a response, and on keeping a refreshed one.
 pub(crate) struct Judge<'a> {
     pub facts: &'a RequestFacts,
-    pub exchange: Exchange,
+    pub times: ExchangeTimes,
     pub settings: &'a Settings,
 }
 
 /// The result of refreshing a stored response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refreshed {
+pub(crate) enum RefreshResult {
     /// It stays under its key, with the new head.
     InPlace,
     /// It varies by fields that it was not found by: it belongs under another key.
@@ -81,17 +81,17 @@ pub(crate) enum Refreshed {
 impl Judge<'_> {
     /// Returns whether a response with this head may be stored.
     pub fn permits(&self, status: StatusCode, headers: &HeaderMap) -> Result<(), NotStorable> {
-        let Judge { facts, exchange, settings } = self;
-        storability::judge(facts, status, headers, *exchange, settings)
+        let Judge { facts, times, settings } = self;
+        storability::judge(facts, status, headers, *times, settings)
     }
 
     /// Decides what becomes of a response stored under `marker`, with this head.
-    pub fn refreshed(&self, head: &StoredHead, marker: Option<&VaryMarker>) -> Refreshed {
+    pub fn refreshed(&self, head: &StoredHead, marker: Option<&VaryMarker>) -> RefreshResult {
         match self.permits(head.status(), head.headers()) {
-            Err(NotStorable::Authorization) => Refreshed::ForClient,
-            Err(_) => Refreshed::Forbidden,
-            Ok(()) if head.vary().is_covered(marker) => Refreshed::InPlace,
-            Ok(()) => Refreshed::Elsewhere,
+            Err(NotStorable::Authorization) => RefreshResult::ForClient,
+            Err(_) => RefreshResult::Forbidden,
+            Ok(()) if head.vary().is_covered(marker) => RefreshResult::InPlace,
+            Ok(()) => RefreshResult::Elsewhere,
         }
     }
 }
@@ -144,12 +144,12 @@ impl ObjectWriter<'_> {
         stored: &StoredResponse,
         head: &StoredHead,
         judge: &Judge<'_>,
-    ) -> Refreshed {
+    ) -> RefreshResult {
         let refreshed = judge.refreshed(head, stored.marker.as_ref());
         match refreshed {
-            Refreshed::InPlace => self.replace(stored, head).await,
-            Refreshed::ForClient | Refreshed::Elsewhere => {}
-            Refreshed::Forbidden => {
+            RefreshResult::InPlace => self.replace(stored, head).await,
+            RefreshResult::ForClient | RefreshResult::Elsewhere => {}
+            RefreshResult::Forbidden => {
                 log::debug!("the origin forbids to keep what it validates");
                 self.store.remove(&stored.key).await;
             }

@@ -55,7 +55,7 @@ impl MultipartBody {
         let ranges = frame.parts().iter().map(|(_, range)| range.as_range());
         let all = ranges.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end));
         let held = match (&whole, all) {
-            (Whole::Stored(_, answer), Some(all)) => answer.entry.hold(all).map(Box::new),
+            (Whole::Stored(_, stored), Some(all)) => stored.entry.hold(all).map(Box::new),
             _ => None,
         };
         MultipartBody { whole, frame, next_part: 0, part: None, left, _held: held }
@@ -86,9 +86,9 @@ impl MultipartBody {
         if let Some((head, range)) = parts.get(self.next_part) {
             self.next_part += 1;
             let body = match &self.whole {
-                Whole::Stored(store, answer) => {
+                Whole::Stored(store, stored) => {
                     let range = range.as_range();
-                    PartBody::Stored(Box::new(EntryBody::new(store.clone(), answer, range, None)))
+                    PartBody::Stored(Box::new(EntryBody::new(store.clone(), stored, range, None)))
                 }
                 Whole::Sparse(parts) => {
                     PartBody::Sparse(Box::new(PartsBody::new(parts.clone(), *range, None)))

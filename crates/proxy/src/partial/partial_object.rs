@@ -12,16 +12,17 @@ use http::{HeaderMap, Method};
 use semantics::range::ByteRange;
 use semantics::sparse::Layout;
 use semantics::{
-    Exchange, Meta, RequestFacts, StoredHead, VaryMarker, cache_key, merge, partial, validators,
+    ExchangeTimes, Meta, RequestFacts, StoredHead, VaryMarker, cache_key, merge, partial,
+    validators,
 };
 use store::{FetchToken, Key, Lookup, Source};
 use tokio::task::spawn_local;
 
 use crate::body::fill_body::FillBody;
 use crate::body::stored_body::EntryBody;
-use crate::fill::state::{Failed, Fill, Stage};
+use crate::fill::state::{Failed, Fill, FillStage};
 use crate::object::lookup::find_sparse;
-use crate::object::object_writer::{Judge, ObjectWriter, Refreshed};
+use crate::object::object_writer::{Judge, ObjectWriter, RefreshResult};
 use crate::object::store::{Entry, Store};
 use crate::object::stored_response::StoredResponse;
 use crate::observe::event::Event;
@@ -109,9 +110,9 @@ impl PartialObject {
         context: &RequestContext<'_>,
         store: &Store,
         primary: &Key,
-        answer: &Rc<StoredResponse>,
+        stored: &Rc<StoredResponse>,
     ) -> Rc<PartialObject> {
-        let layout = answer.sparse.expect("only what is there in parts has parts");
+        let layout = stored.sparse.expect("only what is there in parts has parts");
         let mut upstream_request = context.upstream_request();
         upstream_request.method = Method::GET;
         upstream_request.interim = None;
@@ -123,13 +124,13 @@ impl PartialObject {
             store: store.clone(),
             upstream_request,
             facts,
-            key: answer.key.clone(),
-            marker: answer.marker.clone(),
+            key: stored.key.clone(),
+            marker: stored.marker.clone(),
             primary: primary.clone(),
             token: store.begin_fetch(primary),
             layout,
-            head: answer.head.stored().clone(),
-            trunk: (!answer.entry.is_empty()).then(|| answer.clone()),
+            head: stored.head.stored().clone(),
+            trunk: (!stored.entry.is_empty()).then(|| stored.clone()),
             trunk_is_lost: Cell::new(false),
         })
     }
@@ -237,7 +238,7 @@ impl PartialObject {
                 interest
             });
             match reader.head().await {
-                Stage::Part(stage) if (stage.range.start..stage.range.end).contains(&at) => {
+                FillStage::Part(stage) if (stage.range.start..stage.range.end).contains(&at) => {
                     let from = match interest {
                         Some(_) => SegmentOrigin::Fetched,
                         None => SegmentOrigin::Joined,
@@ -251,7 +252,7 @@ impl PartialObject {
                     let interest = interest.or_else(|| stage.interest.upgrade());
                     return Ok(Segment { body, until, interest, from });
                 }
-                Stage::Absent(changed) => {
+                FillStage::Absent(changed) => {
                     return Err(
                         match other_response.and_then(|other_response| other_response.take()) {
                             Some(other_response) => Unavailable::Other(Box::new(other_response)),
@@ -260,7 +261,7 @@ impl PartialObject {
                         },
                     );
                 }
-                Stage::Failed(failed) if interest.is_some() => {
+                FillStage::Failed(failed) if interest.is_some() => {
                     return Err(Unavailable::Failed(failed));
                 }
                 // It is another part of the window, or another client's failure.
@@ -305,20 +306,20 @@ impl PartialObject {
     }
 
     /// Updates the stored head with that of a part that fits (RFC 9111, 3.4).
-    pub async fn refresh(&self, update: &HeaderMap, exchange: Exchange) {
+    pub async fn refresh(&self, update: &HeaderMap, times: ExchangeTimes) {
         let settings = self.upstream_request.settings(&self.options);
-        let head = merge::freshen(&self.head, update, exchange, settings);
+        let head = merge::freshen(&self.head, update, times, settings);
         if head == self.head {
             return;
         }
-        let judge = Judge { facts: &self.facts, exchange, settings };
-        if judge.refreshed(&head, self.marker.as_ref()) == Refreshed::ForClient {
+        let judge = Judge { facts: &self.facts, times, settings };
+        if judge.refreshed(&head, self.marker.as_ref()) == RefreshResult::ForClient {
             return;
         }
         let Some(current) = self.current().await else { return };
         let (store, token, primary) = (&self.store, &self.token, &self.primary);
-        let stored = ObjectWriter { store, token, primary };
-        if stored.refresh(&current, &head, &judge).await == Refreshed::Elsewhere {
+        let writer = ObjectWriter { store, token, primary };
+        if writer.refresh(&current, &head, &judge).await == RefreshResult::Elsewhere {
             // Requests with other values of these fields have another representation.
             self.store.remove(&self.key).await;
         }

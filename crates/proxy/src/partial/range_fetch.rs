@@ -13,13 +13,13 @@ use http::Response;
 use http_body::Body;
 use semantics::partial::Verdict;
 use semantics::range::ByteRange;
-use semantics::{Exchange, PartHead, partial};
+use semantics::{ExchangeTimes, PartHead, partial};
 use store::{FetchToken, Hint, Key};
 use upstream::connection::origin_body::OriginBody;
 
 use crate::fill::pump::{Carried, Incoming, Pump, Unwatched};
 use crate::fill::sink::Sink;
-use crate::fill::state::{End, Failed, Fill, PartStage, Stage};
+use crate::fill::state::{End, Failed, Fill, FillStage, PartStage};
 use crate::object::store::Writer;
 use crate::observe::event::Event;
 use crate::observe::outcome::Error;
@@ -39,7 +39,7 @@ pub(crate) struct RangeFetch {
 /// An answer that does not fill the gap, unchanged: it may answer the client's own request.
 pub(crate) struct OtherResponse {
     pub response: Response<OriginBody>,
-    pub exchange: Exchange,
+    pub times: ExchangeTimes,
     /// The origin has another representation by now.
     pub changed: bool,
     /// Taken before the origin was asked; `None`: the object was removed since, by another request.
@@ -64,7 +64,7 @@ impl Drop for RegisteredFill {
     fn drop(&mut self) {
         self.leave_table();
         // Both do nothing unless the task was dropped on the way.
-        self.fill.publish(Stage::Absent(false), None);
+        self.fill.publish(FillStage::Absent(false), None);
         self.fill.end(End::Broken(Error::Draining));
     }
 }
@@ -98,7 +98,7 @@ impl RangeFetch {
     }
 
     /// Returns the place for an answer that does not fill the gap, which is put there before the
-    /// fill ends as [`Stage::Absent`].
+    /// fill ends as [`FillStage::Absent`].
     pub fn other_response(&self) -> Rc<Cell<Option<OtherResponse>>> {
         self.other_response.clone()
     }
@@ -116,7 +116,7 @@ impl RangeFetch {
             Ok(response) => response,
             Err(failure) => return self.fail(failure),
         };
-        let exchange = Exchange { requested, received: clock.time() };
+        let times = ExchangeTimes { requested, received: clock.time() };
         let (version, as_it_came) = (response.version(), response.headers().clone());
         upstream_request::sanitize_response(
             &parts.services,
@@ -124,10 +124,10 @@ impl RangeFetch {
             version,
             false,
         );
-        match self.judge(&response, exchange) {
+        match self.judge(&response, times) {
             Verdict::Fits(end) => {
                 self.gap.end = end;
-                parts.refresh(response.headers(), exchange).await;
+                parts.refresh(response.headers(), times).await;
                 self.carry(response.into_body()).await;
             }
             verdict => {
@@ -140,9 +140,9 @@ impl RangeFetch {
                 };
                 let ((), token) = token.outlive(removal).await;
                 *response.headers_mut() = as_it_came;
-                self.other_response.set(Some(OtherResponse { response, exchange, changed, token }));
+                self.other_response.set(Some(OtherResponse { response, times, changed, token }));
                 self.now.leave_table();
-                self.now.fill.publish(Stage::Absent(changed), None);
+                self.now.fill.publish(FillStage::Absent(changed), None);
                 parts.count(Event::FillAborted);
             }
         }
@@ -151,16 +151,16 @@ impl RangeFetch {
     fn fail(self, failure: Failure) {
         self.now.leave_table();
         let failed = Failed::of(failure);
-        self.now.fill.publish(Stage::Failed(Arc::new(failed)), None);
+        self.now.fill.publish(FillStage::Failed(Arc::new(failed)), None);
         self.parts.count(Event::FillAborted);
     }
 
-    fn judge<B: Body>(&self, response: &Response<B>, exchange: Exchange) -> Verdict {
+    fn judge<B: Body>(&self, response: &Response<B>, times: ExchangeTimes) -> Verdict {
         let parts = &self.parts;
         let settings = parts.upstream_request.settings(&parts.options);
         let body = response.body().size_hint().exact();
         let answer = (response.status(), response.headers(), body);
-        partial::weigh(&parts.head, parts.layout.length, self.gap, answer, exchange, settings)
+        partial::weigh(&parts.head, parts.layout.length, self.gap, answer, times, settings)
     }
 
     /// Carries the bytes of the gap to the readers and into the store, window by window.
@@ -175,7 +175,7 @@ impl RangeFetch {
             let stage = PartStage { range, interest: self.interest.clone() };
             let unfinished = part_writer.sink.unfinished();
             let fill = self.now.fill.clone();
-            fill.publish_behind(Stage::Part(Arc::new(stage)), unfinished, part_writer.before);
+            fill.publish_behind(FillStage::Part(Arc::new(stage)), unfinished, part_writer.before);
             let carried = self.window(&mut body, range, &mut part_writer).await;
             // A reader that goes on finds the next window before this one has ended.
             let is_full = matches!(carried, Carried::Complete { .. });

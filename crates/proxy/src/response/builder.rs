@@ -88,7 +88,7 @@ pub(crate) fn build(
         }
         _ => body(BodyPart::Whole),
     };
-    transaction.answered(status, outcome, &headers);
+    transaction.note_answer(status, outcome, &headers);
     let mut response = Response::new(ResponseBody::new(source, transaction));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
@@ -101,12 +101,12 @@ pub(crate) fn from_entry(
     transaction: Transaction,
     status: CacheStatus,
     age: Seconds,
-    answer: &Rc<StoredResponse>,
+    stored: &Rc<StoredResponse>,
     head: Option<&StoredHead>,
 ) -> Response<ResponseBody> {
     let parts = context.parts;
-    let stored = head.unwrap_or(answer.head.stored());
-    let mut fields = match (&answer.head, head) {
+    let shown = head.unwrap_or(stored.head.stored());
+    let mut fields = match (&stored.head, head) {
         (Head::Ready(ready), None) => {
             let mut fields = ready.fields.clone();
             if age != Seconds::ZERO {
@@ -114,39 +114,39 @@ pub(crate) fn from_entry(
             }
             fields
         }
-        _ => stored.reply_headers(age),
+        _ => shown.reply_headers(age),
     };
-    let status = status.ttl(stored.packed().ttl(context.now()));
+    let status = status.ttl(shown.packed().ttl(context.now()));
     status.append_to(transaction.pseudonym(), &mut fields);
     let outcome = status.outcome;
-    let length = answer.length();
+    let length = stored.length();
     // The common case first, without a box: everything, and in one piece.
     if parts.method == Method::GET && !context.facts.has_range && !context.facts.conditional {
         let mut transaction = transaction;
-        let mut source = source(context, answer, stored, 0..length);
-        if let Some(trailers) = stored.trailers()
+        let mut source = source(context, stored, shown, 0..length);
+        if let Some(trailers) = shown.trailers()
             && hop_by_hop::accepts_trailers(&parts.headers)
         {
             source = trailed(source, trailers, &mut fields);
         }
         let mut response = Response::new(());
-        *response.status_mut() = stored.status();
+        *response.status_mut() = shown.status();
         *response.headers_mut() = fields;
-        transaction.answered(stored.status(), outcome, response.headers());
+        transaction.note_answer(shown.status(), outcome, response.headers());
         return response.map(|()| ResponseBody::new(source, transaction));
     }
     let body = |wanted| match wanted {
-        BodyPart::Whole => source(context, answer, stored, 0..length),
-        BodyPart::Part(part) => source(context, answer, stored, part.as_range()),
+        BodyPart::Whole => source(context, stored, shown, 0..length),
+        BodyPart::Part(part) => source(context, stored, shown, part.as_range()),
         BodyPart::Parts(frame) => {
-            let whole = Whole::Stored(context.store(), answer.clone());
+            let whole = Whole::Stored(context.store(), stored.clone());
             BodySource::Multipart(Box::new(MultipartBody::new(whole, frame)))
         }
     };
     // The length of what a HEAD brought is known to the origin only.
-    let length = (!answer.is_of_head()).then_some(length);
-    let portion = context.portion(&stored.selected(), length);
-    let status = stored.status();
+    let length = (!stored.is_of_head()).then_some(length);
+    let portion = context.portion(&shown.selected(), length);
+    let status = shown.status();
     let response = ResponseParts { status, fields, portion, length, body: Box::new(body) };
     build(&parts.method, transaction, outcome, response)
 }
@@ -154,15 +154,15 @@ pub(crate) fn from_entry(
 /// Returns the source of the bytes `range` of a stored object.
 fn source(
     context: &RequestContext<'_>,
-    answer: &StoredResponse,
+    stored: &StoredResponse,
     head: &StoredHead,
     range: Range<u64>,
 ) -> BodySource {
-    match answer.entry.whole() {
+    match stored.entry.whole() {
         Some(bytes) => BodySource::Whole(bytes.slice(range.start as usize..range.end as usize)),
         None => {
-            let rescue = Resume::new(context, head, answer.entry.len());
-            BodySource::Entry(Box::new(EntryBody::new(context.store(), answer, range, rescue)))
+            let rescue = Resume::new(context, head, stored.entry.len());
+            BodySource::Entry(Box::new(EntryBody::new(context.store(), stored, range, rescue)))
         }
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn with_type(
         let allow = HeaderValue::from_static("GET, HEAD, OPTIONS, TRACE, PUT, POST, DELETE, PATCH");
         headers.insert(header::ALLOW, allow);
     }
-    transaction.answered(status, outcome, headers);
+    transaction.note_answer(status, outcome, headers);
     response.map(|()| ResponseBody::new(BodySource::Whole(body), transaction))
 }
 

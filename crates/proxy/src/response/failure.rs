@@ -16,7 +16,7 @@ pub(crate) fn failed(transaction: Transaction, failure: Failure) -> Response<Res
             error_response::plain(transaction, status, Outcome::Denied(denial.reason), denial.text)
         }
         Failure::Failed(reason, cause) => {
-            let text = transaction.told(reason, &cause);
+            let text = transaction.failure_text(reason, &cause);
             error_response::plain(transaction, status, Outcome::Error(reason), text)
         }
         Failure::Request(_, text) => {

@@ -49,7 +49,7 @@ pub(crate) async fn ask(
     body: Option<RequestBody>,
 ) -> Result<Response<OriginBody>, Failure> {
     let upstream_request = context.upstream_request();
-    transaction.asked(&upstream_request.to, upstream_request.trail.clone());
+    transaction.note_upstream(&upstream_request.to, upstream_request.trail.clone());
     let interim = upstream_request.interim.clone();
     let again = || {
         let mut upstream_request = context.upstream_request();
@@ -80,7 +80,7 @@ pub(crate) fn relay_response(
         trailers,
     );
     status.append_to(transaction.pseudonym(), response.headers_mut());
-    transaction.answered(response.status(), status.outcome, response.headers());
+    transaction.note_answer(response.status(), status.outcome, response.headers());
     let (mut head, body) = response.into_parts();
     // The version on the client's side does not depend on the upstream's.
     head.version = Version::HTTP_11;
@@ -114,7 +114,7 @@ fn switch(
     }
     let status = CacheStatus::new(Outcome::Tunnel);
     status.append_to(transaction.pseudonym(), answer.headers_mut());
-    transaction.answered(answer.status(), status.outcome, answer.headers());
+    transaction.note_answer(answer.status(), status.outcome, answer.headers());
     context.services.observer.count(Event::Upgraded, 1);
     let (mut head, ()) = answer.into_parts();
     head.version = Version::HTTP_11;

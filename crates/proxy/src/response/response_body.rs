@@ -81,7 +81,7 @@ impl ResponseBody {
         if body.is_end_stream() {
             body.ended();
         } else if let (Some(transaction), None) = (&body.transaction, body.size_hint().exact()) {
-            transaction.length_is_unknown();
+            transaction.note_unknown_length();
         }
         body
     }
@@ -105,7 +105,7 @@ impl ResponseBody {
 
     fn ended(&mut self) {
         if let Some(transaction) = &mut self.transaction {
-            transaction.ended();
+            transaction.note_whole();
         }
     }
 
@@ -116,7 +116,7 @@ impl ResponseBody {
         let ResponseBody { source, transaction, .. } = self;
         let mut broke = |why| {
             if let Some(transaction) = transaction {
-                transaction.broke(why);
+                transaction.note_broken(why);
             }
         };
         let stored = |next: Option<Result<Bytes, Truncated>>| next.map(|b| b.map(Frame::data));
@@ -178,7 +178,7 @@ impl Body for ResponseBody {
         }
         let polled = this.poll_source(cx);
         if let Some(transaction) = &mut this.transaction {
-            transaction.waits_for_client(polled.is_ready());
+            transaction.note_waiting(polled.is_ready());
         }
         let frame = ready!(polled);
         if let Some(Err(broken)) = frame {
@@ -191,7 +191,7 @@ impl Body for ResponseBody {
         match &frame {
             Some(Ok(frame)) => {
                 if let Some(transaction) = &mut this.transaction {
-                    transaction.sent(frame.data_ref().map_or(0, |data| data.len() as u64));
+                    transaction.count_sent(frame.data_ref().map_or(0, |data| data.len() as u64));
                 }
                 // hyper polls no more when it knows that this was the last.
                 if this.is_end_stream() {

@@ -72,7 +72,7 @@ impl Transaction {
     }
 
     /// Notes status, outcome and fields of the answer's head.
-    pub fn answered(&mut self, status: StatusCode, outcome: Outcome, headers: &HeaderMap) {
+    pub fn note_answer(&mut self, status: StatusCode, outcome: Outcome, headers: &HeaderMap) {
         self.status = status;
         self.outcome = outcome;
         if let Some(texts) = &mut self.texts {
@@ -83,7 +83,7 @@ impl Transaction {
 
     /// Marks the answer as the last one of its connection (in HTTP/1: in HTTP/2 each request has
     /// bounds of its own).
-    pub fn is_last(&self) {
+    pub fn mark_last(&self) {
         if !self.client.state.is_multiplexed() {
             self.client.state.end_after_answer();
         }
@@ -100,12 +100,12 @@ impl Transaction {
     }
 
     /// Returns the text for the client about a server that gave no answer.
-    pub fn told(&self, why: Error, cause: &str) -> String {
+    pub fn failure_text(&self, why: Error, cause: &str) -> String {
         failure_text::told(&self.services.options().front, why, cause)
     }
 
     /// Notes the upstream that is asked, and where its servers will be noted.
-    pub fn asked(&mut self, upstream: &impl fmt::Display, trail: Option<Arc<Attempts>>) {
+    pub fn note_upstream(&mut self, upstream: &impl fmt::Display, trail: Option<Arc<Attempts>>) {
         if self.texts.is_some() {
             self.upstream = Some(upstream.to_string());
             self.trail = trail;
@@ -113,13 +113,13 @@ impl Transaction {
     }
 
     /// Counts body bytes that were sent.
-    pub fn sent(&mut self, bytes: u64) {
+    pub fn count_sent(&mut self, bytes: u64) {
         self.body_bytes += bytes;
     }
 
     /// Notes whether the next bytes of the body are there and wait until the client takes them
     /// (`true`), or are waited for. Only reported on connections whose requests overlap.
-    pub fn waits_for_client(&mut self, waits: bool) {
+    pub fn note_waiting(&mut self, waits: bool) {
         if self.client.state.is_multiplexed() && self.waits_for_client != waits {
             self.waits_for_client = waits;
             self.client.state.body_waits(waits);
@@ -128,25 +128,25 @@ impl Transaction {
 
     /// Notes that the body's length is not known: for an HTTP/1.0 client it ends with the
     /// connection.
-    pub fn length_is_unknown(&self) {
+    pub fn note_unknown_length(&self) {
         self.client.state.set_open_ended(self.version == Version::HTTP_10);
     }
 
     /// Notes that the body is complete.
-    pub fn ended(&mut self) {
+    pub fn note_whole(&mut self) {
         self.client.state.set_open_ended(false);
         self.complete = true;
     }
 
     /// Notes that the body was cut.
-    pub fn broke(&mut self, why: Error) {
+    pub fn note_broken(&mut self, why: Error) {
         self.outcome = Outcome::Error(why);
     }
 }
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        self.waits_for_client(false);
+        self.note_waiting(false);
         self.client.state.request_ended();
         self.client.state.report_moved(&*self.services.observer);
         let (server, addresses) = self.trail.take().and_then(|trail| trail.told()).unzip();

@@ -16,7 +16,7 @@ use crate::fields::vary::Vary;
 use crate::settings::Settings;
 use crate::stored::packed::{Flag, Packed};
 use crate::stored::stored_head::StoredHead;
-use crate::time::Exchange;
+use crate::time::ExchangeTimes;
 
 /// Fields of the stored response that no update touches: they belong to the stored bytes
 /// (RFC 9111, 3.2). `ETag` has rules of its own.
@@ -32,7 +32,7 @@ const KEPT: [HeaderName; 4] = [
 /// response must be neither used nor refreshed: fetch it anew without conditions.
 ///
 /// A 304 without any validator is taken to mean the one response whose validators were sent.
-pub fn confirms(stored: &StoredHead, not_modified: &HeaderMap, exchange: Exchange) -> bool {
+pub fn confirms(stored: &StoredHead, not_modified: &HeaderMap, times: ExchangeTimes) -> bool {
     let selected = stored.selected();
     let new_tag = not_modified.get(ETAG).and_then(|value| EntityTag::parse(value.as_bytes()));
     match (selected.etag(), new_tag) {
@@ -42,7 +42,7 @@ pub fn confirms(stored: &StoredHead, not_modified: &HeaderMap, exchange: Exchang
         _ if stored.vary() == Vary::Star => return false,
         _ => {}
     }
-    let new_modified = date::of_field(not_modified, &LAST_MODIFIED, exchange.received);
+    let new_modified = date::of_field(not_modified, &LAST_MODIFIED, times.received);
     // A strong validator that nothing stored has speaks of something that is not stored.
     if selected.etag().is_none() && new_tag.is_some_and(|tag| !tag.weak) {
         return new_modified.is_some() && new_modified == selected.strong_last_modified();
@@ -61,7 +61,7 @@ pub fn confirms(stored: &StoredHead, not_modified: &HeaderMap, exchange: Exchang
 pub fn freshen(
     stored: &StoredHead,
     not_modified: &HeaderMap,
-    exchange: Exchange,
+    times: ExchangeTimes,
     settings: &Settings,
 ) -> StoredHead {
     let mut update = not_modified.clone();
@@ -70,7 +70,7 @@ pub fn freshen(
         update.remove(name);
     }
     // The update itself is what has an age; a Date of the stored response would make it look older.
-    date::ensure(&mut update, exchange.received);
+    date::ensure(&mut update, times.received);
     let mut headers = stored.headers().clone();
     headers.remove(AGE);
     for name in update.keys() {
@@ -82,7 +82,7 @@ pub fn freshen(
             headers.append(name.clone(), value.clone());
         }
     }
-    let fresh = StoredHead::new(stored.status(), &headers, exchange, settings);
+    let fresh = StoredHead::new(stored.status(), &headers, times, settings);
     let fresh = fresh.with_trailers_of(stored);
     // The new Date is later than that of the body. It proves nothing about a body which was
     // received within the second of its last change: what was a weak validator stays one.
@@ -144,7 +144,7 @@ pub fn head_effect(
     body_length: u64,
     status: StatusCode,
     headers: &HeaderMap,
-    exchange: Exchange,
+    times: ExchangeTimes,
     settings: &Settings,
 ) -> HeadEffect {
     if stored.status() != StatusCode::OK {
@@ -156,7 +156,7 @@ pub fn head_effect(
         let selected = stored.selected();
         return match (selected.etag(), tag) {
             (Some(ours), Some(theirs)) if ours.strong_eq(&theirs) => {
-                HeadEffect::Refresh(freshen(stored, headers, exchange, settings))
+                HeadEffect::Refresh(freshen(stored, headers, times, settings))
             }
             _ => HeadEffect::Nothing,
         };
@@ -177,7 +177,7 @@ pub fn head_effect(
     if !(same_length && same_validators) {
         return HeadEffect::Outdated;
     }
-    HeadEffect::Refresh(freshen(stored, headers, exchange, settings))
+    HeadEffect::Refresh(freshen(stored, headers, times, settings))
 }
 
 fn has_equal_or_no(stored: &StoredHead, headers: &HeaderMap, name: HeaderName) -> bool {
@@ -250,8 +250,8 @@ mod tests {
             "X-Hop: 1",
             "Transfer-Encoding: chunked",
         ]);
-        let exchange = Exchange { requested: later(100), received: later(100) };
-        let after = freshen(&before, &update, exchange, &Settings::default());
+        let times = ExchangeTimes { requested: later(100), received: later(100) };
+        let after = freshen(&before, &update, times, &Settings::default());
         let expected = headers(&[
             "Cache-Control: max-age=90",
             "ETag: \"a\"",
@@ -292,15 +292,15 @@ mod tests {
     fn a_weak_last_modified_stays_weak_however_late_the_304() {
         let (old, new) = (line("Last-Modified", EARLIER_DATE), line("Last-Modified", NOW_DATE));
         let (date, later_date) = (line("Date", NOW_DATE), line("Date", LATER_DATE));
-        let exchange = Exchange { requested: later(1000), received: later(1000) };
+        let times = ExchangeTimes { requested: later(1000), received: later(1000) };
         let once = |modified: &str| {
             let update = headers(&[&later_date]);
-            freshen(&stored(&[modified, &date]), &update, exchange, &Settings::default())
+            freshen(&stored(&[modified, &date]), &update, times, &Settings::default())
         };
         assert!(once(&old).packed().is(Flag::StrongLastModified));
         assert!(!once(&new).packed().is(Flag::StrongLastModified));
         let tagged = headers(&["ETag: \"a\"", &later_date]);
-        let twice = freshen(&once(&new), &tagged, exchange, &Settings::default());
+        let twice = freshen(&once(&new), &tagged, times, &Settings::default());
         assert_eq!(twice.headers().get(ETAG), None);
     }
 

@@ -16,7 +16,7 @@ use crate::fields::{validators, value};
 use crate::settings::Settings;
 use crate::stored::packed::Flag;
 use crate::stored::stored_head::StoredHead;
-use crate::time::Exchange;
+use crate::time::ExchangeTimes;
 
 /// One received part of a whole of known length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +144,7 @@ pub fn weigh(
     length: u64,
     gap: ByteRange,
     answer: (StatusCode, &HeaderMap, Option<u64>),
-    exchange: Exchange,
+    times: ExchangeTimes,
     settings: &Settings,
 ) -> Verdict {
     let (status, headers, body) = answer;
@@ -156,7 +156,7 @@ pub fn weigh(
     }
     let Ok(part) = read(headers, body) else { return Verdict::Refused };
     let whole = whole_headers(headers, part.length);
-    let new = StoredHead::new(StatusCode::OK, &whole, exchange, settings);
+    let new = StoredHead::new(StatusCode::OK, &whole, times, settings);
     if part.length != length || !is_same(stored, &new) {
         return Verdict::Changed;
     }

@@ -296,7 +296,7 @@ mod tests {
     use super::*;
     use crate::fixture::{EARLIER_DATE, NOW, NOW_DATE, headers, later, packed};
     use crate::response::age;
-    use crate::time::Exchange;
+    use crate::time::ExchangeTimes;
 
     fn at(response: &str, request: &str, seconds: u64, settings: &Settings) -> Reuse {
         let stored = packed(&[&format!("Cache-Control: {response}"), "ETag: \"a\""]);
@@ -545,13 +545,13 @@ mod tests {
     fn who_waited_may_have_what_was_fresh_when_it_was_asked_for() {
         let at = |millis| Time::from_unix_millis(NOW.unix_millis() + millis);
         // Asked for at 0, there after 1.5 s; a second request came after 1.2 s.
-        let exchange = Exchange { requested: at(0), received: at(1500) };
+        let times = ExchangeTimes { requested: at(0), received: at(1500) };
         let shared = |response: &[&str], request: &[&str]| {
             let (response, request) = (headers(response), headers(request));
             let settings = Settings { reuse_for_authorized: false, ..Settings::default() };
             let facts = RequestFacts::of(&http::Method::GET, &request);
-            let stored = Packed::of(StatusCode::OK, &response, exchange, &settings);
-            is_for_waiters(&stored, age::when_asked(&response, exchange))
+            let stored = Packed::of(StatusCode::OK, &response, times, &settings);
+            is_for_waiters(&stored, age::when_asked(&response, times))
                 && may_follow(&stored, &facts, at(1200), &settings)
         };
         let date = format!("Date: {NOW_DATE}");

@@ -5,7 +5,7 @@ use http::header::{AGE, DATE, HeaderMap};
 use crate::fields::cache_control::Delta;
 use crate::fields::date;
 use crate::fields::list;
-use crate::time::{Exchange, Millis, Seconds, Time};
+use crate::time::{ExchangeTimes, Millis, Seconds, Time};
 
 /// Returns the value of `Age`: its first member (RFC 9111, 5.1); zero when absent or not a number.
 pub fn of_header(headers: &HeaderMap) -> Seconds {
@@ -21,9 +21,9 @@ pub fn of_header(headers: &HeaderMap) -> Seconds {
 /// What the caches on the way say (`Age`), plus the time that this exchange took. `Date` counts
 /// where it proves that this is not all: it names a second, and only when all of that second is
 /// longer ago does it say more. A missing one says nothing.
-pub fn initial(headers: &HeaderMap, exchange: Exchange) -> Millis {
-    let received = exchange.received;
-    let delay = received.millis_since(exchange.requested);
+pub fn initial(headers: &HeaderMap, times: ExchangeTimes) -> Millis {
+    let received = times.received;
+    let delay = received.millis_since(times.requested);
     let corrected = of_header(headers).millis().plus(delay);
     match date::of_field(headers, &DATE, received) {
         Some(date) if proven(date, received) >= corrected => {
@@ -35,12 +35,12 @@ pub fn initial(headers: &HeaderMap, exchange: Exchange) -> Millis {
 
 /// Returns the least age of a response at the time when it was asked for, by its `Age` and `Date`:
 /// the time that we waited for it is not counted. Zero when it was made for this exchange.
-pub fn when_asked(headers: &HeaderMap, exchange: Exchange) -> Millis {
-    let received = exchange.received;
+pub fn when_asked(headers: &HeaderMap, times: ExchangeTimes) -> Millis {
+    let received = times.received;
     let by_date = date::of_field(headers, &DATE, received)
         .map_or(Millis::ZERO, |date| proven(date, received));
     let said = of_header(headers).millis().max(by_date);
-    said.minus(received.millis_since(exchange.requested))
+    said.minus(received.millis_since(times.requested))
 }
 
 /// Returns the time since the end of the second that `date` names.
@@ -83,10 +83,10 @@ mod tests {
             (vec!["Date: never", "Age: 30"], 0, 30),
             (vec![], 7, 7),
         ] {
-            let exchange = Exchange { requested: NOW, received: NOW };
-            let slow = Exchange { requested: NOW, received: later(delay) };
-            let exchange = if delay == 0 { exchange } else { slow };
-            let age = initial(&headers(&lines), exchange);
+            let times = ExchangeTimes { requested: NOW, received: NOW };
+            let slow = ExchangeTimes { requested: NOW, received: later(delay) };
+            let times = if delay == 0 { times } else { slow };
+            let age = initial(&headers(&lines), times);
             assert_eq!(age, Seconds::new(expected).millis(), "{lines:?}");
         }
     }
@@ -108,10 +108,10 @@ mod tests {
             (0, 1500, vec!["Age: 9"], 10_500, 7500),
             (0, 0, vec!["Age: 99999999999999999999"], 2_147_483_648_000, 2_147_483_648_000),
         ] {
-            let exchange = Exchange { requested: at(asked), received: at(received) };
+            let times = ExchangeTimes { requested: at(asked), received: at(received) };
             let (lines, case) = (headers(&lines), format!("{asked} {received} {lines:?}"));
-            assert_eq!(initial(&lines, exchange).get(), initially, "{case}");
-            assert_eq!(when_asked(&lines, exchange).get(), asked_for, "{case}");
+            assert_eq!(initial(&lines, times).get(), initially, "{case}");
+            assert_eq!(when_asked(&lines, times).get(), asked_for, "{case}");
         }
     }
 }

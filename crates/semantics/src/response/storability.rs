@@ -13,7 +13,7 @@ use crate::response::age;
 use crate::response::freshness;
 use crate::response::freshness::Freshness;
 use crate::settings::Settings;
-use crate::time::{Exchange, Seconds};
+use crate::time::{ExchangeTimes, Seconds};
 
 /// Why a response is not stored. The first reason that applies, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,7 +72,7 @@ pub fn judge(
     request: &RequestFacts,
     status: StatusCode,
     headers: &HeaderMap,
-    exchange: Exchange,
+    times: ExchangeTimes,
     settings: &Settings,
 ) -> Result<(), NotStorable> {
     let directives = ResponseDirectives::parse(headers, settings);
@@ -92,7 +92,7 @@ pub fn judge(
     if matches!(Vary::of(headers), Vary::Star) && (tag.is_none() || !status.is_success()) {
         return Err(NotStorable::VaryStar);
     }
-    let freshness = freshness::lifetime(status, headers, &directives, exchange.received, settings);
+    let freshness = freshness::lifetime(status, headers, &directives, times.received, settings);
     // An operator's lifetime is for a whole site; a cookie may be for one of its users.
     let is_for_all = directives.public || freshness.is_stated_by_origin();
     if headers.contains_key(SET_COOKIE) && !(settings.store_set_cookie && is_for_all) {
@@ -100,7 +100,7 @@ pub fn judge(
     }
     let is_meant = directives.public || freshness.is_explicit();
     let may_be_stored = is_meant || freshness::is_heuristically_cacheable(status);
-    if may_be_stored && is_useful(status, headers, &directives, freshness, exchange, settings) {
+    if may_be_stored && is_useful(status, headers, &directives, freshness, times, settings) {
         Ok(())
     } else {
         Err(NotStorable::NoFreshness)
@@ -119,7 +119,7 @@ pub fn is_post_for_get(
     url: &Url,
     status: StatusCode,
     headers: &HeaderMap,
-    exchange: Exchange,
+    times: ExchangeTimes,
     settings: &Settings,
 ) -> bool {
     let mut locations = headers.get_all(CONTENT_LOCATION).iter();
@@ -127,12 +127,12 @@ pub fn is_post_for_get(
     let names_itself = locations.next().is_none()
         && location.and_then(|reference| url.resolve(reference)).is_some_and(|named| named == *url);
     let directives = ResponseDirectives::parse(headers, settings);
-    let freshness = freshness::lifetime(status, headers, &directives, exchange.received, settings);
+    let freshness = freshness::lifetime(status, headers, &directives, times.received, settings);
     let facts = RequestFacts { class: MethodClass::Cacheable, ..request.clone() };
     names_itself
         && status == StatusCode::OK
         && freshness.is_stated_by_origin()
-        && judge(&facts, status, headers, exchange, settings).is_ok()
+        && judge(&facts, status, headers, times, settings).is_ok()
 }
 
 fn judge_status(status: StatusCode) -> Result<(), NotStorable> {
@@ -194,10 +194,10 @@ fn is_useful(
     headers: &HeaderMap,
     directives: &ResponseDirectives,
     freshness: Freshness,
-    exchange: Exchange,
+    times: ExchangeTimes,
     settings: &Settings,
 ) -> bool {
-    if status.is_success() && validators::has_any(headers, exchange.received) {
+    if status.is_success() && validators::has_any(headers, times.received) {
         return true;
     }
     if directives.no_cache == Scope::All {
@@ -211,7 +211,7 @@ fn is_useful(
         } else {
             Seconds::ZERO
         });
-    freshness.lifetime.plus(stale_use).millis() > age::initial(headers, exchange)
+    freshness.lifetime.plus(stale_use).millis() > age::initial(headers, times)
 }
 
 /// Returns whether the response may later be served stale, to a client that accepts that or when

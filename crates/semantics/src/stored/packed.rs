@@ -32,7 +32,7 @@ use crate::response::freshness;
 use crate::response::freshness::Basis;
 use crate::response::storability;
 use crate::settings::Settings;
-use crate::time::{Exchange, Millis, Seconds, Time};
+use crate::time::{ExchangeTimes, Millis, Seconds, Time};
 
 /// A yes-or-no fact. The numbers are part of the stored format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,11 +107,11 @@ impl Packed {
     pub fn of(
         status: StatusCode,
         headers: &HeaderMap,
-        exchange: Exchange,
+        times: ExchangeTimes,
         settings: &Settings,
     ) -> Packed {
         let directives = ResponseDirectives::parse(headers, settings);
-        let received = exchange.received;
+        let received = times.received;
         let freshness = freshness::lifetime(status, headers, &directives, received, settings);
         let modified = date::of_field(headers, &LAST_MODIFIED, received);
         let flags = directive_flags(&directives)
@@ -119,7 +119,7 @@ impl Packed {
             | flag_if(freshness.basis == Basis::Heuristic, Flag::Heuristic)
             | flag_if(headers.contains_key(http::header::VARY), Flag::Varies)
             | flag_if(Vary::of(headers) == Vary::Star, Flag::NoCache);
-        let initial_age = age::initial(headers, exchange);
+        let initial_age = age::initial(headers, times);
         let window = |delta: Delta| delta.or_zero_when_invalid().unwrap_or(Seconds::ZERO);
         Packed {
             status,
@@ -438,9 +438,9 @@ mod tests {
     #[test]
     fn a_second_of_freshness_lasts_a_second() {
         let at = |millis| Time::from_unix_millis(NOW.unix_millis() + millis);
-        let exchange = Exchange { requested: at(700), received: at(900) };
+        let times = ExchangeTimes { requested: at(700), received: at(900) };
         let headers = headers(&["Cache-Control: max-age=1"]);
-        let facts = Packed::of(StatusCode::OK, &headers, exchange, &Settings::default());
+        let facts = Packed::of(StatusCode::OK, &headers, times, &Settings::default());
         assert!(facts.is_fresh(at(1699)));
         assert!(!facts.is_fresh(at(1700)));
         assert_eq!((facts.age(at(1699)).get(), facts.age(at(1700)).get()), (0, 1));

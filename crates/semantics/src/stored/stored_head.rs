@@ -11,7 +11,7 @@ use crate::fields::{date, hop_by_hop, value};
 use crate::settings::Settings;
 use crate::stored::encoding::{Damaged, HEAD, VERSION, read_name, take};
 use crate::stored::packed::{Flag, Packed};
-use crate::time::{Exchange, Seconds, Time};
+use crate::time::{ExchangeTimes, Seconds, Time};
 
 /// The status, headers and facts of a stored response.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,10 +29,10 @@ impl StoredHead {
     pub fn new(
         status: StatusCode,
         headers: &HeaderMap,
-        exchange: Exchange,
+        times: ExchangeTimes,
         settings: &Settings,
     ) -> StoredHead {
-        let packed = Packed::of(status, headers, exchange, settings);
+        let packed = Packed::of(status, headers, times, settings);
         let directives = ResponseDirectives::parse(headers, settings);
         let mut headers = headers.clone();
         hop_by_hop::strip(&mut headers);
@@ -40,7 +40,7 @@ impl StoredHead {
         for name in directives.private.fields().iter().chain(directives.no_cache.fields()) {
             headers.remove(name);
         }
-        date::ensure(&mut headers, exchange.received);
+        date::ensure(&mut headers, times.received);
         StoredHead { packed, headers, trailers: None }
     }
 

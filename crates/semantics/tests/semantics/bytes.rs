@@ -11,8 +11,8 @@ use semantics::etag::TagList;
 use semantics::range::{self, Limits, Selection};
 use semantics::sparse::Layout;
 use semantics::{
-    EntityTag, Exchange, Meta, NotStorable, RequestFacts, Settings, SparseHead, StoredHead, Time,
-    Url, VaryMarker,
+    EntityTag, ExchangeTimes, Meta, NotStorable, RequestFacts, Settings, SparseHead, StoredHead,
+    Time, Url, VaryMarker,
 };
 use semantics::{age, storability};
 use semantics::{date, hop_by_hop, validators, vary, via};
@@ -21,7 +21,7 @@ use semantics::{merge, reuse};
 use crate::seed::{Rng, SeedGuard, seed};
 
 const NOW: Time = Time::from_unix(1_800_000_000);
-const EXCHANGE: Exchange = Exchange { requested: NOW, received: NOW };
+const TIMES: ExchangeTimes = ExchangeTimes { requested: NOW, received: NOW };
 const ROUNDS: u32 = 10_000;
 
 const PIECES: [&str; 44] = [
@@ -187,12 +187,12 @@ fn whole_heads_take_anything() {
             response.insert("cdn-cache-control", value);
         }
         let facts = RequestFacts::of(&Method::GET, &request);
-        let verdict = storability::judge(&facts, StatusCode::OK, &response, EXCHANGE, &settings);
-        let head = StoredHead::new(StatusCode::OK, &response, EXCHANGE, &settings);
+        let verdict = storability::judge(&facts, StatusCode::OK, &response, TIMES, &settings);
+        let head = StoredHead::new(StatusCode::OK, &response, TIMES, &settings);
         if vary::Vary::of(&response) == vary::Vary::Star {
             assert_ne!(verdict, Ok(()));
         }
-        assert_eq!(head.packed().age(NOW), age::initial(&response, EXCHANGE).seconds());
+        assert_eq!(head.packed().age(NOW), age::initial(&response, TIMES).seconds());
         assert_eq!(StoredHead::decode(&head.encode()), Ok(head.clone()));
         let _ = reuse::decide(head.packed(), &facts, NOW, &settings);
         let _ = validators::as_cache(&Method::GET, &request, &head.selected(), NOW);
@@ -204,10 +204,10 @@ fn whole_heads_take_anything() {
         let asks = validators::make_conditional(&mut validation, &head.selected());
         assert_eq!(asks, head.packed().has_validator());
         let update = noisy_headers(&mut rng);
-        let fresh = merge::freshen(&head, &update, EXCHANGE, &settings);
+        let fresh = merge::freshen(&head, &update, TIMES, &settings);
         assert!(!fresh.headers().contains_key(header::CONNECTION));
-        let _ = merge::confirms(&head, &update, EXCHANGE);
-        let _ = merge::head_effect(&head, 5, StatusCode::OK, &update, EXCHANGE, &settings);
+        let _ = merge::confirms(&head, &update, TIMES);
+        let _ = merge::head_effect(&head, 5, StatusCode::OK, &update, TIMES, &settings);
         let _ = via::is_loop(&request, "larder");
         hop_by_hop::strip(&mut validation);
         assert!(!validation.contains_key(header::TE));
@@ -278,7 +278,7 @@ fn a_response_without_a_single_clear_permission_is_not_stored() {
         response.append(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         let facts = RequestFacts::of(&Method::GET, &HeaderMap::new());
         let verdict =
-            storability::judge(&facts, StatusCode::OK, &response, EXCHANGE, &Settings::default());
+            storability::judge(&facts, StatusCode::OK, &response, TIMES, &Settings::default());
         assert_eq!(verdict, Err(NotStorable::NoStore), "{response:?}");
     }
 }
@@ -290,7 +290,7 @@ fn damaged_metadata_is_refused_or_reads_as_something_valid() {
     let marker = VaryMarker::new(5, &[header::ACCEPT, header::COOKIE]).encode();
     for round in 0..ROUNDS {
         let response = noisy_headers(&mut rng);
-        let head = StoredHead::new(StatusCode::OK, &response, EXCHANGE, &Settings::default());
+        let head = StoredHead::new(StatusCode::OK, &response, TIMES, &Settings::default());
         let layout = Layout { epoch: 5, length: 1 << 30, window: 1 << 20 };
         let mut bytes = match round % 4 {
             0 => marker.to_vec(),

@@ -14,7 +14,7 @@ use semantics::date;
 use semantics::reuse;
 use semantics::reuse::StalePermit;
 use semantics::storability;
-use semantics::{Exchange, NotStorable, Packed, RequestFacts, Reuse, Seconds, Settings, Time};
+use semantics::{ExchangeTimes, NotStorable, Packed, RequestFacts, Reuse, Seconds, Settings, Time};
 
 use crate::seed::{Rng, SeedGuard, seed};
 
@@ -77,11 +77,11 @@ impl Case {
 
     fn judge(&self) -> Verdicts {
         let received = Time::from_unix(RECEIVED);
-        let exchange = Exchange { requested: received, received };
+        let times = ExchangeTimes { requested: received, received };
         let settings = Settings { heuristic_max: Seconds::MAX, ..Settings::default() };
         let facts = RequestFacts::of(&self.method, &self.first);
         let now = received.after(Seconds::new(self.elapsed));
-        let ours = Packed::of(self.status, &self.response, exchange, &settings);
+        let ours = Packed::of(self.status, &self.response, times, &settings);
         let second = RequestFacts::of(&self.method, &self.second);
         let ours_reuse = reuse::decide(&ours, &second, now, &settings);
 
@@ -93,7 +93,7 @@ impl Case {
                 &facts,
                 self.status,
                 &self.response,
-                exchange,
+                times,
                 &settings,
             ),
             theirs_storable: theirs.is_storable(),

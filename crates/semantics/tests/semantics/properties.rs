@@ -9,7 +9,7 @@ use semantics::date;
 use semantics::range::{self, Limits, Selection};
 use semantics::url::Url;
 use semantics::{
-    Exchange, MethodClass, Packed, RequestFacts, Reuse, Seconds, Settings, StoredHead, Time,
+    ExchangeTimes, MethodClass, Packed, RequestFacts, Reuse, Seconds, Settings, StoredHead, Time,
     VaryMarker,
 };
 use semantics::{merge, reuse};
@@ -52,25 +52,25 @@ fn some_headers() -> impl Strategy<Value = HeaderMap> {
     proptest::collection::vec(a_field(), 0..8).prop_map(|fields| fields.into_iter().collect())
 }
 
-fn an_exchange() -> impl Strategy<Value = Exchange> {
+fn an_exchange() -> impl Strategy<Value = ExchangeTimes> {
     let millis = |millis| prop_oneof![Just(0), 0..millis];
     (a_time(), millis(1000u64), millis(100_000)).prop_map(|(second, beside, delay)| {
         let requested = second.unix_millis() + beside;
         let [requested, received] = [requested, requested + delay].map(Time::from_unix_millis);
-        Exchange { requested, received }
+        ExchangeTimes { requested, received }
     })
 }
 
-fn head(headers: &HeaderMap, exchange: Exchange) -> StoredHead {
-    StoredHead::new(StatusCode::OK, headers, exchange, &Settings::default())
+fn head(headers: &HeaderMap, times: ExchangeTimes) -> StoredHead {
+    StoredHead::new(StatusCode::OK, headers, times, &Settings::default())
 }
 
 #[test]
 fn age_never_falls_and_freshness_never_returns() {
     let inputs = (some_headers(), an_exchange(), 0u64..10_000, 0u64..10_000);
-    check(2_000, inputs, |(headers, exchange, first, more)| {
-        let head = head(&headers, exchange);
-        let early = exchange.received.after(Seconds::new(first));
+    check(2_000, inputs, |(headers, times, first, more)| {
+        let head = head(&headers, times);
+        let early = times.received.after(Seconds::new(first));
         let late = early.after(Seconds::new(more));
         let facts = head.packed();
         prop_assert!(facts.age(early) <= facts.age(late));
@@ -84,15 +84,15 @@ fn age_never_falls_and_freshness_never_returns() {
 #[test]
 fn what_is_fresh_on_arrival_is_for_all_who_waited() {
     let inputs = (some_headers(), some_headers(), an_exchange(), 0u64..100_000);
-    check(2_000, inputs, |(response, request, exchange, before)| {
-        let (head, settings) = (head(&response, exchange), Settings::default());
-        let (packed, when_asked) = (head.packed(), age::when_asked(&response, exchange));
-        prop_assert!(when_asked.seconds() <= packed.age(exchange.received));
+    check(2_000, inputs, |(response, request, times, before)| {
+        let (head, settings) = (head(&response, times), Settings::default());
+        let (packed, when_asked) = (head.packed(), age::when_asked(&response, times));
+        prop_assert!(when_asked.seconds() <= packed.age(times.received));
         let is_for_waiters = reuse::is_for_waiters(packed, when_asked);
         let facts = RequestFacts::of(&Method::GET, &request);
-        let came = exchange.received.unix_millis() - before;
-        let came = Time::from_unix_millis(came.max(exchange.requested.unix_millis()));
-        let decision = reuse::decide(packed, &facts, exchange.received, &settings);
+        let came = times.received.unix_millis() - before;
+        let came = Time::from_unix_millis(came.max(times.requested.unix_millis()));
+        let decision = reuse::decide(packed, &facts, times.received, &settings);
         if let Reuse::Fresh { .. } = decision {
             prop_assert!(is_for_waiters);
             prop_assert!(reuse::may_follow(packed, &facts, came, &settings));
@@ -109,11 +109,11 @@ fn what_is_fresh_on_arrival_is_for_all_who_waited() {
 #[test]
 fn what_may_be_served_as_fresh_is_fresh() {
     let inputs = (some_headers(), some_headers(), an_exchange(), 0u64..10_000);
-    check(2_000, inputs, |(response, request, exchange, later)| {
-        let now = exchange.received.after(Seconds::new(later));
+    check(2_000, inputs, |(response, request, times, later)| {
+        let now = times.received.after(Seconds::new(later));
         let facts = RequestFacts::of(&Method::GET, &request);
         prop_assert_eq!(facts.class, MethodClass::Cacheable);
-        let head = head(&response, exchange);
+        let head = head(&response, times);
         let decision = reuse::decide(head.packed(), &facts, now, &Settings::default());
         let no_cache = response
             .get_all(header::CACHE_CONTROL)
@@ -141,8 +141,8 @@ fn what_may_be_served_as_fresh_is_fresh() {
 
 #[test]
 fn heads_and_facts_survive_the_store() {
-    check(2_000, (some_headers(), an_exchange()), |(headers, exchange)| {
-        let head = head(&headers, exchange);
+    check(2_000, (some_headers(), an_exchange()), |(headers, times)| {
+        let head = head(&headers, times);
         prop_assert_eq!(StoredHead::decode(&head.encode()), Ok(head.clone()));
         prop_assert_eq!(Packed::decode(&head.packed().encode()), Some(*head.packed()));
         Ok(())
@@ -152,9 +152,9 @@ fn heads_and_facts_survive_the_store() {
 #[test]
 fn a_304_never_touches_what_describes_the_body() {
     let inputs = (some_headers(), some_headers(), an_exchange());
-    check(2_000, inputs, |(stored, update, exchange)| {
-        let before = head(&stored, exchange);
-        let after = merge::freshen(&before, &update, exchange, &Settings::default());
+    check(2_000, inputs, |(stored, update, times)| {
+        let before = head(&stored, times);
+        let after = merge::freshen(&before, &update, times, &Settings::default());
         let values = |head: &StoredHead, name: &HeaderName| -> Vec<HeaderValue> {
             head.headers().get_all(name).iter().cloned().collect()
         };

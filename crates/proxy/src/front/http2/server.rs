@@ -36,7 +36,7 @@ use crate::response::tunnel::Tunnel;
 use crate::services::Services;
 
 /// The stage of a connection.
-enum Stage {
+enum Http2Stage {
     Handshake(Handshake<ClientIo, Bytes>),
     Serving { http: server::Connection<ClientIo, Bytes>, pings: Option<Keepalive> },
 }
@@ -45,7 +45,7 @@ enum Stage {
 struct Server<'a> {
     services: &'a Rc<Services>,
     client: &'a Rc<Client>,
-    stage: Stage,
+    stage: Http2Stage,
     told_to_end: bool,
 }
 
@@ -53,7 +53,7 @@ struct Server<'a> {
 pub(crate) async fn serve(connections: &Connections, client: &Rc<Client>, stream: Stream) {
     let io = ClientIo::new(stream, client.state.clone());
     let handshake = connections.builders().http2.handshake(io);
-    let stage = Stage::Handshake(handshake);
+    let stage = Http2Stage::Handshake(handshake);
     let mut server = Server { services: &connections.services, client, stage, told_to_end: false };
     if let Err(error) = poll_fn(|cx| server.poll(cx)).await {
         connections.services.observer.refused(client.address, None, &error);
@@ -82,7 +82,7 @@ impl Server<'_> {
             None if state.draining() && !self.told_to_end => self.tell_to_end(),
             None => {}
         }
-        if let Stage::Handshake(handshake) = &mut self.stage {
+        if let Http2Stage::Handshake(handshake) = &mut self.stage {
             let mut http = ready!(Pin::new(handshake).poll(cx))?;
             let options = self.services.options();
             let keepalive = |sender| Keepalive::new(sender, &options.http2, self.services.clock);
@@ -90,7 +90,7 @@ impl Server<'_> {
             if self.told_to_end {
                 http.graceful_shutdown();
             }
-            self.stage = Stage::Serving { http, pings };
+            self.stage = Http2Stage::Serving { http, pings };
         }
         self.poll_requests(cx)
     }
@@ -98,7 +98,7 @@ impl Server<'_> {
     /// Tells the client that no further request was processed, if its socket takes that at once:
     /// requests on their way may be sent again.
     fn close_for_room(&mut self, cx: &mut Context<'_>) {
-        if let Stage::Serving { http, .. } = &mut self.stage {
+        if let Http2Stage::Serving { http, .. } = &mut self.stage {
             http.abrupt_shutdown(Reason::NO_ERROR);
             // The connection ends whatever comes of it.
             let _ = http.poll_closed(cx);
@@ -107,13 +107,13 @@ impl Server<'_> {
 
     fn tell_to_end(&mut self) {
         self.told_to_end = true;
-        if let Stage::Serving { http, .. } = &mut self.stage {
+        if let Http2Stage::Serving { http, .. } = &mut self.stage {
             http.graceful_shutdown();
         }
     }
 
     fn poll_requests(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
-        let Stage::Serving { http, pings } = &mut self.stage else { return Poll::Pending };
+        let Http2Stage::Serving { http, pings } = &mut self.stage else { return Poll::Pending };
         loop {
             let next = http.poll_accept(cx);
             let received = self.client.state.received();
