@@ -6,7 +6,8 @@
 //!
 //! - `server` starts and stops: threads, their connections, caches that open while requests come;
 //! - `admin` is the operator's HTTP interface;
-//! - `front` is the client's side: listeners, handshakes, HTTP/1.1 and HTTP/2 connections, tunnels;
+//! - `downstream` is the client's side: listeners, handshakes, HTTP/1.1 and HTTP/2 connections,
+//!   tunnels;
 //! - `exchange` decides which way a request goes;
 //! - `get` answers what the cache may answer: look up, serve, validate, join a fetch, fetch;
 //! - `fetch` fetches for the cache and stores what comes, as `get` does for HEAD; `partial` reads,
@@ -31,10 +32,10 @@
 pub mod admin;
 mod body;
 pub mod client;
+pub mod downstream;
 pub mod exchange;
 mod fetch;
 mod fill;
-pub mod front;
 mod get;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -53,7 +54,7 @@ mod services;
 // The crates below, by the paths that the folders import them by.
 
 pub use admin::backend::{AdminSetup, Reload};
-pub use front::listener::Listener;
+pub use downstream::listener::Listener;
 pub use net::clock::TokioClock;
 pub use net::network::{ListenSocket, Network};
 pub use observe::observer::{LogFields, Observer, RequestRecord, Unobserved};

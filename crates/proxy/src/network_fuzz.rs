@@ -22,8 +22,8 @@ use tokio::runtime::Builder;
 use upstream::servers::group::Group;
 use upstream::settings::endpoint::Endpoint;
 
-use crate::front::proxy_protocol;
-use crate::front::proxy_protocol::Told;
+use crate::downstream::proxy_protocol;
+use crate::downstream::proxy_protocol::Told;
 use crate::origin::site::{Front, Site};
 use crate::request::purge_order::{Purge, Scope};
 use crate::request::target;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use device::{AnyDevice, OtherDevice};
-use proxy::front::handshake::ListenerProtocol;
+use proxy::downstream::handshake::ListenerProtocol;
 use proxy::options::Options;
 use proxy::{
     AdminSetup, CacheSetup, CacheSource, Control, Ended, Listener, Observer, Setup, Unobserved,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::unistd::{Group, User, chown};
-use proxy::front::handshake::ListenerProtocol;
+use proxy::downstream::handshake::ListenerProtocol;
 use proxy::{ListenSocket, Listener};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 

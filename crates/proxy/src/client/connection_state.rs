@@ -41,7 +41,7 @@ pub(crate) enum CloseReason {
     Reclaimed,
 }
 
-/// The parking of a connection (`front::connection`).
+/// The parking of a connection (`downstream::connection`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Parking {
     #[default]

@@ -14,8 +14,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use upstream::failure::failure_log::FailureLog;
 use upstream::send::client::Upstream;
 
-use crate::front::connection_limit::ConnectionLimit;
-use crate::front::connections::Connections;
+use crate::downstream::connection_limit::ConnectionLimit;
+use crate::downstream::connections::Connections;
 use crate::observe::event::Event;
 use crate::options::Options;
 use crate::options::control::State;

@@ -15,7 +15,7 @@ use std::thread;
 
 use device::{AnyDevice, MemoryDevice};
 use net::address::Locals;
-use proxy::front::handshake::ListenerProtocol;
+use proxy::downstream::handshake::ListenerProtocol;
 use proxy::observe::front_kind::FrontKind;
 use proxy::observe::observer::Unobserved;
 use proxy::options::Options;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use device::{AnyDevice, MemoryDevice};
 
 use net::address::Locals;
-use proxy::front::handshake::ListenerProtocol;
+use proxy::downstream::handshake::ListenerProtocol;
 use proxy::observe::event::Event;
 use proxy::observe::metrics::Metrics;
 use proxy::observe::outcome::Outcome;

@@ -20,10 +20,10 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
-use crate::front::connection;
-use crate::front::connection_limit::ConnectionLimit;
-use crate::front::connections::Connections;
-use crate::front::handshake::ListenerProtocol;
+use crate::downstream::connection;
+use crate::downstream::connection_limit::ConnectionLimit;
+use crate::downstream::connections::Connections;
+use crate::downstream::handshake::ListenerProtocol;
 
 /// Pause after an accept that failed for want of a resource, when no connection could be closed;
 /// and between two searches for one.

@@ -13,7 +13,7 @@ use bytes::Buf;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::client::connection_state::{ConnectionState, Phase};
-use crate::front::stream::Stream;
+use crate::downstream::stream::Stream;
 
 /// The socket handed to hyper (inside `TokioIo`).
 pub(crate) struct ClientIo {

@@ -21,8 +21,8 @@ use tokio_rustls::server::TlsStream;
 
 use crate::client::addresses::{AddressSlot, Addresses};
 use crate::client::link::Transport;
-use crate::front::proxy_protocol;
-use crate::front::stream::{Raw, Stream};
+use crate::downstream::proxy_protocol;
+use crate::downstream::stream::{Raw, Stream};
 use crate::observe::event::Event;
 use crate::observe::observer::Observer;
 use crate::observe::tls_facts::TlsFacts;
