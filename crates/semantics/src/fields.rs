@@ -18,4 +18,3 @@ pub mod range;
 pub mod validators;
 pub mod value;
 pub mod vary;
-pub mod via;

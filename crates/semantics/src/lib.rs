@@ -42,7 +42,6 @@ pub use fields::field_names::FieldNames;
 pub use fields::{
     cache_control, cache_status, coding, date, device_class, etag, field_names, forwarded,
     hop_by_hop, language, max_forwards, multipart, proxy_status, range, validators, value, vary,
-    via,
 };
 pub use request::facts::{MethodClass, RequestFacts};
 pub use request::pattern::Pattern;

@@ -74,6 +74,17 @@ impl Explanation {
             false => Err(format!("explained as {would:?}, but it is {detail}")),
         }
     }
+
+    /// Whether the origin was asked so: whether what it saw first had a condition, if it saw
+    /// anything.
+    pub fn judge_condition(&self, seen: Option<bool>) -> Result<(), String> {
+        match seen {
+            Some(false) if self.would.starts_with("ask the origin with a condition") => {
+                Err(format!("explained as {:?}, but there was no condition", self.would))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 #[test]

@@ -140,6 +140,7 @@ impl Player<'_> {
         if let Some(foretold) = foretold {
             let status = reply.head.get("cache-status");
             foretold.judge(status.unwrap_or_default()).map_err(told)?;
+            foretold.judge_condition(seen.first().map(has_condition)).map_err(told)?;
         }
         judge_way(exchange, &seen, left).map_err(told)?;
         judge_body(exchange, &reply, &sent, sent_before).map_err(told)?;
@@ -265,10 +266,12 @@ impl Player<'_> {
     }
 }
 
+fn has_condition(seen: &Seen) -> bool {
+    ["if-none-match", "if-modified-since"].iter().any(|name| seen.head.get(name).is_some())
+}
+
 fn judge_way(exchange: &Exchange, seen: &[Seen], left: usize) -> Result<(), String> {
-    let conditional = seen.iter().any(|seen| {
-        ["if-none-match", "if-modified-since"].iter().any(|name| seen.head.get(name).is_some())
-    });
+    let conditional = seen.iter().any(has_condition);
     match exchange.way {
         Way::Any => return Ok(()),
         Way::Cached if exchange.behind => {}

@@ -13,7 +13,7 @@ use message::request_body::RequestBody;
 use message::scheme::Scheme;
 use message::{cookies, framing, upgrade};
 use net::address;
-use semantics::{ExchangeTimes, Url, hop_by_hop, invalidation, storability};
+use semantics::{ExchangeTimes, Url, hop_by_hop, invalidation, max_forwards, storability};
 use store::Key;
 use upstream::send::attempts::Attempts;
 use upstream::settings::endpoint::Endpoint;
@@ -111,7 +111,7 @@ async fn decide(
     if let Some(denial) = refuses_upgrade(&context) {
         return failed(transaction, Failure::Denied(denial));
     }
-    if target::max_forwards(parts) == Some(0) {
+    if max_forwards::hops_left(&parts.method, &parts.headers) == Some(0) {
         return max_forwards_reached(transaction, parts);
     }
     let mut response = dispatch(&context, transaction, body).await;

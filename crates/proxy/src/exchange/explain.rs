@@ -189,7 +189,7 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
         },
         "past_the_cache": past,
         "stored": Value::Null,
-        "would": in_words(&plan),
+        "would": in_words(&plan, found.as_ref().is_some_and(|found| case.asks_about(found))),
         "answer": Value::Null,
     });
     if let Some(found) = &found {
@@ -231,6 +231,16 @@ impl Case<'_> {
     fn plan(&self, found: &LookupResult) -> Plan {
         let (rule, settings) = (self.rule.as_deref(), self.settings());
         plan::PlanInput { facts: &self.facts, rule, settings, now: self.now }.plan(found).0
+    }
+
+    /// Returns whether the origin would be asked about what was found. A HEAD goes on as it came.
+    fn asks_about(&self, found: &LookupResult) -> bool {
+        match found {
+            LookupResult::Stored(stored) if !self.facts.is_head => {
+                stored.make_conditional(&mut HeaderMap::new())
+            }
+            _ => false,
+        }
     }
 
     /// Adds what was found to the explanation.
@@ -335,7 +345,8 @@ fn describe(stored: &StoredResponse, now: Time) -> Value {
     })
 }
 
-fn in_words(plan: &Plan) -> String {
+/// Says what is done with a request. `conditional`: what is stored can be asked about.
+fn in_words(plan: &Plan, conditional: bool) -> String {
     match plan {
         Plan::Serve { age, stale: None } => {
             format!("answer from the cache: fresh, {} s old", age.get())
@@ -343,8 +354,8 @@ fn in_words(plan: &Plan) -> String {
         Plan::Serve { stale: Some(permit), .. } => {
             format!("answer from the cache: stale, which {permit:?} permits")
         }
-        Plan::Validate { cause, conditional, .. } => {
-            let how = if *conditional { "with a condition" } else { "for a new answer" };
+        Plan::Validate { cause, .. } => {
+            let how = if conditional { "with a condition" } else { "for a new answer" };
             format!("ask the origin {how}: {cause:?}")
         }
         Plan::Fetch(FetchReason::Nothing) => "ask the origin".to_owned(),

@@ -166,10 +166,7 @@ impl FetchTask {
         let clock = self.services.clock;
         let requested = clock.time();
         let fields = &mut self.upstream_request.headers;
-        let validated = self
-            .stale
-            .clone()
-            .filter(|stale| validators::make_conditional(fields, &stale.head.stored().selected()));
+        let validated = self.stale.clone().filter(|stale| stale.make_conditional(fields));
         // With nothing stored to ask about, the client's conditions go on (RFC 9111, 4.3.2).
         let asks_for_client =
             validated.is_none() && self.asks_for_client && validators::keep_questions(fields);

@@ -158,7 +158,7 @@ impl CacheRequest<'_> {
             (Plan::Serve { age, stale }, Some(stored)) => {
                 self.serve(stored, age, stale, transaction).await
             }
-            (Plan::Validate { age, cause, fallback, .. }, Some(stored)) => {
+            (Plan::Validate { age, cause, fallback }, Some(stored)) => {
                 let why = match cause {
                     Cause::NoCache | Cause::Expired => Fwd::Stale,
                     Cause::RequestNoCache | Cause::RequestMaxAge | Cause::RequestMinFresh => {

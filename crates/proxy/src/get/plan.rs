@@ -20,7 +20,7 @@ pub(crate) enum Plan {
     /// What is stored answers it: fresh, or stale by this permit.
     Serve { age: Seconds, stale: Option<StalePermit> },
     /// The origin is asked whether what is stored still answers it.
-    Validate { age: Seconds, cause: Cause, conditional: bool, fallback: Fallback },
+    Validate { age: Seconds, cause: Cause, fallback: Fallback },
     /// The origin is asked for an answer.
     Fetch(FetchReason),
     /// The request passes the cache.
@@ -83,12 +83,10 @@ impl<'a> PlanInput<'a> {
             // No background fetch would replace it: a GET would bring a body.
             Reuse::Stale { age, permit: StalePermit::WhileRevalidate } if stored.is_of_head() => {
                 let fallback = Fallback { on_error: true, on_unreachable: true };
-                self.validate(age, Cause::Expired, true, fallback)
+                self.validate(age, Cause::Expired, fallback)
             }
             Reuse::Stale { age, permit } => Plan::Serve { age, stale: Some(permit) },
-            Reuse::Validate { age, cause, conditional, fallback } => {
-                self.validate(age, cause, conditional, fallback)
-            }
+            Reuse::Validate { age, cause, fallback } => self.validate(age, cause, fallback),
             Reuse::GatewayTimeout { cause } => Plan::Refuse(Some(cause)),
             Reuse::Unusable => Plan::Pass(Bypass::Authorization),
             Reuse::Outlived => self.fetch(FetchReason::Outlived),
@@ -97,10 +95,10 @@ impl<'a> PlanInput<'a> {
 
     /// Plans a validation, unless the request says `no-store`: what is stored may be used then, but
     /// nothing of the exchange may be kept.
-    fn validate(&self, age: Seconds, cause: Cause, conditional: bool, fallback: Fallback) -> Plan {
+    fn validate(&self, age: Seconds, cause: Cause, fallback: Fallback) -> Plan {
         match self.facts.directives.no_store {
             true => Plan::Pass(Bypass::NoStore),
-            false => Plan::Validate { age, cause, conditional, fallback },
+            false => Plan::Validate { age, cause, fallback },
         }
     }
 

@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use http::header;
+use http::{HeaderMap, header};
 use semantics::packed::Flag::HeadOnly;
 use semantics::sparse::Layout;
-use semantics::{SparseHead, StoredHead, VaryMarker, date};
+use semantics::{SparseHead, StoredHead, VaryMarker, date, validators};
 use store::Key;
 
 use crate::object::head::Head;
@@ -49,6 +49,12 @@ impl StoredResponse {
     /// Returns whether it is the answer to a HEAD: there is no body.
     pub fn is_of_head(&self) -> bool {
         self.head.packed().is(HeadOnly)
+    }
+
+    /// Turns a request into the question whether this response still holds. Returns false when
+    /// there is no validator to ask with; the request then asks for a new one.
+    pub fn make_conditional(&self, request: &mut HeaderMap) -> bool {
+        validators::make_conditional(request, &self.head.stored().selected())
     }
 
     /// Returns the length of the whole body in bytes.

@@ -232,15 +232,6 @@ fn split(authority: &str) -> Option<(&str, Option<u16>)> {
     Some((host, port))
 }
 
-/// Returns `Max-Forwards` of a TRACE or OPTIONS request, the methods that heed it (RFC 9110,
-/// 7.6.2).
-pub(crate) fn max_forwards(parts: &Parts) -> Option<u32> {
-    if !matches!(parts.method, Method::TRACE | Method::OPTIONS) {
-        return None;
-    }
-    parts.headers.get(header::MAX_FORWARDS)?.to_str().ok()?.trim().parse().ok()
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -355,10 +346,8 @@ mod tests {
     }
 
     #[test]
-    fn expectations_and_max_forwards() {
+    fn other_expectations_are_refused() {
         let mut p = parts("OPTIONS", "http://a.example/", &["a.example"]);
-        p.headers.insert("max-forwards", "3".parse().unwrap());
-        assert_eq!(max_forwards(&p), Some(3));
         p.headers.insert("expect", "200-maybe".parse().unwrap());
         assert_eq!(target(&p, &Front::forward(), Scheme::Http).unwrap_err().status, 417);
     }

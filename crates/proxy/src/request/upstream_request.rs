@@ -16,7 +16,7 @@ use message::upgrade::Upgrade;
 use message::{framing, via};
 use net::address;
 use semantics::forwarded::Hop;
-use semantics::{MethodClass, Settings, forwarded, hop_by_hop, value};
+use semantics::{MethodClass, Settings, forwarded, hop_by_hop, max_forwards, value};
 use upstream::connection::origin_body::OriginBody;
 use upstream::connection::request_body::{ClientBody, OutBody};
 use upstream::send::attempts::Attempts;
@@ -28,7 +28,6 @@ use crate::options::Options;
 use crate::origin::address_check::AddressCheck;
 use crate::origin::failure::Failure;
 use crate::origin::target::Target;
-use crate::request::target;
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
 use crate::services::Services;
@@ -87,8 +86,8 @@ impl UpstreamRequest {
         if let Some(host) = host {
             fields.insert(header::HOST, host);
         }
-        if let Some(left) = target::max_forwards(parts) {
-            fields.insert(header::MAX_FORWARDS, HeaderValue::from(left - 1));
+        if let Some(left) = max_forwards::hops_left(&parts.method, &parts.headers) {
+            fields.insert(header::MAX_FORWARDS, HeaderValue::from(left.saturating_sub(1)));
         }
         if hop_by_hop::accepts_trailers(&parts.headers) {
             fields.insert(header::TE, HeaderValue::from_static("trailers"));

@@ -194,8 +194,11 @@ fn max_forwards_ends_a_trace_here() {
     let options = request("OPTIONS", &origin.url("/"), "Max-Forwards: 0\r\n");
     assert!(client.send(options).answer().field("allow").is_some());
     assert_eq!(origin.count(), 0);
-    client.send(request("OPTIONS", &origin.url("/"), "Max-Forwards: 5\r\n")).answer();
-    assert_eq!(origin.asked()[0].field("max-forwards").unwrap(), "4");
+    for (given, passed_on) in [("5", "4"), ("99999999999", "2147483647"), ("+5", "+5")] {
+        let fields = format!("Max-Forwards: {given}\r\n");
+        client.send(request("OPTIONS", &origin.url("/"), &fields)).answer();
+        assert_eq!(origin.asked().last().unwrap().field("max-forwards").unwrap(), passed_on);
+    }
 }
 
 /// A head for a reverse proxy with so many bytes and lines.

@@ -28,14 +28,12 @@ pub enum Reuse {
         /// The source of the permission.
         permit: StalePermit,
     },
-    /// Ask the origin first: with a condition when `conditional`, else for a new one.
+    /// Ask the origin first, with a condition if there is a validator.
     Validate {
         /// Its age.
         age: Seconds,
         /// Why it cannot be served as it is.
         cause: Cause,
-        /// It has a validator to ask with.
-        conditional: bool,
         /// The uses that remain if the origin fails.
         fallback: Fallback,
     },
@@ -117,8 +115,7 @@ pub fn decide(stored: &Packed, request: &RequestFacts, now: Time, settings: &Set
     if request.directives.only_if_cached {
         return Reuse::GatewayTimeout { cause };
     }
-    let conditional = stored.has_validator();
-    Reuse::Validate { age, cause, conditional, fallback: case.fallback(cause) }
+    Reuse::Validate { age, cause, fallback: case.fallback(cause) }
 }
 
 /// Returns whether a fresh response expires so soon that it may be validated ahead of that, so that
@@ -317,8 +314,7 @@ mod tests {
             Reuse::GatewayTimeout { cause } => format!("504 {cause:?}"),
             Reuse::Unusable => "unusable".into(),
             Reuse::Outlived => "outlived".into(),
-            Reuse::Validate { cause, fallback, conditional, .. } => {
-                assert!(conditional);
+            Reuse::Validate { cause, fallback, .. } => {
                 let error = if fallback.on_error { " +error" } else { "" };
                 let unreachable = if fallback.on_unreachable { " +unreachable" } else { "" };
                 format!("validate {cause:?}{error}{unreachable}")
@@ -358,11 +354,10 @@ mod tests {
             assert!(matches!(at(&stored, before(seconds)), Reuse::Fresh { .. }), "{seconds}");
         }
         for seconds in [3, 3_600, later(0).unix()] {
-            let Reuse::Validate { cause, conditional, fallback, .. } = at(&stored, before(seconds))
-            else {
+            let Reuse::Validate { cause, fallback, .. } = at(&stored, before(seconds)) else {
                 panic!("{seconds} s before it came")
             };
-            assert_eq!((cause, conditional, fallback), (Cause::Expired, true, Fallback::default()));
+            assert_eq!((cause, fallback), (Cause::Expired, Fallback::default()));
             assert!(!stored.is_fresh(before(seconds)) && stored.ttl(before(seconds)) < 0);
         }
         // What has no end of its lifetime, too.
@@ -531,14 +526,6 @@ mod tests {
         assert_eq!(decide(plain, &strict), Reuse::Unusable);
         let public = "Cache-Control: public, max-age=60";
         assert!(matches!(decide(public, &strict), Reuse::Fresh { .. }));
-    }
-
-    #[test]
-    fn without_a_validator_there_is_no_condition() {
-        let stored = packed(&["Cache-Control: max-age=60"]);
-        let facts = RequestFacts::of(&http::Method::GET, &headers(&[]));
-        let decision = decide(&stored, &facts, later(60), &Settings::default());
-        assert!(matches!(decision, Reuse::Validate { conditional: false, .. }));
     }
 
     #[test]

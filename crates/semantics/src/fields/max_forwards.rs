@@ -2,33 +2,20 @@
 //! take.
 
 use http::Method;
-use http::header::{HeaderMap, HeaderValue, MAX_FORWARDS};
+use http::header::{HeaderMap, MAX_FORWARDS};
 
 use crate::fields::cache_control::Delta;
 
-/// The handling of a request by a proxy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Pass it on.
-    Forward,
-    /// Answer it here, as the final recipient.
-    AnswerHere,
-}
-
-/// Obeys the field and counts it down in place. Only TRACE and OPTIONS are bound by it; with other
-/// methods, and when it is no number, it is passed on untouched.
-pub fn step(method: &Method, request: &mut HeaderMap) -> Step {
+/// Returns how many hops a request may still take; `None`: as many as it needs. Only TRACE and
+/// OPTIONS are bound by the field; what is no number does not count. A larger number than 2^31
+/// counts as 2^31.
+pub fn hops_left(method: &Method, request: &HeaderMap) -> Option<u32> {
     if !matches!(*method, Method::TRACE | Method::OPTIONS) {
-        return Step::Forward;
+        return None;
     }
-    let Some(value) = request.get(MAX_FORWARDS) else { return Step::Forward };
-    let Delta::Value(left) = Delta::parse(value.as_bytes()) else { return Step::Forward };
-    match left.get().checked_sub(1) {
-        None => Step::AnswerHere,
-        Some(less) => {
-            request.insert(MAX_FORWARDS, HeaderValue::from(less));
-            Step::Forward
-        }
+    match Delta::parse(request.get(MAX_FORWARDS)?.as_bytes()) {
+        Delta::Value(left) => Some(left.get()),
+        Delta::Absent | Delta::Invalid => None,
     }
 }
 
@@ -38,20 +25,19 @@ mod tests {
     use crate::fixture::headers;
 
     #[test]
-    fn the_number_is_counted_down_for_trace_and_options() {
-        for (method, before, step_taken, after) in [
-            (Method::TRACE, "0", Step::AnswerHere, "0"),
-            (Method::OPTIONS, "0", Step::AnswerHere, "0"),
-            (Method::TRACE, "1", Step::Forward, "0"),
-            (Method::OPTIONS, "10", Step::Forward, "9"),
-            (Method::OPTIONS, "x", Step::Forward, "x"),
-            (Method::OPTIONS, "-1", Step::Forward, "-1"),
-            (Method::GET, "0", Step::Forward, "0"),
+    fn the_number_counts_for_trace_and_options() {
+        for (method, value, expected) in [
+            (Method::TRACE, "0", Some(0)),
+            (Method::OPTIONS, "10", Some(10)),
+            (Method::OPTIONS, "99999999999999999999", Some(1 << 31)),
+            (Method::OPTIONS, "x", None),
+            (Method::OPTIONS, "-1", None),
+            (Method::OPTIONS, "+1", None),
+            (Method::GET, "0", None),
         ] {
-            let mut request = headers(&[&format!("Max-Forwards: {before}")]);
-            assert_eq!(step(&method, &mut request), step_taken, "{method} {before}");
-            assert_eq!(request[MAX_FORWARDS], after, "{method} {before}");
+            let request = headers(&[&format!("Max-Forwards: {value}")]);
+            assert_eq!(hops_left(&method, &request), expected, "{method} {value}");
         }
-        assert_eq!(step(&Method::TRACE, &mut HeaderMap::new()), Step::Forward);
+        assert_eq!(hops_left(&Method::TRACE, &HeaderMap::new()), None);
     }
 }
