@@ -4,6 +4,7 @@ pub(crate) mod cache_request;
 pub(crate) mod collapse;
 pub(crate) mod fetch_past_fills;
 pub(crate) mod fill_response;
+pub(crate) mod fit;
 pub(crate) mod head_request;
 pub(crate) mod partial_response;
 pub(crate) mod plan;

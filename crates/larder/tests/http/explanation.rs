@@ -65,9 +65,12 @@ impl Explanation {
             is(&["HIT"]) || self.in_parts
         } else if would.starts_with("answer from the cache: stale") {
             is(&["STALE"]) || self.in_parts
+        } else if would.starts_with("join the running fetch") {
+            // Its answer decides whether it is for this request, and may have ended meanwhile.
+            !is(&["ERROR(only-if-cached)"])
         } else {
             // The origin's answer decides what the cache makes of it.
-            !is(&["HIT_RAM", "HIT_DISK", "ERROR(only-if-cached)"])
+            !is(&["HIT_RAM", "HIT_DISK", "HIT_FILL", "ERROR(only-if-cached)"])
         };
         match happened {
             true => Ok(()),
@@ -97,6 +100,8 @@ fn another_story_is_noticed() {
         ("answer from the cache: fresh, 3 s old", "HIT_RAM", "REFRESHED"),
         ("answer from the cache: stale, which MaxStale permits", "STALE(max-stale)", "HIT_DISK"),
         ("ask the origin", "MISS", "ERROR(only-if-cached)"),
+        ("ask the origin", "MISS", "HIT_FILL"),
+        ("join the running fetch: fresh, 1 s old", "HIT_FILL", "ERROR(only-if-cached)"),
         ("ask the origin with a condition: Expired", "REVALIDATED", "HIT_RAM"),
     ] {
         assert_eq!(told(would).judge(&happened(right)), Ok(()));

@@ -15,14 +15,17 @@ use http::{Method, Request, StatusCode, Uri};
 use message::scheme::Scheme;
 use message::upgrade;
 use semantics::freshness::Basis;
+use semantics::reuse::StalePermit;
 use semantics::vary::Vary;
 use semantics::{
-    ExchangeTimes, RequestFacts, ResponseDirectives, Settings, Time, Url, freshness, storability,
-    vary,
+    ExchangeTimes, RequestFacts, ResponseDirectives, Seconds, Settings, Time, Url, freshness,
+    storability, vary,
 };
 use serde_json::{Value, json};
 use store::Key;
 
+use crate::get::collapse::{Collapse, CollapseInput};
+use crate::get::fit::{Fit, FitInput};
 use crate::get::plan;
 use crate::get::plan::{FetchReason, Plan};
 use crate::object::lookup;
@@ -175,10 +178,16 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
         Route::Refuse => Plan::Refuse(None),
         Route::BadUrl => return Err("the URL's host or path is not valid".to_owned()),
     };
+    let (plan, joined) = match &found {
+        Some(found) => case.collapse(services, plan, found),
+        None => (plan, None),
+    };
     let past = match plan {
         Plan::Pass(why) => Some(why.name()),
         _ => None,
     };
+    let asks_about = found.as_ref().is_some_and(|found| case.asks_about(found));
+    let would = joined.unwrap_or_else(|| in_words(&plan, asks_about));
     let mut told = json!({
         "request": format!("{} {url}", parts.method),
         "site": site,
@@ -189,7 +198,7 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
         },
         "past_the_cache": past,
         "stored": Value::Null,
-        "would": in_words(&plan, found.as_ref().is_some_and(|found| case.asks_about(found))),
+        "would": would,
         "answer": Value::Null,
     });
     if let Some(found) = &found {
@@ -231,6 +240,37 @@ impl Case<'_> {
     fn plan(&self, found: &LookupResult) -> Plan {
         let (rule, settings) = (self.rule.as_deref(), self.settings());
         plan::PlanInput { facts: &self.facts, rule, settings, now: self.now }.plan(found).0
+    }
+
+    /// Returns what a plan comes to beside the fills that run, and in words what it means to join
+    /// one of them, if the request would.
+    fn collapse(
+        &self,
+        services: &Services,
+        plan: Plan,
+        found: &LookupResult,
+    ) -> (Plan, Option<String>) {
+        let (key, validates) = match (&plan, found) {
+            (Plan::Validate { .. }, LookupResult::Stored(stored)) => (&stored.key, true),
+            (Plan::Fetch(_), LookupResult::Stored(stored)) => (&stored.key, false),
+            (Plan::Fetch(_), LookupResult::Nothing { key, .. }) => (key, false),
+            _ => return (plan, None),
+        };
+        let (options, facts, settings) = (self.options, &self.facts, self.settings());
+        let (came, now) = (self.now, self.now);
+        let fit = FitInput { services, options, facts, settings, came, now };
+        let followed = match fit.running(key) {
+            Some(Fit::Follow(head)) => Some(head),
+            _ => None,
+        };
+        if facts.is_head && followed.is_none() {
+            return (plan, None);
+        }
+        match (CollapseInput::of(&fit, &self.parts.headers, key, validates).decide(), followed) {
+            (Collapse::Bypass(why), _) => (Plan::Pass(why), None),
+            (Collapse::Share, Some(head)) => (plan, Some(in_words_of_fill(head))),
+            _ => (plan, None),
+        }
     }
 
     /// Returns whether the origin would be asked about what was found. A HEAD goes on as it came.
@@ -343,6 +383,17 @@ fn describe(stored: &StoredResponse, now: Time) -> Value {
         "lifetime": packed.lifetime().get(),
         "headers": headers,
     })
+}
+
+/// Says what a request gets from a running fetch with a head, if there is one, of this age.
+fn in_words_of_fill(head: Option<(Seconds, Option<StalePermit>)>) -> String {
+    match head {
+        None => "join the running fetch: its answer has not come yet".to_owned(),
+        Some((age, None)) => format!("join the running fetch: fresh, {} s old", age.get()),
+        Some((_, Some(permit))) => {
+            format!("join the running fetch: stale, which {permit:?} permits")
+        }
+    }
 }
 
 /// Says what is done with a request. `conditional`: what is stored can be asked about.

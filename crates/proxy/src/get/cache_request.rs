@@ -12,17 +12,16 @@ use http::{Method, Response, StatusCode};
 use message::request_body::RequestBody;
 use net::random::random;
 use semantics::reuse::{Cause, Fallback, StalePermit};
-use semantics::{ExchangeTimes, Seconds, VaryMarker, partial, reuse};
+use semantics::{ExchangeTimes, Seconds, VaryMarker, reuse};
 use store::{FetchToken, Key, Source};
 use tokio::task::spawn_local;
 use upstream::connection::origin_body::OriginBody;
 
 use crate::fetch::fetch_task::{FetchPurpose, FetchTask};
 use crate::fill::state::{Fill, Reader};
-use crate::get::collapse::Fit;
-use crate::get::collapse::{Collapse, CollapseInput};
-use crate::get::fill_response;
+use crate::get::collapse::{Collapse, CollapseInput, is_ranged};
 use crate::get::fill_response::{FillResponder, Role};
+use crate::get::fit::{Fit, FitInput};
 use crate::get::partial_response::{PartialResponder, Served};
 use crate::get::plan::{Plan, PlanInput};
 use crate::object::lookup::{LookupResult, find};
@@ -267,21 +266,9 @@ impl CacheRequest<'_> {
         self.fetch(key, marker, None, transaction).await
     }
 
-    /// Returns whether the origin is to be asked for the range that the request wants. A whole that
-    /// it answers with is kept as such, whatever was asked.
-    fn is_ranged(&self) -> bool {
-        self.context.parts.method == Method::GET && self.context.facts.has_range
-    }
-
-    /// Returns how the running fill of `key` fits this request; `None` when there is none.
-    pub fn fit(&self, key: &Key) -> Option<Fit> {
-        let running = self.context.services.shared.fills.running(key.as_bytes())?;
-        Some(fill_response::fit(self.context, key, &running))
-    }
-
     /// Returns whether there is a fill to wait for.
     fn may_follow(&self, key: &Key) -> bool {
-        !self.alone && matches!(self.fit(key), Some(Fit::Follow(_)))
+        !self.alone && matches!(FitInput::by(self.context).running(key), Some(Fit::Follow(_)))
     }
 
     /// Joins the running fill of `key`, or begins one, and answers from it.
@@ -319,19 +306,9 @@ impl CacheRequest<'_> {
 
     /// Decides whether the request shares a fill of `key`. `validates`: something is stored.
     fn collapse(&self, key: &Key, validates: bool) -> Collapse {
-        let Services { shared, clock, .. } = &**self.context.services;
-        let ranged = self.is_ranged();
-        CollapseInput {
-            facts: &self.context.facts,
-            running: self.fit(key),
-            hit_for_miss: shared.fills.hit_for_miss(key.as_bytes(), clock.instant()),
-            ranged,
-            several_ranges: ranged && !partial::asks_for_one(&self.context.parts.headers),
-            validates,
-            waits_no_more: self.alone,
-            is_memory_full: shared.fill_budget.full(),
-        }
-        .decide()
+        let (fit, headers) = (FitInput::by(self.context), &self.context.parts.headers);
+        let input = CollapseInput::of(&fit, headers, key, validates);
+        CollapseInput { waits_no_more: self.alone, ..input }.decide()
     }
 
     /// Begins the fill of `reader`, and answers. `joinable`: others may join.
@@ -359,8 +336,8 @@ impl CacheRequest<'_> {
     /// Returns the running fill of `key` if it may fit this request; else a new one in its place
     /// (then `true`).
     pub fn join_or_begin(&self, key: &Key) -> (Arc<Fill>, bool) {
-        let suits =
-            |fill: &Fill| matches!(fill_response::fit(self.context, key, fill), Fit::Follow(_));
+        let fit = FitInput::by(self.context);
+        let suits = |fill: &Fill| matches!(fit.of(key, fill), Fit::Follow(_));
         let fills = &self.context.services.shared.fills;
         fills.join_if(key.as_bytes(), suits, || self.new_fill())
     }
@@ -422,7 +399,7 @@ impl CacheRequest<'_> {
         // A stored GET answers both; a HEAD would bring no body.
         upstream_request.method = Method::GET;
         // What is stored whole is validated, and fetched anew, as a whole.
-        let ranged = self.is_ranged()
+        let ranged = is_ranged(&self.context.facts)
             && to_validate.is_none_or(|to_validate| to_validate.stored.sparse.is_some());
         FetchTask {
             services: context.services.clone(),

@@ -1,24 +1,14 @@
 //! The decision whether requests for one key share a fetch, once it is planned that the origin is
 //! asked: a pure decision on the fills of the key (RFC 9111, 4: collapsed requests).
 
+use http::HeaderMap;
 use semantics::cache_control::Delta;
-use semantics::reuse::StalePermit;
-use semantics::{RequestFacts, Seconds};
+use semantics::{MethodClass, RequestFacts, Seconds, partial};
+use store::Key;
 
 use crate::fill::registry::HitForMiss;
+use crate::get::fit::{Fit, FitInput};
 use crate::observe::outcome::Bypass;
-
-/// The fit of a fill for a request that did not begin it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fit {
-    /// The request follows it, as far as is known. With `Some` there is a head: an answer of that
-    /// age.
-    Follow(Option<(Seconds, Option<StalePermit>)>),
-    /// It does not fit this request; another fill may, also for other requests.
-    Another,
-    /// No shared fill fits this request.
-    Alone,
-}
 
 /// The way of a request to its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +42,29 @@ pub(crate) struct CollapseInput<'a> {
     pub is_memory_full: bool,
 }
 
-impl CollapseInput<'_> {
+impl<'a> CollapseInput<'a> {
+    /// Returns the facts for a request with these fields that looks under `key`, and has not waited
+    /// in vain. `validates`: something is stored.
+    pub fn of(
+        fit: &FitInput<'a>,
+        headers: &HeaderMap,
+        key: &Key,
+        validates: bool,
+    ) -> CollapseInput<'a> {
+        let (shared, facts) = (&fit.services.shared, fit.facts);
+        let ranged = is_ranged(facts);
+        CollapseInput {
+            facts,
+            running: fit.running(key),
+            hit_for_miss: shared.fills.hit_for_miss(key.as_bytes(), fit.services.clock.instant()),
+            ranged,
+            several_ranges: ranged && !partial::asks_for_one(headers),
+            validates,
+            waits_no_more: false,
+            is_memory_full: shared.fill_budget.full(),
+        }
+    }
+
     /// Decides how the request gets its answer.
     pub fn decide(&self) -> Collapse {
         let directives = &self.facts.directives;
@@ -78,6 +90,12 @@ impl CollapseInput<'_> {
             || self.running == Some(Fit::Alone);
         if is_alone { Collapse::Alone } else { Collapse::Share }
     }
+}
+
+/// Returns whether the origin is to be asked for the range that a request wants. A whole that it
+/// answers with is kept as such, whatever was asked.
+pub(crate) fn is_ranged(facts: &RequestFacts) -> bool {
+    facts.class == MethodClass::Cacheable && !facts.is_head && facts.has_range
 }
 
 #[cfg(test)]

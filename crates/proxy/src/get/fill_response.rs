@@ -1,10 +1,5 @@
-//! A client's answer from a fill: it waits for the head, checks that the answer is for this
-//! request, and streams.
-//!
-//! It promises: no follower gets a byte of an answer that is not to be shared, is of another
-//! variant, or is not what its own request permits. A request that came before the head may have
-//! what was fresh when it was asked for, also when it became stale on its way: asking again would
-//! bring nothing younger (RFC 9111, 4). A request that came later gets what is fresh now.
+//! A client's answer from a fill: it waits for the head, checks that the answer is for this request
+//! (`get::fit`), and streams.
 
 use std::pin::pin;
 use std::rc::Rc;
@@ -13,17 +8,16 @@ use std::sync::Arc;
 use http::header::HeaderMap;
 use http::{Method, StatusCode, header};
 use message::informational::Informational;
-use semantics::reuse::{Cause, Reuse, StalePermit};
+use semantics::reuse::StalePermit;
 use semantics::validators::Selected;
 use semantics::{Portion, Seconds, hop_by_hop, reuse};
 use store::Key;
 
 use crate::body::fill_body::FillBody;
 use crate::body::resume::Resume;
-use crate::fill::registry::HitForMiss;
-use crate::fill::state::{Failed, Fill, FillHead, FillStage, Reader, SparseStage, Validated};
+use crate::fill::state::{Failed, FillHead, FillStage, Reader, SparseStage, Validated};
 use crate::get::cache_request::{NextAction, ToValidate};
-use crate::get::collapse::Fit;
+use crate::get::fit::{Fit, FitInput};
 use crate::get::partial_response;
 use crate::get::partial_response::{PartialResponder, Served};
 use crate::object::lookup;
@@ -66,51 +60,6 @@ pub(crate) struct FillResponder<'a> {
     pub is_first: bool,
 }
 
-/// Returns how the running fill of `key` fits a request that has not joined it.
-pub(crate) fn fit(context: &RequestContext<'_>, key: &Key, fill: &Fill) -> Fit {
-    match fill.stage() {
-        // The origin may have lost the request, or answer others.
-        FillStage::Waiting
-            if context.services.clock.since(fill.begun()) >= context.options.fill.wait =>
-        {
-            Fit::Another
-        }
-        FillStage::Streaming(head) if fill.has_begin() => fit_of_head(context, key, &head, false),
-        FillStage::Streaming(_) => Fit::Another,
-        _ => Fit::Follow(None),
-    }
-}
-
-/// Returns how an answer with this head fits a request that looks under `key`. `waited`: the
-/// request had joined before the head was there.
-fn fit_of_head(context: &RequestContext<'_>, key: &Key, head: &FillHead, waited: bool) -> Fit {
-    if concerns(head.hit_for_miss, context) {
-        return Fit::Alone;
-    }
-    let Some(shared) = head.shared.as_ref().filter(|_| head.key == *key) else {
-        return Fit::Another;
-    };
-    let (packed, facts, settings) = (shared.packed(), &context.facts, context.settings());
-    if waited {
-        return match reuse::may_follow(packed, facts, context.came, settings) {
-            true => Fit::Follow(Some((packed.age(context.now()), None))),
-            false => Fit::Alone,
-        };
-    }
-    match reuse::decide(packed, facts, context.now(), settings) {
-        Reuse::Fresh { age } => Fit::Follow(Some((age, None))),
-        Reuse::Stale { age, permit } => Fit::Follow(Some((age, Some(permit)))),
-        Reuse::Validate { cause: Cause::Expired, .. }
-        | Reuse::GatewayTimeout { .. }
-        | Reuse::Outlived => Fit::Another,
-        Reuse::Validate { .. } | Reuse::Unusable => Fit::Alone,
-    }
-}
-
-fn concerns(why: Option<HitForMiss>, context: &RequestContext<'_>) -> bool {
-    why.is_some_and(|why| why.concerns(&context.facts))
-}
-
 impl FillResponder<'_> {
     /// Waits for the head without a limit, and answers.
     pub async fn answer(&self, mut reader: Reader, transaction: Transaction) -> NextAction {
@@ -145,6 +94,10 @@ impl FillResponder<'_> {
         }
     }
 
+    fn fit_input(&self) -> FitInput<'_> {
+        FitInput::by(self.context)
+    }
+
     fn leads(&self) -> bool {
         matches!(self.role, Role::Leader { .. })
     }
@@ -174,7 +127,7 @@ impl FillResponder<'_> {
     /// Answers from an object that is being stored in parts.
     async fn sparse(&self, stage: &SparseStage, transaction: Transaction) -> NextAction {
         let SparseStage { key, marker, epoch, hit_for_miss } = stage;
-        if !self.leads() && concerns(*hit_for_miss, self.context) {
+        if !self.leads() && self.fit_input().is_concerned(*hit_for_miss) {
             return NextAction::FetchAlone(transaction);
         }
         // It is of another variant: a new lookup finds it where it belongs.
@@ -228,7 +181,7 @@ impl FillResponder<'_> {
         if !self.leads() {
             let permitted =
                 reuse::may_follow(packed, &context.facts, context.came, context.settings());
-            if concerns(validated.hit_for_miss, context) || !permitted {
+            if self.fit_input().is_concerned(validated.hit_for_miss) || !permitted {
                 return NextAction::FetchAlone(transaction);
             }
             let same = to_validate.stored.entry.meta() == &validated.meta;
@@ -295,7 +248,7 @@ impl FillResponder<'_> {
             status.append_to(transaction.pseudonym(), &mut fields);
             return self.stream(head, fields, reader, status, transaction);
         }
-        let fit = fit_of_head(self.context, &self.key, head, reader.waited());
+        let fit = self.fit_input().of_head(&self.key, head, reader.waited());
         let (Fit::Follow(Some((age, permit))), Some(shared)) = (fit, &head.shared) else {
             return match fit {
                 Fit::Alone => NextAction::FetchAlone(transaction),

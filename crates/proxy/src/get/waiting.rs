@@ -17,8 +17,8 @@ use tokio::time::timeout_at;
 
 use crate::fill::state::{FillStage, Reader};
 use crate::get::cache_request::{CacheRequest, NextAction};
-use crate::get::collapse::Fit;
 use crate::get::fill_response::{FillResponder, Role};
+use crate::get::fit::{Fit, FitInput};
 use crate::observe::event::Event;
 use crate::response::transaction::Transaction;
 
@@ -84,7 +84,7 @@ impl CacheRequest<'_> {
         transaction: &mut Transaction,
     ) -> Option<Awaited> {
         self.context.look_at_clock();
-        if self.fit(&responder.key) == Some(Fit::Alone) {
+        if FitInput::by(self.context).running(&responder.key) == Some(Fit::Alone) {
             return None;
         }
         let (fill, began) = self.join_or_begin(&responder.key);

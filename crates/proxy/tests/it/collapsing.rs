@@ -98,6 +98,54 @@ fn together(rig: &Rig, origin: &Origin, count: usize, url: &str) -> (JoinHandle<
     (leader, followers(rig, count, url, ""))
 }
 
+/// What the proxy says that it would do with a request.
+fn explained(rig: &Rig, method: &str, url: &str, fields: &[&str]) -> String {
+    let fields: String = fields.iter().map(|field| format!("&header={field}")).collect();
+    let request = format!("GET /explain?url={url}&method={method}{fields} HTTP/1.1\r\n");
+    let answer = Client::connect(rig.admin).send(request + "Host: localhost\r\n\r\n").answer();
+    let told: serde_json::Value = serde_json::from_str(&answer.text()).unwrap();
+    told["would"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned()
+}
+
+#[test]
+fn it_is_explained_who_would_join_a_running_fetch() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let origin = Origin::start(move |_, stream| {
+        held.pass();
+        stream.write_all(b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\n").unwrap();
+        stream.write_all(b"Age: 5\r\nETag: \"v\"\r\nContent-Length: 4\r\n\r\n").unwrap();
+        held.pass();
+        send(stream, "body")
+    });
+    let rig = Rig::forward();
+    let url = origin.url("/");
+    let would = |method, fields: &[&str]| explained(&rig, method, &url, fields);
+    for method in ["GET", "HEAD"] {
+        assert_eq!(would(method, &[]), "ask the origin");
+    }
+    let (leader, waiters) = together(&rig, &origin, 1, &url);
+    for method in ["GET", "HEAD"] {
+        assert_eq!(would(method, &[]), "join the running fetch: its answer has not come yet");
+    }
+    // What a reload gets was asked for after it; several ranges are for nobody else.
+    assert_eq!(would("GET", &["Cache-Control:+no-cache"]), "ask the origin");
+    assert_eq!(would("GET", &["Range:+bytes%3D0-0,2-2"]), "ask the origin");
+    assert_eq!(would("GET", &["Cache-Control:+no-store"]), "pass it on (no-store)");
+    gate.open(1);
+    let late = "join the running fetch: fresh, ";
+    wait_until("the head has come", || would("GET", &[]).starts_with(late));
+    assert_eq!(would("GET", &["Cache-Control:+max-age%3D4"]), "ask the origin");
+    let another = followers(&rig, 1, &url, "");
+    gate.open(1);
+    assert_eq!(leader.join().unwrap().detail(), "MISS");
+    for answer in waiters.answers().iter().chain(&another.answers()) {
+        assert_eq!(answer.detail(), "HIT_FILL");
+    }
+    wait_until("it is stored", || would("GET", &[]).starts_with("answer from the cache: fresh"));
+    assert_eq!(origin.count(), 1, "who asks for an explanation asks no origin");
+}
+
 #[test]
 fn who_waited_gets_what_is_used_up_when_it_arrives() {
     let (origin, gate) = gated(|asked| validating(asked, USED_UP, "body"));

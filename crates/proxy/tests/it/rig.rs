@@ -9,6 +9,7 @@ use std::time::Duration;
 use device::{AnyDevice, MemoryDevice};
 
 use net::address::Locals;
+use proxy::admin::guard::Guard;
 use proxy::downstream::handshake::ListenerProtocol;
 use proxy::observe::event::Event;
 use proxy::observe::metrics::Metrics;
@@ -17,7 +18,7 @@ use proxy::options::Options;
 use proxy::origin::site::{Front, Site, Source};
 use proxy::rules::access::Access;
 use proxy::{
-    CacheSetup, CacheSource, Control, Ended, ListenSocket, Listener, Network, Observer,
+    AdminSetup, CacheSetup, CacheSource, Control, Ended, ListenSocket, Listener, Network, Observer,
     RequestRecord, Setup, TokioClock,
 };
 use upstream::servers::group::Group;
@@ -27,6 +28,8 @@ use crate::client::Client;
 
 pub struct Rig {
     pub address: SocketAddr,
+    /// Where its admin interface is.
+    pub admin: SocketAddr,
     pub control: Control,
     pub seen: Arc<Seen>,
     pub device: MemoryDevice,
@@ -189,6 +192,8 @@ impl Rig {
         // Nobody can tell: so whatever is tested is tested with it.
         options.client.park_after = Duration::ZERO;
         let address = listener.local_addr().unwrap();
+        let admin_listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let admin = admin_listener.local_addr().unwrap();
         let control = Control::new(options);
         let seen = Arc::new(Seen::default());
         let setup = Setup {
@@ -209,12 +214,17 @@ impl Rig {
                 options: store::Options { memory, ..store::Options::default() },
                 opened: Box::new(|_| ()),
             })),
-            admin: None,
+            admin: Some(AdminSetup {
+                listener: ListenSocket::Tcp(admin_listener),
+                guard: Guard::default(),
+                metrics: Arc::default(),
+                reload: Arc::new(|| Err("a test has no configuration".to_owned())),
+            }),
             accepting: Box::new(|| ()),
             released: Box::new(|| ()),
         };
         let thread = thread::spawn(move || proxy::run(setup).unwrap());
-        Rig { address, control, seen, device, thread: Some(thread) }
+        Rig { address, admin, control, seen, device, thread: Some(thread) }
     }
 
     pub fn client(&self) -> Client {

@@ -1,0 +1,105 @@
+//! The fit of running fills for a request that did not begin them.
+//!
+//! It promises: no follower gets a byte of an answer that is not to be shared, is of another
+//! variant, or is not what its own request permits. A request that came before the head may have
+//! what was fresh when it was asked for, also when it became stale on its way: asking again would
+//! bring nothing younger (RFC 9111, 4). A request that came later gets what is fresh now.
+
+use semantics::reuse::{Cause, Reuse, StalePermit};
+use semantics::{RequestFacts, Seconds, Settings, Time, reuse};
+use store::Key;
+
+use crate::fill::registry::HitForMiss;
+use crate::fill::state::{Fill, FillHead, FillStage};
+use crate::options::Options;
+use crate::request::context::RequestContext;
+use crate::services::Services;
+
+/// The fit of a fill for a request that did not begin it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// The request follows it, as far as is known. With `Some` there is a head: an answer of that
+    /// age.
+    Follow(Option<(Seconds, Option<StalePermit>)>),
+    /// It does not fit this request; another fill may, also for other requests.
+    Another,
+    /// No shared fill fits this request.
+    Alone,
+}
+
+/// The facts of a request that decide which fills fit it.
+pub(crate) struct FitInput<'a> {
+    pub services: &'a Services,
+    pub options: &'a Options,
+    pub facts: &'a RequestFacts,
+    pub settings: &'a Settings,
+    /// When the request came.
+    pub came: Time,
+    pub now: Time,
+}
+
+impl<'a> FitInput<'a> {
+    /// Returns the facts of a request, as of now.
+    pub fn by(context: &'a RequestContext<'_>) -> FitInput<'a> {
+        FitInput {
+            services: context.services,
+            options: context.options,
+            facts: &context.facts,
+            settings: context.settings(),
+            came: context.came,
+            now: context.now(),
+        }
+    }
+
+    /// Returns how the running fill of `key` fits the request; `None` when there is none.
+    pub fn running(&self, key: &Key) -> Option<Fit> {
+        let running = self.services.shared.fills.running(key.as_bytes())?;
+        Some(self.of(key, &running))
+    }
+
+    /// Returns how the running fill of `key` fits the request, which has not joined it.
+    pub fn of(&self, key: &Key, fill: &Fill) -> Fit {
+        match fill.stage() {
+            // The origin may have lost the request, or answer others.
+            FillStage::Waiting
+                if self.services.clock.since(fill.begun()) >= self.options.fill.wait =>
+            {
+                Fit::Another
+            }
+            FillStage::Streaming(head) if fill.has_begin() => self.of_head(key, &head, false),
+            FillStage::Streaming(_) => Fit::Another,
+            _ => Fit::Follow(None),
+        }
+    }
+
+    /// Returns how an answer with this head fits the request, which looks under `key`. `waited`: it
+    /// had joined before the head was there.
+    pub fn of_head(&self, key: &Key, head: &FillHead, waited: bool) -> Fit {
+        if self.is_concerned(head.hit_for_miss) {
+            return Fit::Alone;
+        }
+        let Some(shared) = head.shared.as_ref().filter(|_| head.key == *key) else {
+            return Fit::Another;
+        };
+        let packed = shared.packed();
+        if waited {
+            return match reuse::may_follow(packed, self.facts, self.came, self.settings) {
+                true => Fit::Follow(Some((packed.age(self.now), None))),
+                false => Fit::Alone,
+            };
+        }
+        match reuse::decide(packed, self.facts, self.now, self.settings) {
+            Reuse::Fresh { age } => Fit::Follow(Some((age, None))),
+            Reuse::Stale { age, permit } => Fit::Follow(Some((age, Some(permit)))),
+            Reuse::Validate { cause: Cause::Expired, .. }
+            | Reuse::GatewayTimeout { .. }
+            | Reuse::Outlived => Fit::Another,
+            Reuse::Validate { .. } | Reuse::Unusable => Fit::Alone,
+        }
+    }
+
+    /// Returns whether the request should not wait for others for this reason.
+    pub fn is_concerned(&self, why: Option<HitForMiss>) -> bool {
+        why.is_some_and(|why| why.concerns(self.facts))
+    }
+}
