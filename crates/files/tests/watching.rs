@@ -81,7 +81,7 @@ fn every_change_of_a_file_is_seen_and_only_in_its_directory() {
         ("deleted", |page| fs::remove_file(page).unwrap()),
         ("moved away", |page| fs::rename(page, page.with_extension("old")).unwrap()),
         ("made unreadable", |page| {
-            fs::set_permissions(page, fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(page, fs::Permissions::from_mode(0o000)).unwrap();
         }),
         ("touched", |page| {
             let time = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1);
@@ -110,7 +110,7 @@ fn a_directory_on_the_way_that_moves_makes_all_void() {
             rustix::fs::renameat_with(cwd, a, cwd, b, flags).unwrap();
         }),
         ("closed", |root| {
-            fs::set_permissions(root.join("a"), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(root.join("a"), fs::Permissions::from_mode(0o000)).unwrap();
         }),
     ];
     for (name, change) in changes {

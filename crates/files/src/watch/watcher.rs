@@ -332,7 +332,7 @@ fn event_of(raw: &inotify::Event<'_>) -> Event {
 /// Opens a directory below the root without following links.
 fn open_directory(root: BorrowedFd<'_>, directory: &[u8]) -> io::Result<OwnedFd> {
     if directory.is_empty() {
-        return Ok(root.try_clone_to_owned()?);
+        return root.try_clone_to_owned();
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;

@@ -1,5 +1,7 @@
 //! Content codings that a client takes (RFC 9110, 12.5.3).
 
+use std::cmp::Reverse;
+
 use http::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
 
 use crate::fields::list;
@@ -9,24 +11,44 @@ use crate::fields::list;
 /// of the RFC; it is not sent one on a guess.
 pub fn is_taken(request: &HeaderMap, codings: Option<&HeaderValue>) -> bool {
     let Some(codings) = codings else { return true };
-    list::split(codings.as_bytes())
-        .all(|coding| coding.eq_ignore_ascii_case(b"identity") || is_named(request, coding))
+    list::split(codings.as_bytes()).all(|coding| {
+        coding.eq_ignore_ascii_case(b"identity") || weight(request, coding).is_some_and(|q| q > 0)
+    })
 }
 
-fn is_named(request: &HeaderMap, coding: &[u8]) -> bool {
-    let of = |wanted: &[u8]| {
-        list::members(request, ACCEPT_ENCODING).find_map(|member| {
-            let mut parts = member.split(|&byte| byte == b';').map(list::trim);
-            let name = parts.next()?;
-            // `q=0`, `q=0.0`, `q=0.000`
-            let is_refused = parts.any(|part| {
-                let weight = part.strip_prefix(b"q=").or_else(|| part.strip_prefix(b"Q="));
-                weight.is_some_and(|weight| weight.iter().all(|byte| b"0.".contains(byte)))
-            });
-            name.eq_ignore_ascii_case(wanted).then_some(!is_refused)
-        })
-    };
-    of(coding).or_else(|| of(b"*")).unwrap_or(false)
+/// Returns those of `offered` that a client accepts, the one that it prefers first; between equals
+/// the order is that of `offered`. What it likes less than no coding at all is left out.
+pub fn preferred<'a>(request: &HeaderMap, offered: &[&'a str]) -> Vec<&'a str> {
+    let plain = member_weight(request, b"identity").unwrap_or(0).max(1);
+    let mut taken: Vec<(u16, &str)> = offered
+        .iter()
+        .filter_map(|coding| Some((weight(request, coding.as_bytes())?, *coding)))
+        .filter(|(weight, _)| *weight >= plain)
+        .collect();
+    taken.sort_by_key(|(weight, _)| Reverse(*weight));
+    taken.into_iter().map(|(_, coding)| coding).collect()
+}
+
+/// Returns the weight that a client gives a coding, by its name or by `*`, in thousandths; `None`
+/// when it has neither.
+fn weight(request: &HeaderMap, coding: &[u8]) -> Option<u16> {
+    member_weight(request, coding).or_else(|| member_weight(request, b"*"))
+}
+
+/// Returns the weight of the first member with this name.
+fn member_weight(request: &HeaderMap, wanted: &[u8]) -> Option<u16> {
+    list::members(request, ACCEPT_ENCODING).find_map(|member| {
+        let mut parts = member.split(|&byte| byte == b';').map(list::trim);
+        let is_wanted = same(parts.next()?, wanted);
+        is_wanted.then(|| list::weight(parts).unwrap_or(0))
+    })
+}
+
+/// Compares names of codings; `x-gzip` is another name of gzip (RFC 9110, 8.4.1.3).
+fn same(one: &[u8], other: &[u8]) -> bool {
+    let is_gzip =
+        |name: &[u8]| name.eq_ignore_ascii_case(b"gzip") || name.eq_ignore_ascii_case(b"x-gzip");
+    one.eq_ignore_ascii_case(other) || (is_gzip(one) && is_gzip(other))
 }
 
 #[cfg(test)]
@@ -49,6 +71,9 @@ mod tests {
             ("gzip", "gzip, br", false),
             ("br, gzip", "gzip, br", true),
             ("x", "identity", true),
+            ("x-gzip", "gzip", true),
+            ("gzip;q=x", "gzip", false),
+            ("gzip;level=9;q=0.5", "gzip", true),
             ("", "gzip", false),
         ];
         for (accepted, codings, expected) in cases {
@@ -58,5 +83,31 @@ mod tests {
         }
         assert!(is_taken(&headers(&[]), None));
         assert!(!is_taken(&headers(&[]), Some(&HeaderValue::from_static("gzip"))));
+    }
+
+    #[test]
+    fn codings_are_ranked_as_the_client_wants() {
+        let offered = ["br", "zstd", "gzip"];
+        let cases: [(&str, &[&str]); 14] = [
+            ("gzip, deflate, br, zstd", &["br", "zstd", "gzip"]),
+            ("gzip", &["gzip"]),
+            ("gzip, br;q=0.9", &["gzip", "br"]),
+            ("br;q=0.1, gzip;q=0.2, zstd;q=0.15", &["gzip", "zstd", "br"]),
+            ("*", &["br", "zstd", "gzip"]),
+            ("*, br;q=0", &["zstd", "gzip"]),
+            ("*;q=0.5, gzip", &["gzip", "br", "zstd"]),
+            ("identity, gzip;q=0.5, br", &["br"]),
+            ("identity;q=0, gzip", &["gzip"]),
+            ("X-GZIP", &["gzip"]),
+            ("gzip;q=7, br;q=nan, zstd;q=-1", &[]),
+            ("identity", &[]),
+            ("", &[]),
+            (";q=1,,", &[]),
+        ];
+        for (accepted, expected) in cases {
+            let request = headers(&[&format!("Accept-Encoding: {accepted}")]);
+            assert_eq!(preferred(&request, &offered), expected, "{accepted}");
+        }
+        assert_eq!(preferred(&headers(&[]), &offered), Vec::<&str>::new());
     }
 }

@@ -29,17 +29,7 @@ pub fn best<'a>(headers: &HeaderMap, offered: &'a [String]) -> Option<&'a str> {
 fn range(member: &str) -> Option<(u16, String)> {
     let mut parts = member.split(';').map(str::trim);
     let range = parts.next()?.to_ascii_lowercase();
-    let weight = match parts.find_map(|part| part.strip_prefix(['q', 'Q'])?.strip_prefix('=')) {
-        None => 1000,
-        Some(text) => {
-            let weight: f32 = text.trim().parse().ok()?;
-            if !(0.0..=1.0).contains(&weight) {
-                return None;
-            }
-            (weight * 1000.0).round() as u16
-        }
-    };
-    Some((weight, range))
+    Some((list::weight(parts.map(str::as_bytes))?, range))
 }
 
 /// Returns the offered language for a range: the same, else a wider one (RFC 4647, 3.4), else a

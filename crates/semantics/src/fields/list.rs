@@ -65,6 +65,20 @@ pub(crate) fn trim(value: &[u8]) -> &[u8] {
     &value[start..end]
 }
 
+/// Returns the weight among the parameters of a member, in thousandths; 1,000 when none is given
+/// (RFC 9110, 12.4.2). `None` when it cannot be read, or is not between 0 and 1.
+pub(crate) fn weight<'a>(mut parameters: impl Iterator<Item = &'a [u8]>) -> Option<u16> {
+    let given = parameters.find_map(|parameter| {
+        let (name, value) = parameter.split_at_checked(2)?;
+        name.eq_ignore_ascii_case(b"q=").then(|| trim(value))
+    });
+    let Some(text) = given else { return Some(1000) };
+    let weight: f32 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    // A weight above 0 stays above 0.
+    let least = u16::from(weight > 0.0);
+    (0.0..=1.0).contains(&weight).then(|| ((weight * 1000.0).round() as u16).max(least))
+}
+
 /// Returns the inside of a quoted string with its escapes undone; `None` when `value` is not one.
 pub(crate) fn unquote(value: &[u8]) -> Option<Vec<u8>> {
     if value.first() != Some(&b'"') || end_of_quoted(value, 0)? + 1 != value.len() {

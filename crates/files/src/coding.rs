@@ -1,0 +1,96 @@
+//! Content codings that files lie ready in, as siblings: `app.js.br` beside `app.js`.
+
+use http::HeaderMap;
+use semantics::coding;
+
+/// A content coding (RFC 9110, 8.4.1) of precompressed files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Coding {
+    /// Brotli (RFC 7932), `.br`.
+    Brotli,
+    /// Zstandard (RFC 8878), `.zst`.
+    Zstd,
+    /// gzip (RFC 1952), `.gz`.
+    Gzip,
+}
+
+impl Coding {
+    /// All of them. Between those that a client likes as well, the first is taken: prepared in
+    /// advance, at leisure, they are as small in this order.
+    pub const ALL: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
+
+    /// Returns its name in `Content-Encoding`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Coding::Brotli => "br",
+            Coding::Zstd => "zstd",
+            Coding::Gzip => "gzip",
+        }
+    }
+
+    /// Returns what is appended to a file's name.
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Coding::Brotli => ".br",
+            Coding::Zstd => ".zst",
+            Coding::Gzip => ".gz",
+        }
+    }
+}
+
+/// The codings that a client accepts, the preferred one first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accepted([Option<Coding>; Coding::ALL.len()]);
+
+impl Accepted {
+    /// No coding at all.
+    pub const NONE: Accepted = Accepted([None; Coding::ALL.len()]);
+
+    /// Makes a list; what comes again is left out.
+    pub fn new(codings: impl IntoIterator<Item = Coding>) -> Accepted {
+        let mut list = Accepted::NONE;
+        for coding in codings {
+            if list.iter().all(|known| known != coding)
+                && let Some(free) = list.0.iter_mut().find(|place| place.is_none())
+            {
+                *free = Some(coding);
+            }
+        }
+        list
+    }
+
+    /// Reads `Accept-Encoding` (RFC 9110, 12.5.3) in a request's fields.
+    pub fn of(headers: &HeaderMap) -> Accepted {
+        let preferred = coding::preferred(headers, &Coding::ALL.map(Coding::name));
+        let named = |name: &str| Coding::ALL.into_iter().find(|coding| coding.name() == name);
+        Accepted::new(preferred.into_iter().filter_map(named))
+    }
+
+    /// Returns the codings in order.
+    pub fn iter(self) -> impl Iterator<Item = Coding> {
+        self.0.into_iter().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepted_codings_come_from_the_field_in_their_order() {
+        let cases: [(&str, &[Coding]); 4] = [
+            ("gzip, deflate, br, zstd", &[Coding::Brotli, Coding::Zstd, Coding::Gzip]),
+            ("gzip, br;q=0.5", &[Coding::Gzip, Coding::Brotli]),
+            ("compress", &[]),
+            ("br;q=0, *;q=0.1", &[Coding::Zstd, Coding::Gzip]),
+        ];
+        for (field, expected) in cases {
+            let mut headers = HeaderMap::new();
+            headers.insert("accept-encoding", field.parse().unwrap());
+            assert_eq!(Accepted::of(&headers).iter().collect::<Vec<_>>(), expected, "{field}");
+        }
+        assert_eq!(Accepted::of(&HeaderMap::new()), Accepted::NONE);
+        let twice = Accepted::new([Coding::Gzip, Coding::Gzip, Coding::Brotli, Coding::Gzip]);
+        assert_eq!(twice.iter().collect::<Vec<_>>(), [Coding::Gzip, Coding::Brotli]);
+    }
+}

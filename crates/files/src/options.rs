@@ -1,0 +1,206 @@
+//! What an operator may choose about a document root.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::coding::Coding;
+use crate::media_type;
+use crate::pattern::{BadPattern, Pattern};
+
+/// Which symbolic links below the root are followed. The root itself may be one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Symlinks {
+    /// None: what is behind one is forbidden.
+    Never,
+    /// Those that stay inside the root at each step. An absolute one does if it begins with the
+    /// root's own path.
+    #[default]
+    Inside,
+    /// All, wherever they lead.
+    Anywhere,
+}
+
+/// The choices about one root.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The files that stand for their directory, the first that exists.
+    pub index: Vec<String>,
+    /// A directory without one is listed; forbidden otherwise.
+    pub listing: bool,
+    /// `/about` is answered by `about.html` where there is no file `about`. Used when `try_files`
+    /// is empty.
+    pub clean_urls: bool,
+    /// What is tried, in this order; a status may stand at the end. Empty: the path as a file, with
+    /// `clean_urls` as one with `.html` behind it, then as a directory.
+    pub try_files: Vec<Pattern>,
+    /// Paths with a name that begins with a dot are answered as if they were not there;
+    /// `.well-known` is.
+    pub hide_dotfiles: bool,
+    /// Which symbolic links are followed.
+    pub symlinks: Symlinks,
+    /// The codings of the files that may lie compressed beside others.
+    pub precompressed: Vec<Coding>,
+    /// Status → the file that is the body of such an answer, as a path below the root that begins
+    /// with `/`.
+    pub error_pages: BTreeMap<u16, String>,
+    /// Extension, without the dot → media type, which is sent exactly as it stands here.
+    pub media_types: BTreeMap<String, String>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            index: vec!["index.html".to_owned()],
+            listing: false,
+            clean_urls: false,
+            try_files: Vec::new(),
+            hide_dotfiles: true,
+            symlinks: Symlinks::default(),
+            precompressed: Coding::ALL.to_vec(),
+            error_pages: BTreeMap::new(),
+            media_types: BTreeMap::new(),
+        }
+    }
+}
+
+/// Which choice is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BadOptions {
+    /// The name of an index file is empty, `.`, `..`, too long, or has a slash or NUL.
+    Index(String),
+    /// A status stands before the end of `try_files`.
+    StatusFirst,
+    /// The status of an error page is none from 400 to 599.
+    ErrorStatus(u16),
+    /// The path of an error page is bad.
+    ErrorPage(String, BadPattern),
+    /// An extension is empty, or has a dot, a slash or white space.
+    Extension(String),
+    /// The media type for an extension is none.
+    MediaType(String),
+}
+
+impl fmt::Display for BadOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BadOptions::Index(name) => write!(f, "{name:?} is no name of an index file"),
+            BadOptions::StatusFirst => f.write_str("a status may only be the last to be tried"),
+            BadOptions::ErrorStatus(status) => {
+                write!(f, "{status} has no error page: it is no status from 400 to 599")
+            }
+            BadOptions::ErrorPage(path, why) => {
+                write!(f, "{path:?} is no path of an error page: {why}")
+            }
+            BadOptions::Extension(text) => write!(f, "{text:?} is no extension (such as \"md\")"),
+            BadOptions::MediaType(text) => {
+                write!(f, "{text:?} is no media type (such as \"text/plain\")")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BadOptions {}
+
+impl Options {
+    /// Checks what the types cannot.
+    ///
+    /// # Errors
+    ///
+    /// The first choice that is none.
+    pub fn check(&self) -> Result<(), BadOptions> {
+        if let Some(name) = self.index.iter().find(|name| !is_name(name)) {
+            return Err(BadOptions::Index(name.clone()));
+        }
+        if self.try_files.iter().rev().skip(1).any(Pattern::is_status) {
+            return Err(BadOptions::StatusFirst);
+        }
+        if let Some(status) = self.error_pages.keys().find(|status| !(400..600).contains(*status)) {
+            return Err(BadOptions::ErrorStatus(*status));
+        }
+        self.error_patterns()?;
+        for (extension, text) in &self.media_types {
+            if !is_name(extension) || extension.contains(|c: char| c == '.' || c.is_whitespace()) {
+                return Err(BadOptions::Extension(extension.clone()));
+            }
+            if !media_type::is_valid(text) {
+                return Err(BadOptions::MediaType(text.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what is tried, also where nothing was chosen.
+    pub(crate) fn patterns(&self) -> Vec<Pattern> {
+        if !self.try_files.is_empty() {
+            return self.try_files.clone();
+        }
+        let html = self.clean_urls.then(Pattern::html);
+        [Some(Pattern::file()), html, Some(Pattern::directory())].into_iter().flatten().collect()
+    }
+
+    /// Returns the error pages as what is tried for them.
+    pub(crate) fn error_patterns(&self) -> Result<BTreeMap<u16, Pattern>, BadOptions> {
+        let parse = |(status, path): (&u16, &String)| {
+            let bad = |why| BadOptions::ErrorPage(path.clone(), why);
+            let pattern: Pattern = path.parse().map_err(bad)?;
+            let is_fixed = pattern.is_fixed_file();
+            is_fixed.then_some((*status, pattern)).ok_or_else(|| bad(BadPattern::Start))
+        };
+        self.error_pages.iter().map(parse).collect()
+    }
+}
+
+/// Returns whether a text may be the name of a file.
+fn is_name(text: &str) -> bool {
+    (1..=255).contains(&text.len()) && !matches!(text, "." | "..") && !text.contains(['/', '\0'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_valid_and_tries_file_and_directory() {
+        let options = Options::default();
+        assert_eq!(options.check(), Ok(()));
+        assert_eq!(options.patterns(), [Pattern::file(), Pattern::directory()]);
+        let clean = Options { clean_urls: true, ..Options::default() };
+        let expected = [Pattern::file(), Pattern::html(), Pattern::directory()];
+        assert_eq!(clean.patterns(), expected);
+        let chosen = Options { try_files: vec!["/x".parse().unwrap()], ..clean };
+        assert_eq!(chosen.patterns(), chosen.try_files);
+    }
+
+    #[test]
+    fn bad_choices_are_named() {
+        let of = |change: &dyn Fn(&mut Options)| {
+            let mut options = Options::default();
+            change(&mut options);
+            options.check()
+        };
+        for name in ["", ".", "..", "a/b", "a\0", &"a".repeat(256)] {
+            let got = of(&|options| options.index = vec!["ok".into(), name.into()]);
+            assert_eq!(got, Err(BadOptions::Index(name.into())));
+        }
+        let patterns = ["=404", "$uri"].map(|text| text.parse::<Pattern>().unwrap());
+        let got = of(&|options| options.try_files = patterns.to_vec());
+        assert_eq!(got, Err(BadOptions::StatusFirst));
+        let got = of(&|options| drop(options.error_pages.insert(200, "/a".into())));
+        assert_eq!(got, Err(BadOptions::ErrorStatus(200)));
+        for path in ["a", "$uri", "/a/", "=404"] {
+            let got = of(&|options| drop(options.error_pages.insert(404, path.into())));
+            assert_eq!(got, Err(BadOptions::ErrorPage(path.into(), BadPattern::Start)));
+        }
+        let got = of(&|options| drop(options.error_pages.insert(404, "/../a".into())));
+        assert_eq!(got, Err(BadOptions::ErrorPage("/../a".into(), BadPattern::Path)));
+        for extension in ["", ".md", "a b", "a/b"] {
+            let insert = |o: &mut Options| o.media_types.insert(extension.into(), "a/b".into());
+            let got = of(&|options| drop(insert(options)));
+            assert_eq!(got, Err(BadOptions::Extension(extension.into())));
+        }
+        for text in ["", "text", "text/", "/plain", "text/plain\n", "a b/c", "text/é"] {
+            let got = of(&|options| drop(options.media_types.insert("md".into(), text.into())));
+            assert_eq!(got, Err(BadOptions::MediaType(text.into())));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The bytes of a file, all of one version.
+//!
+//! It promises: whoever gets the last piece got the bytes of the version, and nothing else; what
+//! was changed meanwhile ends in [`ReadError::Changed`] before the last piece is given out. So an
+//! answer that is not cut short is never made of old and new bytes. See [`crate::Version`] for what
+//! the kernel does not tell.
+
+use std::fmt;
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Advice, fadvise, fstat};
+use rustix::io::{Errno, pread};
+
+use crate::version::Version;
+
+/// How much is read before what lies behind is given back to the kernel.
+const GIVE_BACK: u64 = 1 << 20;
+
+/// The largest page of the processors that Linux runs on.
+const PAGE_MAX: u64 = 1 << 16;
+
+/// Why a read ended.
+#[derive(Debug)]
+pub enum ReadError {
+    /// The file is no longer of the version that it was opened as.
+    Changed,
+    /// The kernel could not read it.
+    Io(io::Error),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::Changed => f.write_str("the file was changed while it was being read"),
+            ReadError::Io(why) => write!(f, "the file cannot be read: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ReadError::Changed => None,
+            ReadError::Io(why) => Some(why),
+        }
+    }
+}
+
+impl From<Errno> for ReadError {
+    fn from(errno: Errno) -> ReadError {
+        ReadError::Io(errno.into())
+    }
+}
+
+/// A file that is being read from its beginning to its end.
+#[derive(Debug)]
+pub struct Reader {
+    file: OwnedFd,
+    version: Version,
+    at: u64,
+    /// Up to where the kernel was told to forget what it read; `None` when it may keep it.
+    forgotten: Option<u64>,
+}
+
+impl Reader {
+    /// Begins to read. With `forget` the kernel is asked to drop from its cache what was read,
+    /// since it goes into another one.
+    pub(crate) fn new(file: OwnedFd, version: Version, forget: bool) -> Reader {
+        Reader { file, version, at: 0, forgotten: forget.then_some(0) }
+    }
+
+    /// Returns the version whose bytes these are.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Returns how many bytes are still to be read.
+    pub fn remaining(&self) -> u64 {
+        self.version.size - self.at
+    }
+
+    /// Reads on and fills `buffer`, but for the last piece; returns the length. 0 says that all was
+    /// read, or that there is no room in `buffer`. Before the last piece is given out the version
+    /// is checked.
+    ///
+    /// # Errors
+    ///
+    /// When the file was changed or cannot be read. Reading on is pointless then.
+    pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        let room = u64::try_from(buffer.len()).unwrap_or(u64::MAX).min(self.remaining());
+        let wanted = usize::try_from(room).unwrap_or(buffer.len());
+        self.read_at(self.at, &mut buffer[..wanted])?;
+        self.at += room;
+        if self.remaining() == 0 {
+            self.verify()?;
+        }
+        self.give_back();
+        Ok(wanted)
+    }
+
+    /// Fills `buffer` with the bytes at `offset`, whatever was read before. The version is not
+    /// checked but for the length: see [`Self::verify`].
+    ///
+    /// # Errors
+    ///
+    /// When the file ends before `buffer` is full, or cannot be read.
+    pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match pread(&self.file, &mut buffer[done..], offset + done as u64) {
+                Ok(0) => return Err(ReadError::Changed),
+                Ok(length) => done += length,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the file is still of the version, so that all that was read until now is.
+    ///
+    /// # Errors
+    ///
+    /// When it is not, or the kernel cannot say.
+    pub fn verify(&self) -> Result<(), ReadError> {
+        let stat = fstat(&self.file)?;
+        if self.version.holds(&stat) { Ok(()) } else { Err(ReadError::Changed) }
+    }
+
+    /// Tells the kernel to forget what was read. Advice: that it fails changes no answer.
+    fn give_back(&mut self) {
+        let Some(from) = self.forgotten else { return };
+        let is_last = self.remaining() == 0;
+        if self.at - from < GIVE_BACK && !is_last {
+            return;
+        }
+        // Of pages that were read in part the kernel keeps the whole, so they come again.
+        let length = if is_last { None } else { NonZeroU64::new(self.at - from) };
+        let _ = fadvise(&self.file, from, length, Advice::DontNeed);
+        self.forgotten = Some(self.at & !(PAGE_MAX - 1));
+    }
+}

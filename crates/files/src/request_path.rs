@@ -1,0 +1,319 @@
+//! The path of a URL as names below the root: decoded once, checked, empty segments left out.
+//!
+//! Names of files are bytes, so nothing need be UTF-8; a backslash and a `+` are bytes like others.
+//! Empty segments are merged away, as nginx does. Segments `.` and `..` are refused however they
+//! are spelled: clients resolve them before they send (RFC 3986, 5.2.4), and whoever matches rules
+//! against the path would see another one than the file system. An encoded slash is part of no
+//! name, so there is no such file.
+//!
+//! It promises: what is accepted has no segment that is empty, `.` or `..`, no NUL, and is shorter
+//! than a path may be.
+
+use std::fmt;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+
+/// The number of segments of one path; those with more name nothing.
+pub const SEGMENTS_MAX: usize = 256;
+
+/// The length of a path in bytes: the kernel takes 4,096 with the NUL at the end.
+const PATH_MAX: usize = 4095;
+
+/// What is encoded in paths that are written: all but what a segment may have as it is (RFC 3986,
+/// 3.3). A colon is, so that no relative link looks like one with a scheme.
+const ENCODED: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'@');
+
+/// Why the path of a URL names nothing below the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadPath {
+    /// It does not begin with `/`.
+    NotAbsolute,
+    /// A `?` or `#` stands in it: the query is not part of the path.
+    Delimiter,
+    /// A `%` is not followed by two hex digits.
+    Encoding,
+    /// A NUL, which no name may have.
+    Nul,
+    /// A segment `.` or `..`, in any spelling.
+    DotSegment,
+    /// A slash that is encoded (`%2F`): no name may have one.
+    EncodedSlash,
+    /// More than [`SEGMENTS_MAX`] segments, or longer than a path may be.
+    TooLong,
+}
+
+impl BadPath {
+    /// Returns whether the path is well-formed and merely names nothing (404, not 400).
+    pub fn is_missing(self) -> bool {
+        matches!(self, BadPath::EncodedSlash | BadPath::TooLong)
+    }
+}
+
+impl fmt::Display for BadPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BadPath::NotAbsolute => "the path does not begin with /",
+            BadPath::Delimiter => "there is a ? or # in the path",
+            BadPath::Encoding => "a % in the path is not followed by two hex digits",
+            BadPath::Nul => "there is a NUL in the path",
+            BadPath::DotSegment => "there is a . or .. in the path",
+            BadPath::EncodedSlash => "there is an encoded slash in the path",
+            BadPath::TooLong => "the path is too long",
+        })
+    }
+}
+
+impl std::error::Error for BadPath {}
+
+/// A path below the root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RequestPath {
+    /// The segments with one `/` between them; empty for the root.
+    pub(crate) bytes: Vec<u8>,
+    /// It ends with `/`: the URL of a directory.
+    pub(crate) is_directory: bool,
+}
+
+impl RequestPath {
+    /// Returns the path of the root.
+    pub(crate) fn root() -> RequestPath {
+        RequestPath { bytes: Vec::new(), is_directory: true }
+    }
+
+    /// Decodes and checks the path of a URL.
+    pub(crate) fn parse(raw: &[u8]) -> Result<RequestPath, BadPath> {
+        let rest = raw.strip_prefix(b"/").ok_or(BadPath::NotAbsolute)?;
+        let mut bytes = Vec::with_capacity(rest.len());
+        let mut count = 0;
+        for raw_segment in rest.split(|&byte| byte == b'/').filter(|segment| !segment.is_empty()) {
+            if !bytes.is_empty() {
+                bytes.push(b'/');
+            }
+            let start = bytes.len();
+            decode(raw_segment, &mut bytes)?;
+            check(&bytes[start..])?;
+            count += 1;
+        }
+        if count > SEGMENTS_MAX || !fits(&bytes) {
+            return Err(BadPath::TooLong);
+        }
+        Ok(RequestPath { bytes, is_directory: raw.ends_with(b"/") })
+    }
+
+    /// Returns whether a segment is the name of a hidden file. `.well-known` is not (RFC 8615).
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.bytes.split(|&byte| byte == b'/').any(is_hidden)
+    }
+
+    /// Returns the path of a URL that names the same, as a directory or not.
+    pub(crate) fn to_url(&self, is_directory: bool) -> String {
+        let end = if is_directory && !self.bytes.is_empty() { "/" } else { "" };
+        format!("/{}{end}", encode(&self.bytes))
+    }
+}
+
+/// Returns the one spelling of a path that all spellings with the same meaning share, such as
+/// `/a/b%20c` for `//%61/b%20c`: what rules are to be matched against.
+///
+/// # Errors
+///
+/// When the path names nothing below any root.
+pub fn canonical_path(raw: &[u8]) -> Result<String, BadPath> {
+    RequestPath::parse(raw).map(|path| path.to_url(path.is_directory))
+}
+
+/// Returns whether a name is hidden.
+pub(crate) fn is_hidden(name: &[u8]) -> bool {
+    name.starts_with(b".") && name != b".well-known"
+}
+
+/// Returns whether a path below the root is no longer than paths may be.
+pub(crate) fn fits(path: &[u8]) -> bool {
+    path.len() <= PATH_MAX
+}
+
+/// Encodes a path for a URL; slashes stay.
+pub(crate) fn encode(path: &[u8]) -> String {
+    let mut text = String::with_capacity(path.len());
+    for (index, segment) in path.split(|&byte| byte == b'/').enumerate() {
+        if index > 0 {
+            text.push('/');
+        }
+        text.extend(percent_encode(segment, &ENCODED));
+    }
+    text
+}
+
+/// Returns the directory that a path below the root lies in; empty for the root.
+pub(crate) fn parent(path: &[u8]) -> &[u8] {
+    let slash = path.iter().rposition(|&byte| byte == b'/');
+    &path[..slash.unwrap_or(0)]
+}
+
+/// Appends the decoded bytes of one segment.
+fn decode(raw: &[u8], bytes: &mut Vec<u8>) -> Result<(), BadPath> {
+    let mut rest = raw;
+    while let Some((&byte, behind)) = rest.split_first() {
+        rest = behind;
+        match byte {
+            b'%' => {
+                let (digits, behind) = rest.split_at_checked(2).ok_or(BadPath::Encoding)?;
+                rest = behind;
+                bytes.push(hex(digits[0])? << 4 | hex(digits[1])?);
+            }
+            b'?' | b'#' => return Err(BadPath::Delimiter),
+            byte => bytes.push(byte),
+        }
+    }
+    Ok(())
+}
+
+fn hex(digit: u8) -> Result<u8, BadPath> {
+    let value = char::from(digit).to_digit(16).ok_or(BadPath::Encoding)?;
+    u8::try_from(value).map_err(|_| BadPath::Encoding)
+}
+
+/// Checks a decoded segment.
+fn check(segment: &[u8]) -> Result<(), BadPath> {
+    if segment.contains(&0) {
+        Err(BadPath::Nul)
+    } else if segment.contains(&b'/') {
+        // One that hides a `..` is no honest one.
+        let dots = segment.split(|&byte| byte == b'/').any(is_dots);
+        Err(if dots { BadPath::DotSegment } else { BadPath::EncodedSlash })
+    } else if is_dots(segment) {
+        Err(BadPath::DotSegment)
+    } else {
+        Ok(())
+    }
+}
+
+fn is_dots(segment: &[u8]) -> bool {
+    matches!(segment, b"." | b"..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_decoded_once_and_merged() {
+        let long = format!("/{}", "a".repeat(4095));
+        let cases: [(&[u8], &[u8], bool); 16] = [
+            (b"/", b"", true),
+            (b"///", b"", true),
+            (b"/a", b"a", false),
+            (b"/a/", b"a", true),
+            (b"//a///b//", b"a/b", true),
+            (b"/%61%2e%62", b"a.b", false),
+            (b"/%2561", b"%61", false),
+            (b"/%252e%252e/x", b"%2e%2e/x", false),
+            (b"/a%20b c+d", b"a b c+d", false),
+            (b"/\\..\\x", b"\\..\\x", false),
+            (b"/%5c..%5C", b"\\..\\", false),
+            (b"/\xff\xfe%80", b"\xff\xfe\x80", false),
+            (b"/...", b"...", false),
+            (b"/..a/.b", b"..a/.b", false),
+            (b"/a%3Fb%23", b"a?b#", false),
+            (long.as_bytes(), &long.as_bytes()[1..], false),
+        ];
+        for (raw, bytes, is_directory) in cases {
+            let expected = RequestPath { bytes: bytes.to_vec(), is_directory };
+            assert_eq!(RequestPath::parse(raw), Ok(expected), "{}", raw.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn paths_that_name_nothing_are_refused() {
+        let deep = "/a".repeat(SEGMENTS_MAX + 1);
+        let long = format!("/{}", "a".repeat(4096));
+        let cases: [(&str, BadPath); 26] = [
+            ("", BadPath::NotAbsolute),
+            ("a", BadPath::NotAbsolute),
+            ("*", BadPath::NotAbsolute),
+            ("http://a/", BadPath::NotAbsolute),
+            ("/a?b", BadPath::Delimiter),
+            ("/a#b", BadPath::Delimiter),
+            ("/%", BadPath::Encoding),
+            ("/%2", BadPath::Encoding),
+            ("/%/2e", BadPath::Encoding),
+            ("/%zz", BadPath::Encoding),
+            ("/%+1", BadPath::Encoding),
+            ("/a%00.txt", BadPath::Nul),
+            ("/\0", BadPath::Nul),
+            ("/.", BadPath::DotSegment),
+            ("/..", BadPath::DotSegment),
+            ("/a/../b", BadPath::DotSegment),
+            ("/a/./b", BadPath::DotSegment),
+            ("/%2e%2E/b", BadPath::DotSegment),
+            ("/.%2e/", BadPath::DotSegment),
+            ("/%2e", BadPath::DotSegment),
+            ("/a/..%2fb", BadPath::DotSegment),
+            ("/%2e%2e%2fetc", BadPath::DotSegment),
+            ("/a%2fb", BadPath::EncodedSlash),
+            ("/a%2F", BadPath::EncodedSlash),
+            (&deep, BadPath::TooLong),
+            (&long, BadPath::TooLong),
+        ];
+        for (raw, why) in cases {
+            assert_eq!(RequestPath::parse(raw.as_bytes()), Err(why), "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_written_path_reads_back_and_never_names_a_host() {
+        let cases = [
+            ("//evil.example", "/evil.example"),
+            ("/%5cevil.example/", "/%5Cevil.example/"),
+            ("//%61/b%20c", "/a/b%20c"),
+            ("/a:b/c%3Ad", "/a%3Ab/c%3Ad"),
+            ("/%ff", "/%FF"),
+            ("/%E2%82%AC", "/%E2%82%AC"),
+            ("/a+b/", "/a+b/"),
+            ("/", "/"),
+        ];
+        for (raw, expected) in cases {
+            let written = canonical_path(raw.as_bytes()).unwrap();
+            assert_eq!(written, expected, "{raw}");
+            let again = RequestPath::parse(written.as_bytes());
+            assert_eq!(again, RequestPath::parse(raw.as_bytes()), "{raw}");
+        }
+        let all: Vec<u8> = (1..=255).filter(|&byte| byte != b'/').collect();
+        let path = RequestPath { bytes: all, is_directory: false };
+        assert_eq!(RequestPath::parse(path.to_url(false).as_bytes()), Ok(path));
+    }
+
+    #[test]
+    fn names_with_a_dot_are_hidden_but_for_well_known() {
+        for (raw, expected) in [
+            ("/.git/config", true),
+            ("/a/.b", true),
+            ("/%2ehtaccess", true),
+            ("/.well-known/acme", false),
+            ("/.well-known/.x", true),
+            ("/.well-knowns", true),
+            ("/...", true),
+            ("/a.b", false),
+            ("/", false),
+        ] {
+            let path = RequestPath::parse(raw.as_bytes()).unwrap();
+            assert_eq!(path.is_hidden(), expected, "{raw}");
+        }
+    }
+}

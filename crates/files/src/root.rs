@@ -1,0 +1,281 @@
+//! The document root.
+//!
+//! It is one directory, held open: a root that was reached by a symbolic link stays the directory
+//! that the link led to then. Whoever deploys by such a link asks [`Root::is_current`] and opens
+//! anew.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, fstat, openat, stat};
+use rustix::io::Errno;
+
+use crate::coding::Accepted;
+use crate::found::{Found, Listing, Outcome, Quick};
+use crate::listing::{self, ListingPage};
+use crate::media_type::MediaTypes;
+use crate::options::{BadOptions, Options};
+use crate::pattern::Pattern;
+use crate::request_path::RequestPath;
+use crate::resolve::{Method, Resolver};
+use crate::select::{Interrupted, Search, Wanted};
+use crate::version::Version;
+
+/// How often a search begins anew when files change faster than they can be opened.
+const TRIES: usize = 16;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The path of the URL as it was sent, without the query.
+    pub path: &'a [u8],
+    /// The codings that the client accepts.
+    pub accepted: Accepted,
+}
+
+/// Why a directory is no document root.
+#[derive(Debug)]
+pub enum OpenError {
+    /// There is no such directory.
+    Missing(PathBuf),
+    /// It is something else.
+    NotDirectory(PathBuf),
+    /// This process may not look into it.
+    Forbidden(PathBuf),
+    /// This process may open files in it and not list it, which the options ask for.
+    NotListable(PathBuf),
+    /// An option is none.
+    Options(BadOptions),
+    /// The kernel failed.
+    Io(PathBuf, io::Error),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Missing(path) => write!(f, "the root {} does not exist", path.display()),
+            OpenError::NotDirectory(path) => {
+                write!(f, "the root {} is not a directory", path.display())
+            }
+            OpenError::Forbidden(path) => {
+                let path = path.display();
+                write!(f, "the root {path} may not be entered by this process (permissions)")
+            }
+            OpenError::NotListable(path) => {
+                let path = path.display();
+                write!(f, "the root {path} may not be listed by this process (permissions)")
+            }
+            OpenError::Options(why) => write!(f, "{why}"),
+            OpenError::Io(path, why) => {
+                write!(f, "the root {} cannot be opened: {why}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            OpenError::Options(why) => Some(why),
+            OpenError::Io(_, why) => Some(why),
+            _ => None,
+        }
+    }
+}
+
+/// A directory whose files are served.
+#[derive(Debug)]
+pub struct Root {
+    resolver: Resolver,
+    options: Options,
+    patterns: Vec<Pattern>,
+    error_pages: BTreeMap<u16, Pattern>,
+    media_types: MediaTypes,
+    path: PathBuf,
+}
+
+impl Root {
+    /// Opens a directory as a document root.
+    ///
+    /// # Errors
+    ///
+    /// When it is none, may not be entered, or the options are bad.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Root, OpenError> {
+        let path = path.as_ref();
+        options.check().map_err(OpenError::Options)?;
+        let error_pages = options.error_patterns().map_err(OpenError::Options)?;
+        let fail = |errno: Errno| match errno {
+            Errno::NOENT => OpenError::Missing(path.to_owned()),
+            Errno::NOTDIR => OpenError::NotDirectory(path.to_owned()),
+            Errno::ACCESS | Errno::PERM => OpenError::Forbidden(path.to_owned()),
+            errno => OpenError::Io(path.to_owned(), errno.into()),
+        };
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = openat(CWD, path, flags | OFlags::PATH, Mode::empty()).map_err(fail)?;
+        let method = Method::of(directory.as_fd()).map_err(fail)?;
+        if options.listing {
+            openat(&directory, ".", flags | OFlags::RDONLY, Mode::empty()).map_err(|errno| {
+                match fail(errno) {
+                    OpenError::Forbidden(path) => OpenError::NotListable(path),
+                    why => why,
+                }
+            })?;
+        }
+        let real = path.canonicalize().map_err(|why| OpenError::Io(path.to_owned(), why))?;
+        let resolver = Resolver {
+            directory,
+            path: real.into_os_string().into_vec(),
+            method,
+            symlinks: options.symlinks,
+        };
+        Ok(Root {
+            resolver,
+            patterns: options.patterns(),
+            error_pages,
+            media_types: MediaTypes::new(&options.media_types),
+            options,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Returns whether the path that was opened still leads to this directory.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel cannot say; a path that is gone leads elsewhere.
+    pub fn is_current(&self) -> io::Result<bool> {
+        let own = fstat(&self.resolver.directory)?;
+        match stat(&self.path) {
+            Ok(there) => Ok((there.st_dev, there.st_ino) == (own.st_dev, own.st_ino)),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Finds what answers a request.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel fails, for want of descriptors or by a disk: nothing is known then.
+    pub fn find(&self, request: &Request) -> io::Result<Found> {
+        match self.parse(request.path) {
+            Ok(path) => self.search(&self.patterns, &path, request.accepted),
+            Err(outcome) => Ok(without_look(outcome)),
+        }
+    }
+
+    /// Finds what answers a request if no disk need be asked for it. Reading the file may still
+    /// wait for one.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel fails.
+    pub fn find_cached(&self, request: &Request) -> io::Result<Quick> {
+        let path = match self.parse(request.path) {
+            Ok(path) => path,
+            Err(outcome) => return Ok(Quick::Found(without_look(outcome))),
+        };
+        let patterns = &self.patterns;
+        let wanted = Wanted { patterns, path: &path, accepted: request.accepted };
+        match self.new_search(true).open(wanted) {
+            Ok(found) => Ok(Quick::Found(found)),
+            Err(Interrupted::NotCached | Interrupted::Outrun) => Ok(Quick::NotCached),
+            Err(Interrupted::Failed(why)) => Err(why),
+        }
+    }
+
+    /// Finds the version of what answers a request, and does not open it for reading unless it is a
+    /// precompressed sibling. Permissions are those on the way to the file: that the file itself
+    /// may not be read shows by its version, which any change of permissions changes.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel fails.
+    pub fn version_of(&self, request: &Request) -> io::Result<Found<Version>> {
+        let path = match self.parse(request.path) {
+            Ok(path) => path,
+            Err(outcome) => return Ok(without_look(outcome)),
+        };
+        let patterns = &self.patterns;
+        let wanted = Wanted { patterns, path: &path, accepted: request.accepted };
+        again(|| self.new_search(false).version(wanted))
+    }
+
+    /// Finds the page for a status; `None` when none was chosen. Anything but a file is as good as
+    /// no page.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel fails.
+    pub fn error_page(&self, status: u16, accepted: Accepted) -> io::Result<Option<Found>> {
+        let Some(pattern) = self.error_pages.get(&status) else { return Ok(None) };
+        self.search(std::slice::from_ref(pattern), &RequestPath::root(), accepted).map(Some)
+    }
+
+    /// Makes the page that lists a directory.
+    ///
+    /// # Errors
+    ///
+    /// When the directory cannot be read: it is gone (`NotFound`), or may not be
+    /// (`PermissionDenied`).
+    pub fn list(&self, listing: &Listing) -> io::Result<ListingPage> {
+        listing::page(&self.resolver, self.options.hide_dotfiles, listing)
+    }
+
+    /// Returns the path below the root, or the answer to one that leads nowhere.
+    fn parse(&self, raw: &[u8]) -> Result<RequestPath, Outcome<Infallible>> {
+        match RequestPath::parse(raw) {
+            Ok(path) if self.options.hide_dotfiles && path.is_hidden() => Err(Outcome::Missing),
+            Ok(path) => Ok(path),
+            Err(why) if why.is_missing() => Err(Outcome::Missing),
+            Err(_) => Err(Outcome::Malformed),
+        }
+    }
+
+    fn search(
+        &self,
+        patterns: &[Pattern],
+        path: &RequestPath,
+        accepted: Accepted,
+    ) -> io::Result<Found> {
+        let wanted = Wanted { patterns, path, accepted };
+        again(|| self.new_search(false).open(wanted))
+    }
+
+    fn new_search(&self, quick: bool) -> Search<'_> {
+        Search::new(&self.resolver, &self.options, &self.media_types, quick)
+    }
+}
+
+impl AsFd for Root {
+    /// Returns the directory. It is open for looking up names only, not for reading.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.resolver.directory.as_fd()
+    }
+}
+
+/// Returns an answer that depends on nothing in the root.
+fn without_look<F>(outcome: Outcome<Infallible>) -> Found<F> {
+    let outcome = outcome.map(|none| match none {});
+    Found { outcome, directories: Vec::new(), watchable: true }
+}
+
+/// Searches again until nothing was changed meanwhile.
+fn again<F>(search: impl Fn() -> Result<Found<F>, Interrupted>) -> io::Result<Found<F>> {
+    for _ in 0..TRIES {
+        match search() {
+            Ok(found) => return Ok(found),
+            Err(Interrupted::Failed(why)) => return Err(why),
+            Err(Interrupted::NotCached | Interrupted::Outrun) => {}
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "files change faster than they can be opened"))
+}

@@ -1,0 +1,131 @@
+//! Reading files that are changed meanwhile.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::time::{Duration, SystemTime};
+
+use super::*;
+use crate::reader::{ReadError, Reader};
+
+const SIZE: usize = 200_000;
+
+fn open(root: &Root) -> Reader {
+    let found = root.find(&request(b"/file")).unwrap();
+    let Outcome::File(file) = found.outcome else { panic!("{found:?}") };
+    file.into_reader(true)
+}
+
+/// Makes a file whose last change is past the kernel's tick, and a root.
+fn file() -> (Tree, Root, Vec<u8>) {
+    let tree = Tree::new();
+    let bytes: Vec<u8> = (0..SIZE).map(|at| (at % 251) as u8).collect();
+    tree.write(b"file", &bytes);
+    let root = Root::open(tree.at(b""), Options::default()).unwrap();
+    let version = open(&root).version();
+    while !version.is_settled(SystemTime::now()) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    (tree, root, bytes)
+}
+
+/// Reads to the end in pieces of `length`.
+fn rest(reader: &mut Reader, length: usize) -> Result<Vec<u8>, ReadError> {
+    let mut bytes = Vec::new();
+    let mut piece = vec![0; length];
+    loop {
+        match reader.read(&mut piece)? {
+            0 => return Ok(bytes),
+            length => bytes.extend_from_slice(&piece[..length]),
+        }
+    }
+}
+
+#[test]
+fn a_file_is_read_in_pieces_of_any_size() {
+    let (tree, root, bytes) = file();
+    for length in [1_000, 4096, 65_537, SIZE, SIZE + 1, 1 << 20] {
+        let mut reader = open(&root);
+        assert_eq!(reader.remaining(), SIZE as u64);
+        assert_eq!(rest(&mut reader, length).unwrap(), bytes, "{length}");
+        assert_eq!(reader.remaining(), 0);
+        let mut part = [0; 10];
+        reader.read_at(100, &mut part).unwrap();
+        assert_eq!(part, bytes[100..110]);
+        let past = reader.read_at(SIZE as u64 - 5, &mut part);
+        assert!(matches!(past, Err(ReadError::Changed)), "{past:?}");
+    }
+    tree.write(b"file", b"");
+    assert_eq!(rest(&mut open(&root), 10).unwrap(), b"");
+}
+
+#[test]
+fn whatever_changes_a_file_ends_its_reading() {
+    type Change = fn(&Path);
+    let writable = |path: &Path| OpenOptions::new().write(true).open(path).unwrap();
+    let changes: [(&str, Change); 6] = [
+        ("a byte", |path| {
+            let file = OpenOptions::new().write(true).open(path).unwrap();
+            file.write_all_at(b"!", 7).unwrap();
+        }),
+        ("append", |path| {
+            let file = OpenOptions::new().write(true).open(path).unwrap();
+            file.write_all_at(b"!", SIZE as u64).unwrap();
+        }),
+        ("truncate", |path| {
+            OpenOptions::new().write(true).open(path).unwrap().set_len(150_000).unwrap();
+        }),
+        ("truncate to nothing", |path| fs::write(path, "").unwrap()),
+        ("permissions", |path| {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+        }),
+        ("a byte, and the time set back", |path| {
+            let time = fs::metadata(path).unwrap().modified().unwrap();
+            let file = OpenOptions::new().write(true).open(path).unwrap();
+            file.write_all_at(b"!", 7).unwrap();
+            file.set_modified(time).unwrap();
+        }),
+    ];
+    for (name, change) in changes {
+        for before in [0, 100_000, SIZE - 1] {
+            let (tree, root, _) = file();
+            let mut reader = open(&root);
+            let mut start = vec![0; before];
+            assert_eq!(reader.read(&mut start).unwrap(), before, "{name}");
+            change(&tree.at(b"file"));
+            assert!(matches!(reader.verify(), Err(ReadError::Changed)), "{name}");
+            let end = rest(&mut reader, 30_000);
+            assert!(matches!(end, Err(ReadError::Changed)), "{name} after {before}: {end:?}");
+            let found = root.version_of(&request(b"/file")).unwrap();
+            let Outcome::File(version) = found.outcome else { panic!("{found:?}") };
+            assert_ne!(version, reader.version(), "{name}");
+            assert_ne!(version.etag(), reader.version().etag(), "{name}");
+        }
+    }
+    // To be sure that what is tested is a change: opening is none.
+    let (tree, root, bytes) = file();
+    let mut reader = open(&root);
+    drop(writable(&tree.at(b"file")));
+    assert_eq!(rest(&mut reader, 30_000).unwrap(), bytes);
+}
+
+#[test]
+fn a_file_that_is_replaced_or_removed_is_read_to_its_end() {
+    let changes: [fn(&Tree); 2] = [
+        |tree| {
+            tree.write(b"new", b"new");
+            fs::rename(tree.at(b"new"), tree.at(b"file")).unwrap();
+        },
+        |tree| fs::remove_file(tree.at(b"file")).unwrap(),
+    ];
+    for change in changes {
+        let (tree, root, bytes) = file();
+        let mut reader = open(&root);
+        let mut start = vec![0; 100_000];
+        reader.read(&mut start).unwrap();
+        change(&tree);
+        reader.verify().unwrap();
+        assert_eq!([start, rest(&mut reader, 30_000).unwrap()].concat(), bytes);
+        let found = root.version_of(&request(b"/file")).unwrap();
+        assert!(!matches!(found.outcome, Outcome::File(version) if version == reader.version()));
+    }
+}
