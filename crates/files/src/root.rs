@@ -146,6 +146,11 @@ impl Root {
         })
     }
 
+    /// Returns the directory itself.
+    pub fn directory(&self) -> BorrowedFd<'_> {
+        self.resolver.directory.as_fd()
+    }
+
     /// Returns whether the path that was opened still leads to this directory.
     ///
     /// # Errors
@@ -207,6 +212,25 @@ impl Root {
         let patterns = &self.patterns;
         let wanted = Wanted { patterns, path: &path, accepted: request.accepted };
         again(|| self.new_search(false).version(wanted))
+    }
+
+    /// Does as [`Root::version_of`] if no disk need be asked for it; else returns `None`.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel fails.
+    pub fn version_of_cached(&self, request: &Request) -> io::Result<Option<Found<Version>>> {
+        let path = match self.parse(request.path) {
+            Ok(path) => path,
+            Err(outcome) => return Ok(Some(without_look(outcome))),
+        };
+        let patterns = &self.patterns;
+        let wanted = Wanted { patterns, path: &path, accepted: request.accepted };
+        match self.new_search(true).version(wanted) {
+            Ok(found) => Ok(Some(found)),
+            Err(Interrupted::NotCached | Interrupted::Outrun) => Ok(None),
+            Err(Interrupted::Failed(why)) => Err(why),
+        }
     }
 
     /// Finds the page for a status; `None` when none was chosen. Anything but a file is as good as

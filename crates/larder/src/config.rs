@@ -21,3 +21,4 @@ pub mod to_options;
 pub mod upstreams;
 pub mod value;
 pub mod warnings;
+pub mod webroot;

@@ -350,8 +350,11 @@ fn sites(config: &Config) -> Vec<(Option<String>, Aliases)> {
         let aliases = Aliases::new(&site.hosts, site.is_one(), &ports);
         (site.called().map(str::to_owned), aliases)
     });
-    let rest = config.reverse.iter().map(|_| {
-        let aliases = Aliases::new(&[], false, &ports);
+    let rest = config.has_default_site().then(|| {
+        let aliases = match &config.root {
+            Some(_) => Aliases::of_every_host(&ports),
+            None => Aliases::new(&[], false, &ports),
+        };
         (Some(DEFAULT_SITE.to_owned()), aliases)
     });
     listed.chain(rest).collect()

@@ -130,9 +130,17 @@ impl Checker<'_> {
         if let Some(why) = self.config.reverse.as_deref().and_then(wrong_servers) {
             self.complain("reverse", why);
         }
+        if self.config.reverse.is_some() && self.config.root.is_some() {
+            let text = "expected one of reverse and static, got both".to_owned();
+            self.complain("static", text);
+        }
         for (site, line) in &self.file.sites {
-            // An empty list that was not given has been complained of.
-            if let Some(text) = wrong_servers(&site.upstream) {
+            let wrong = match (&site.root, site.upstream.is_empty()) {
+                (None, _) => wrong_servers(&site.upstream),
+                (Some(_), true) => None,
+                (Some(_), false) => Some("expected one of upstream and root, got both".to_owned()),
+            };
+            if let Some(text) = wrong {
                 let (place, key) = (Place::Line(*line), "site.upstream".to_owned());
                 self.list.push(Problem { place, key, text });
             }
@@ -145,8 +153,13 @@ impl Checker<'_> {
         if let Some((key, text)) = general.problem() {
             return self.complain(&format!("upstream.{key}"), text);
         }
+        let files = &self.config.files;
+        if let Some((key, text)) = files.problem() {
+            return self.complain(&format!("files.{key}"), text);
+        }
         for (site, line) in &self.file.sites {
-            if let Some((key, text)) = site.manner(general).problem() {
+            let problem = site.manner(general).problem();
+            if let Some((key, text)) = problem.or_else(|| site.file_manner(files).problem()) {
                 let (place, key) = (Place::Line(*line), format!("site.{key}"));
                 self.list.push(Problem { place, key, text });
             }
@@ -155,7 +168,7 @@ impl Checker<'_> {
 
     fn rules(&mut self) {
         let sites = self.config.sites.iter().filter_map(Site::called);
-        let default = self.config.reverse.is_some().then_some(DEFAULT_SITE);
+        let default = self.config.has_default_site().then_some(DEFAULT_SITE);
         let sites: Vec<&str> = sites.chain(default).collect();
         for (at, (rule, line)) in self.file.rules.iter().enumerate() {
             let unknown = rule.sites.iter().find(|name| !sites.contains(&name.as_str()));

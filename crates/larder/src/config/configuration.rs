@@ -25,6 +25,7 @@ use crate::config::listener::{Certificate, Listener};
 use crate::config::request_rule::RequestRule;
 use crate::config::setting::OwnKey;
 use crate::config::upstreams::Manner;
+use crate::config::webroot::FileManner;
 
 /// All settings of `larder serve`, each described in its declaration.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +33,10 @@ use crate::config::upstreams::Manner;
 pub struct Config {
     pub listen: Vec<ListenAddr>,
     pub reverse: Option<Vec<String>>,
+    /// A directory of files that is served instead.
+    pub root: Option<PathBuf>,
+    /// The choices about files, of all sites.
+    pub files: FileManner,
     /// Whether the server of `reverse` is sent the client's `Host`.
     pub pass_host: bool,
     pub cache: Vec<PathBuf>,
@@ -99,13 +104,16 @@ pub struct Site {
     pub name: Option<String>,
     pub hosts: Vec<String>,
     pub upstream: Vec<String>,
+    pub root: Option<PathBuf>,
     pub pass_host: bool,
     pub key_host: Option<KeyHost>,
     /// The keys in which it differs from `[upstream]`.
     pub own: Vec<OwnKey<Manner>>,
+    /// The keys in which it differs from `[files]`.
+    pub own_files: Vec<OwnKey<FileManner>>,
 }
 
-/// The name of the site that `reverse` makes.
+/// The name of the site that `reverse` or `static` makes.
 pub const DEFAULT_SITE: &str = "default";
 
 impl Site {
@@ -117,6 +125,11 @@ impl Site {
     /// Returns the settings of its origin servers, where `general` are those of `[upstream]`.
     pub fn manner(&self, general: &Manner) -> Manner {
         OwnKey::lay_over(&self.own, general.clone())
+    }
+
+    /// Returns the choices about its files, where `general` are those of `[files]`.
+    pub fn file_manner(&self, general: &FileManner) -> FileManner {
+        OwnKey::lay_over(&self.own_files, general.clone())
     }
 
     /// Returns its name, or the first of its hosts.
@@ -155,9 +168,14 @@ impl Config {
         FormatOptions { memory: self.memory, index: self.store.index, ..self.format }
     }
 
-    /// Returns whether this is a reverse proxy.
+    /// Returns whether this is a reverse proxy or a web server.
     pub fn is_reverse(&self) -> bool {
-        self.reverse.is_some() || !self.sites.is_empty()
+        self.has_default_site() || !self.sites.is_empty()
+    }
+
+    /// Returns whether `reverse` or `static` makes a site.
+    pub fn has_default_site(&self) -> bool {
+        self.reverse.is_some() || self.root.is_some()
     }
 
     /// Returns all listeners: those of `listen`, with defaults, and those of the `[[listener]]`

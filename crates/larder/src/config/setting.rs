@@ -237,6 +237,60 @@ macro_rules! fields {
 }
 pub(crate) use fields;
 
+/// Declares keys that a table of the file has for all sites and a `[[site]]` for its own: the table,
+/// the type that they configure, its place in the configuration, and the list of a site's own keys.
+/// The rest is as in [`fields`].
+macro_rules! for_all_and_site {
+    ($table:literal, $of:ty, $all:ident, $own:ident; $(
+        $(#[doc = $text:literal])+
+        $key:literal, $kind:expr, [$($default:expr),*] $(, word($word:literal))?
+            $(-> $($place:ident).+)? $(=> $set:expr)?;
+    )*) => {
+        /// The keys for all sites.
+        pub const FOR_ALL: &[$crate::config::setting::Field<$crate::config::configuration::Config>] = &[$(
+            $crate::config::setting::Field::new(
+                concat!($table, ".", $key),
+                $kind,
+                &[$($default),*],
+                |config: &mut $crate::config::configuration::Config, value| {
+                    let set = $crate::config::setting::setter::<$of>(
+                        $(|m, v| $crate::config::setting::Take::set(&mut m.$($place).+, v))?
+                        $($set)?
+                    );
+                    set(&mut config.$all, value);
+                },
+                concat!($($text),+),
+            )
+            $(.word($word))?
+            .live(),
+        )*];
+
+        /// The keys for one site.
+        pub const FOR_SITE: &[$crate::config::setting::Field<$crate::config::configuration::Site>] = &[$(
+            $crate::config::setting::Field::new(
+                $key,
+                $kind,
+                &["inherit"],
+                |site: &mut $crate::config::configuration::Site, value| {
+                    let set = $crate::config::setting::setter::<$of>(
+                        $(|m, v| $crate::config::setting::Take::set(&mut m.$($place).+, v))?
+                        $($set)?
+                    );
+                    $crate::config::setting::OwnKey::add(&mut site.$own, $key, value, set);
+                },
+                concat!(" As `", $key, "` of `[", $table, "]`; \"inherit\" takes that."),
+            )
+            .word("inherit"),
+        )*];
+    };
+}
+pub(crate) use for_all_and_site;
+
+/// Sets a key of a `T`; the types of the closure follow from this.
+pub const fn setter<T>(set: fn(&mut T, Value)) -> fn(&mut T, Value) {
+    set
+}
+
 /// The words of a choice and what they stand for, in one place.
 macro_rules! choice {
     ($name:ident for $type:ty { $($word:literal => $variant:expr),* $(,)? }) => {

@@ -7,6 +7,7 @@
 mod caching;
 mod client;
 mod common;
+mod files;
 mod fill;
 mod general;
 mod listeners;
@@ -32,6 +33,7 @@ const PARTS: &[&[Setting]] = &[
     client::SETTINGS,
     upstream::POOL,
     upstream::FOR_ALL,
+    files::FOR_ALL,
     fill::SETTINGS,
     listeners::SETTINGS,
     purging::SETTINGS,
@@ -61,7 +63,7 @@ pub fn write_all(writer: &mut impl Writer) {
         }
         writer.key(key, setting);
     }
-    writer.table("site", "One origin server of a reverse proxy.");
+    writer.table("site", "One site: its origin server, or its directory of files.");
     SITE.iter().for_each(|field| writer.key(field.key, field));
     writer.table("access", "One access rule; the first that matches decides.");
     ACCESS.iter().for_each(|field| writer.key(field.key, field));

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -14,7 +14,7 @@ use net::certificate_store::CertificateStore;
 use proxy::admin::guard::Guard;
 use proxy::client::limits::ClientLimits;
 use proxy::options::Options;
-use proxy::origin::site::{Front, Site};
+use proxy::origin::site::{Front, Site, Source};
 use proxy::rules::access::Access;
 use proxy::rules::aliases::Aliases;
 use proxy::rules::purging::Purging;
@@ -29,6 +29,7 @@ use crate::config::configuration::{Config, DEFAULT_SITE, Resolver};
 use crate::config::listener;
 use crate::config::sizing;
 use crate::config::upstreams::group;
+use crate::config::webroot::FileManner;
 
 /// The inputs of the proxy's options besides the configuration.
 #[derive(Clone, Debug)]
@@ -72,9 +73,12 @@ pub fn front(config: &Config, ports: &[u16]) -> Result<Front, String> {
         let name = site.called().unwrap_or_default().to_owned();
         let pass_host = site.pass_host;
         let host = site.hosts.first().filter(|_| pass_host).map(String::as_str);
-        let upstream = group(&site.manner(&config.manner), &name, &site.upstream, host)?;
+        let source = match &site.root {
+            Some(root) => files(&site.file_manner(&config.files), &name, root, config)?,
+            None => group(&site.manner(&config.manner), &name, &site.upstream, host)?.into(),
+        };
         let aliases = Aliases::new(&site.hosts, site.is_one(), ports);
-        let site = Site::new(&name, upstream).with_hosts(site.hosts.clone());
+        let site = Site::new(&name, source).with_hosts(site.hosts.clone());
         sites.push(site.with_pass_host(pass_host).with_aliases(aliases));
     }
     if let Some(upstream) = &config.reverse {
@@ -86,7 +90,34 @@ pub fn front(config: &Config, ports: &[u16]) -> Result<Front, String> {
         let site = Site::new(&name, upstream).with_pass_host(pass_host);
         sites.push(site.with_aliases(aliases));
     }
+    if let Some(root) = &config.root {
+        let source = files(&config.files, DEFAULT_SITE, root, config)?;
+        sites.push(Site::new(DEFAULT_SITE, source).with_aliases(Aliases::of_every_host(ports)));
+    }
     Ok(if sites.is_empty() { Front::forward() } else { Front::reverse(sites) })
+}
+
+/// Opens a directory of files. The error is a sentence.
+fn files(manner: &FileManner, site: &str, root: &Path, config: &Config) -> Result<Source, String> {
+    let origin = manner.open(site, root)?;
+    let inside = |cache: &&PathBuf| is_inside(cache, root);
+    if let Some(cache) = config.cache.iter().find(inside) {
+        let (cache, root) = (cache.display(), root.display());
+        return Err(format!(
+            "site {site}: the cache {cache} lies in the root {root}, which would serve it: move one"
+        ));
+    }
+    Ok(Source::Other(origin))
+}
+
+/// Returns whether a file lies, or would lie, in a directory.
+fn is_inside(file: &Path, directory: &Path) -> bool {
+    let parent = match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let (parent, directory) = (parent.canonicalize(), directory.canonicalize());
+    parent.is_ok_and(|parent| directory.is_ok_and(|directory| parent.starts_with(directory)))
 }
 
 fn access(config: &Config, front: &Front, around: &Surroundings) -> Result<Access, String> {

@@ -16,6 +16,7 @@ mod skip;
 mod admission;
 mod broken_origins;
 mod cache_file;
+mod files;
 mod fronts;
 mod large;
 mod layouts;

@@ -28,6 +28,7 @@ use crate::get::collapse::{Collapse, CollapseInput};
 use crate::get::fit::{Fit, FitInput};
 use crate::get::plan;
 use crate::get::plan::{FetchReason, Plan};
+use crate::get::vouching;
 use crate::object::lookup;
 use crate::object::lookup::LookupResult;
 use crate::object::stored_response::StoredResponse;
@@ -160,7 +161,7 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
     target::distrust(&mut parts.headers, Ipv4Addr::LOCALHOST.into(), options);
     let prepared = prepare(&mut parts, options, scheme).map_err(|why| why.text)?;
     let Prepared { parts, target, rule } = prepared;
-    let facts = RequestFacts::of(&parts.method, &parts.headers);
+    let facts = target.site.facts(parts);
     let case = Case { options, parts, target, facts, rule, now: services.clock.time() };
     let url = case.target.url(&options.upstream).ok_or("the URL's host or path is not valid")?;
     let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
@@ -172,8 +173,14 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
         (Some(key), Some(store)) => lookup::find(&store, key, &parts.method, &parts.headers).await,
         _ => None,
     };
+    let current = match &found {
+        Some(found) => vouching::vouched(case.target.site, parts, found).await,
+        None => None,
+    };
     let plan = match &route {
-        Route::Cache(_) => found.as_ref().map_or(Plan::Pass(Bypass::LongUrl), |f| case.plan(f)),
+        Route::Cache(_) => {
+            found.as_ref().map_or(Plan::Pass(Bypass::LongUrl), |f| case.plan(f, current))
+        }
         Route::Pass(why) | Route::Write(why) => Plan::Pass(*why),
         Route::Refuse => Plan::Refuse(None),
         Route::BadUrl => return Err("the URL's host or path is not valid".to_owned()),
@@ -210,6 +217,9 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
 
 impl Case<'_> {
     fn settings(&self) -> &Settings {
+        if let Some(settings) = self.target.site.vouched() {
+            return settings;
+        }
         self.rule.as_ref().map_or(&self.options.semantics, |rule| &rule.settings)
     }
 
@@ -237,9 +247,9 @@ impl Case<'_> {
         asked.route(|| Some(key))
     }
 
-    fn plan(&self, found: &LookupResult) -> Plan {
+    fn plan(&self, found: &LookupResult, vouched: Option<bool>) -> Plan {
         let (rule, settings) = (self.rule.as_deref(), self.settings());
-        plan::PlanInput { facts: &self.facts, rule, settings, now: self.now }.plan(found).0
+        plan::PlanInput { facts: &self.facts, rule, settings, now: self.now, vouched }.plan(found).0
     }
 
     /// Returns what a plan comes to beside the fills that run, and in words what it means to join

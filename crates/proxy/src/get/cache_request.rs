@@ -24,6 +24,7 @@ use crate::get::fill_response::{FillResponder, Role};
 use crate::get::fit::{Fit, FitInput};
 use crate::get::partial_response::{PartialResponder, Served};
 use crate::get::plan::{Plan, PlanInput};
+use crate::get::vouching;
 use crate::object::lookup::{LookupResult, find};
 use crate::object::store::Store;
 use crate::object::stored_response::StoredResponse;
@@ -83,7 +84,8 @@ pub(crate) async fn answer(
         context.look_at_clock();
         let is_first = number == 0;
         let cache_request = CacheRequest { context, store, primary, is_first, alone };
-        let (plan, event) = PlanInput::by(context).plan(&found);
+        let vouched = vouching::vouched(context.site(), context.parts, &found).await;
+        let (plan, event) = PlanInput::by(context, vouched).plan(&found);
         // A further lookup is for the same request.
         let count = |event| context.services.observer.count(event, u64::from(is_first));
         event.into_iter().for_each(count);

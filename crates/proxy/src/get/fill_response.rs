@@ -10,7 +10,7 @@ use http::{Method, StatusCode, header};
 use message::informational::Informational;
 use semantics::reuse::StalePermit;
 use semantics::validators::Selected;
-use semantics::{Portion, Seconds, hop_by_hop, reuse};
+use semantics::{Portion, Seconds, StoredHead, hop_by_hop, reuse};
 use store::Key;
 
 use crate::body::fill_body::FillBody;
@@ -20,6 +20,7 @@ use crate::get::cache_request::{NextAction, ToValidate};
 use crate::get::fit::{Fit, FitInput};
 use crate::get::partial_response;
 use crate::get::partial_response::{PartialResponder, Served};
+use crate::get::vouching;
 use crate::object::lookup;
 use crate::object::store::Store;
 use crate::object::stored_response::StoredResponse;
@@ -189,6 +190,9 @@ impl FillResponder<'_> {
             if !(same && validated.shareable) || purged {
                 return NextAction::Retry(transaction);
             }
+            if !self.is_vouched_for(&validated.head).await {
+                return NextAction::FetchAlone(transaction);
+            }
         }
         let status = CacheStatus::new(Outcome::Revalidated).fwd(to_validate.why);
         let own = (self.leads() && !validated.for_asker.is_empty())
@@ -245,6 +249,7 @@ impl FillResponder<'_> {
                 status = status.fwd_status(head.status.as_u16());
             }
             let mut fields = head.headers.clone();
+            self.context.make_own(&mut fields);
             status.append_to(transaction.pseudonym(), &mut fields);
             return self.stream(head, fields, reader, status, transaction);
         }
@@ -258,6 +263,9 @@ impl FillResponder<'_> {
         if reader.is_purged(&self.key, shared) {
             return NextAction::Retry(transaction);
         }
+        if !self.is_vouched_for(shared).await {
+            return NextAction::FetchAlone(transaction);
+        }
         let status = CacheStatus::new(match permit {
             None => Outcome::HitFill,
             Some(StalePermit::MaxStale) => Outcome::Stale(Stale::MaxStale),
@@ -265,6 +273,7 @@ impl FillResponder<'_> {
         });
         let status = status.ttl(shared.packed().ttl(self.context.now()));
         let mut fields = shared.reply_headers(age);
+        self.context.make_own(&mut fields);
         status.append_to(transaction.pseudonym(), &mut fields);
         self.stream(head, fields, reader, status, transaction)
     }
@@ -310,6 +319,14 @@ impl FillResponder<'_> {
         let (outcome, status, body) = (status.outcome, head.status, Box::new(body));
         let response = ResponseParts { status, fields, portion, length, body };
         NextAction::Respond(builder::build(&parts.method, transaction, outcome, response))
+    }
+
+    /// Returns whether an origin that vouches for its answers does so for that of another request's
+    /// fetch, which may have begun before a change.
+    async fn is_vouched_for(&self, head: &StoredHead) -> bool {
+        let Some(voucher) = self.context.site().voucher() else { return true };
+        let (key, tag) = (self.key.as_bytes(), head.headers().get(header::ETAG));
+        vouching::vouches(voucher, self.context.parts, key, tag).await
     }
 
     /// Returns whether the bytes for this request have come already or will soon: for another range

@@ -224,6 +224,7 @@ impl PartialResponder<'_> {
     ) -> NextAction {
         let head = self.stored_head();
         let mut fields: HeaderMap = head.reply_headers(self.age);
+        self.context.make_own(&mut fields);
         let status = status.ttl(head.packed().ttl(self.context.now()));
         status.append_to(transaction.pseudonym(), &mut fields);
         let length = parts.layout.length;

@@ -47,13 +47,15 @@ pub(crate) struct PlanInput<'a> {
     pub rule: Option<&'a Rule>,
     pub settings: &'a Settings,
     pub now: Time,
+    /// Whether the origin vouches for what is stored ([`crate::get::vouching`]); `None`: lifetimes decide.
+    pub vouched: Option<bool>,
 }
 
 impl<'a> PlanInput<'a> {
     /// Returns the input for a request, as of now.
-    pub fn by(context: &'a RequestContext<'_>) -> PlanInput<'a> {
+    pub fn by(context: &'a RequestContext<'_>, vouched: Option<bool>) -> PlanInput<'a> {
         let (rule, settings) = (context.rule.as_deref(), context.settings());
-        PlanInput { facts: &context.facts, rule, settings, now: context.now() }
+        PlanInput { facts: &context.facts, rule, settings, now: context.now(), vouched }
     }
 
     /// Returns what is done, and the event to count (systems C12). There is none yet for an object
@@ -66,7 +68,7 @@ impl<'a> PlanInput<'a> {
             }
             LookupResult::Stored(stored) => stored,
         };
-        let reuse = reuse::decide(stored.head.packed(), self.facts, self.now, self.settings);
+        let reuse = self.reuse(stored);
         let is_stale = matches!(reuse, Reuse::Validate { .. } | Reuse::GatewayTimeout { .. });
         let event = match reuse {
             Reuse::Outlived => MISS,
@@ -75,6 +77,15 @@ impl<'a> PlanInput<'a> {
             _ => Some(hit_event(stored.entry.source(), is_stale)),
         };
         (self.of_stored(stored, reuse), event)
+    }
+
+    fn reuse(&self, stored: &StoredResponse) -> Reuse {
+        let (age, fallback) = (Seconds::ZERO, Fallback::default());
+        match self.vouched {
+            Some(true) => Reuse::Fresh { age },
+            Some(false) => Reuse::Validate { age, cause: Cause::Expired, fallback },
+            None => reuse::decide(stored.head.packed(), self.facts, self.now, self.settings),
+        }
     }
 
     fn of_stored(&self, stored: &StoredResponse, reuse: Reuse) -> Plan {

@@ -7,6 +7,7 @@
 
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderValue};
+use semantics::Seconds;
 use semantics::cache_status as rfc9211;
 
 pub use rfc9211::{CACHE_STATUS, Forward as Fwd};
@@ -28,6 +29,9 @@ pub struct CacheStatus {
     /// Seconds of freshness left as the cache counts it; negative when stale.
     pub ttl: Option<i64>,
 }
+
+/// Lifetimes from which on nothing expires: half of the longest.
+const ENDLESS: i64 = Seconds::MAX.get() as i64 / 2;
 
 impl CacheStatus {
     /// Makes the status that follows from the outcome alone.
@@ -78,9 +82,9 @@ impl CacheStatus {
         self
     }
 
-    /// Sets the seconds of freshness left.
+    /// Sets the seconds of freshness left. What does not expire has none.
     pub fn ttl(mut self, seconds: i64) -> CacheStatus {
-        self.ttl = Some(seconds);
+        self.ttl = Some(seconds).filter(|seconds| *seconds < ENDLESS);
         self
     }
 

@@ -7,12 +7,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use http::request::Parts;
 use message::scheme::Scheme;
 use net::address;
 use net::address::bare;
-use semantics::Url;
+use semantics::{RequestFacts, Settings, Url};
 use store::Key;
-use upstream::send::origin::Origin;
+use upstream::send::origin::{Origin, Voucher};
 use upstream::servers::group::Group;
 use upstream::settings::endpoint::Endpoint;
 use upstream::settings::limits::UpstreamLimits;
@@ -47,6 +48,7 @@ impl Front {
             source: Source::Named,
             pass_host: false,
             aliases: Aliases::default(),
+            vouched: None,
         };
         Front { kind: FrontKind::Forward, sites: vec![site] }
     }
@@ -170,19 +172,25 @@ pub struct Site {
     source: Source,
     pass_host: bool,
     aliases: Aliases,
+    /// The settings of caching when its origin vouches for its answers.
+    vouched: Option<Arc<Settings>>,
 }
 
 impl Site {
     /// Makes the site `name` of a reverse proxy, for every host that no other site claims. Its
     /// origin is told its own name in `Host`.
     pub fn new(name: &str, source: impl Into<Source>) -> Site {
+        let source = source.into();
+        let vouches = matches!(&source, Source::Other(origin) if origin.voucher().is_some());
+        let vouched = || Settings { origin_vouches: true, ..Settings::default() };
         Site {
             name: Some(name.to_owned()),
             key_prefix: key_prefix(Some(name)),
             hosts: Vec::new(),
-            source: source.into(),
+            source,
             pass_host: false,
             aliases: Aliases::default(),
+            vouched: vouches.then(|| Arc::new(vouched())),
         }
     }
 
@@ -241,9 +249,37 @@ impl Site {
         self.pass_host
     }
 
-    /// Returns the key of the object that `url` is here; `None` when it is too long.
+    /// Returns the key of the object that `url` is here; `None` when it is too long. Where the
+    /// origin vouches for its answers the query is no part of it.
     pub(crate) fn key(&self, url: &Url) -> Option<Key> {
-        primary_key(&self.key_prefix, url)
+        match self.vouched {
+            Some(_) => primary_key(&self.key_prefix, &url.without_query()),
+            None => primary_key(&self.key_prefix, url),
+        }
+    }
+
+    /// Returns what vouches for its stored answers, if its origin does; else HTTP's lifetimes
+    /// decide.
+    pub(crate) fn voucher(&self) -> Option<&dyn Voucher> {
+        match &self.source {
+            Source::Other(origin) => origin.voucher(),
+            Source::Named | Source::Servers(_) => None,
+        }
+    }
+
+    /// Returns the settings of caching when its origin vouches for its answers: those of rules and
+    /// of the whole proxy are about lifetimes.
+    pub(crate) fn vouched(&self) -> Option<&Arc<Settings>> {
+        self.vouched.as_ref()
+    }
+
+    /// Returns the facts of a request that count here.
+    pub(crate) fn facts(&self, parts: &Parts) -> RequestFacts {
+        let facts = RequestFacts::of(&parts.method, &parts.headers);
+        match self.vouched {
+            Some(_) => facts.without_wishes(),
+            None => facts,
+        }
     }
 
     /// Returns its aliases.

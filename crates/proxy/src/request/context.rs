@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use http::header::{self, HeaderMap};
 use http::request::Parts;
 use message::upgrade::Upgrade;
 use semantics::validators::Selected;
@@ -52,8 +53,7 @@ impl<'a> RequestContext<'a> {
         rule: Option<Arc<Rule>>,
         upgrade: Option<Rc<Upgrade>>,
     ) -> RequestContext<'a> {
-        let (came, facts) =
-            (services.clock.time(), RequestFacts::of(&parts.method, &parts.headers));
+        let (came, facts) = (services.clock.time(), target.site.facts(parts));
         let now = Cell::new(came);
         let place = Cell::default();
         RequestContext {
@@ -95,7 +95,21 @@ impl<'a> RequestContext<'a> {
 
     /// Returns the settings of caching for it.
     pub fn settings(&self) -> &Settings {
+        if let Some(settings) = self.site().vouched() {
+            return settings;
+        }
         self.rule.as_ref().map_or(&self.options.semantics, |rule| &rule.settings)
+    }
+
+    /// Makes the fields of an answer those of an origin server, where the origin vouches for it and
+    /// is this program: the answer was not passed on by anybody, and is of now. The server side adds
+    /// the time at which the head goes out.
+    pub fn make_own(&self, fields: &mut HeaderMap) {
+        if self.site().vouched().is_some() {
+            for name in [header::AGE, header::DATE, header::VIA] {
+                fields.remove(name);
+            }
+        }
     }
 
     /// Returns the site that it is for.

@@ -56,6 +56,8 @@ pub(crate) struct UpstreamRequest {
     upgrade: Option<Rc<Upgrade>>,
     /// It may use an idle open connection, but no new one.
     pub reuse_only: bool,
+    /// The settings of caching where its origin vouches for its answers.
+    vouched: Option<Arc<Settings>>,
 }
 
 impl UpstreamRequest {
@@ -114,6 +116,7 @@ impl UpstreamRequest {
             rule: None,
             upgrade: None,
             reuse_only: false,
+            vouched: target.site.vouched().cloned(),
         }
     }
 
@@ -217,6 +220,9 @@ impl UpstreamRequest {
 
     /// Returns the settings of caching for its answer.
     pub fn settings<'a>(&'a self, options: &'a Options) -> &'a Settings {
+        if let Some(settings) = &self.vouched {
+            return settings;
+        }
         self.rule.as_ref().map_or(&options.semantics, |rule| &rule.settings)
     }
 

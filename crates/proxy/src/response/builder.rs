@@ -116,6 +116,7 @@ pub(crate) fn from_entry(
         }
         _ => shown.reply_headers(age),
     };
+    context.make_own(&mut fields);
     let status = status.ttl(shown.packed().ttl(context.now()));
     status.append_to(transaction.pseudonym(), &mut fields);
     let outcome = status.outcome;

@@ -79,6 +79,7 @@ pub(crate) fn relay_response(
         version,
         trailers,
     );
+    context.make_own(response.headers_mut());
     status.append_to(transaction.pseudonym(), response.headers_mut());
     transaction.note_answer(response.status(), status.outcome, response.headers());
     let (mut head, body) = response.into_parts();

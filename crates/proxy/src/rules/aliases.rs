@@ -16,6 +16,8 @@ pub struct Aliases {
     /// As they are written in URLs.
     hosts: Vec<String>,
     are_one: bool,
+    /// All other hosts are the first of `hosts`, too.
+    every: bool,
     /// The ports of the proxy's listeners.
     ports: Vec<u16>,
 }
@@ -29,7 +31,18 @@ impl Aliases {
             false => host.clone(),
         };
         let hosts = hosts.iter().map(in_url).collect();
-        Aliases { hosts, are_one, ports: ports.to_vec() }
+        Aliases { hosts, are_one, every: false, ports: ports.to_vec() }
+    }
+
+    /// Makes the aliases of a site for which every host is one, whatever it is called: its answers
+    /// do not depend on it.
+    pub fn of_every_host(ports: &[u16]) -> Aliases {
+        let hosts = vec!["localhost".to_owned()];
+        Aliases { hosts, are_one: true, every: true, ports: ports.to_vec() }
+    }
+
+    fn includes(&self, host: &str) -> bool {
+        self.every || self.hosts.iter().any(|ours| ours == host)
     }
 
     /// Splits an authority in normal form into the host and, if it is given, the port.
@@ -56,7 +69,7 @@ impl Aliases {
     /// Returns the URL that `url` is treated as, in normal form.
     pub(crate) fn one(&self, url: Url) -> Url {
         let (host, port) = Self::split(url.authority());
-        if !self.hosts.iter().any(|ours| ours == host) {
+        if !self.includes(host) {
             return url;
         }
         let default = if url.scheme() == "https" { 443 } else { 80 };
@@ -73,7 +86,7 @@ impl Aliases {
     pub fn authorities(&self, url: &Url) -> Vec<String> {
         let mut all = vec![url.authority().to_owned()];
         let (host, port) = Self::split(url.authority());
-        let is_ours = self.hosts.is_empty() || self.hosts.iter().any(|ours| ours == host);
+        let is_ours = self.hosts.is_empty() || self.includes(host);
         if !is_ours {
             return all;
         }
@@ -113,7 +126,7 @@ impl Aliases {
         let (name, port) = Self::split(host);
         let mut all = vec![host.to_owned()];
         if let Some(first) = self.hosts.first().filter(|_| self.are_one)
-            && self.hosts.iter().any(|ours| ours == name)
+            && self.includes(name)
         {
             let port = port.filter(|port| !self.ports.contains(port));
             all.push(port.map_or_else(|| first.clone(), |port| format!("{first}:{port}")));
@@ -148,6 +161,18 @@ mod tests {
         assert_eq!(one("http://other.test:8080/"), "http://other.test:8080/");
         let v6 = Aliases::new(&["::1".to_owned()], true, &[]);
         assert_eq!(v6.canonical(80, 80), Some(("[::1]", 80)));
+    }
+
+    #[test]
+    fn every_host_may_be_one() {
+        let ours = Aliases::of_every_host(&[8080]);
+        let one = |text: &str| ours.one(Url::parse(text).unwrap()).to_string();
+        assert_eq!(one("http://any.test:8080/x"), "http://localhost/x");
+        assert_eq!(one("http://localhost/x"), "http://localhost/x");
+        assert_eq!(ours.hosts("any.test"), ["any.test", "localhost"]);
+        let url = Url::parse("http://any.test/").unwrap();
+        assert_eq!(ours.authorities(&url), ["any.test", "localhost", "localhost:8080"]);
+        assert_eq!(ours.urls(&url).len(), 2);
     }
 
     #[test]

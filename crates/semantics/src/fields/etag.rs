@@ -77,6 +77,14 @@ impl<'a> TagList<'a> {
         TagList::Tags(tags)
     }
 
+    /// Returns whether any member equals `tag` by strong comparison; `*` matches every tag.
+    pub fn matches_strongly(&self, tag: &EntityTag) -> bool {
+        match self {
+            TagList::Any => true,
+            TagList::Tags(tags) => tags.iter().any(|member| member.strong_eq(tag)),
+        }
+    }
+
     /// Returns whether any member equals `tag` by weak comparison; `*` matches every tag.
     pub fn matches_weakly(&self, tag: &EntityTag) -> bool {
         match self {

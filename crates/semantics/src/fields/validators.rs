@@ -69,7 +69,9 @@ pub enum Verdict {
     Proceed,
     /// Answer 304 with [`not_modified_headers`].
     NotModified,
-    /// A condition that only the origin may judge: pass the request on.
+    /// Answer 412. Only from [`as_origin`].
+    PreconditionFailed,
+    /// A condition that only the origin may judge: pass the request on. Only from [`as_cache`].
     ForOrigin,
 }
 
@@ -99,6 +101,43 @@ pub fn as_cache(method: &Method, request: &HeaderMap, selected: &Selected, now: 
         is_unmodified_since(request, selected, now)
     };
     if unmodified { Verdict::NotModified } else { Verdict::Proceed }
+}
+
+/// Evaluates all conditions of any method against the current representation, as the origin does
+/// (RFC 9110, 13.2.2).
+pub fn as_origin(method: &Method, request: &HeaderMap, selected: &Selected, now: Time) -> Verdict {
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    if !selected.status.is_success()
+        || matches!(*method, Method::CONNECT | Method::OPTIONS | Method::TRACE)
+    {
+        return Verdict::Proceed;
+    }
+    if request.contains_key(IF_MATCH) {
+        let tags = tags(request, IF_MATCH);
+        let holds = match (&tags, selected.etag()) {
+            (TagList::Any, _) => true,
+            (_, Some(tag)) => tags.matches_strongly(&tag),
+            (_, None) => false,
+        };
+        if !holds {
+            return Verdict::PreconditionFailed;
+        }
+    } else if let Some(limit) = only_date(request, &IF_UNMODIFIED_SINCE, now)
+        && selected.last_modified().is_some_and(|modified| modified > limit)
+    {
+        return Verdict::PreconditionFailed;
+    }
+    if request.contains_key(IF_NONE_MATCH) {
+        if none_match_fails(request, selected) {
+            return if reads { Verdict::NotModified } else { Verdict::PreconditionFailed };
+        }
+    } else if reads
+        && let Some(since) = only_date(request, &IF_MODIFIED_SINCE, now)
+        && selected.last_modified().is_some_and(|modified| modified <= since)
+    {
+        return Verdict::NotModified;
+    }
+    Verdict::Proceed
 }
 
 /// Returns whether `If-None-Match` names the selected response: the condition is false.
@@ -289,6 +328,40 @@ mod tests {
         }
         let verdict = judged(as_cache, "GET", &["If-None-Match: *"], 404, &["ETag: \"a\""]);
         assert_eq!(verdict, Proceed, "conditions count only where the answer would be a success");
+    }
+
+    #[test]
+    fn an_origin_evaluates_in_the_order_of_rfc_9110() {
+        use Verdict::*;
+        let field = |name: &str, when: &str| date(name, when);
+        let since_old = field("If-Modified-Since", EARLIER_DATE);
+        let since_new = field("If-Modified-Since", LATER_DATE);
+        let unmodified_old = field("If-Unmodified-Since", EARLIER_DATE);
+        let unmodified_new = field("If-Unmodified-Since", LATER_DATE);
+        let cases: [(&str, &[&str], Verdict); 17] = [
+            ("PUT", &["If-Match: \"a\""], Proceed),
+            ("PUT", &["If-Match: *"], Proceed),
+            ("PUT", &["If-Match: W/\"a\""], PreconditionFailed),
+            ("PUT", &["If-Match: \"b\""], PreconditionFailed),
+            ("GET", &["If-Match: \"b\"", "If-None-Match: \"a\""], PreconditionFailed),
+            ("PUT", &[&unmodified_old], PreconditionFailed),
+            ("PUT", &[&unmodified_new], Proceed),
+            ("PUT", &["If-Unmodified-Since: x"], Proceed),
+            ("PUT", &["If-Match: \"a\"", &unmodified_old], Proceed),
+            ("GET", &["If-Match: \"a\"", "If-None-Match: \"a\""], NotModified),
+            ("PUT", &["If-None-Match: *"], PreconditionFailed),
+            ("PUT", &["If-None-Match: \"b\""], Proceed),
+            ("GET", &["If-None-Match: \"b\"", &since_new], Proceed),
+            ("GET", &[&since_new], NotModified),
+            ("GET", &[&since_old], Proceed),
+            ("PUT", &[&since_new], Proceed),
+            ("OPTIONS", &["If-Match: \"b\""], Proceed),
+        ];
+        let stored = ["ETag: \"a\"", &*date("Last-Modified", NOW_DATE)];
+        for (method, request, expected) in cases {
+            let verdict = judged(as_origin, method, request, 200, &stored);
+            assert_eq!(verdict, expected, "{method} {request:?}");
+        }
     }
 
     #[test]

@@ -62,6 +62,12 @@ impl RequestFacts {
         }
     }
 
+    /// Returns the same request without what it says about caches, which counts for nothing where
+    /// the origin vouches for its answers ([`crate::Settings::origin_vouches`]).
+    pub fn without_wishes(self) -> RequestFacts {
+        RequestFacts { directives: RequestDirectives::default(), authorized: false, ..self }
+    }
+
     /// Returns the same request as if it were the plain GET whose answer is stored.
     pub fn of_get(&self) -> RequestFacts {
         RequestFacts {

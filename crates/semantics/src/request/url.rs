@@ -168,6 +168,11 @@ impl Url {
         Url { end: text.len(), text, ..*self }.with_spelling(spelled.as_deref())
     }
 
+    /// Returns the same URL without its query.
+    pub fn without_query(&self) -> Url {
+        self.map_query(|_| String::new())
+    }
+
     fn with_spelling(&self, spelled: Option<&str>) -> Url {
         let text = format!("{}{}", self.as_str(), spelled.unwrap_or(""));
         Url { text, ..*self }

@@ -35,6 +35,10 @@ pub const SETTINGS: &[Setting] = fields! {
     /// single hosts are added in [[site]] tables.
     "reverse", Kind::List(&Kind::Origin), ["none"], word("none"), flag -> reverse;
 
+    /// Serve the files of this directory, as a web server, instead (docs/guide/static.md). Sites
+    /// for single hosts are added in [[site]] tables.
+    "static", Kind::Path, ["none"], word("none"), flag -> root;
+
     /// The Host that the origin server of `reverse` is sent: "client" passes on the client's,
     /// "upstream" names the origin server itself.
     "reverse-host", HOST_HEADER, ["client"] => |c, v| c.pass_host = String::take(v) == PASS;

@@ -3,7 +3,7 @@
 use proxy::rules::access::{Action, Rule};
 
 use super::general::{HOST_HEADER, PASS};
-use super::upstream;
+use super::{files, upstream};
 use crate::config::configuration::{KeyHost, Site};
 use crate::config::setting::{Field, Take, choice, count, fields, joined};
 use crate::config::value::Kind;
@@ -12,9 +12,9 @@ choice!(ACTION for Action { "allow" => Action::Allow, "deny" => Action::Deny });
 choice!(KEY_HOST for KeyHost { "site" => KeyHost::Site, "client" => KeyHost::Client });
 
 /// The parts of [`SITE`].
-const SITE_PARTS: &[&[Field<Site>]] = &[SITE_ITSELF, upstream::FOR_SITE];
+const SITE_PARTS: &[&[Field<Site>]] = &[SITE_ITSELF, upstream::FOR_SITE, files::FOR_SITE];
 
-/// The keys of a `[[site]]` table: one origin server of a reverse proxy.
+/// The keys of a `[[site]]` table: one site of a reverse proxy or web server.
 pub const SITE: &[Field<Site>] = &joined::<Site, { count(SITE_PARTS) }>(SITE_PARTS);
 
 /// The keys of a site itself.
@@ -26,8 +26,12 @@ const SITE_ITSELF: &[Field<Site>] = fields! {
 
     /// The site's origin server, or several of the same content: each a URL, and behind it
     /// weight=N, max-conns=N or backup where wanted (docs/guide/upstreams.md).
-    "upstream", Kind::List(&Kind::Origin), [], required,
+    "upstream", Kind::List(&Kind::Origin), [],
         example(r#"["http://127.0.0.1:8080 weight=2", "http://127.0.0.1:8081"]"#) -> upstream;
+
+    /// In place of an origin server: a directory, whose files are the site
+    /// (docs/guide/static.md).
+    "root", Kind::Path, ["none"], word("none") -> root;
 
     /// The Host that the origin server is sent: the client's (with GET and HEAD that of
     /// `key-host`), or that of `upstream`.

@@ -6,8 +6,8 @@ use upstream::settings::endpoint::Http2;
 
 use super::common::{K, M, Setting, TIMEOUT, hours, ms};
 use crate::config::configuration::Config;
-use crate::config::configuration::{Resolver, Site};
-use crate::config::setting::{Field, OwnKey, Take, choice, fields};
+use crate::config::configuration::Resolver;
+use crate::config::setting::{Take, choice, fields, for_all_and_site};
 use crate::config::upstreams::{Manner, NEXT, next};
 use crate::config::value::{Kind, Value};
 
@@ -75,47 +75,9 @@ pub const POOL: &[Setting] = fields! {
     "upstream.dns-ttl-max", Kind::Time(ms(0), hours(24)), ["1h"], live -> upstream.dns_ttl_max;
 };
 
-/// Declares keys that `[upstream]` has for all origin servers and a site for its own.
-macro_rules! manner {
-    ($(
-        $(#[doc = $text:literal])+
-        $key:literal, $kind:expr, [$($default:expr),*] $(, word($word:literal))?
-            $(-> $($place:ident).+)? $(=> $set:expr)?;
-    )*) => {
-        /// The keys for all origin servers.
-        pub const FOR_ALL: &[Setting] = &[$(
-            Setting::new(
-                concat!("upstream.", $key),
-                $kind,
-                &[$($default),*],
-                |config, value| {
-                    let set = setter($(|m, v| m.$($place).+.set(v))? $($set)?);
-                    set(&mut config.manner, value);
-                },
-                concat!($($text),+),
-            )
-            $(.word($word))?
-            .live(),
-        )*];
+for_all_and_site! {
+    "upstream", Manner, manner, own;
 
-        /// The keys for the origin servers of one site.
-        pub const FOR_SITE: &[Field<Site>] = &[$(
-            Field::<Site>::new(
-                $key,
-                $kind,
-                &["inherit"],
-                |site, value| {
-                    let set = setter($(|m, v| m.$($place).+.set(v))? $($set)?);
-                    OwnKey::add(&mut site.own, $key, value, set);
-                },
-                concat!(" As `", $key, "` of `[upstream]`; \"inherit\" takes that."),
-            )
-            .word("inherit"),
-        )*];
-    };
-}
-
-manner! {
     /// Whether origin servers are spoken to in HTTP/2: never ("off"), where both sides choose it
     /// within TLS ("auto"), or always, without TLS, too ("prior-knowledge").
     "http2", HTTP2, ["auto"] -> http2;
@@ -188,11 +150,6 @@ manner! {
 
     /// So many bad checks in a row take a server out of use.
     "check-fall", Kind::Int(1, 1000), ["3"] -> check.fall;
-}
-
-/// Sets a key of a [`Manner`]; the types of the closure follow from this.
-const fn setter(set: fn(&mut Manner, Value)) -> fn(&mut Manner, Value) {
-    set
 }
 
 /// Returns the text, unless it is the word by which a site says none.

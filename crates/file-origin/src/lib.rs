@@ -1,0 +1,18 @@
+//! A directory of files as an origin: the requests that a cache sends to a server are answered here
+//! from the file system, and what the cache has stored of it is known to be current or not
+//! ([`files::watch`]).
+//!
+//! It promises: no worker waits for a disk; an answer that ends cleanly is of one version of its
+//! file.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod options;
+pub mod origin;
+
+mod body;
+mod current;
+mod pool;
+mod response;
+mod upkeep;
+mod voucher;

@@ -1,0 +1,321 @@
+//! A document root that answers requests as an origin server does.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use files::watch::watcher::WatchStats;
+use files::{Accepted, File, Found, OpenError, Outcome, Quick, ReadError, Request};
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, Response, StatusCode};
+use semantics::range::ByteRange;
+use upstream::connection::origin_body::OriginBody;
+use upstream::failure::error::{Failure, Reason};
+use upstream::send::origin::{Connector, Earlier, Looking, Origin, Sending, Voucher};
+use upstream::send::outgoing::Outgoing;
+use upstream::settings::endpoint::Endpoint;
+
+use crate::body::{FileBody, WHOLE_MAX};
+use crate::current::Current;
+use crate::options::FileOptions;
+use crate::response::Sent;
+use crate::upkeep::Upkeep;
+use crate::voucher::Known;
+use crate::{pool, response};
+
+/// Attempts to read a file that changes.
+const ATTEMPTS: usize = 5;
+
+/// The pause before the next one, in which the clock of time stamps goes on.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The files below one directory.
+pub struct FileOrigin {
+    path: PathBuf,
+    forget: bool,
+    current: Arc<Current>,
+}
+
+/// An answer before its body is made.
+struct Answer {
+    status: StatusCode,
+    fields: HeaderMap,
+    body: FileBody,
+}
+
+impl FileOrigin {
+    /// Opens a directory.
+    ///
+    /// # Errors
+    /// It is none, may not be entered, or an option is bad.
+    pub fn open(path: &Path, options: FileOptions) -> Result<Arc<FileOrigin>, OpenError> {
+        let known = Known::open(path, &options)?;
+        let (forget, current) = (options.forget, Arc::new(Current::new(known)));
+        let started = Upkeep::new(&current, path, options).start();
+        started.map_err(|error| OpenError::Io(path.to_owned(), error))?;
+        Ok(Arc::new(FileOrigin { path: path.to_owned(), forget, current }))
+    }
+
+    /// Returns the directory as it was named.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns what the watching of directories has seen.
+    pub fn watch_stats(&self) -> WatchStats {
+        self.current.known().watcher.stats()
+    }
+
+    /// Returns the bytes of memory that the table of current answers takes.
+    pub fn table_bytes(&self) -> usize {
+        self.current.known().bytes()
+    }
+
+    async fn answer(
+        &self,
+        method: &Method,
+        path: &str,
+        query: Option<&str>,
+        fields: &HeaderMap,
+    ) -> io::Result<Answer> {
+        if let Some((status, fields)) = response::of_method(method) {
+            return Ok(Answer::text(status, fields, method));
+        }
+        let accepted = Accepted::of(fields);
+        let mut pauses = 0;
+        loop {
+            let now = SystemTime::now();
+            let found = self.find(path, accepted).await?;
+            let file = match found.outcome {
+                Outcome::File(file) => file,
+                other => return self.without_file(other, method, query, accepted, fields).await,
+            };
+            // A weak tag says that the file was changed a moment ago.
+            let fresh = !file.version.is_settled(now);
+            if fresh && pauses == 0 {
+                pauses += 1;
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+            match self.file(file, method, fields, now).await {
+                Err(ReadError::Changed) if pauses < ATTEMPTS => {
+                    pauses += 1;
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(ReadError::Changed) => {
+                    let fields = HeaderMap::from_iter([(header::RETRY_AFTER, 1.into())]);
+                    return Ok(Answer::text(StatusCode::SERVICE_UNAVAILABLE, fields, method));
+                }
+                Err(ReadError::Io(error)) => return Err(error),
+                Ok(answer) => return Ok(answer),
+            }
+        }
+    }
+
+    async fn find(&self, path: &str, accepted: Accepted) -> io::Result<Found> {
+        let request = Request { path: path.as_bytes(), accepted };
+        if let Quick::Found(found) = self.current.known().root.clone().find_cached(&request)? {
+            return Ok(found);
+        }
+        let (root, path) = (self.current.known().root.clone(), path.as_bytes().to_vec());
+        pool::run(move || root.find(&Request { path: &path, accepted })).await?
+    }
+
+    /// Answers with a file or a range of it.
+    async fn file(
+        &self,
+        file: File,
+        method: &Method,
+        request: &HeaderMap,
+        now: SystemTime,
+    ) -> Result<Answer, ReadError> {
+        let (fields, length) = (response::fields(&file, now), file.version.size);
+        let reader = file.into_reader(self.forget);
+        let (status, fields, range) = match response::decide(method, request, fields, length, now) {
+            Sent::Head(status, fields) => {
+                return Ok(Answer { status, fields, body: FileBody::of(Bytes::new()) });
+            }
+            Sent::Bytes(status, fields, range) => (status, fields, range),
+        };
+        let body = match range.count() {
+            0 => FileBody::of(Bytes::new()),
+            count if count > WHOLE_MAX => FileBody::range(reader, range),
+            _ => {
+                let bytes = pool::run(move || read_whole(&reader, range)).await;
+                FileBody::of(bytes.map_err(ReadError::Io)??)
+            }
+        };
+        Ok(Answer { status, fields, body })
+    }
+
+    async fn without_file(
+        &self,
+        outcome: Outcome,
+        method: &Method,
+        query: Option<&str>,
+        accepted: Accepted,
+        request: &HeaderMap,
+    ) -> io::Result<Answer> {
+        let status = match outcome {
+            Outcome::Redirect(location) => {
+                let location = match query {
+                    Some(query) => format!("{location}?{query}"),
+                    None => location,
+                };
+                let location = HeaderValue::try_from(location).map_err(io::Error::other)?;
+                let fields = HeaderMap::from_iter([(header::LOCATION, location)]);
+                return Ok(Answer::text(StatusCode::MOVED_PERMANENTLY, fields, method));
+            }
+            Outcome::Listing(listing) => {
+                let root = self.current.known().root.clone();
+                let page = pool::run(move || root.list(&listing)).await?;
+                match page {
+                    Ok(page) => return Ok(Answer::listing(page, method, request)),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => StatusCode::NOT_FOUND,
+                    Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                        StatusCode::FORBIDDEN
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            Outcome::Forbidden | Outcome::NotRegular => StatusCode::FORBIDDEN,
+            Outcome::Malformed => StatusCode::BAD_REQUEST,
+            Outcome::Status(status) => {
+                StatusCode::from_u16(status).unwrap_or(StatusCode::NOT_FOUND)
+            }
+            Outcome::Missing | Outcome::File(_) => StatusCode::NOT_FOUND,
+        };
+        self.error(status, method, accepted).await
+    }
+
+    /// Answers with the page that was chosen for a status, or with its words.
+    async fn error(
+        &self,
+        status: StatusCode,
+        method: &Method,
+        accepted: Accepted,
+    ) -> io::Result<Answer> {
+        let (root, code) = (self.current.known().root.clone(), status.as_u16());
+        let now = SystemTime::now();
+        let page = pool::run(move || {
+            let found = root.error_page(code, accepted).ok()??;
+            let Outcome::File(file) = found.outcome else { return None };
+            let (fields, length) = (response::fields(&file, now), file.version.size);
+            let whole = ByteRange { start: 0, end: length };
+            let is_small = (1..=WHOLE_MAX).contains(&length);
+            let reader = file.into_reader(false);
+            let bytes = is_small.then(|| read_whole(&reader, whole))?.ok()?;
+            Some((fields, bytes))
+        });
+        let Some((mut fields, bytes)) = page.await? else {
+            return Ok(Answer::text(status, HeaderMap::new(), method));
+        };
+        for name in [header::ETAG, header::LAST_MODIFIED, header::ACCEPT_RANGES] {
+            fields.remove(name);
+        }
+        fields.insert(header::CONTENT_LENGTH, bytes.len().into());
+        let bytes = if *method == Method::HEAD { Bytes::new() } else { bytes };
+        Ok(Answer { status, fields, body: FileBody::of(bytes) })
+    }
+}
+
+impl Answer {
+    /// Makes an answer that says its status in words.
+    fn text(status: StatusCode, mut fields: HeaderMap, method: &Method) -> Answer {
+        if status == StatusCode::NO_CONTENT {
+            return Answer { status, fields, body: FileBody::of(Bytes::new()) };
+        }
+        let text = Bytes::from(response::text(status));
+        let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+        fields.insert(header::CONTENT_TYPE, plain);
+        fields.insert(header::CONTENT_LENGTH, text.len().into());
+        let text = if *method == Method::HEAD { Bytes::new() } else { text };
+        Answer { status, fields, body: FileBody::of(text) }
+    }
+
+    /// Makes an answer with a listing. Its tag is weak: it is not stored, for it is made of more
+    /// than one file.
+    fn listing(page: files::ListingPage, method: &Method, request: &HeaderMap) -> Answer {
+        let mut fields = HeaderMap::new();
+        let html = HeaderValue::from_static("text/html; charset=utf-8");
+        fields.insert(header::CONTENT_TYPE, html);
+        if let Ok(tag) = HeaderValue::try_from(format!("W/{}", page.etag)) {
+            fields.insert(header::ETAG, tag);
+        }
+        let length = page.html.len() as u64;
+        let mut request = request.clone();
+        request.remove(header::RANGE);
+        match response::decide(method, &request, fields, length, SystemTime::now()) {
+            Sent::Head(status, fields) => {
+                Answer { status, fields, body: FileBody::of(Bytes::new()) }
+            }
+            Sent::Bytes(status, fields, _) => {
+                Answer { status, fields, body: FileBody::of(Bytes::from(page.html)) }
+            }
+        }
+    }
+}
+
+fn read_whole(reader: &files::Reader, range: ByteRange) -> Result<Bytes, ReadError> {
+    let mut buffer = vec![0; usize::try_from(range.count()).map_err(|_| ReadError::Changed)?];
+    reader.read_at(range.start, &mut buffer)?;
+    reader.verify()?;
+    Ok(buffer.into())
+}
+
+impl Origin for FileOrigin {
+    fn send<'a>(self: Arc<Self>, with: Connector<'a>, outgoing: Outgoing<'a>) -> Sending<'a> {
+        Box::pin(async move {
+            let silence = with.limits.body_timeout;
+            let Some(request) = outgoing.request.or_else(|| outgoing.again.map(|again| again()))
+            else {
+                let cause = "the request was sent before".to_owned();
+                return Err(Failure::Failed(Reason::Upstream, cause));
+            };
+            let (uri, fields) = (request.uri(), request.headers());
+            let answer = self.answer(request.method(), uri.path(), uri.query(), fields).await;
+            let Answer { status, fields, body } = answer.unwrap_or_else(|error| {
+                log::warn!("{}: {}: {error}", self.path.display(), uri.path());
+                Answer::text(StatusCode::INTERNAL_SERVER_ERROR, HeaderMap::new(), request.method())
+            });
+            let mut response = Response::new(OriginBody::stream(body, silence));
+            *response.status_mut() = status;
+            *response.headers_mut() = fields;
+            Ok(response)
+        })
+    }
+
+    fn endpoint(&self, _: usize) -> Option<&Endpoint> {
+        None
+    }
+
+    fn voucher(&self) -> Option<&dyn Voucher> {
+        Some(self)
+    }
+}
+
+impl Voucher for FileOrigin {
+    fn is_current(&self, earlier: &Earlier<'_>) -> bool {
+        self.current.known().is_current(earlier)
+    }
+
+    fn look<'a>(&'a self, earlier: Earlier<'a>) -> Looking<'a> {
+        let known = self.current.known();
+        Box::pin(async move { known.look(earlier).await })
+    }
+}
+
+impl fmt::Debug for FileOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileOrigin").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for FileOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the files in {}", self.path.display())
+    }
+}

@@ -1,0 +1,107 @@
+//! The heads of answers: pure functions of what was found.
+
+use std::time::SystemTime;
+
+use files::File;
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, StatusCode};
+use semantics::range::{self, ByteRange};
+use semantics::validators::{self, Selected, Verdict};
+use semantics::{Portion, RequestFacts, Time};
+
+/// The methods that files have.
+const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
+
+/// What is sent of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// Bytes of it, with status and fields.
+    Bytes(StatusCode, HeaderMap, ByteRange),
+    /// Only status and fields.
+    Head(StatusCode, HeaderMap),
+}
+
+/// Returns the fields of an answer with the whole file. The tag of a file that was changed a moment
+/// ago is weak: another change may leave the same time stamps.
+pub(crate) fn fields(file: &File, now: SystemTime) -> HeaderMap {
+    let mut fields = HeaderMap::with_capacity(8);
+    let mut put = |name, text: &str| {
+        if let Ok(value) = HeaderValue::from_str(text) {
+            fields.insert(name, value);
+        }
+    };
+    put(header::CONTENT_TYPE, &file.media_type);
+    match file.version.is_settled(now) {
+        true => put(header::ETAG, &file.version.etag()),
+        false => put(header::ETAG, &format!("W/{}", file.version.etag())),
+    }
+    if let Some(date) = file.version.last_modified(now) {
+        put(header::LAST_MODIFIED, &date);
+    }
+    if let Some(coding) = file.coding {
+        put(header::CONTENT_ENCODING, coding.name());
+    }
+    if file.varies {
+        put(header::VARY, "accept-encoding");
+    }
+    put(header::ACCEPT_RANGES, "bytes");
+    fields
+}
+
+/// Decides what is sent of a file of `length` bytes with these fields.
+pub(crate) fn decide(
+    method: &Method,
+    request: &HeaderMap,
+    fields: HeaderMap,
+    length: u64,
+    now: SystemTime,
+) -> Sent {
+    let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let now = Time::from_unix(now.as_secs());
+    let selected = Selected::of(StatusCode::OK, &fields, now);
+    match validators::as_origin(method, request, &selected, now) {
+        Verdict::NotModified => return Sent::Head(StatusCode::NOT_MODIFIED, fields),
+        Verdict::PreconditionFailed => {
+            return Sent::Head(StatusCode::PRECONDITION_FAILED, HeaderMap::new());
+        }
+        Verdict::Proceed | Verdict::ForOrigin => {}
+    }
+    let facts = RequestFacts { conditional: false, ..RequestFacts::of(method, request) };
+    let whole = ByteRange { start: 0, end: length };
+    let portion = Portion::of(&facts, method, request, &selected, Some(length), now);
+    let (status, range) = match portion {
+        Portion::Part(part) => (StatusCode::PARTIAL_CONTENT, part),
+        Portion::Unsatisfiable => {
+            let mut fields = HeaderMap::new();
+            fields.insert(header::CONTENT_RANGE, range::unsatisfied_content_range(length));
+            return Sent::Head(StatusCode::RANGE_NOT_SATISFIABLE, fields);
+        }
+        // The cache cuts several parts out of the whole itself.
+        Portion::Whole | Portion::Parts(_) | Portion::NotModified => (StatusCode::OK, whole),
+    };
+    let mut fields = fields;
+    fields.insert(header::CONTENT_LENGTH, range.count().into());
+    if status == StatusCode::PARTIAL_CONTENT {
+        fields.insert(header::CONTENT_RANGE, range.content_range(length));
+    }
+    match *method == Method::HEAD {
+        true => Sent::Head(status, fields),
+        false => Sent::Bytes(status, fields, range),
+    }
+}
+
+/// Returns the answer to a method that files do not have, or to OPTIONS.
+pub(crate) fn of_method(method: &Method) -> Option<(StatusCode, HeaderMap)> {
+    let status = match *method {
+        Method::GET | Method::HEAD => return None,
+        Method::OPTIONS => StatusCode::NO_CONTENT,
+        _ => StatusCode::METHOD_NOT_ALLOWED,
+    };
+    Some((status, HeaderMap::from_iter([(header::ALLOW, METHODS)])))
+}
+
+/// Returns the text of an answer without a page of its own.
+pub(crate) fn text(status: StatusCode) -> String {
+    let reason = status.canonical_reason().unwrap_or("Error");
+    format!("{} {reason}\n", status.as_u16())
+}

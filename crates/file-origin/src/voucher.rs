@@ -1,0 +1,145 @@
+//! Whether what was answered earlier is still what the files say: known from the kernel's reports
+//! of changes, or by a look at the file.
+//!
+//! What was found current is noted with the stamp of the directories that it depends on
+//! ([`files::watch`]). While that stamp holds no system call but one is made for a stored answer:
+//! the question whether the kernel has anything to report.
+
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use files::watch::verified::{Tag, Verified};
+use files::watch::watcher::{self, Stamp, WatchOptions, Watcher};
+use files::{Accepted, Found, OpenError, Outcome, Request, Root, Version};
+use upstream::send::origin::Earlier;
+
+use crate::options::FileOptions;
+use crate::pool;
+
+/// An open root, and what is known of earlier answers of it.
+pub(crate) struct Known {
+    pub root: Arc<Root>,
+    pub watcher: Arc<Watcher>,
+    verified: Verified,
+    hasher: RandomState,
+    began: Instant,
+}
+
+/// What a look has shown.
+enum Seen {
+    /// The answer is current, and stays it while the stamp holds; without one it is looked at anew
+    /// each time: the kernel may report a change elsewhere (links).
+    Same(Option<Stamp>),
+    /// Another file, or none.
+    Other,
+}
+
+/// A look that is due, apart from the request that asks for it.
+struct Look {
+    root: Arc<Root>,
+    watcher: Arc<Watcher>,
+    path: Vec<u8>,
+    accepted: Accepted,
+    etag: Vec<u8>,
+    now: u64,
+}
+
+impl Known {
+    /// Opens a directory.
+    ///
+    /// # Errors
+    /// It is none, may not be entered, or an option is bad.
+    pub fn open(path: &Path, options: &FileOptions) -> Result<Known, OpenError> {
+        let root = Root::open(path, options.files.clone())?;
+        let reported = watcher::reports_changes(root.directory());
+        let most = if reported { options.watch.most } else { 0 };
+        let watcher = Watcher::new(WatchOptions { most, ..options.watch })
+            .map_err(|error| OpenError::Io(path.to_owned(), error))?;
+        Ok(Known {
+            root: Arc::new(root),
+            watcher: Arc::new(watcher),
+            verified: Verified::new(options.answers),
+            hasher: RandomState::new(),
+            began: Instant::now(),
+        })
+    }
+
+    /// Returns the bytes of memory that the answers take.
+    pub fn bytes(&self) -> usize {
+        self.verified.bytes()
+    }
+
+    /// Returns whether an answer is known to be current.
+    pub fn is_current(&self, earlier: &Earlier<'_>) -> bool {
+        let stamp = self.verified.stamp(self.tag(earlier));
+        stamp.is_some_and(|stamp| self.watcher.holds(stamp, self.now()))
+    }
+
+    /// Looks at the file of an answer, and notes it when the answer is current.
+    pub async fn look(&self, earlier: Earlier<'_>) -> bool {
+        let look = Look {
+            root: self.root.clone(),
+            watcher: self.watcher.clone(),
+            path: earlier.path.as_bytes().to_vec(),
+            accepted: Accepted::of(earlier.request),
+            etag: earlier.tag.to_vec(),
+            now: self.now(),
+        };
+        let seen = match look.quickly() {
+            Some(seen) => seen,
+            None => pool::run(move || look.thoroughly()).await.unwrap_or(Seen::Other),
+        };
+        match seen {
+            Seen::Same(Some(stamp)) => self.verified.note(self.tag(&earlier), stamp),
+            Seen::Same(None) | Seen::Other => self.verified.forget(self.tag(&earlier)),
+        }
+        matches!(seen, Seen::Same(_))
+    }
+
+    fn tag(&self, earlier: &Earlier<'_>) -> Tag {
+        self.hasher.hash_one((earlier.key, earlier.tag))
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Look {
+    fn request(&self) -> Request<'_> {
+        Request { path: &self.path, accepted: self.accepted }
+    }
+
+    /// Looks without waiting for a disk; `None` when only a disk can tell.
+    fn quickly(&self) -> Option<Seen> {
+        self.compare(|| self.root.version_of_cached(&self.request()).unwrap_or_default())
+    }
+
+    /// Looks, and waits for a disk where it must. An answer that cannot be looked at is not current.
+    fn thoroughly(&self) -> Seen {
+        self.compare(|| self.root.version_of(&self.request()).ok()).unwrap_or(Seen::Other)
+    }
+
+    /// Finds what the answer depends on, then takes its stamp, then looks: a change in between is
+    /// later than the stamp.
+    fn compare(&self, find: impl Fn() -> Option<Found<Version>>) -> Option<Seen> {
+        let found = find()?;
+        if !self.is_same(&found) {
+            return Some(Seen::Other);
+        }
+        if !found.watchable {
+            return Some(Seen::Same(None));
+        }
+        let directories: Vec<&[u8]> = found.directories.iter().map(Vec::as_slice).collect();
+        let stamp = self.watcher.stamp(self.root.directory(), &directories, self.now);
+        let again = find()?;
+        let same = again.directories == found.directories && self.is_same(&again);
+        Some(if same { Seen::Same(again.watchable.then_some(stamp)) } else { Seen::Other })
+    }
+
+    fn is_same(&self, found: &Found<Version>) -> bool {
+        matches!(&found.outcome, Outcome::File(version) if version.etag().as_bytes() == self.etag)
+    }
+}

@@ -1,0 +1,76 @@
+//! Declarations about directories of files that are served: the keys of `[files]`, and those that a
+//! `[[site]]` may set for itself.
+
+use files::{Coding, Symlinks};
+
+use super::common::{hours, ms};
+use crate::config::setting::{Take, choice, for_all_and_site};
+use crate::config::value::Kind;
+use crate::config::webroot::FileManner;
+
+choice!(SYMLINKS for Symlinks {
+    "never" => Symlinks::Never,
+    "inside" => Symlinks::Inside,
+    "anywhere" => Symlinks::Anywhere,
+});
+choice!(CODING for Coding {
+    "br" => Coding::Brotli,
+    "zstd" => Coding::Zstd,
+    "gzip" => Coding::Gzip,
+});
+
+for_all_and_site! {
+    "files", FileManner, files, own_files;
+
+    /// The files that stand for their directory, the first that exists.
+    "index", Kind::List(&Kind::Text("the name of a file")), ["index.html"] -> options.files.index;
+
+    /// Whether a directory without one is listed; else it is forbidden (403).
+    "listing", Kind::Bool, ["false"] -> options.files.listing;
+
+    /// Whether /about is answered by about.html where there is no file of that name.
+    "clean-urls", Kind::Bool, ["false"] -> options.files.clean_urls;
+
+    /// What is tried for a path, in this order: "$uri" is the path as a file, "$uri/" as a
+    /// directory; any text may stand around it; a path such as "/index.html" is that file for every
+    /// path (an application of a single page); "=404" at the end is a status. None: the path as a
+    /// file, then as a directory.
+    "try-files", Kind::List(&Kind::Text("a pattern such as $uri.html")), [] -> try_files;
+
+    /// Whether names that begin with a dot are served, too. `.well-known` always is.
+    "dotfiles", Kind::Bool, ["false"] => |m, v| m.options.files.hide_dotfiles = !bool::take(v);
+
+    /// Which symbolic links are followed: none, those that stay inside of the directory, or all.
+    /// What lies behind one is looked at for every request.
+    "symlinks", SYMLINKS, ["inside"] -> options.files.symlinks;
+
+    /// The codings of files that may lie compressed beside others (page.html.br), for clients that
+    /// accept them.
+    "precompressed", Kind::List(&CODING), ["br", "zstd", "gzip"] -> options.files.precompressed;
+
+    /// Pages for statuses from 400 on: the status and a path, such as "404=/404.html".
+    "error-pages", Kind::List(&Kind::Text("a status and a path such as 404=/404.html")), []
+        -> error_pages;
+
+    /// Media types by extension that differ from the usual ones, such as "md=text/markdown".
+    "media-types", Kind::List(&Kind::Text("an extension and a type such as md=text/markdown")), []
+        -> media_types;
+
+    /// How long a look at a file holds where the kernel does not report changes: on file systems of
+    /// other machines, through symbolic links, beyond `watches`.
+    "check-interval", Kind::Time(ms(0), hours(24)), ["1s"] -> options.watch.interval;
+
+    /// Directories that the kernel is asked to report changes of, at most; 0: none, and all are
+    /// looked at every `check-interval`. Each takes about 1 KB of the kernel's memory
+    /// (fs.inotify.max_user_watches).
+    "watches", Kind::Int(0, 16_000_000), ["65536"]
+        => |m, v| m.options.watch.most = u64::take(v) as usize;
+
+    /// Stored answers that are known to be current, at most; each takes 16 bytes of memory. The
+    /// files of others are looked at.
+    "known", Kind::Int(1024, 1_000_000_000), ["1048576"]
+        => |m, v| m.options.answers = u64::take(v) as usize;
+
+    /// Whether the kernel may keep in its own cache what was read for Larder's.
+    "page-cache", Kind::Bool, ["false"] => |m, v| m.options.forget = !bool::take(v);
+}

@@ -1,0 +1,84 @@
+//! Settings of directories of files: those of `[files]` for all and of a `[[site]]` for its own,
+//! translated for their origin.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use file_origin::options::FileOptions;
+use file_origin::origin::FileOrigin;
+use files::Pattern;
+
+/// The settings of a site's files, before its directory is opened.
+#[derive(Clone, Debug, Default)]
+pub struct FileManner {
+    /// All but what the next fields say.
+    pub options: FileOptions,
+    /// What is tried for a path.
+    pub try_files: Vec<String>,
+    /// Statuses and their pages.
+    pub error_pages: Vec<String>,
+    /// Extensions and their media types.
+    pub media_types: Vec<String>,
+}
+
+impl FileManner {
+    /// Returns a problem of the settings: the key and a sentence.
+    pub fn problem(&self) -> Option<(&'static str, String)> {
+        match self.options() {
+            Err(problem) => Some(problem),
+            Ok(options) => options.files.check().err().map(|why| (key_of(&why), why.to_string())),
+        }
+    }
+
+    fn options(&self) -> Result<FileOptions, (&'static str, String)> {
+        let mut options = self.options.clone();
+        for text in &self.try_files {
+            let pattern = text.parse::<Pattern>();
+            options.files.try_files.push(pattern.map_err(|why| ("try-files", why.to_string()))?);
+        }
+        for text in &self.error_pages {
+            let wrong = || {
+                (
+                    "error-pages",
+                    format!("expected a status and a path such as 404=/404.html, got {text:?}"),
+                )
+            };
+            let (status, path) = text.split_once('=').ok_or_else(wrong)?;
+            let status = status.trim().parse().map_err(|_| wrong())?;
+            options.files.error_pages.insert(status, path.trim().to_owned());
+        }
+        for text in &self.media_types {
+            let (extension, kind) = text.split_once('=').ok_or_else(|| {
+                (
+                    "media-types",
+                    format!(
+                        "expected an extension and a type such as md=text/markdown, got {text:?}"
+                    ),
+                )
+            })?;
+            let extension = extension.trim().trim_start_matches('.').to_owned();
+            options.files.media_types.insert(extension, kind.trim().to_owned());
+        }
+        Ok(options)
+    }
+
+    /// Opens the directory of a site.
+    ///
+    /// # Errors
+    ///
+    /// A sentence.
+    pub fn open(&self, site: &str, root: &Path) -> Result<Arc<FileOrigin>, String> {
+        let options = self.options().map_err(|(key, why)| format!("site {site}: {key}: {why}"))?;
+        FileOrigin::open(root, options).map_err(|why| format!("site {site}: {why}"))
+    }
+}
+
+/// Returns the key of an option.
+fn key_of(why: &files::BadOptions) -> &'static str {
+    match why {
+        files::BadOptions::Index(_) => "index",
+        files::BadOptions::StatusFirst => "try-files",
+        files::BadOptions::ErrorStatus(_) | files::BadOptions::ErrorPage(..) => "error-pages",
+        files::BadOptions::Extension(_) | files::BadOptions::MediaType(_) => "media-types",
+    }
+}

@@ -1,0 +1,376 @@
+//! A directory served as a web site: what a web server answers, from the cache at the second
+//! request, and never what the files no longer say.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{FileExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::client::{Reply, get, request};
+use crate::runner::{Larder, Setup, eventually};
+
+/// A directory and the program that serves it.
+struct Site {
+    root: TempDir,
+    setup: Setup,
+}
+
+impl Site {
+    /// Makes the files: paths and contents.
+    fn new(files: &[(&str, &str)]) -> Site {
+        let root = tempfile::tempdir().unwrap();
+        let setup = Setup::forward().flag("static", &root.path().display().to_string());
+        let site = Site { root, setup };
+        files.iter().for_each(|(path, text)| site.write(path, text));
+        site
+    }
+
+    /// Adds settings of `[files]`.
+    fn with(mut self, keys: &str) -> Site {
+        self.setup = self.setup.config(&format!("[files]\n{keys}\n"));
+        self
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.path().join(path)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn start(&self) -> Larder {
+        self.setup.start()
+    }
+}
+
+/// A request for a path of the site, as it stands.
+fn ask(larder: &Larder, path: &str) -> Reply {
+    larder.send(&get(path).header("Host", "www.test"))
+}
+
+/// Status and text of an answer.
+fn said(larder: &Larder, path: &str) -> (u16, String) {
+    let reply = ask(larder, path);
+    (reply.status, reply.text())
+}
+
+#[test]
+fn it_answers_as_a_web_server_does() {
+    let site = Site::new(&[
+        ("index.html", "home"),
+        ("docs/index.html", "docs"),
+        ("docs/a b+c%.txt", "odd name"),
+        ("docs/.secret", "hidden"),
+        (".well-known/security.txt", "contact"),
+        ("empty/keep", ""),
+        ("404.html", "nothing here"),
+        ("style.css", "css"),
+    ])
+    .with("error-pages = [\"404=/404.html\"]");
+    symlink("/etc/hostname", site.path("outside")).unwrap();
+    symlink("docs/index.html", site.path("inside")).unwrap();
+    let larder = site.start();
+    for (path, status, text) in [
+        ("/", 200, "home"),
+        ("/index.html", 200, "home"),
+        ("//index.html", 200, "home"),
+        ("/docs/", 200, "docs"),
+        ("/docs/a%20b+c%25.txt", 200, "odd name"),
+        ("/.well-known/security.txt", 200, "contact"),
+        ("/inside", 200, "docs"),
+        ("/empty/keep", 200, ""),
+        ("/nothing", 404, "nothing here"),
+        ("/docs/.secret", 404, "nothing here"),
+        ("/index.html/", 404, "nothing here"),
+    ] {
+        assert_eq!(said(&larder, path), (status, text.to_owned()), "{path}");
+    }
+    for path in ["/empty/", "/outside"] {
+        assert_eq!(ask(&larder, path).status, 403, "{path}");
+    }
+    for path in ["/../etc/passwd", "/docs/%2e%2e/index.html", "/%2e%2e/etc/passwd", "/docs/..%2f..%2fetc/passwd", "/%00"] {
+        let status = ask(&larder, path).status;
+        assert!([400, 404].contains(&status), "{path}: {status}");
+    }
+    let moved = ask(&larder, "/docs?a=b");
+    assert_eq!((moved.status, moved.header("location")), (301, "/docs/?a=b"));
+    assert_eq!(ask(&larder, "/style.css").header("content-type"), "text/css; charset=utf-8");
+    let posted = larder.send(&request("POST", "/index.html").header("Host", "www.test").body(b"x"));
+    assert_eq!((posted.status, posted.header("allow")), (405, "GET, HEAD, OPTIONS"));
+}
+
+#[test]
+fn the_second_request_is_answered_from_the_cache_as_if_from_the_file() {
+    let site = Site::new(&[("page.html", "0123456789")]);
+    let larder = site.start();
+    let first = ask(&larder, "/page.html");
+    let tag = first.header("etag").to_owned();
+    assert_eq!((first.outcome().as_str(), first.text().as_str()), ("MISS", "0123456789"));
+    let again = ask(&larder, "/page.html?session=1");
+    assert_eq!((again.outcome().as_str(), again.header("etag")), ("HIT_RAM", &*tag));
+    // It is an origin server: its answers have no age, and were not passed on by anybody.
+    assert_eq!((again.header("age"), again.header("via")), ("", ""));
+    // What clients say about caches counts for nothing: the file is looked at anyway.
+    let wish = get("/page.html").header("Host", "a").header("Cache-Control", "no-cache, no-store");
+    assert_eq!(larder.send(&wish).outcome(), "HIT_RAM");
+    let condition = get("/page.html").header("Host", "a").header("If-None-Match", &tag);
+    assert_eq!(larder.send(&condition).status, 304);
+    let failing = get("/page.html").header("Host", "a").header("If-Match", "\"other\"");
+    assert_eq!(larder.send(&failing).status, 412);
+    let part = larder.send(&get("/page.html").header("Host", "a").header("Range", "bytes=2-4"));
+    assert_eq!((part.status, part.text().as_str()), (206, "234"));
+    site.write("long", &"0123456789".repeat(1000));
+    ask(&larder, "/long");
+    let parts = larder.send(&get("/long").header("Host", "a").header("Range", "bytes=0-0,9990-"));
+    assert!(parts.header("content-type").starts_with("multipart/byteranges"), "{:?}", parts.head);
+    let head = larder.send(&request("HEAD", "/page.html").header("Host", "a"));
+    assert_eq!((head.status, head.header("content-length")), (200, "10"));
+}
+
+#[test]
+fn the_next_request_sees_every_change() {
+    let site = Site::new(&[("d/page", "one"), ("d/other", "other"), ("e/page", "elsewhere")]);
+    let larder = site.start();
+    let page = site.path("d/page");
+    let is = |text: &str, what: &str| {
+        // The second time it comes from the cache, and is the same.
+        for _ in 0..2 {
+            assert_eq!(said(&larder, "/d/page"), (200, text.to_owned()), "{what}");
+        }
+    };
+    is("one", "at first");
+    fs::write(&page, "two").unwrap();
+    is("two", "written in place");
+    OpenOptions::new().write(true).open(&page).unwrap().write_all_at(b"T", 0).unwrap();
+    is("Two", "a byte overwritten");
+    fs::write(site.path("d/new"), "three").unwrap();
+    fs::rename(site.path("d/new"), &page).unwrap();
+    is("three", "replaced");
+    OpenOptions::new().write(true).open(&page).unwrap().set_len(2).unwrap();
+    is("th", "truncated");
+    // The same size and the same time of modification.
+    let before = fs::metadata(&page).unwrap().modified().unwrap();
+    fs::write(&page, "TH").unwrap();
+    File::open(&page).unwrap().set_modified(before).unwrap();
+    is("TH", "changed behind its time stamp");
+    fs::remove_file(&page).unwrap();
+    assert_eq!(ask(&larder, "/d/page").status, 404);
+    fs::create_dir(&page).unwrap();
+    assert_eq!(ask(&larder, "/d/page").status, 301);
+    fs::remove_dir(&page).unwrap();
+    fs::hard_link(site.path("d/other"), &page).unwrap();
+    is("other", "a link to another file");
+    fs::remove_file(&page).unwrap();
+    fs::write(&page, "four").unwrap();
+    is("four", "made anew");
+    // Its directory.
+    fs::rename(site.path("d"), site.path("old")).unwrap();
+    assert_eq!(ask(&larder, "/d/page").status, 404);
+    assert_eq!(said(&larder, "/old/page"), (200, "four".to_owned()));
+    fs::rename(site.path("e"), site.path("d")).unwrap();
+    is("elsewhere", "another directory under its name");
+}
+
+#[test]
+fn a_compressed_sibling_that_comes_and_goes_is_seen() {
+    let site = Site::new(&[("app.js", "plain")]);
+    let larder = site.start();
+    let brotli = || {
+        let request = get("/app.js").header("Host", "a").header("Accept-Encoding", "gzip, br");
+        let reply = larder.send(&request);
+        (reply.header("content-encoding").to_owned(), reply.text())
+    };
+    let plain = (String::new(), "plain".to_owned());
+    assert_eq!((brotli(), brotli()), (plain.clone(), plain.clone()));
+    site.write("app.js.br", "packed");
+    let packed = ("br".to_owned(), "packed".to_owned());
+    assert_eq!((brotli(), brotli()), (packed.clone(), packed));
+    assert_eq!(said(&larder, "/app.js"), (200, "plain".to_owned()), "who cannot unpack it");
+    fs::remove_file(site.path("app.js.br")).unwrap();
+    assert_eq!(brotli(), plain);
+}
+
+#[test]
+fn what_was_changed_while_it_was_down_is_seen_at_the_first_request() {
+    let site = Site::new(&[("same", "same"), ("changed", "old"), ("deleted", "old")]);
+    let larder = site.start();
+    for path in ["/same", "/changed", "/deleted"] {
+        assert_eq!(ask(&larder, path).outcome(), "MISS");
+    }
+    larder.stop();
+    site.write("changed", "new");
+    fs::remove_file(site.path("deleted")).unwrap();
+    let larder = site.start();
+    assert_eq!(ask(&larder, "/same").outcome(), "HIT_DISK");
+    assert_eq!(said(&larder, "/changed"), (200, "new".to_owned()));
+    assert_eq!(ask(&larder, "/deleted").status, 404);
+}
+
+#[test]
+fn a_root_that_is_a_link_may_be_set_anew() {
+    let releases = tempfile::tempdir().unwrap();
+    let current = releases.path().join("current");
+    for release in ["one", "two"] {
+        fs::create_dir(releases.path().join(release)).unwrap();
+        fs::write(releases.path().join(release).join("page"), release).unwrap();
+    }
+    symlink(releases.path().join("one"), &current).unwrap();
+    let setup = Setup::forward().flag("static", &current.display().to_string());
+    let setup = setup.config("[files]\ncheck-interval = \"50ms\"\n");
+    let larder = setup.start();
+    assert_eq!(said(&larder, "/page").1, "one");
+    symlink(releases.path().join("two"), releases.path().join("next")).unwrap();
+    fs::rename(releases.path().join("next"), &current).unwrap();
+    assert!(eventually(|| said(&larder, "/page").1 == "two"), "{}", larder.said());
+    fs::write(releases.path().join("two/page"), "three").unwrap();
+    assert_eq!(said(&larder, "/page").1, "three");
+}
+
+#[test]
+fn without_watches_a_change_is_seen_within_the_interval() {
+    let site = Site::new(&[("page", "old")]).with("watches = 0\ncheck-interval = \"100ms\"");
+    let larder = site.start();
+    assert_eq!((said(&larder, "/page").1, said(&larder, "/page").1), ("old".into(), "old".into()));
+    site.write("page", "new");
+    assert!(eventually(|| said(&larder, "/page").1 == "new"));
+}
+
+#[test]
+fn a_large_file_that_changes_on_its_way_is_cut() {
+    let site = Site::new(&[]);
+    let size = 64 << 20;
+    let file = File::create(site.path("large")).unwrap();
+    file.set_len(size).unwrap();
+    thread::sleep(Duration::from_millis(50));
+    let larder = site.start();
+    let mut client = larder.connect();
+    client.send(&get("/large").header("Host", "a").bytes()).unwrap();
+    let head = client.read_head().unwrap();
+    // More than the sockets hold is still to come.
+    file.write_all_at(b"changed", size - 10).unwrap();
+    let reply = client.read_body("GET", head).unwrap();
+    assert!(!reply.whole, "{} bytes of two versions", reply.len);
+    let again = ask(&larder, "/large");
+    assert_eq!((again.whole, again.len), (true, size));
+    assert!(again.body.ends_with(b"changed\0\0\0"));
+}
+
+#[test]
+fn several_roots_by_host_and_settings_of_their_own() {
+    let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(a.path().join("index.html"), "of a").unwrap();
+    fs::write(b.path().join("start.html"), "of b").unwrap();
+    let setup = Setup::forward().config(&format!(
+        "[[site]]\nhosts = [\"a.test\"]\nroot = {:?}\n\n\
+         [[site]]\nhosts = [\"b.test\"]\nroot = {:?}\n\
+         index = [\"start.html\"]\ntry-files = [\"$uri\", \"/start.html\"]\n",
+        a.path(),
+        b.path()
+    ));
+    let larder = setup.start();
+    let ask = |host: &str, path: &str| larder.send(&get(path).header("Host", host));
+    assert_eq!(ask("a.test", "/").text(), "of a");
+    assert_eq!(ask("a.test", "/deep/link").status, 404);
+    let single = ask("b.test", "/deep/link");
+    assert_eq!((single.status, single.text().as_str()), (200, "of b"));
+    assert_eq!(ask("b.test", "/other/link").text(), "of b");
+}
+
+#[test]
+fn a_root_that_cannot_be_served_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("file"), "").unwrap();
+    let refused = |root: &Path| {
+        let setup = Setup::forward().flag("static", &root.display().to_string());
+        let (status, said) = setup.refused();
+        assert!(!status.success(), "{said}");
+        said
+    };
+    assert!(refused(&place.path().join("none")).contains("does not exist"));
+    assert!(refused(&place.path().join("file")).contains("is not a directory"));
+    let inside = Setup::forward().flag("static", &place.path().display().to_string());
+    let (_, said) = inside.cache_at(&place.path().join("larder.cache")).refused();
+    assert!(said.contains("lies in the root"), "{said}");
+    let both = Setup::reverse("http://127.0.0.1:9").flag("static", "/");
+    assert!(both.refused().1.contains("expected one of reverse and static"));
+}
+
+/// The bytes of a version: its number again and again.
+fn version(number: u64, length: usize) -> Vec<u8> {
+    number.to_string().into_bytes().iter().chain(b"\n").copied().cycle().take(length).collect()
+}
+
+/// Writers change files in every way while clients ask for them: an answer is of one version, and
+/// of none that was gone before the request.
+#[test]
+fn an_answer_is_of_one_version_and_never_of_an_earlier_one() {
+    let site = Site::new(&[]);
+    let larder = site.start();
+    // In place, where one write of a few bytes is all that is seen; and replaced, of any size.
+    let files = [("in-place", 16), ("small", 3_000), ("medium", 100_000), ("large", 700_000)];
+    let done: Vec<AtomicU64> = files.iter().map(|_| AtomicU64::new(0)).collect();
+    let write = |at: usize, number: u64| {
+        let (name, length) = files[at];
+        let bytes = version(10_000_000 + number, length);
+        if name == "in-place" {
+            let mut file = OpenOptions::new();
+            let file = file.create(true).truncate(false).write(true).open(site.path(name)).unwrap();
+            file.write_all_at(&bytes, 0).unwrap();
+        } else {
+            let new = site.path(&format!("{name}.new"));
+            fs::write(&new, bytes).unwrap();
+            fs::rename(new, site.path(name)).unwrap();
+        }
+        done[at].store(number, Ordering::SeqCst);
+    };
+    (0..files.len()).for_each(|at| write(at, 0));
+    let ended = AtomicBool::new(false);
+    let hits = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for client in 0..4 {
+            let (larder, done, ended, hits) = (&larder, &done, &ended, &hits);
+            scope.spawn(move || {
+                let mut turn = client;
+                while !ended.load(Ordering::SeqCst) {
+                    turn += 1;
+                    let at = turn % files.len();
+                    let (name, length) = files[at];
+                    let least = done[at].load(Ordering::SeqCst);
+                    let reply = ask(larder, &format!("/{name}"));
+                    if reply.status == 503 || !reply.whole {
+                        // It changed again and again while it was read.
+                        continue;
+                    }
+                    let line = reply.body.split(|byte| *byte == b'\n').next().unwrap();
+                    let number: u64 = std::str::from_utf8(line).unwrap().parse().unwrap();
+                    let number = number - 10_000_000;
+                    let wanted = version(10_000_000 + number, length);
+                    assert!(reply.body == wanted, "{name}: bytes of more than version {number}");
+                    assert!(number >= least, "{name}: {number} after {least}: {:?}", reply.head);
+                    hits.fetch_add(u64::from(reply.outcome().starts_with("HIT")), Ordering::SeqCst);
+                }
+            });
+        }
+        scope.spawn(|| {
+            let end = Instant::now() + Duration::from_secs(2);
+            for number in 1.. {
+                write(number as usize % files.len(), number);
+                // Now and then there is time for hits.
+                let pause = if number.is_multiple_of(20) { 50 } else { number % 3 };
+                thread::sleep(Duration::from_millis(pause));
+                if Instant::now() > end {
+                    break;
+                }
+            }
+            ended.store(true, Ordering::SeqCst);
+        });
+    });
+    assert!(hits.load(Ordering::SeqCst) > 0, "nothing came from the cache");
+}
