@@ -15,11 +15,11 @@ use rustix::io::{Errno, pread};
 
 use crate::version::Version;
 
-/// How much is read before what lies behind is given back to the kernel.
-const GIVE_BACK: u64 = 1 << 20;
+/// How much is read before the kernel is told to forget it.
+const GIVE_BACK: u64 = 8 << 20;
 
-/// The largest page of the processors that Linux runs on.
-const PAGE_MAX: u64 = 1 << 16;
+/// The size of the kernel's pieces of a file in memory; most are smaller.
+const PIECE: u64 = 2 << 20;
 
 /// Why a read ended.
 #[derive(Debug)]
@@ -60,7 +60,8 @@ pub struct Reader {
     file: OwnedFd,
     version: Version,
     at: u64,
-    /// Up to where the kernel was told to forget what it read; `None` when it may keep it.
+    /// From where on the kernel has yet to be told to forget what it read; `None` when it may keep
+    /// it, or was told.
     forgotten: Option<u64>,
 }
 
@@ -130,15 +131,19 @@ impl Reader {
     }
 
     /// Tells the kernel to forget what was read. Advice: that it fails changes no answer.
+    ///
+    /// The kernel keeps its pages in pieces of up to some MiB, and keeps a piece that is not asked
+    /// for whole. So every time begins a piece earlier than the last time ended, and in the end the
+    /// whole file is named.
     fn give_back(&mut self) {
         let Some(from) = self.forgotten else { return };
-        let is_last = self.remaining() == 0;
-        if self.at - from < GIVE_BACK && !is_last {
-            return;
+        if self.remaining() == 0 {
+            let _ = fadvise(&self.file, 0, None, Advice::DontNeed);
+            self.forgotten = None;
+        } else if self.at - from >= GIVE_BACK {
+            let length = NonZeroU64::new(self.at - from);
+            let _ = fadvise(&self.file, from, length, Advice::DontNeed);
+            self.forgotten = Some(self.at & !(PIECE - 1));
         }
-        // Of pages that were read in part the kernel keeps the whole, so they come again.
-        let length = if is_last { None } else { NonZeroU64::new(self.at - from) };
-        let _ = fadvise(&self.file, from, length, Advice::DontNeed);
-        self.forgotten = Some(self.at & !(PAGE_MAX - 1));
     }
 }

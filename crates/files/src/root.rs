@@ -4,9 +4,6 @@
 //! that the link led to then. Whoever deploys by such a link asks [`Root::is_current`] and opens
 //! anew.
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
@@ -303,3 +300,6 @@ fn again<F>(search: impl Fn() -> Result<Found<F>, Interrupted>) -> io::Result<Fo
     }
     Err(io::Error::new(io::ErrorKind::ResourceBusy, "files change faster than they can be opened"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,8 @@
 //!
 //! * The kernel's clock for these times advances with its tick, every 1 to 10 ms. A second write
 //!   within one tick leaves no trace, so a version is sure only when its time is past for good
-//!   ([`Version::is_settled`]).
+//!   ([`Version::is_settled`]). Linux 6.13 has finer times on some file systems, and does not say
+//!   on which.
 //! * One `write` call sets the times when it begins. What it changes in place afterwards, in a file
 //!   of the same size, shows while it runs.
 //! * Writes through a mapping (`mmap`) set the times at the first one only, until the kernel writes

@@ -277,6 +277,29 @@ fn what_is_no_regular_file_is_never_read() {
     drop(socket);
 }
 
+/// The kernel tells who opens a file but by `O_PATH`, which touches nothing.
+#[test]
+fn what_is_no_regular_file_is_not_even_opened() {
+    use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
+    let tree = Tree::with(&["file"]);
+    let mode = Mode::from_bits_retain(0o666);
+    mknodat(CWD, tree.at(b"fifo"), FileType::Fifo, mode, 0).unwrap();
+    let queue = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
+    for root in tree.roots(&Options::default()) {
+        for (name, opened) in [("fifo", false), ("file", true)] {
+            add_watch(&queue, tree.at(name.as_bytes()), WatchFlags::OPEN).unwrap();
+            let path = format!("/{name}");
+            root.version_of(&request(path.as_bytes())).unwrap();
+            let mut events = Reader::new(&queue, &mut buffer);
+            assert!(events.next().is_err(), "{name} was opened to learn its version");
+            root.find(&request(path.as_bytes())).unwrap();
+            assert_eq!(events.next().is_ok(), opened, "{name}");
+            while events.next().is_ok() {}
+        }
+    }
+}
+
 #[test]
 fn a_quick_look_says_the_same_or_nothing() {
     let tree = Tree::with(&["a", "d/index.html", "d/index.html.br"]);

@@ -1,7 +1,9 @@
 //! Reading files that are changed meanwhile.
 
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use super::*;
@@ -106,6 +108,71 @@ fn whatever_changes_a_file_ends_its_reading() {
     let mut reader = open(&root);
     drop(writable(&tree.at(b"file")));
     assert_eq!(rest(&mut reader, 30_000).unwrap(), bytes);
+}
+
+/// Returns how many of 64 places of a file the kernel has in memory.
+fn places_in_memory(path: &Path) -> usize {
+    use rustix::io::{ReadWriteFlags, preadv2};
+    let file = fs::File::open(path).unwrap();
+    let step = file.metadata().unwrap().len() / 64;
+    let is_there = |place: &u64| {
+        let mut byte = [0];
+        let mut buffers = [io::IoSliceMut::new(&mut byte)];
+        preadv2(&file, &mut buffers, place * step, ReadWriteFlags::NOWAIT).is_ok()
+    };
+    (0..64).filter(is_there).count()
+}
+
+#[test]
+fn the_kernel_forgets_what_was_read_if_it_is_told() {
+    const TMPFS: i64 = 0x0102_1994;
+    let tree = Tree::new();
+    tree.write(b"file", &vec![7; 20_000_000]);
+    fs::File::open(tree.at(b"file")).unwrap().sync_all().unwrap();
+    if rustix::fs::statfs(tree.at(b"file")).unwrap().f_type == TMPFS {
+        eprintln!("SKIPPED: forgetting what was read: the tests' directory is in memory");
+        return;
+    }
+    let root = Root::open(tree.at(b""), Options::default()).unwrap();
+    let found = root.find(&request(b"/file")).unwrap();
+    let Outcome::File(file) = found.outcome else { panic!("{found:?}") };
+    rest(&mut file.into_reader(true), 100_001).unwrap();
+    let places = places_in_memory(&tree.at(b"file"));
+    assert!(places < 8, "{places} of 64 places are kept");
+}
+
+/// One thread changes bytes in place, some at once and then none for a while; what others read is
+/// the same for the same version, whatever it is.
+#[test]
+fn one_version_is_always_the_same_bytes() {
+    const VERSIONS: usize = 12;
+    let mut rng = fastrand::Rng::with_seed(seed());
+    let (tree, root, _) = file();
+    let seen: Mutex<BTreeMap<String, Vec<u8>>> = Mutex::default();
+    let done = || seen.lock().unwrap().len() >= VERSIONS;
+    let read = || {
+        while !done() {
+            let now = SystemTime::now();
+            let mut reader = open(&root);
+            let version = reader.version();
+            let Ok(bytes) = rest(&mut reader, 8192) else { continue };
+            if version.is_settled(now) {
+                let mut seen = seen.lock().unwrap();
+                let known = seen.entry(version.etag()).or_insert_with(|| bytes.clone());
+                assert!(*known == bytes, "two contents of {version:?}");
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let readers = [scope.spawn(read), scope.spawn(read)];
+        let target = OpenOptions::new().write(true).open(tree.at(b"file")).unwrap();
+        while readers.iter().any(|reader| !reader.is_finished()) {
+            for _ in 0..rng.usize(1..50) {
+                target.write_all_at(&[rng.u8(..)], rng.u64(..SIZE as u64)).unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(rng.u64(..60)));
+        }
+    });
 }
 
 #[test]
