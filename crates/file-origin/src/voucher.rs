@@ -6,6 +6,7 @@
 //! the question whether the kernel has anything to report.
 
 use std::hash::{BuildHasher, RandomState};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -53,7 +54,7 @@ impl Known {
     /// It is none, may not be entered, or an option is bad.
     pub fn open(path: &Path, options: &FileOptions) -> Result<Known, OpenError> {
         let root = Root::open(path, options.files.clone())?;
-        let reported = watcher::reports_changes(root.directory());
+        let reported = watcher::reports_changes(root.as_fd());
         let most = if reported { options.watch.most } else { 0 };
         let watcher = Watcher::new(WatchOptions { most, ..options.watch })
             .map_err(|error| OpenError::Io(path.to_owned(), error))?;
@@ -117,7 +118,7 @@ impl Look {
         self.compare(|| self.root.version_of_cached(&self.request()).unwrap_or_default())
     }
 
-    /// Looks, and waits for a disk where it must. An answer that cannot be looked at is not current.
+    /// Looks, and waits for a disk where it must. What cannot be looked at is not current.
     fn thoroughly(&self) -> Seen {
         self.compare(|| self.root.version_of(&self.request()).ok()).unwrap_or(Seen::Other)
     }
@@ -133,7 +134,7 @@ impl Look {
             return Some(Seen::Same(None));
         }
         let directories: Vec<&[u8]> = found.directories.iter().map(Vec::as_slice).collect();
-        let stamp = self.watcher.stamp(self.root.directory(), &directories, self.now);
+        let stamp = self.watcher.stamp(self.root.as_fd(), &directories, self.now);
         let again = find()?;
         let same = again.directories == found.directories && self.is_same(&again);
         Some(if same { Seen::Same(again.watchable.then_some(stamp)) } else { Seen::Other })

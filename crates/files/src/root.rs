@@ -143,11 +143,6 @@ impl Root {
         })
     }
 
-    /// Returns the directory itself.
-    pub fn directory(&self) -> BorrowedFd<'_> {
-        self.resolver.directory.as_fd()
-    }
-
     /// Returns whether the path that was opened still leads to this directory.
     ///
     /// # Errors

@@ -6,8 +6,8 @@
 //! queue is read first, so a change that was made before a request came is seen by that request.
 //!
 //! What the kernel does not report is bounded by time: on file systems that others change (NFS and
-//! the like), and beyond the limit of watches. A stamp of such a directory holds for the interval of
-//! checks.
+//! the like), and beyond the limit of watches. A stamp of such a directory holds for the interval
+//! of checks.
 //!
 //! Not reported at all are writes through a shared mapping until its file is closed, and a mount
 //! over a directory.

@@ -13,6 +13,7 @@ use semantics::Seconds;
 use store::policy::{AdmissionName, PolicyName};
 use store::{IndexKind, LayoutName};
 
+pub use crate::config::configuration::{Config, Site};
 use crate::config::listen_addr::ListenAddr;
 use crate::config::value::{Kind, Value};
 
@@ -237,9 +238,9 @@ macro_rules! fields {
 }
 pub(crate) use fields;
 
-/// Declares keys that a table of the file has for all sites and a `[[site]]` for its own: the table,
-/// the type that they configure, its place in the configuration, and the list of a site's own keys.
-/// The rest is as in [`fields`].
+/// Declares keys that a table of the file has for all sites and a `[[site]]` for its own: the
+/// table, the type that they configure, its place in the configuration, and the list of a site's
+/// own keys. The rest is as in [`fields`].
 macro_rules! for_all_and_site {
     ($table:literal, $of:ty, $all:ident, $own:ident; $(
         $(#[doc = $text:literal])+
@@ -247,12 +248,12 @@ macro_rules! for_all_and_site {
             $(-> $($place:ident).+)? $(=> $set:expr)?;
     )*) => {
         /// The keys for all sites.
-        pub const FOR_ALL: &[$crate::config::setting::Field<$crate::config::configuration::Config>] = &[$(
+        pub const FOR_ALL: &[$crate::config::setting::ForAll] = &[$(
             $crate::config::setting::Field::new(
                 concat!($table, ".", $key),
                 $kind,
                 &[$($default),*],
-                |config: &mut $crate::config::configuration::Config, value| {
+                |config: &mut $crate::config::setting::Config, value| {
                     let set = $crate::config::setting::setter::<$of>(
                         $(|m, v| $crate::config::setting::Take::set(&mut m.$($place).+, v))?
                         $($set)?
@@ -266,12 +267,12 @@ macro_rules! for_all_and_site {
         )*];
 
         /// The keys for one site.
-        pub const FOR_SITE: &[$crate::config::setting::Field<$crate::config::configuration::Site>] = &[$(
+        pub const FOR_SITE: &[$crate::config::setting::ForSite] = &[$(
             $crate::config::setting::Field::new(
                 $key,
                 $kind,
                 &["inherit"],
-                |site: &mut $crate::config::configuration::Site, value| {
+                |site: &mut $crate::config::setting::Site, value| {
                     let set = $crate::config::setting::setter::<$of>(
                         $(|m, v| $crate::config::setting::Take::set(&mut m.$($place).+, v))?
                         $($set)?
@@ -285,6 +286,12 @@ macro_rules! for_all_and_site {
     };
 }
 pub(crate) use for_all_and_site;
+
+/// A key for all sites.
+pub type ForAll = Field<Config>;
+
+/// A key for one site.
+pub type ForSite = Field<Site>;
 
 /// Sets a key of a `T`; the types of the closure follow from this.
 pub const fn setter<T>(set: fn(&mut T, Value)) -> fn(&mut T, Value) {

@@ -65,9 +65,9 @@ fn said(larder: &Larder, path: &str) -> (u16, String) {
 fn it_answers_as_a_web_server_does() {
     let site = Site::new(&[
         ("index.html", "home"),
-        ("docs/index.html", "docs"),
-        ("docs/a b+c%.txt", "odd name"),
-        ("docs/.secret", "hidden"),
+        ("manual/index.html", "docs"),
+        ("manual/a b+c%.txt", "odd name"),
+        ("manual/.secret", "hidden"),
         (".well-known/security.txt", "contact"),
         ("empty/keep", ""),
         ("404.html", "nothing here"),
@@ -75,19 +75,19 @@ fn it_answers_as_a_web_server_does() {
     ])
     .with("error-pages = [\"404=/404.html\"]");
     symlink("/etc/hostname", site.path("outside")).unwrap();
-    symlink("docs/index.html", site.path("inside")).unwrap();
+    symlink("manual/index.html", site.path("inside")).unwrap();
     let larder = site.start();
     for (path, status, text) in [
         ("/", 200, "home"),
         ("/index.html", 200, "home"),
         ("//index.html", 200, "home"),
-        ("/docs/", 200, "docs"),
-        ("/docs/a%20b+c%25.txt", 200, "odd name"),
+        ("/manual/", 200, "docs"),
+        ("/manual/a%20b+c%25.txt", 200, "odd name"),
         ("/.well-known/security.txt", 200, "contact"),
         ("/inside", 200, "docs"),
         ("/empty/keep", 200, ""),
         ("/nothing", 404, "nothing here"),
-        ("/docs/.secret", 404, "nothing here"),
+        ("/manual/.secret", 404, "nothing here"),
         ("/index.html/", 404, "nothing here"),
     ] {
         assert_eq!(said(&larder, path), (status, text.to_owned()), "{path}");
@@ -95,12 +95,18 @@ fn it_answers_as_a_web_server_does() {
     for path in ["/empty/", "/outside"] {
         assert_eq!(ask(&larder, path).status, 403, "{path}");
     }
-    for path in ["/../etc/passwd", "/docs/%2e%2e/index.html", "/%2e%2e/etc/passwd", "/docs/..%2f..%2fetc/passwd", "/%00"] {
+    for path in [
+        "/../etc/passwd",
+        "/manual/%2e%2e/index.html",
+        "/%2e%2e/etc/passwd",
+        "/manual/..%2f..%2fetc/passwd",
+        "/%00",
+    ] {
         let status = ask(&larder, path).status;
         assert!([400, 404].contains(&status), "{path}: {status}");
     }
-    let moved = ask(&larder, "/docs?a=b");
-    assert_eq!((moved.status, moved.header("location")), (301, "/docs/?a=b"));
+    let moved = ask(&larder, "/manual?a=b");
+    assert_eq!((moved.status, moved.header("location")), (301, "/manual/?a=b"));
     assert_eq!(ask(&larder, "/style.css").header("content-type"), "text/css; charset=utf-8");
     let posted = larder.send(&request("POST", "/index.html").header("Host", "www.test").body(b"x"));
     assert_eq!((posted.status, posted.header("allow")), (405, "GET, HEAD, OPTIONS"));

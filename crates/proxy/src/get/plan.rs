@@ -47,7 +47,8 @@ pub(crate) struct PlanInput<'a> {
     pub rule: Option<&'a Rule>,
     pub settings: &'a Settings,
     pub now: Time,
-    /// Whether the origin vouches for what is stored ([`crate::get::vouching`]); `None`: lifetimes decide.
+    /// Whether the origin vouches for what is stored ([`crate::get::vouching`]); `None`: lifetimes
+    /// decide.
     pub vouched: Option<bool>,
 }
 

@@ -102,7 +102,7 @@ impl<'a> RequestContext<'a> {
     }
 
     /// Makes the fields of an answer those of an origin server, where the origin vouches for it and
-    /// is this program: the answer was not passed on by anybody, and is of now. The server side adds
+    /// is this program: the answer was passed on by nobody, and is of now. The server side adds
     /// the time at which the head goes out.
     pub fn make_own(&self, fields: &mut HeaderMap) {
         if self.site().vouched().is_some() {
