@@ -10,11 +10,14 @@
 //! `cargo xtask bench --pages` measures pages such as those of the web instead, on caches that
 //! evict all the time, beside Traffic Server as well: see [`pages`].
 //!
+//! `cargo xtask bench --files` measures web servers over a tree of small files: see [`files`].
+//!
 //! Not counted is time that the kernel spends in threads of its own on a server's behalf
 //! (write-back of the page cache for nginx, completion work of the disk driver for both).
 
 mod exchange;
 mod file_system;
+mod files;
 mod load;
 mod nginx;
 mod options;
@@ -31,7 +34,7 @@ use std::time::Duration;
 pub use self::options::Options;
 use self::report::{Measured, Row};
 use self::scenario::Scenario;
-use self::system::{Running, Setup, System, larders};
+use self::system::{Running, Setup, Source, System, larders};
 use crate::workspace;
 
 /// Size of the caches that single objects are measured with, GiB.
@@ -49,6 +52,9 @@ pub fn run(options: &Options) -> Result<(), String> {
     workspace::succeed(workspace::cargo(&["build", "--release", "--package", "larder"]))?;
     if options.pages.pages {
         return pages::run(options);
+    }
+    if options.files.files {
+        return files::run(options);
     }
     let origin = origin::start(Duration::ZERO)?;
     let mut systems = larders(options)?;
@@ -92,7 +98,7 @@ fn measure(
             cache: None,
             cache_gib: CACHE_GIB,
             memory_mib: scenario.memory_mib,
-            origin: origin.address(),
+            source: Source::Origin(origin.address()),
             group: None,
         })?;
         if scenario.fill > 0 {

@@ -8,5 +8,6 @@
 
 pub mod address;
 pub mod loop_device;
+pub mod memory_group;
 pub mod pages;
 pub mod throttle;

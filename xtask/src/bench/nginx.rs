@@ -9,9 +9,14 @@ use super::system::Setup;
 
 /// Returns the configuration file of nginx in `directory`: keep-alive to the origin, no temporary
 /// files on another file system, logs off.
-pub fn configuration(directory: &Path, cache: &Path, listen: SocketAddr, setup: &Setup) -> String {
-    let (at, cache, gib, origin) =
-        (directory.display(), cache.display(), setup.cache_gib, setup.origin);
+pub fn configuration(
+    directory: &Path,
+    cache: &Path,
+    listen: SocketAddr,
+    setup: &Setup,
+    origin: SocketAddr,
+) -> String {
+    let (at, cache, gib) = (directory.display(), cache.display(), setup.cache_gib);
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
     format!(
         "{user} worker_processes 1; daemon off; pid {at}/pid; error_log {at}/error.log crit;
@@ -34,6 +39,27 @@ pub fn configuration(directory: &Path, cache: &Path, listen: SocketAddr, setup: 
                     proxy_set_header Connection \"\"; proxy_cache bench;
                 }}
             }}
+        }}\n"
+    )
+}
+
+/// Returns the configuration of nginx as a web server: files by `sendfile`, reads that wait for the
+/// disk in threads, and no more open files kept than pay (1,000: more take the memory of others).
+pub fn of_files(directory: &Path, listen: SocketAddr, root: &Path) -> String {
+    let (at, root) = (directory.display(), root.display());
+    let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
+    format!(
+        "{user} worker_processes 1; daemon off; pid {at}/pid; error_log {at}/error.log crit;
+        worker_rlimit_nofile 20000;
+        events {{ worker_connections 4096; }}
+        http {{
+            types {{ text/html html; image/gif gif; }}
+            access_log off; sendfile on; tcp_nodelay on; aio threads;
+            keepalive_timeout 1h; keepalive_requests 1000000000;
+            open_file_cache max=1000 inactive=60s; open_file_cache_valid 1s;
+            client_body_temp_path {at}/body; proxy_temp_path {at}/proxy;
+            fastcgi_temp_path {at}/fastcgi; uwsgi_temp_path {at}/uwsgi; scgi_temp_path {at}/scgi;
+            server {{ listen {listen} backlog=1024; root {root}; }}
         }}\n"
     )
 }

@@ -37,6 +37,33 @@ pub struct Options {
     /// Pages.
     #[command(flatten)]
     pub pages: PageOptions,
+    /// Files.
+    #[command(flatten)]
+    pub files: FileOptions,
+}
+
+/// The options of `--files`.
+#[derive(Args)]
+pub struct FileOptions {
+    /// Measures web servers over a tree of small files that is larger than memory, beside nginx.
+    /// Wants the rights of root, for loop devices and control groups.
+    #[arg(long, conflicts_with = "pages")]
+    pub files: bool,
+    /// Pages of the tree, each with about nine files beside it, with --files.
+    #[arg(long, default_value_t = 12_600, requires = "files")]
+    pub tree_pages: u32,
+    /// Requests that count, with --files.
+    #[arg(long, default_value_t = 400_000, requires = "files")]
+    pub tree_requests: u64,
+    /// Requests before them, with --files.
+    #[arg(long, default_value_t = 600_000, requires = "files")]
+    pub tree_warm_up: u64,
+    /// Memory for a server and what the kernel keeps for it, MiB, with --files.
+    #[arg(long, default_value_t = 256, requires = "files")]
+    pub limit_mib: u64,
+    /// Of that, the setting `memory` of larder, MiB.
+    #[arg(long, default_value_t = 160, requires = "files")]
+    pub memory_mib: u64,
 }
 
 /// The options of `--pages`.

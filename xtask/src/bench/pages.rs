@@ -27,7 +27,7 @@ use self::figures::{Figures, Moment};
 use super::file_system::FileSystem;
 use super::options::Options;
 use super::origin::{self, Origin};
-use super::system::{Running, Setup, System, larders};
+use super::system::{Running, Setup, Source, System, larders};
 use crate::workspace;
 
 /// Time that the origin takes for an answer.
@@ -96,7 +96,7 @@ fn measure(options: &Options, system: &System, origin: &Origin) -> Result<Vec<Fi
         cache: Some(&cache),
         cache_gib: CACHE_GIB,
         memory_mib: MEMORY_MIB,
-        origin: origin.address(),
+        source: Source::Origin(origin.address()),
         group: processes.as_deref(),
     })?;
     let load = load::Load::new(server.address(), options.connections);

@@ -41,10 +41,19 @@ pub struct Setup<'a> {
     pub cache_gib: u32,
     /// Memory for objects, MiB; nginx has none of its own.
     pub memory_mib: u64,
-    /// The origin that it fetches from.
-    pub origin: SocketAddr,
+    /// What it serves.
+    pub source: Source<'a>,
     /// The file of a control group that takes in the server's process.
     pub group: Option<&'a Path>,
+}
+
+/// What a server serves.
+#[derive(Clone, Copy)]
+pub enum Source<'a> {
+    /// The answers of an origin.
+    Origin(SocketAddr),
+    /// The files in a directory; Traffic Server has none.
+    Files(&'a Path),
 }
 
 /// Longest time for a server's start.
@@ -149,17 +158,32 @@ impl System {
                 command.args(["--workers", &workers.to_string()]);
                 command.args(["--memory", &format!("{}M", setup.memory_mib)]);
                 command.args(["--listen", &address.to_string(), "--admin", &admin.to_string()]);
-                command.args(["--reverse", &format!("http://{}", setup.origin)]);
+                match setup.source {
+                    Source::Origin(origin) => {
+                        command.args(["--reverse", &format!("http://{origin}")]);
+                    }
+                    Source::Files(root) => {
+                        command.arg("--static").arg(root);
+                    }
+                }
                 command.args(settings);
             }
             Kind::Nginx => {
                 let path = directory.join("nginx.conf");
-                let text = nginx::configuration(directory, &cache, address, setup);
+                let text = match setup.source {
+                    Source::Origin(origin) => {
+                        nginx::configuration(directory, &cache, address, setup, origin)
+                    }
+                    Source::Files(root) => nginx::of_files(directory, address, root),
+                };
                 fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
                 command.arg("-c").arg(&path).arg("-p").arg(directory);
             }
             Kind::TrafficServer => {
-                traffic_server::configure(directory, &cache, address, setup)?;
+                let Source::Origin(origin) = setup.source else {
+                    return Err("Traffic Server serves no files".into());
+                };
+                traffic_server::configure(directory, &cache, address, setup, origin)?;
                 command.arg(format!("--run-root={}", directory.display()));
             }
         }

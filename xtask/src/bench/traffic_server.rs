@@ -43,6 +43,7 @@ pub fn configure(
     cache: &Path,
     listen: SocketAddr,
     setup: &Setup,
+    origin: SocketAddr,
 ) -> Result<(), String> {
     let write = |name: &str, text: String| {
         let path = directory.join(name);
@@ -50,7 +51,7 @@ pub fn configure(
     };
     write("runroot.yaml", places(directory))?;
     write("records.config", records(listen, setup))?;
-    write("remap.config", format!("map / http://{}/\n", setup.origin))?;
+    write("remap.config", format!("map / http://{origin}/\n"))?;
     write("storage.config", format!("{}\n", cache.display()))?;
     write("ip_allow.yaml", ALLOWED.to_owned())?;
     let fail = |e: std::io::Error| format!("{}: {e}", directory.display());

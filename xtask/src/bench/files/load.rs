@@ -1,0 +1,130 @@
+//! The sessions: each visits a page by its popularity and asks for all that it embeds, one after
+//! another, then for the next one. Every body is checked.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use testbed::pages;
+use tokio::task::LocalSet;
+
+use super::tree;
+use crate::bench::exchange::{Connection, all};
+use crate::bench::scenario::is_body;
+
+/// The exponent of the popularity of pages.
+const ALPHA: f64 = 0.8;
+
+/// See the module.
+pub struct Load {
+    to: SocketAddr,
+    sessions: usize,
+    popularity: Popularity,
+    random: RefCell<fastrand::Rng>,
+    requests: Cell<u64>,
+}
+
+/// Pages by Zipf's law, the ranks dealt out at random.
+struct Popularity {
+    /// The share of the visits to the pages of the first ranks.
+    sums: Vec<f64>,
+    pages: Vec<u32>,
+}
+
+impl Popularity {
+    fn new(pages: u32) -> Popularity {
+        let mut sums = Vec::with_capacity(pages as usize);
+        let mut sum = 0.0;
+        for rank in 1..=pages {
+            sum += f64::from(rank).powf(-ALPHA);
+            sums.push(sum);
+        }
+        sums.iter_mut().for_each(|share| *share /= sum);
+        let mut pages: Vec<u32> = (0..pages).collect();
+        fastrand::Rng::with_seed(3).shuffle(&mut pages);
+        Popularity { sums, pages }
+    }
+
+    fn draw(&self, random: &mut fastrand::Rng) -> u32 {
+        let at = random.f64();
+        let rank = self.sums.partition_point(|share| *share < at);
+        self.pages[rank.min(self.pages.len() - 1)]
+    }
+}
+
+impl Load {
+    /// Starts so many sessions with the server at `to`.
+    pub fn new(to: SocketAddr, sessions: usize, pages: u32) -> Load {
+        let random = RefCell::new(fastrand::Rng::with_seed(7));
+        Load { to, sessions, popularity: Popularity::new(pages), random, requests: Cell::new(0) }
+    }
+
+    /// Goes on with another server.
+    pub fn reconnect(&mut self, to: SocketAddr) {
+        self.to = to;
+    }
+
+    /// Returns the number of requests so far.
+    pub fn requests(&self) -> u64 {
+        self.requests.get()
+    }
+
+    /// Goes on for so many requests.
+    ///
+    /// # Errors
+    ///
+    /// When a connection breaks or an answer is not the right one.
+    pub fn run(&self, requests: u64) -> Result<(), String> {
+        let until = self.requests.get() + requests;
+        self.run_while(&|| self.requests.get() < until)
+    }
+
+    /// Goes on until then.
+    ///
+    /// # Errors
+    ///
+    /// When a connection breaks or an answer is not the right one.
+    pub fn run_until(&self, end: Instant) -> Result<(), String> {
+        self.run_while(&|| Instant::now() < end)
+    }
+
+    fn run_while(&self, goes_on: &dyn Fn() -> bool) -> Result<(), String> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()
+            .map_err(|e| format!("the load generator: {e}"))?;
+        let sessions = (0..self.sessions).map(|_| self.session(goes_on)).collect();
+        LocalSet::new().block_on(&runtime, all(sessions))
+    }
+
+    async fn session(&self, goes_on: &dyn Fn() -> bool) -> Result<(), String> {
+        let mut connection = Connection::open(self.to, pages::BODY_MAX).await?;
+        loop {
+            let page = self.popularity.draw(&mut self.random.borrow_mut());
+            for object in pages::objects(page) {
+                if !goes_on() {
+                    return Ok(());
+                }
+                let path = tree::path(object);
+                let body = connection.get(&path).await?;
+                if !is_body(object, pages::body_len(object), body) {
+                    return Err(format!("{path}: a wrong body of {} bytes", body.len()));
+                }
+                self.requests.set(self.requests.get() + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn popular_pages_are_visited_more() {
+    let popularity = Popularity::new(1_000);
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut visits = vec![0_u32; 1_000];
+    (0..100_000).for_each(|_| visits[popularity.draw(&mut random) as usize] += 1);
+    let of_rank = |rank: usize| visits[popularity.pages[rank] as usize];
+    // The share of the first rank, and two to the power of the exponent.
+    assert!((6_000..7_500).contains(&of_rank(0)), "{}", of_rank(0));
+    let ratio = f64::from(of_rank(0)) / f64::from(of_rank(1));
+    assert!((1.6..1.9).contains(&ratio), "{ratio}");
+}
