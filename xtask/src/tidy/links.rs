@@ -189,7 +189,9 @@ impl Repository<'_> {
         let below = ["crates", "xtask", "docs", "packaging"].iter().any(|b| code.starts_with(b));
         let in_crate = code.split_once('/').is_some_and(|(name, rest)| {
             self.is_crate(name)
-                && ["src", "tests", "examples"].iter().any(|b| Path::new(rest).starts_with(b))
+                && ["src", "tests", "benches", "examples"]
+                    .iter()
+                    .any(|b| Path::new(rest).starts_with(b))
         });
         if !(below && code.contains('/') || in_crate) {
             return true;

@@ -40,16 +40,16 @@ fn word(seed: u64, index: u64) -> [u8; 8] {
 
 /// Fills `out` with the bytes of the body from `offset` on.
 pub fn fill(seed: u64, offset: u64, out: &mut [u8]) {
-    let mut at = offset;
-    let mut rest = out;
-    while !rest.is_empty() {
-        let bytes = word(seed, at / 8);
-        let skip = (at % 8) as usize;
-        let len = rest.len().min(8 - skip);
-        rest[..len].copy_from_slice(&bytes[skip..skip + len]);
-        at += len as u64;
-        rest = &mut rest[len..];
+    let (first, skip) = (offset / 8, (offset % 8) as usize);
+    let (begin, rest) = out.split_at_mut(out.len().min((8 - skip) % 8));
+    begin.copy_from_slice(&word(seed, first)[skip..][..begin.len()]);
+    let (words, end) = rest.as_chunks_mut();
+    let mut index = offset.div_ceil(8);
+    for whole in words {
+        *whole = word(seed, index);
+        index += 1;
     }
+    end.copy_from_slice(&word(seed, index)[..end.len()]);
 }
 
 /// Where `bytes` first differ from the body from `offset` on.
@@ -59,8 +59,9 @@ pub fn difference(seed: u64, offset: u64, bytes: &[u8]) -> Option<u64> {
     for chunk in bytes.chunks(expected.len()) {
         let expected = &mut expected[..chunk.len()];
         fill(seed, at, expected);
-        if let Some(i) = chunk.iter().zip(&*expected).position(|(a, b)| a != b) {
-            return Some(at + i as u64);
+        if chunk != expected {
+            let same = chunk.iter().zip(&*expected).take_while(|(a, b)| a == b).count();
+            return Some(at + same as u64);
         }
         at += chunk.len() as u64;
     }

@@ -5,10 +5,9 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
-use std::time::Duration;
 
 use crate::origin::Origin;
-use crate::runner::{Larder, Setup, larder};
+use crate::runner::{Larder, PAST_THE_BOUND, Setup, larder};
 use crate::skip::skipped;
 
 /// Where the two copies of the superblock begin. The magic at their heads stays when they are
@@ -237,7 +236,7 @@ fn a_cache_file_that_shrinks_under_it_costs_hits_only() {
     let (origin, setup) = (Origin::start(), Setup::forward().flag("memory", "16M"));
     let running = setup.start();
     store(&running, &origin);
-    sleep(Duration::from_millis(1500));
+    sleep(PAST_THE_BOUND);
     OpenOptions::new().write(true).open(setup.cache()).unwrap().set_len(2 << 20).unwrap();
     for round in 0..3 {
         hits(&running, &origin);
@@ -291,7 +290,7 @@ fn a_cache_can_be_inspected_while_it_is_in_use() {
     let (origin, setup) = (Origin::start(), Setup::forward());
     let running = setup.start();
     store(&running, &origin);
-    sleep(Duration::from_millis(2500));
+    sleep(PAST_THE_BOUND);
     let path = setup.cache().display().to_string();
     for what in ["superblock", "clusters", "verify"] {
         let (status, said) = larder(&["inspect", &path, what]);
@@ -364,7 +363,7 @@ fn a_block_device_is_a_cache_like_a_file() {
     let origin = Origin::start();
     let running = setup.start();
     store(&running, &origin);
-    sleep(Duration::from_millis(2500));
+    sleep(PAST_THE_BOUND);
     running.kill();
     let running = setup.start();
     assert_eq!(hits(&running, &origin), 20);

@@ -4,14 +4,10 @@
 use std::net::SocketAddr;
 use std::process::Command;
 use std::thread::sleep;
-use std::time::Duration;
 
 use crate::client::{Reply, get, request};
 use crate::origin::Origin;
-use crate::runner::{Larder, PROGRAM, Setup};
-
-/// Longer than an object may take to the device.
-const PAST_THE_BOUND: Duration = Duration::from_millis(1_600);
+use crate::runner::{Larder, PAST_THE_BOUND, PROGRAM, Setup};
 
 fn run(words: &[&str]) -> (i32, String) {
     let output = Command::new(PROGRAM).args(words).output().expect("the program can be run");

@@ -6,7 +6,7 @@ use std::thread;
 use crate::body::mix;
 use crate::client::{Reply, get, request};
 use crate::origin::Origin;
-use crate::runner::{Larder, Setup};
+use crate::runner::{Larder, PAST_THE_BOUND, Setup};
 
 /// Asks for `bytes=first-last` and checks every byte of the part.
 #[track_caller]
@@ -254,8 +254,7 @@ fn what_was_durable_survives_a_kill() {
     let larder = setup.start();
     part(&larder, &origin, target, 100_000, 199_999);
     part(&larder, &origin, target, 2_500_000, 2_599_999);
-    // The durability bound is a second.
-    thread::sleep(std::time::Duration::from_secs(3));
+    thread::sleep(PAST_THE_BOUND);
     larder.kill();
     let larder = setup.start();
     // From the device, or from memory where the read of the object's head brought it along.

@@ -8,10 +8,7 @@ use std::time::Duration;
 
 use crate::client::request;
 use crate::origin::Origin;
-use crate::runner::{PROGRAM, Setup};
-
-/// Longer than an object may take to the device.
-const PAST_THE_BOUND: Duration = Duration::from_millis(1_600);
+use crate::runner::{PAST_THE_BOUND, PROGRAM, Setup};
 
 /// Runs `larder purge` with these words; its exit code, and what it said.
 fn run(admin: SocketAddr, words: &[&str]) -> (i32, String) {

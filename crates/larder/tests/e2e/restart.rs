@@ -1,15 +1,11 @@
 //! What is stored outlives the process, however it ends.
 
 use std::thread::sleep;
-use std::time::Duration;
 
 use rustix::process::Signal;
 
 use crate::origin::Origin;
-use crate::runner::{Setup, eventually};
-
-/// Longer than the durability bound of 1 s, within which `kill -9` may lose what was stored.
-const PAST_THE_BOUND: Duration = Duration::from_millis(2_500);
+use crate::runner::{PAST_THE_BOUND, Setup, eventually};
 
 const SIZES: [u64; 6] = [0, 1, 3_000, 65_536, 300_000, 5_000_000];
 

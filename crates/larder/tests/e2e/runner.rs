@@ -19,6 +19,9 @@ use crate::origin::PATIENCE;
 /// The program under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_larder");
 
+/// Far longer than what is stored takes to the device by default, 1 s: a busy machine takes longer.
+pub const PAST_THE_BOUND: Duration = Duration::from_secs(3);
+
 /// Repeats `probe` until it says yes; false when patience ends first.
 pub fn eventually(mut probe: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + PATIENCE;

@@ -72,42 +72,63 @@ fn settled(tries: u32, mut play: impl FnMut() -> Verdict) -> Verdict {
 
 /// Plays all cases. `tries`: how often one at most, until what is amiss comes twice in a row.
 fn play_all(player: &mut Player<'_>, tries: u32) -> Vec<Verdict> {
-    let mut verdicts = Vec::new();
-    for group in requests::GROUPS {
-        for case in group.cases.iter().filter(|case| wanted(group.title, case.0)) {
-            verdicts.push(settled(tries, || player.request(group, case)));
-        }
-    }
-    for group in answers::GROUPS {
-        for case in group.cases.iter().filter(|case| wanted(group.title, case.0)) {
-            verdicts.push(settled(tries, || player.answer(group, case)));
-        }
-    }
+    let mut verdicts = play_requests(player, tries);
+    verdicts.extend(play_answers(player, tries));
     verdicts
 }
 
-#[test]
-fn every_message_means_one_thing() {
+fn play_requests(player: &mut Player<'_>, tries: u32) -> Vec<Verdict> {
+    wanted_requests().map(|(group, case)| settled(tries, || player.request(group, case))).collect()
+}
+
+fn play_answers(player: &mut Player<'_>, tries: u32) -> Vec<Verdict> {
+    let cases = answers::GROUPS.iter().flat_map(|g| g.cases.iter().map(move |case| (g, case)));
+    let cases = cases.filter(|(group, case)| wanted(group.title, case.0));
+    cases.map(|(group, case)| settled(tries, || player.answer(group, case))).collect()
+}
+
+fn wanted_requests() -> impl Iterator<Item = (&'static requests::Group, &'static requests::Case)> {
+    let cases = requests::GROUPS.iter().flat_map(|g| g.cases.iter().map(move |case| (g, case)));
+    cases.filter(|(group, case)| wanted(group.title, case.0))
+}
+
+/// Starts the program in front of an origin server, and has cases played to it.
+fn with_player<T>(play: impl FnOnce(&mut Player<'_>) -> T) -> T {
     let origin = Origin::start();
     let (larder, _directory) = larder(&origin);
-    let mut player = Player::new(larder.address(), &origin, PATIENCE);
-    // Of us once is enough.
-    let verdicts = play_all(&mut player, 1);
-    let mut late = Vec::new();
-    for group in requests::GROUPS {
-        for case in group.cases.iter().filter(|case| wanted(group.title, case.0)) {
-            late.extend(player.late_body(group, case));
-        }
+    play(&mut Player::new(larder.address(), &origin, PATIENCE))
+}
+
+#[track_caller]
+fn none_is_wrong(complaints: impl Iterator<Item = Option<String>>) {
+    let (mut cases, mut wrong) = (0, Vec::new());
+    for complaint in complaints {
+        cases += 1;
+        wrong.extend(complaint);
     }
-    let at_once = verdicts.iter().filter_map(|verdict| verdict.complaint.as_deref());
-    let wrong: Vec<_> = at_once.chain(late.iter().map(String::as_str)).collect();
-    assert!(
-        wrong.is_empty(),
-        "{} of {} cases:\n\n{}",
-        wrong.len(),
-        verdicts.len(),
-        wrong.join("\n\n")
-    );
+    assert!(wrong.is_empty(), "{} of {cases} cases:\n\n{}", wrong.len(), wrong.join("\n\n"));
+}
+
+// Of us each case once is enough.
+
+#[test]
+fn every_request_means_one_thing() {
+    let verdicts = with_player(|player| play_requests(player, 1));
+    none_is_wrong(verdicts.into_iter().map(|verdict| verdict.complaint));
+}
+
+#[test]
+fn every_request_in_two_parts_means_one_thing() {
+    let late = |player: &mut Player<'_>| -> Vec<_> {
+        wanted_requests().map(|(group, case)| player.late_body(group, case)).collect()
+    };
+    none_is_wrong(with_player(late).into_iter());
+}
+
+#[test]
+fn every_answer_means_one_thing() {
+    let verdicts = with_player(|player| play_answers(player, 1));
+    none_is_wrong(verdicts.into_iter().map(|verdict| verdict.complaint));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What the engine does with pages: 32 sessions that ask for pages and what is embedded in them,
 //! object by object, on a cache that evicts all the time.
 //!
-//! `cargo run --release -p store --example page_load -- FILE [--size MiB] [--memory MiB]
+//! `cargo bench -p store --bench page_load -- FILE [--size MiB] [--memory MiB]
 //! [--requests N] [--warm-up N] [--arms ARM,…] [--keys pages|random] [--origin MS]
 //! [--operations N] [--batch BYTES] [--tier-admission all|second-use]`
 //!
@@ -210,7 +210,7 @@ fn expect_held(operations: u32, (reads, writes): (f64, f64)) -> Result<(), Strin
 }
 
 fn settings() -> (Settings, Vec<Arm>) {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).filter(|word| word != "--bench");
     let path = arguments.next().expect("usage: page_load FILE [--size MiB] …").into();
     let mut settings = Settings {
         path,

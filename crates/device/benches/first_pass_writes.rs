@@ -2,7 +2,7 @@
 //! which the file system must convert) against writes into space that was written before; then
 //! what a 4 KiB random read costs in CPU, by io_uring and by threads.
 //!
-//! `cargo run --release -p device --example first_pass_writes -- [DIRECTORY [MEBIBYTES]]`; the
+//! `cargo bench -p device --bench first_pass_writes -- [DIRECTORY [MEBIBYTES]]`; the
 //! file is removed at the end. The figures of the decision on preallocation come from here.
 
 use std::error::Error;
@@ -19,7 +19,7 @@ use rustix::time::{ClockId, clock_gettime};
 const FLUSH_EVERY: u64 = 64 << 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).filter(|word| word != "--bench");
     let place = arguments.next().unwrap_or_else(|| ".".to_owned());
     let mebibytes: u64 = arguments.next().map_or(Ok(1024), |text| text.parse())?;
     let directory = tempfile::tempdir_in(Path::new(&place))?;

@@ -1,6 +1,6 @@
 //! How long a start takes: after an orderly stop and after a kill, with many objects.
 //!
-//! `cargo run --release -p store --example restart_speed -- FILE OBJECTS [BODY_BYTES [ARM]]`
+//! `cargo bench -p store --bench restart_speed -- FILE OBJECTS [BODY_BYTES [ARM]]`
 //!
 //! Fills a cache on FILE (created, as large as needed), stops it in order, times the next start to
 //! its first hit; then starts it, goes away without a stop, and times the start after that to its
@@ -101,7 +101,7 @@ async fn tell_start(opened: &Opened, plan: &Plan, what: &str) {
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).filter(|word| word != "--bench");
     let usage = "usage: restart_speed FILE OBJECTS [BODY_BYTES [ARM]]";
     let plan = Plan {
         path: arguments.next().expect(usage),

@@ -1,7 +1,7 @@
 //! What placing and releasing cost as free pieces grow: UNIFIED's O(log n), and the other
 //! allocators beside it. No device and no engine, only the allocators.
 //!
-//! `cargo run --release -p store --example allocation_cost [-- MAX_PIECES [DIRECTORY]]`
+//! `cargo bench -p store --bench allocation_cost [-- MAX_PIECES [DIRECTORY]]`
 //!
 //! A space is filled with objects of 1 to 48 slots, then a fifth of them, chosen at random, is
 //! released, as in a cache that is 80% full. Then objects are released at random and others of the
@@ -378,7 +378,7 @@ fn print_fullness() {
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).filter(|word| word != "--bench");
     let most = arguments.next().map_or(10_000_000, |most| most.parse().expect("MAX_PIECES"));
     let directory = arguments.next();
     let mut figures = Vec::new();

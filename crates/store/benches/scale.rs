@@ -1,7 +1,7 @@
 //! A cache of 100 million objects and 1.2 TB, on a device whose contents are computed from the
 //! position: nothing of what was stored before the start is kept anywhere.
 //!
-//! `cargo run --release -p store --example scale [-- OBJECTS [DIRECTORY]]`
+//! `cargo bench -p store --bench scale [-- OBJECTS [DIRECTORY]]`
 //!
 //! The cache looks as if its process had been killed. It is started; objects chosen at random are
 //! read and compared byte by byte; others are stored until clusters are evicted for them; then it
@@ -205,7 +205,7 @@ async fn run(objects: u64, directory: Option<&Path>) {
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).filter(|word| word != "--bench");
     let objects = arguments.next().map_or(100_000_000, |text| text.parse().expect("OBJECTS"));
     let directory = arguments.next().map(PathBuf::from);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

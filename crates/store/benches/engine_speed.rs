@@ -1,7 +1,7 @@
 //! What the engine alone costs, without HTTP: CPU per insertion, per hit from memory and per hit
 //! from the device, on a real file.
 //!
-//! `cargo run --release -p store --example engine_speed -- DIRECTORY [BODY_BYTES [ARM [UNIT
+//! `cargo bench -p store --bench engine_speed -- DIRECTORY [BODY_BYTES [ARM [UNIT
 //! [TIER]]]]`
 //!
 //! ARM is a preset or a layout (`support/arm.rs`). The read unit is object, cluster or auto, or the
@@ -119,7 +119,7 @@ async fn run(directory: &Path, body_len: usize, format: FormatOptions, options: 
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).filter(|word| word != "--bench");
     let directory = arguments.next().expect("usage: engine_speed DIRECTORY [BODY_BYTES]");
     let body_len = arguments.next().map_or(3000, |bytes| bytes.parse().expect("a number"));
     let arms = Arm::list(&arguments.next().unwrap_or_else(|| "larder".to_owned()));

@@ -1,7 +1,7 @@
 //! What each layout costs: processor time per operation, memory per object, requests and bytes to
 //! the device, how long a start takes.
 //!
-//! `cargo run --release -p store --example layout_cost -- [--objects N,…] [--arms ARM,…]
+//! `cargo bench -p store --bench layout_cost -- [--objects N,…] [--arms ARM,…]
 //! [--out DIRECTORY] [--body BYTES]`
 //! `… -- --draw DIRECTORY`
 //!
@@ -335,7 +335,7 @@ fn memory(arm: &Arm, objects: usize, body: usize) {
 fn main() {
     let (mut objects, mut directory, mut body) = (vec![1_000_000], None, None);
     let mut arms = Arm::list("cluster,stream,stream:0,unified,unified:0,buddy,buddy:0");
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).filter(|word| word != "--bench");
     while let Some(name) = arguments.next() {
         let value = arguments.next().unwrap_or_else(|| panic!("{name} wants a value"));
         match name.as_str() {
