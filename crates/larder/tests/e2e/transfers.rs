@@ -66,9 +66,15 @@ fn others_do_not_end_a_download_from_slots() {
     others_do_not_end_a_download("unified");
 }
 
-fn others_do_not_end_a_download(layout: &str) {
+/// A cache in which two versions of the film may be held: the one that is read slowly, and the one
+/// that takes its place meanwhile.
+fn setup() -> Setup {
     let setup = Setup::forward().flag("memory", "32M").flag("cache-size", "80M");
-    let (origin, larder) = (Origin::start(), setup.flag("layout", layout).start());
+    setup.config("[store]\nheld-percent = 50\n")
+}
+
+fn others_do_not_end_a_download(layout: &str) {
+    let (origin, larder) = (Origin::start(), setup().flag("layout", layout).start());
     let url = origin.url(TARGET);
     for (what, happens) in WHAT_OTHERS_DO {
         larder.get(&url).verify(TARGET);
@@ -92,8 +98,7 @@ fn others_do_not_end_a_download(layout: &str) {
 
 #[test]
 fn others_do_not_end_a_download_that_began_with_the_fetch() {
-    let setup = Setup::forward().flag("memory", "32M").flag("cache-size", "80M");
-    let (origin, larder) = (Origin::start(), setup.start());
+    let (origin, larder) = (Origin::start(), setup().start());
     let url = origin.url(TARGET);
     for (what, happens) in WHAT_OTHERS_DO {
         larder.purge(&url);

@@ -37,10 +37,16 @@ pub(crate) enum ReaderProgress {
 }
 
 impl Core {
-    /// Begins to read `object` at its first piece; `None` when a piece is missing.
+    /// Begins to read `object` at its first piece; `None` when a piece is missing. Where there is
+    /// room its first pieces stay until the reading of the body begins, which holds all.
     pub(crate) fn open_reader(&mut self, object: &Object, now: Now) -> Option<ReaderId> {
-        let complete = self.has_pieces(object);
-        complete.then(|| self.begin_reading(object.header.object_id, 0, None, now))
+        if !self.has_pieces(object) {
+            return None;
+        }
+        let object_id = object.header.object_id;
+        let id = self.begin_reading(object_id, 0, None, now);
+        self.hold(object_id, 0..object.pieces().min(HELD_STEP));
+        Some(id)
     }
 
     /// Begins to read the version at piece `at`, with the progress that is known at once.
