@@ -107,7 +107,7 @@ impl UpstreamRequest {
             rewrite_host,
             method: parts.method.clone(),
             headers: fields,
-            uri: origin_form(target.path),
+            uri: origin_form(&parts.uri, target.path),
             client,
             named: (target.host.to_ascii_lowercase(), target.port),
             place,
@@ -326,8 +326,12 @@ fn add_forwarding_headers(
     }
 }
 
-/// Returns the target in origin form (RFC 9112, 3.2.1).
-fn origin_form(path: &str) -> Uri {
+/// Returns the target in origin form (RFC 9112, 3.2.1), where it can without a copy of what was
+/// asked for.
+fn origin_form(asked: &Uri, path: &str) -> Uri {
+    if let Some(same) = asked.path_and_query().filter(|asked| asked.as_str() == path) {
+        return Uri::from(same.clone());
+    }
     let path = match path {
         "" => return Uri::from_static("/"),
         "*" => return Uri::from_static("*"),
