@@ -7,14 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use files::watch::watcher::WatchStats;
 use files::{Accepted, File, Found, OpenError, Outcome, Quick, ReadError, Request};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode};
 use semantics::range::ByteRange;
 use upstream::connection::origin_body::OriginBody;
 use upstream::failure::error::{Failure, Reason};
-use upstream::send::origin::{Connector, Earlier, Looking, Origin, Sending, Voucher};
+use upstream::send::origin::{Connector, Earlier, Figure, Looking, Origin, Sending, Voucher};
 use upstream::send::outgoing::Outgoing;
 use upstream::settings::endpoint::Endpoint;
 
@@ -62,16 +61,6 @@ impl FileOrigin {
     /// Returns the directory as it was named.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// Returns what the watching of directories has seen.
-    pub fn watch_stats(&self) -> WatchStats {
-        self.current.known().watcher.stats()
-    }
-
-    /// Returns the bytes of memory that the table of current answers takes.
-    pub fn table_bytes(&self) -> usize {
-        self.current.known().bytes()
     }
 
     async fn answer(
@@ -294,6 +283,10 @@ impl Origin for FileOrigin {
 
     fn voucher(&self) -> Option<&dyn Voucher> {
         Some(self)
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.current.known().figures()
     }
 }
 

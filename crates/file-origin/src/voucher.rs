@@ -14,7 +14,7 @@ use std::time::Instant;
 use files::watch::verified::{Tag, Verified};
 use files::watch::watcher::{self, Stamp, WatchOptions, Watcher};
 use files::{Accepted, Found, OpenError, Outcome, Request, Root, Version};
-use upstream::send::origin::Earlier;
+use upstream::send::origin::{Amount, Earlier, Figure};
 
 use crate::options::FileOptions;
 use crate::pool;
@@ -67,9 +67,36 @@ impl Known {
         })
     }
 
-    /// Returns the bytes of memory that the answers take.
-    pub fn bytes(&self) -> usize {
-        self.verified.bytes()
+    /// Returns what operators are told of the watching and of the table. The counts begin anew with
+    /// each root.
+    pub fn figures(&self) -> Vec<Figure> {
+        let watched = self.watcher.stats();
+        let now =
+            |name, help, value: usize| Figure { name, help, amount: Amount::Now(value as u64) };
+        let total = |name, help, value| Figure { name, help, amount: Amount::Total(value) };
+        vec![
+            now(
+                "larder_files_watches",
+                "Directories of a root that the kernel reports changes of.",
+                watched.watches,
+            ),
+            total("larder_files_events", "Changes that it reported.", watched.events),
+            total(
+                "larder_files_watch_overflows",
+                "Times that it lost some: all files were looked at again.",
+                watched.overflows,
+            ),
+            total(
+                "larder_files_watch_refusals",
+                "Times that a directory was not watched, for want of watches.",
+                watched.refusals,
+            ),
+            now(
+                "larder_files_known_bytes",
+                "Memory of the table of stored answers that are known to be current.",
+                self.verified.bytes(),
+            ),
+        ]
     }
 
     /// Returns whether an answer is known to be current.

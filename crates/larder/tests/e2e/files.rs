@@ -4,6 +4,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -306,6 +307,47 @@ fn a_root_that_cannot_be_served_is_refused() {
     assert!(said.contains("lies in the root"), "{said}");
     let both = Setup::reverse("http://127.0.0.1:9").flag("static", "/");
     assert!(both.refused().1.contains("expected one of reverse and static"));
+}
+
+#[test]
+fn operators_see_what_is_watched() {
+    let site = Site::new(&[("page", "one"), ("d/page", "two")]);
+    let larder = site.start();
+    for path in ["/page", "/page", "/d/page", "/d/page"] {
+        assert_eq!(ask(&larder, path).status, 200);
+    }
+    let sample = |name: &str| {
+        let (text, begin) = (larder.metrics(), format!("larder_files_{name}{{site=\"default\"}} "));
+        let value = text.lines().find_map(|line| line.strip_prefix(&begin).map(str::to_owned));
+        value.unwrap_or_else(|| panic!("no {begin}")).parse::<u64>().unwrap()
+    };
+    // The root and a directory in it.
+    assert_eq!(sample("watches"), 2);
+    assert_eq!((sample("watch_overflows_total"), sample("watch_refusals_total")), (0, 0));
+    assert_eq!(sample("known_bytes"), 16 << 20);
+    let before = sample("events_total");
+    site.write("d/page", "three");
+    assert_eq!(said(&larder, "/d/page").1, "three");
+    assert!(sample("events_total") > before);
+    let view = larder.admin_send(get("/upstreams")).text();
+    let origin = format!("the files in {}", site.root.path().display());
+    assert!(view.contains(&origin) && view.contains("\"larder_files_watches\":2"), "{view}");
+}
+
+#[test]
+fn a_site_of_files_is_not_warned_of_for_cookies() {
+    let (root, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let remarks = |more: &str| {
+        let file = place.path().join("larder.toml");
+        let site = format!("[[site]]\nhosts = [\"a\"]\nroot = {:?}\n{more}", root.path());
+        fs::write(&file, site).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+        let checked = command.arg("check-config").arg(&file).current_dir(place.path()).output();
+        String::from_utf8_lossy(&checked.unwrap().stderr).into_owned()
+    };
+    assert!(!remarks("").contains("Set-Cookie"));
+    let other = "[[site]]\nhosts = [\"b\"]\nupstream = \"http://127.0.0.1:9\"\n";
+    assert!(remarks(other).contains("site b: an answer with Set-Cookie"));
 }
 
 /// The bytes of a version: its number again and again.
