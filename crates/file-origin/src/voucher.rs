@@ -17,12 +17,13 @@ use files::{Accepted, Found, OpenError, Outcome, Request, Root, Version};
 use upstream::send::origin::{Amount, Earlier, Figure};
 
 use crate::options::FileOptions;
-use crate::pool;
+use crate::pool::Pool;
 
 /// An open root, and what is known of earlier answers of it.
 pub(crate) struct Known {
     pub root: Arc<Root>,
     pub watcher: Arc<Watcher>,
+    pub pool: Pool,
     verified: Verified,
     hasher: RandomState,
     began: Instant,
@@ -61,6 +62,7 @@ impl Known {
         Ok(Known {
             root: Arc::new(root),
             watcher: Arc::new(watcher),
+            pool: Pool::new(),
             verified: Verified::new(options.answers),
             hasher: RandomState::new(),
             began: Instant::now(),
@@ -117,7 +119,7 @@ impl Known {
         };
         let seen = match look.quickly() {
             Some(seen) => seen,
-            None => pool::run(move || look.thoroughly()).await.unwrap_or(Seen::Other),
+            None => self.pool.run(move || look.thoroughly()).await.unwrap_or(Seen::Other),
         };
         match seen {
             Seen::Same(Some(stamp)) => self.verified.note(self.tag(&earlier), stamp),
