@@ -7,8 +7,9 @@ use std::task::{Context, Poll, ready};
 use bytes::{Bytes, BytesMut};
 use files::Reader;
 use http_body::{Body, Frame, SizeHint};
-use semantics::range::ByteRange;
 use tokio::task::JoinHandle;
+
+use crate::pool::Pool;
 
 /// Bytes that are read at once.
 const PIECE: u64 = 256 << 10;
@@ -17,7 +18,8 @@ const PIECE: u64 = 256 << 10;
 /// read again instead of cut.
 pub(crate) const WHOLE_MAX: u64 = PIECE;
 
-type Piece = (Reader, io::Result<Bytes>);
+/// A piece, and what reads on behind it.
+type Piece = io::Result<(Reader, Bytes)>;
 
 /// The bytes of a file or of a range of it.
 pub(crate) struct FileBody {
@@ -25,50 +27,48 @@ pub(crate) struct FileBody {
     ready: Option<Bytes>,
     /// The next piece.
     reading: Option<JoinHandle<Piece>>,
-    /// What is still to be read.
-    rest: ByteRange,
     /// Bytes that the body has still to give.
     left: u64,
+    pool: Option<Pool>,
 }
 
 impl FileBody {
     /// Makes a body of bytes that are there.
     pub fn of(bytes: Bytes) -> FileBody {
         let left = bytes.len() as u64;
-        let rest = ByteRange { start: 0, end: 0 };
-        FileBody { ready: Some(bytes).filter(|bytes| !bytes.is_empty()), reading: None, rest, left }
+        let ready = Some(bytes).filter(|bytes| !bytes.is_empty());
+        FileBody { ready, reading: None, left, pool: None }
     }
 
-    /// Makes a body of a range of a file, and begins to read it.
-    pub fn range(reader: Reader, range: ByteRange) -> FileBody {
-        let mut body = FileBody { ready: None, reading: None, rest: range, left: range.count() };
+    /// Makes a body of all that a reader reads, and begins to read it.
+    pub fn read(reader: Reader, pool: Pool) -> FileBody {
+        let left = reader.remaining();
+        let mut body = FileBody { ready: None, reading: None, left, pool: Some(pool) };
         body.read_on(reader);
         body
     }
 
     fn read_on(&mut self, reader: Reader) {
-        if self.rest.start >= self.rest.end {
-            return;
-        }
-        let piece =
-            ByteRange { start: self.rest.start, end: self.rest.end.min(self.rest.start + PIECE) };
-        let is_last = piece.end == self.rest.end;
-        self.rest.start = piece.end;
-        self.reading = Some(tokio::task::spawn_blocking(move || {
-            let bytes = read_piece(&reader, piece, is_last);
-            (reader, bytes)
-        }));
+        let Some(pool) = self.pool.clone().filter(|_| reader.remaining() > 0) else { return };
+        let reading = async move { pool.run(move || read_piece(reader)).await? };
+        self.reading = Some(tokio::spawn(reading));
     }
 }
 
 /// Reads a piece. With the last one the version is checked, so that the end comes only when all was
 /// of one version.
-fn read_piece(reader: &Reader, piece: ByteRange, is_last: bool) -> io::Result<Bytes> {
-    let mut buffer = BytesMut::zeroed(usize::try_from(piece.count()).map_err(io::Error::other)?);
-    let read = reader.read_at(piece.start, &mut buffer);
-    let read = if is_last { read.and_then(|()| reader.verify()) } else { read };
-    read.map_err(io::Error::other)?;
-    Ok(buffer.freeze())
+fn read_piece(mut reader: Reader) -> Piece {
+    let length = usize::try_from(reader.remaining().min(PIECE)).map_err(io::Error::other)?;
+    let mut buffer = BytesMut::zeroed(length);
+    reader.read(&mut buffer).map_err(io::Error::other)?;
+    Ok((reader, buffer.freeze()))
+}
+
+impl Drop for FileBody {
+    fn drop(&mut self) {
+        // What has no place yet gives up, and its descriptor with it.
+        self.reading.iter().for_each(JoinHandle::abort);
+    }
 }
 
 impl Body for FileBody {
@@ -85,8 +85,7 @@ impl Body for FileBody {
             (None, Some(reading)) => {
                 let read = ready!(Pin::new(reading).poll(cx));
                 self.reading = None;
-                let (reader, bytes) = read.map_err(io::Error::other)?;
-                let bytes = bytes?;
+                let (reader, bytes) = read.map_err(io::Error::other)??;
                 self.read_on(reader);
                 bytes
             }

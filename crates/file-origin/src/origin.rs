@@ -7,24 +7,22 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use files::watch::watcher::WatchStats;
 use files::{Accepted, File, Found, OpenError, Outcome, Quick, ReadError, Request};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode};
-use semantics::range::ByteRange;
 use upstream::connection::origin_body::OriginBody;
 use upstream::failure::error::{Failure, Reason};
-use upstream::send::origin::{Connector, Earlier, Looking, Origin, Sending, Voucher};
+use upstream::send::origin::{Connector, Earlier, Figure, Looking, Origin, Sending, Voucher};
 use upstream::send::outgoing::Outgoing;
 use upstream::settings::endpoint::Endpoint;
 
 use crate::body::{FileBody, WHOLE_MAX};
 use crate::current::Current;
 use crate::options::FileOptions;
+use crate::response;
 use crate::response::Sent;
 use crate::upkeep::Upkeep;
 use crate::voucher::Known;
-use crate::{pool, response};
 
 /// Attempts to read a file that changes.
 const ATTEMPTS: usize = 5;
@@ -62,16 +60,6 @@ impl FileOrigin {
     /// Returns the directory as it was named.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// Returns what the watching of directories has seen.
-    pub fn watch_stats(&self) -> WatchStats {
-        self.current.known().watcher.stats()
-    }
-
-    /// Returns the bytes of memory that the table of current answers takes.
-    pub fn table_bytes(&self) -> usize {
-        self.current.known().bytes()
     }
 
     async fn answer(
@@ -120,8 +108,9 @@ impl FileOrigin {
         if let Quick::Found(found) = self.current.known().root.clone().find_cached(&request)? {
             return Ok(found);
         }
-        let (root, path) = (self.current.known().root.clone(), path.as_bytes().to_vec());
-        pool::run(move || root.find(&Request { path: &path, accepted })).await?
+        let (known, path) = (self.current.known(), path.as_bytes().to_vec());
+        let root = known.root.clone();
+        known.pool.run(move || root.find(&Request { path: &path, accepted })).await?
     }
 
     /// Answers with a file or a range of it.
@@ -133,7 +122,7 @@ impl FileOrigin {
         now: SystemTime,
     ) -> Result<Answer, ReadError> {
         let (fields, length) = (response::fields(&file, now), file.version.size);
-        let reader = file.into_reader(self.forget);
+        let (reader, pool) = (file.into_reader(self.forget), self.current.known().pool.clone());
         let (status, fields, range) = match response::decide(method, request, fields, length, now) {
             Sent::Head(status, fields) => {
                 return Ok(Answer { status, fields, body: FileBody::of(Bytes::new()) });
@@ -142,9 +131,9 @@ impl FileOrigin {
         };
         let body = match range.count() {
             0 => FileBody::of(Bytes::new()),
-            count if count > WHOLE_MAX => FileBody::range(reader, range),
+            count if count > WHOLE_MAX => FileBody::read(reader.within(range), pool),
             _ => {
-                let bytes = pool::run(move || read_whole(&reader, range)).await;
+                let bytes = pool.run(move || read_whole(reader.within(range))).await;
                 FileBody::of(bytes.map_err(ReadError::Io)??)
             }
         };
@@ -170,8 +159,9 @@ impl FileOrigin {
                 return Ok(Answer::text(StatusCode::MOVED_PERMANENTLY, fields, method));
             }
             Outcome::Listing(listing) => {
-                let root = self.current.known().root.clone();
-                let page = pool::run(move || root.list(&listing)).await?;
+                let known = self.current.known();
+                let root = known.root.clone();
+                let page = known.pool.run_long(move || root.list(&listing)).await?;
                 match page {
                     Ok(page) => return Ok(Answer::listing(page, method, request)),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => StatusCode::NOT_FOUND,
@@ -198,16 +188,16 @@ impl FileOrigin {
         method: &Method,
         accepted: Accepted,
     ) -> io::Result<Answer> {
-        let (root, code) = (self.current.known().root.clone(), status.as_u16());
+        let (known, code) = (self.current.known(), status.as_u16());
+        let root = known.root.clone();
         let now = SystemTime::now();
-        let page = pool::run(move || {
+        let page = known.pool.run(move || {
             let found = root.error_page(code, accepted).ok()??;
             let Outcome::File(file) = found.outcome else { return None };
             let (fields, length) = (response::fields(&file, now), file.version.size);
-            let whole = ByteRange { start: 0, end: length };
             let is_small = (1..=WHOLE_MAX).contains(&length);
             let reader = file.into_reader(false);
-            let bytes = is_small.then(|| read_whole(&reader, whole))?.ok()?;
+            let bytes = is_small.then(|| read_whole(reader))?.ok()?;
             Some((fields, bytes))
         });
         let Some((mut fields, bytes)) = page.await? else {
@@ -259,10 +249,11 @@ impl Answer {
     }
 }
 
-fn read_whole(reader: &files::Reader, range: ByteRange) -> Result<Bytes, ReadError> {
-    let mut buffer = vec![0; usize::try_from(range.count()).map_err(|_| ReadError::Changed)?];
-    reader.read_at(range.start, &mut buffer)?;
-    reader.verify()?;
+/// Reads all of it at once.
+fn read_whole(mut reader: files::Reader) -> Result<Bytes, ReadError> {
+    let length = reader.remaining();
+    let mut buffer = vec![0; usize::try_from(length).map_err(|_| ReadError::Changed)?];
+    reader.read(&mut buffer)?;
     Ok(buffer.into())
 }
 
@@ -294,6 +285,10 @@ impl Origin for FileOrigin {
 
     fn voucher(&self) -> Option<&dyn Voucher> {
         Some(self)
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.current.known().figures()
     }
 }
 

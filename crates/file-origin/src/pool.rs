@@ -1,13 +1,119 @@
 //! Work that may wait for a disk, on threads apart from the workers'.
+//!
+//! A disk that hangs, and clients who ask for what is dear, must not take all of these threads (name
+//! lookups need them, too) or all processors: each root has a few places, and what finds none waits
+//! for its turn without a thread.
 
 use std::io;
+use std::sync::Arc;
 
-/// Runs `work` on such a thread.
-///
-/// # Errors
-/// The program is ending, or the work panicked.
-pub(crate) async fn run<T: Send + 'static>(
+use tokio::sync::Semaphore;
+
+/// Looks and reads of a root at a time. More than disks take at once.
+const PLACES: usize = 64;
+
+/// Pieces of work at a time that are known to take a processor for long.
+const LONG_PLACES: usize = 2;
+
+/// The places of a root.
+#[derive(Clone, Debug)]
+pub(crate) struct Pool {
+    places: Arc<Semaphore>,
+    long: Arc<Semaphore>,
+}
+
+impl Pool {
+    /// Makes the places.
+    pub fn new() -> Pool {
+        let semaphore = |places| Arc::new(Semaphore::new(places));
+        Pool { places: semaphore(PLACES), long: semaphore(LONG_PLACES) }
+    }
+
+    /// Runs `work` on such a thread.
+    ///
+    /// # Errors
+    /// The program is ending, or the work panicked.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<T> {
+        run_at(&self.places, work).await
+    }
+
+    /// Runs work that takes a processor for long.
+    ///
+    /// # Errors
+    /// As [`Pool::run`].
+    pub async fn run_long<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<T> {
+        run_at(&self.long, work).await
+    }
+}
+
+/// Runs `work` when there is a place, which it has until it ends: also when nobody waits for it any
+/// more.
+async fn run_at<T: Send + 'static>(
+    places: &Arc<Semaphore>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
+    let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
+    let work = move || {
+        let _place = place;
+        work()
+    };
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Runs a thousand pieces of work and returns how many ran at once at most.
+    async fn most_at_once(long: bool) -> usize {
+        let (pool, running) = (Pool::new(), Arc::new(AtomicUsize::new(0)));
+        let most = Arc::new(AtomicUsize::new(0));
+        let tasks = (0..1000).map(|_| {
+            let (pool, running, most) = (pool.clone(), running.clone(), most.clone());
+            let work = move || {
+                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                std::thread::sleep(Duration::from_micros(100));
+                running.fetch_sub(1, Ordering::SeqCst);
+            };
+            tokio::spawn(async move {
+                match long {
+                    true => pool.run_long(work).await,
+                    false => pool.run(work).await,
+                }
+            })
+        });
+        for task in tasks.collect::<Vec<_>>() {
+            task.await.unwrap().unwrap();
+        }
+        most.load(Ordering::SeqCst)
+    }
+
+    #[tokio::test]
+    async fn work_waits_for_a_place() {
+        assert!(most_at_once(false).await <= PLACES);
+        assert!(most_at_once(true).await <= LONG_PLACES);
+    }
+
+    #[tokio::test]
+    async fn work_that_nobody_waits_for_keeps_its_place_until_it_ends() {
+        let (pool, gate) = (Pool::new(), Arc::new(std::sync::Barrier::new(LONG_PLACES + 1)));
+        for _ in 0..LONG_PLACES {
+            let gate = gate.clone();
+            let work = pool.run_long(move || gate.wait().is_leader());
+            // It begins, and then its future is dropped.
+            assert!(tokio::time::timeout(Duration::from_millis(20), work).await.is_err());
+        }
+        assert_eq!(pool.long.available_permits(), 0);
+        gate.wait();
+        assert!(pool.run_long(|| true).await.unwrap());
+    }
 }

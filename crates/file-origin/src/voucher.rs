@@ -14,15 +14,16 @@ use std::time::Instant;
 use files::watch::verified::{Tag, Verified};
 use files::watch::watcher::{self, Stamp, WatchOptions, Watcher};
 use files::{Accepted, Found, OpenError, Outcome, Request, Root, Version};
-use upstream::send::origin::Earlier;
+use upstream::send::origin::{Amount, Earlier, Figure};
 
 use crate::options::FileOptions;
-use crate::pool;
+use crate::pool::Pool;
 
 /// An open root, and what is known of earlier answers of it.
 pub(crate) struct Known {
     pub root: Arc<Root>,
     pub watcher: Arc<Watcher>,
+    pub pool: Pool,
     verified: Verified,
     hasher: RandomState,
     began: Instant,
@@ -61,15 +62,43 @@ impl Known {
         Ok(Known {
             root: Arc::new(root),
             watcher: Arc::new(watcher),
+            pool: Pool::new(),
             verified: Verified::new(options.answers),
             hasher: RandomState::new(),
             began: Instant::now(),
         })
     }
 
-    /// Returns the bytes of memory that the answers take.
-    pub fn bytes(&self) -> usize {
-        self.verified.bytes()
+    /// Returns what operators are told of the watching and of the table. The counts begin anew with
+    /// each root.
+    pub fn figures(&self) -> Vec<Figure> {
+        let watched = self.watcher.stats();
+        let now =
+            |name, help, value: usize| Figure { name, help, amount: Amount::Now(value as u64) };
+        let total = |name, help, value| Figure { name, help, amount: Amount::Total(value) };
+        vec![
+            now(
+                "larder_files_watches",
+                "Directories of a root that the kernel reports changes of.",
+                watched.watches,
+            ),
+            total("larder_files_events", "Changes that it reported.", watched.events),
+            total(
+                "larder_files_watch_overflows",
+                "Times that it lost some: all files were looked at again.",
+                watched.overflows,
+            ),
+            total(
+                "larder_files_watch_refusals",
+                "Times that a directory was not watched, for want of watches.",
+                watched.refusals,
+            ),
+            now(
+                "larder_files_known_bytes",
+                "Memory of the table of stored answers that are known to be current.",
+                self.verified.bytes(),
+            ),
+        ]
     }
 
     /// Returns whether an answer is known to be current.
@@ -90,7 +119,7 @@ impl Known {
         };
         let seen = match look.quickly() {
             Some(seen) => seen,
-            None => pool::run(move || look.thoroughly()).await.unwrap_or(Seen::Other),
+            None => self.pool.run(move || look.thoroughly()).await.unwrap_or(Seen::Other),
         };
         match seen {
             Seen::Same(Some(stamp)) => self.verified.note(self.tag(&earlier), stamp),

@@ -13,6 +13,8 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{Advice, fadvise, fstat};
 use rustix::io::{Errno, pread};
 
+use semantics::range::ByteRange;
+
 use crate::version::Version;
 
 /// How much is read before the kernel is told to forget it.
@@ -54,12 +56,14 @@ impl From<Errno> for ReadError {
     }
 }
 
-/// A file that is being read from its beginning to its end.
+/// A file that is being read from its beginning to its end, or a range of it.
 #[derive(Debug)]
 pub struct Reader {
     file: OwnedFd,
     version: Version,
     at: u64,
+    /// Where it stops.
+    end: u64,
     /// From where on the kernel has yet to be told to forget what it read; `None` when it may keep
     /// it, or was told.
     forgotten: Option<u64>,
@@ -69,7 +73,16 @@ impl Reader {
     /// Begins to read. With `forget` the kernel is asked to drop from its cache what was read,
     /// since it goes into another one.
     pub(crate) fn new(file: OwnedFd, version: Version, forget: bool) -> Reader {
-        Reader { file, version, at: 0, forgotten: forget.then_some(0) }
+        Reader { file, version, at: 0, end: version.size, forgotten: forget.then_some(0) }
+    }
+
+    /// Reads nothing but a range, from its beginning. What lies behind the end of the file is left
+    /// out.
+    pub fn within(mut self, range: ByteRange) -> Reader {
+        self.end = range.end.min(self.version.size);
+        self.at = range.start.min(self.end);
+        self.forgotten = self.forgotten.map(|_| self.at & !(PIECE - 1));
+        self
     }
 
     /// Returns the version whose bytes these are.
@@ -79,7 +92,7 @@ impl Reader {
 
     /// Returns how many bytes are still to be read.
     pub fn remaining(&self) -> u64 {
-        self.version.size - self.at
+        self.end - self.at
     }
 
     /// Reads on and fills `buffer`, but for the last piece; returns the length. 0 says that all was

@@ -10,7 +10,9 @@ impl Config {
             let name = site.name.as_ref().or(site.hosts.first());
             name.map_or("without a name", String::as_str).to_owned()
         };
-        let mut sites: Vec<String> = self.sites.iter().map(named).collect();
+        // Files set no cookies.
+        let served = self.sites.iter().filter(|site| site.root.is_none());
+        let mut sites: Vec<String> = served.map(named).collect();
         if self.reverse.is_some() {
             sites.push("of reverse".to_owned());
         }

@@ -2,12 +2,15 @@
 //! request, and never what the files no longer say.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::IoSliceMut;
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::io::{ReadWriteFlags, preadv2};
 use tempfile::TempDir;
 
 use crate::client::{Reply, get, request};
@@ -306,6 +309,109 @@ fn a_root_that_cannot_be_served_is_refused() {
     assert!(said.contains("lies in the root"), "{said}");
     let both = Setup::reverse("http://127.0.0.1:9").flag("static", "/");
     assert!(both.refused().1.contains("expected one of reverse and static"));
+}
+
+#[test]
+fn operators_see_what_is_watched() {
+    let site = Site::new(&[("page", "one"), ("d/page", "two")]);
+    let larder = site.start();
+    for path in ["/page", "/page", "/d/page", "/d/page"] {
+        assert_eq!(ask(&larder, path).status, 200);
+    }
+    let sample = |name: &str| {
+        let (text, begin) = (larder.metrics(), format!("larder_files_{name}{{site=\"default\"}} "));
+        let value = text.lines().find_map(|line| line.strip_prefix(&begin).map(str::to_owned));
+        value.unwrap_or_else(|| panic!("no {begin}")).parse::<u64>().unwrap()
+    };
+    // The root and a directory in it.
+    assert_eq!(sample("watches"), 2);
+    assert_eq!((sample("watch_overflows_total"), sample("watch_refusals_total")), (0, 0));
+    assert_eq!(sample("known_bytes"), 16 << 20);
+    let before = sample("events_total");
+    site.write("d/page", "three");
+    assert_eq!(said(&larder, "/d/page").1, "three");
+    assert!(sample("events_total") > before);
+    let view = larder.admin_send(get("/upstreams")).text();
+    let origin = format!("the files in {}", site.root.path().display());
+    assert!(view.contains(&origin) && view.contains("\"larder_files_watches\":2"), "{view}");
+}
+
+#[test]
+fn a_site_of_files_is_not_warned_of_for_cookies() {
+    let (root, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let remarks = |more: &str| {
+        let file = place.path().join("larder.toml");
+        let site = format!("[[site]]\nhosts = [\"a\"]\nroot = {:?}\n{more}", root.path());
+        fs::write(&file, site).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
+        let checked = command.arg("check-config").arg(&file).current_dir(place.path()).output();
+        String::from_utf8_lossy(&checked.unwrap().stderr).into_owned()
+    };
+    assert!(!remarks("").contains("Set-Cookie"));
+    let other = "[[site]]\nhosts = [\"b\"]\nupstream = \"http://127.0.0.1:9\"\n";
+    assert!(remarks(other).contains("site b: an answer with Set-Cookie"));
+}
+
+/// Returns how many of 64 places of a file the kernel has in its own cache.
+fn places_in_memory(path: &Path) -> usize {
+    let file = File::open(path).unwrap();
+    let step = file.metadata().unwrap().len() / 64;
+    let is_there = |place: &u64| {
+        let mut byte = [0];
+        let mut buffers = [IoSliceMut::new(&mut byte)];
+        preadv2(&file, &mut buffers, place * step, ReadWriteFlags::NOWAIT).is_ok()
+    };
+    (0..64).filter(is_there).count()
+}
+
+#[test]
+fn what_was_read_for_the_cache_is_not_kept_twice() {
+    const TMPFS: i64 = 0x0102_1994;
+    let small = "0123456789abcdef".repeat(10_000);
+    let site = Site::new(&[("small", &small), ("large", &small.repeat(100))]);
+    for name in ["small", "large"] {
+        File::open(site.path(name)).unwrap().sync_all().unwrap();
+    }
+    if rustix::fs::statfs(site.path("small")).unwrap().f_type == TMPFS {
+        eprintln!("SKIPPED: what the kernel keeps: the tests' directory is in memory");
+        return;
+    }
+    let larder = site.start();
+    for name in ["small", "large"] {
+        assert_eq!(ask(&larder, &format!("/{name}")).status, 200);
+        let places = places_in_memory(&site.path(name));
+        assert!(places < 8, "{places} of 64 places of {name} are kept");
+    }
+    let part = larder.send(&get("/large").header("Host", "b").header("Range", "bytes=9-99999"));
+    assert_eq!(part.len, 99_991);
+}
+
+#[test]
+fn a_directory_with_many_files_is_listed_for_many_at_a_time() {
+    let site = Site::new(&[("index.html", "home")]).with("listing = true");
+    fs::create_dir(site.path("many")).unwrap();
+    for number in 0..3_000 {
+        File::create(site.path(&format!("many/{number:05}"))).unwrap();
+    }
+    let larder = site.start();
+    let threads = |larder: &Larder| {
+        fs::read_dir(format!("/proc/{}/task", larder.pid().as_raw_nonzero())).unwrap().count()
+    };
+    let before = threads(&larder);
+    thread::scope(|scope| {
+        let ask_many = || {
+            let page = ask(&larder, "/many/");
+            assert_eq!((page.status, page.whole), (200, true));
+            assert!(page.text().contains("Only 2000 entries are shown"));
+        };
+        let asking: Vec<_> = (0..40).map(|_| scope.spawn(ask_many)).collect();
+        let mut most = 0;
+        while asking.iter().any(|thread| !thread.is_finished()) {
+            most = most.max(threads(&larder));
+            assert_eq!(said(&larder, "/"), (200, "home".to_owned()));
+        }
+        assert!(most <= before + 8, "{before} threads became {most}");
+    });
 }
 
 /// The bytes of a version: its number again and again.

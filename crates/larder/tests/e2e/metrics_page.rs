@@ -38,10 +38,12 @@ fn table(scrapes: &[String]) -> String {
 
 #[test]
 fn the_page_lists_every_metric() {
-    // A server, so that those of servers are there, too, and a layout of each family; nothing is
-    // asked of them.
+    // A server and a directory of files, so that theirs are there, too, and a layout of each
+    // family; nothing is asked of them.
+    let root = tempfile::tempdir().unwrap();
+    let site = format!("[[site]]\nhosts = [\"files.test\"]\nroot = {:?}\n", root.path());
     let scrapes = ["cluster", "unified"].map(|layout| {
-        let setup = Setup::reverse("http://127.0.0.1:9").flag("layout", layout);
+        let setup = Setup::reverse("http://127.0.0.1:9").flag("layout", layout).config(&site);
         setup.start().metrics()
     });
     let fresh = table(&scrapes);

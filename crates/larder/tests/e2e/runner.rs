@@ -221,7 +221,8 @@ impl Larder {
         eventually(|| self.said.lock().expect("nothing panics under this lock").contains(text))
     }
 
-    fn pid(&self) -> Pid {
+    /// Its process.
+    pub fn pid(&self) -> Pid {
         let child = self.child.as_ref().expect("it runs");
         Pid::from_child(child)
     }

@@ -1,9 +1,11 @@
-//! The state of the servers of all sites, for the metrics and the admin interface.
+//! The state of the servers of all sites, and of origins that are none, for the metrics and the
+//! admin interface.
 
 use std::sync::Arc;
 
 use net::clock::TokioClock;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use upstream::send::origin::{Amount, Figure, Origin};
 use upstream::servers::group::Group;
 use upstream::servers::health::Use;
 
@@ -17,6 +19,9 @@ pub(crate) struct ServerFigures(pub Control, pub TokioClock);
 impl Source for ServerFigures {
     fn samples(&self, out: &mut Samples) {
         let (options, now) = (self.0.options(), self.1.millis());
+        for (site, origin) in options.front.other_origins() {
+            origin_samples(site, origin, out);
+        }
         for (site, group) in options.front.groups() {
             queue_samples(site, group, out);
             for server in group.servers() {
@@ -44,6 +49,17 @@ impl Source for ServerFigures {
     }
 }
 
+/// Adds what an origin that is not a server counts.
+fn origin_samples(site: &str, origin: &dyn Origin, out: &mut Samples) {
+    let labels = [("site", site)];
+    for figure in origin.figures() {
+        match figure.amount {
+            Amount::Now(value) => out.gauge(figure.name, figure.help, &labels, value),
+            Amount::Total(value) => out.counter(figure.name, figure.help, &labels, value),
+        }
+    }
+}
+
 /// Adds the figures of the requests that wait until one of a site's servers has room.
 fn queue_samples(site: &str, group: &Group, out: &mut Samples) {
     let (queue, labels) = (group.queue_status(), [("site", site)]);
@@ -63,7 +79,7 @@ fn queue_samples(site: &str, group: &Group, out: &mut Samples) {
     }
 }
 
-/// Returns all servers of all sites, for operators.
+/// Returns all servers of all sites, and the origins that are none, for operators.
 pub(crate) fn view(options: &Options, clock: TokioClock) -> Value {
     let now = clock.millis();
     let site = |(site, group): (&str, &Arc<Group>)| {
@@ -94,5 +110,13 @@ pub(crate) fn view(options: &Options, clock: TokioClock) -> Value {
         });
         json!({ "site": site, "queue": queue, "servers": servers.collect::<Vec<_>>() })
     };
-    json!({ "sites": options.front.groups().map(site).collect::<Vec<_>>() })
+    let groups = options.front.groups().map(site);
+    let others = options.front.other_origins().map(|(site, origin)| view_of_other(site, origin));
+    json!({ "sites": groups.chain(others).collect::<Vec<_>>() })
+}
+
+fn view_of_other(site: &str, origin: &dyn Origin) -> Value {
+    let entry = |figure: Figure| (figure.name.to_owned(), figure.amount.value().into());
+    let figures: Map<String, Value> = origin.figures().into_iter().map(entry).collect();
+    json!({ "site": site, "origin": origin.to_string(), "figures": figures })
 }

@@ -74,6 +74,14 @@ impl Front {
         self.sites.iter().filter_map(|site| Some((site.name.as_deref()?, site.group()?)))
     }
 
+    /// Returns the names of the sites whose origin is not a server, and those origins.
+    pub fn other_origins(&self) -> impl Iterator<Item = (&str, &dyn Origin)> {
+        self.sites.iter().filter_map(|site| match &site.source {
+            Source::Other(origin) => Some((site.name.as_deref()?, origin.as_ref())),
+            Source::Named | Source::Servers(_) => None,
+        })
+    }
+
     /// Returns the site of a host, which may have brackets: one that claims it, or else one that is
     /// for all other hosts.
     pub(crate) fn site_of(&self, host: &str) -> Option<&Site> {

@@ -46,6 +46,40 @@ pub trait Origin: fmt::Debug + fmt::Display + Send + Sync {
     fn voucher(&self) -> Option<&dyn Voucher> {
         None
     }
+
+    /// Returns what it counts beside requests, for operators. Must not block for long.
+    fn figures(&self) -> Vec<Figure> {
+        Vec::new()
+    }
+}
+
+/// A number that an origin has of itself, as a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// The name of the metric, without the suffix of its kind.
+    pub name: &'static str,
+    /// What it says, in a sentence.
+    pub help: &'static str,
+    /// Its kind and value.
+    pub amount: Amount,
+}
+
+/// The kinds of figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// What is at the moment.
+    Now(u64),
+    /// What was counted since the start.
+    Total(u64),
+}
+
+impl Amount {
+    /// Returns the number.
+    pub fn value(self) -> u64 {
+        match self {
+            Amount::Now(value) | Amount::Total(value) => value,
+        }
+    }
 }
 
 /// An earlier answer of an origin, as a cache has it.

@@ -6,6 +6,8 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
+use semantics::range::ByteRange;
+
 use super::*;
 use crate::reader::{ReadError, Reader};
 
@@ -58,6 +60,25 @@ fn a_file_is_read_in_pieces_of_any_size() {
     }
     tree.write(b"file", b"");
     assert_eq!(rest(&mut open(&root), 10).unwrap(), b"");
+}
+
+#[test]
+fn a_range_is_read_like_the_whole() {
+    let (tree, root, bytes) = file();
+    let size = SIZE as u64;
+    for (start, end) in [(0, 1), (0, size), (70_000, 140_001), (size - 1, size), (5, 5)] {
+        let mut reader = open(&root).within(ByteRange { start, end });
+        assert_eq!(reader.remaining(), end - start);
+        assert!(rest(&mut reader, 30_000).unwrap() == bytes[start as usize..end as usize]);
+    }
+    // What is asked for behind the end is left out.
+    let range = ByteRange { start: size - 3, end: size + 9 };
+    assert_eq!(rest(&mut open(&root).within(range), 10).unwrap(), bytes[SIZE - 3..]);
+    // A change elsewhere in the file is a change.
+    let mut reader = open(&root).within(ByteRange { start: 0, end: 10 });
+    tree.write(b"file", b"another one");
+    let changed = rest(&mut reader, 10);
+    assert!(matches!(changed, Err(ReadError::Changed)), "{changed:?}");
 }
 
 #[test]
