@@ -174,8 +174,10 @@ impl Start {
         }
         let config = Arc::new(self.config.clone());
         let mut source = match (predecessor, self.caches.take()) {
-            (Some(predecessor), _) => Source::later(config.clone(), predecessor)?,
-            (None, caches) => Source::now(&config, caches.unwrap_or_default()),
+            (Some(predecessor), _) => {
+                Source::later(config.clone(), self.metrics.clone(), predecessor)?
+            }
+            (None, caches) => Source::now(&config, &self.metrics, caches.unwrap_or_default()),
         };
         let ended = loop {
             let ended = self.round(source, ready.clone())?;
@@ -189,7 +191,7 @@ impl Start {
                 return Ok(());
             }
             let caches = open_caches::open_all(&config).map_err(Failure::runtime)?;
-            source = Source::now(&config, caches);
+            source = Source::now(&config, &self.metrics, caches);
         };
         systemd::stopping();
         for path in paths {
@@ -251,18 +253,9 @@ impl Start {
     /// Says, in a thread of its own, how the caches are and that clients are served, once the
     /// store is open or has been given up.
     fn announce(&self, news: Receiver<News>, ready: String) -> Result<JoinHandle<()>, Failure> {
-        let (metrics, config) = (self.metrics.clone(), self.config.clone());
         let announce = move || {
             // None: the process ends before the caches were had.
-            let Ok(News { files, unusable, opened }) = news.recv() else { return };
-            let share = Arc::new(OnceLock::new());
-            metrics.add_source(Box::new(CacheMetrics {
-                share: share.clone(),
-                files: files.clone(),
-                unusable,
-                memory: config.memory,
-                policy: store_options::options(&config, &files).policy,
-            }));
+            let Ok(News { files, opened }) = news.recv() else { return };
             let opened = opened.recv();
             announce_fallbacks(&files);
             match opened {
@@ -270,8 +263,6 @@ impl Start {
                     store_options::describe(&store, &files)
                         .iter()
                         .for_each(|line| log::info!("{line}"));
-                    // Set once, here.
-                    let _ = share.set(store);
                 }
                 Err(_) => log::error!("no cache can be used: SERVING WITHOUT CACHING"),
             }
@@ -336,22 +327,25 @@ fn hold(held: &Held, caches: &[Cache]) {
 /// The news of the caches that the announcer logs.
 struct News {
     files: Vec<Arc<CacheFile>>,
-    unusable: Vec<Arc<CacheFile>>,
     opened: Receiver<StoreShare>,
 }
 
 impl Source {
     /// Caches that are open.
-    fn now(config: &Config, caches: Vec<Cache>) -> Source {
+    fn now(config: &Config, metrics: &Metrics, caches: Vec<Cache>) -> Source {
         let (send, news) = mpsc::channel();
         let held = Held::default();
         hold(&held, &caches);
-        let cache = cache_setup(config, &caches, &send).into();
+        let cache = cache_setup(config, metrics, &caches, &send).into();
         Source { cache, news, accepting: Box::new(|| ()), held }
     }
 
     /// Caches that `predecessor` will release.
-    fn later(config: Arc<Config>, predecessor: Predecessor) -> Result<Source, Failure> {
+    fn later(
+        config: Arc<Config>,
+        metrics: Arc<Metrics>,
+        predecessor: Predecessor,
+    ) -> Result<Source, Failure> {
         let (send, news) = mpsc::channel();
         let (bring, setup) = oneshot::channel();
         let memory = store_options::options(&config, &[]).memory;
@@ -375,7 +369,7 @@ impl Source {
             let setup = match caches {
                 Ok(caches) => {
                     hold(&theirs, &caches);
-                    cache_setup(&config, &caches, &send)
+                    cache_setup(&config, &metrics, &caches, &send)
                 }
                 Err(why) => {
                     log::error!("{why}");
@@ -395,23 +389,39 @@ impl Source {
     }
 }
 
-/// Returns the cache for the proxy, if one can be used; its news is sent to `send`.
-fn cache_setup(config: &Config, caches: &[Cache], send: &Sender<News>) -> Option<CacheSetup> {
+/// Returns the cache for the proxy, if one can be used; its news is sent to `send`. The metrics
+/// have it from the moment at which it is open, before clients are served.
+fn cache_setup(
+    config: &Config,
+    metrics: &Metrics,
+    caches: &[Cache],
+    send: &Sender<News>,
+) -> Option<CacheSetup> {
     announce_unusable(caches);
     let files = store_options::usable(caches);
     let unusable = caches.iter().filter(|cache| cache.unusable.is_some());
     let unusable = unusable.map(|cache| cache.file.clone()).collect();
     let (tell, opened) = mpsc::channel();
     // The announcer waits for this.
-    let _ = send.send(News { files: files.clone(), unusable, opened });
+    let _ = send.send(News { files: files.clone(), opened });
+    let options = store_options::options(config, &files);
+    let shown = Arc::new(OnceLock::new());
+    metrics.add_source(Box::new(CacheMetrics {
+        share: shown.clone(),
+        files: files.clone(),
+        unusable,
+        memory: config.memory,
+        policy: options.policy,
+    }));
     if files.is_empty() {
         return None;
     }
     Some(CacheSetup {
-        options: store_options::options(config, &files),
+        options,
         devices: store_options::devices(files),
         opened: Box::new(move |share| {
-            // The receiver waits until this is sent or dropped.
+            // Set once, here. The receiver waits until this is sent or dropped.
+            let _ = shown.set(share.clone());
             let _ = tell.send(share.clone());
         }),
     })
