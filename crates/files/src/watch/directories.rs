@@ -1,8 +1,7 @@
 //! The directories that are watched: their paths, their watches in the kernel, and which of them an
 //! event is about. A table without system calls.
 //!
-//! It promises: the number of a directory is not given to another one while a watch of its own may
-//! still report events.
+//! It promises: a directory keeps its number and its watch until all are removed at once.
 
 use std::collections::HashMap;
 
@@ -27,8 +26,10 @@ pub(super) struct Event {
     pub watch: i32,
     /// It is about a directory in the watched one (IN_ISDIR).
     pub of_directory: bool,
-    /// Moved in or out (IN_MOVED_FROM, IN_MOVED_TO), or permissions changed (IN_ATTRIB).
-    pub moved_or_changed: bool,
+    /// Moved in or out (IN_MOVED_FROM, IN_MOVED_TO), permissions changed (IN_ATTRIB), or removed
+    /// (IN_DELETE): the watch of a directory that is removed lives on while a process has it open,
+    /// and would be taken for that of the next one by this name.
+    pub moved_changed_or_removed: bool,
     /// The watched directory itself was moved (IN_MOVE_SELF).
     pub moved_itself: bool,
     /// The watch is gone (IN_IGNORED): its directory was removed or unmounted.
@@ -41,21 +42,13 @@ pub(super) struct Directories {
     by_path: HashMap<Box<[u8]>, Number>,
     /// One directory can have several paths, by mounts.
     by_watch: HashMap<i32, Vec<Number>>,
-    entries: Vec<Option<(Box<[u8]>, i32)>>,
-    free: Vec<Number>,
     most: usize,
 }
 
 impl Directories {
     /// Makes a table for `most` directories.
     pub fn new(most: usize) -> Directories {
-        Directories {
-            by_path: HashMap::new(),
-            by_watch: HashMap::new(),
-            entries: Vec::new(),
-            free: Vec::new(),
-            most,
-        }
+        Directories { by_path: HashMap::new(), by_watch: HashMap::new(), most }
     }
 
     /// Returns how many directories are watched.
@@ -81,11 +74,7 @@ impl Directories {
         if self.is_full() {
             return None;
         }
-        let number = self.free.pop().or_else(|| {
-            self.entries.push(None);
-            Number::try_from(self.entries.len() - 1).ok()
-        })?;
-        *self.entries.get_mut(number as usize)? = Some((path.into(), watch));
+        let number = Number::try_from(self.len()).ok()?;
         self.by_path.insert(path.into(), number);
         self.by_watch.entry(watch).or_default().push(number);
         Some(number)
@@ -94,29 +83,17 @@ impl Directories {
     /// Removes all directories. Returns their watches.
     pub fn clear(&mut self) -> Vec<i32> {
         self.by_path.clear();
-        self.entries.clear();
-        self.free.clear();
         self.by_watch.drain().map(|(watch, _)| watch).collect()
     }
 
-    /// Returns what an event means, and forgets directories whose watch is gone.
-    pub fn apply(&mut self, event: Event) -> Effect {
+    /// Returns what an event means.
+    pub fn apply(&self, event: Event) -> Effect {
         let Some(numbers) = self.by_watch.get(&event.watch) else { return Effect::None };
-        let numbers = numbers.clone();
-        if event.moved_itself || (event.of_directory && event.moved_or_changed) {
-            return Effect::Everywhere;
+        let is_elsewhere = event.of_directory && event.moved_changed_or_removed;
+        match event.moved_itself || event.gone || is_elsewhere {
+            true => Effect::Everywhere,
+            false => Effect::In(numbers.clone()),
         }
-        if event.gone {
-            self.by_watch.remove(&event.watch);
-            for number in &numbers {
-                let entry = self.entries.get_mut(*number as usize).and_then(Option::take);
-                if let Some((path, _)) = entry {
-                    self.by_path.remove(&path);
-                    self.free.push(*number);
-                }
-            }
-        }
-        Effect::In(numbers)
     }
 }
 
@@ -140,27 +117,19 @@ mod tests {
     }
 
     #[test]
-    fn a_moved_directory_changes_everything() {
+    fn a_directory_that_is_moved_or_gone_changes_everything() {
         let mut table = Directories::new(2);
         let root = table.add(b"", 1).unwrap();
         let event = Event { watch: 1, of_directory: true, ..Event::default() };
-        // Made or removed when empty: its own watch says the rest.
+        // Made.
         assert_eq!(table.apply(event), Effect::In(vec![root]));
-        assert_eq!(table.apply(Event { moved_or_changed: true, ..event }), Effect::Everywhere);
+        let event = Event { moved_changed_or_removed: true, ..event };
+        assert_eq!(table.apply(event), Effect::Everywhere);
+        let gone = Event { watch: 1, gone: true, ..Event::default() };
+        assert_eq!(table.apply(gone), Effect::Everywhere);
         let itself = Event { watch: 1, moved_itself: true, ..Event::default() };
         assert_eq!(table.apply(itself), Effect::Everywhere);
         assert_eq!(table.clear(), [1]);
         assert_eq!((table.len(), table.apply(event)), (0, Effect::None));
-    }
-
-    #[test]
-    fn a_directory_that_is_gone_makes_room() {
-        let mut table = Directories::new(1);
-        let first = table.add(b"a", 1).unwrap();
-        let gone = Event { watch: 1, gone: true, ..Event::default() };
-        assert_eq!(table.apply(gone), Effect::In(vec![first]));
-        assert_eq!((table.number(b"a"), table.apply(gone)), (None, Effect::None));
-        assert_eq!(table.add(b"b", 2), Some(first));
-        assert_eq!(table.apply(Event { watch: 2, ..Event::default() }), Effect::In(vec![first]));
     }
 }

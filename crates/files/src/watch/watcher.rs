@@ -38,6 +38,20 @@ const TIMED: u64 = (1 << 24) - 1;
 /// The largest number of directories that are watched.
 pub const MOST_DIRECTORIES: usize = (1 << 24) - 2;
 
+/// Attempts to watch a directory while others are moved.
+const TRIES: usize = 4;
+
+/// Why a directory is not watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unwatched {
+    /// It does not exist.
+    Missing,
+    /// A limit is reached, or it may not be opened.
+    Refused,
+    /// Directories were moved meanwhile.
+    Overtaken,
+}
+
 /// A moment in the life of a directory, in one word. Zero is no stamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp(u64);
@@ -136,12 +150,17 @@ impl Watcher {
 
     /// Returns a stamp for what is looked up in `directories` from now on: paths below `root`,
     /// without a slash at either end, the root itself empty. `now` is in milliseconds of any clock
-    /// that only goes forward.
+    /// that only goes forward. A stamp that never holds says that directories are moved faster than
+    /// they can be watched.
     pub fn stamp(&self, root: BorrowedFd<'_>, directories: &[&[u8]], now: u64) -> Stamp {
         let at = self.changes.load(Ordering::SeqCst);
         let mut place = None;
         for directory in directories {
-            let Some(number) = self.number(root, directory) else { return Stamp::of(TIMED, now) };
+            let number = match self.number(root, directory) {
+                Ok(number) => number,
+                Err(Unwatched::Overtaken) => return Stamp::default(),
+                Err(Unwatched::Missing | Unwatched::Refused) => return Stamp::of(TIMED, now),
+            };
             let number = u64::from(number);
             place = match place {
                 Some(other) if other != number => Some(ANYWHERE),
@@ -154,6 +173,9 @@ impl Watcher {
     /// Returns whether nothing that the stamp was taken for has changed since, as far as the
     /// kernel reports it, or for the interval of checks.
     pub fn holds(&self, stamp: Stamp, now: u64) -> bool {
+        if !stamp.is_some() {
+            return false;
+        }
         if stamp.place() == TIMED {
             return (now & AT_MASK).checked_sub(stamp.at()).is_some_and(|age| age < self.interval);
         }
@@ -192,37 +214,76 @@ impl Watcher {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number of a directory, which is watched from now on with all that lead to it.
-    fn number(&self, root: BorrowedFd<'_>, directory: &[u8]) -> Option<Number> {
-        let queue = self.queue.as_ref()?;
-        if let Some(number) = self.lock().directories.number(directory) {
-            return Some(number);
+    /// Returns the number of a directory, which is watched from now on with all that lead to it; of
+    /// one that does not exist that of the last directory on the way there, in which it would appear.
+    fn number(&self, root: BorrowedFd<'_>, directory: &[u8]) -> Result<Number, Unwatched> {
+        let queue = self.queue.as_ref().ok_or(Unwatched::Refused)?;
+        for _ in 0..TRIES {
+            let since = {
+                let state = self.lock();
+                if let Some(number) = state.directories.number(directory) {
+                    return Ok(number);
+                }
+                self.everywhere.load(Ordering::SeqCst)
+            };
+            match self.watch_all(queue, root, directory, since) {
+                Err(Unwatched::Overtaken) => {}
+                ended => return ended,
+            }
         }
-        // From the root down: whatever moves after its parent is watched is seen.
-        let mut number = self.watch(queue, root, b"")?;
-        let ends = directory.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-        for (end, _) in ends {
-            number = self.watch(queue, root, &directory[..end])?;
-        }
-        if !directory.is_empty() {
-            number = self.watch(queue, root, directory)?;
-        }
-        Some(number)
+        Err(Unwatched::Overtaken)
     }
 
-    fn watch(&self, queue: &OwnedFd, root: BorrowedFd<'_>, directory: &[u8]) -> Option<Number> {
+    /// Watches a directory and all that lead to it, from the root down: whatever moves after its
+    /// parent is watched is seen.
+    fn watch_all(
+        &self,
+        queue: &OwnedFd,
+        root: BorrowedFd<'_>,
+        directory: &[u8],
+        since: u64,
+    ) -> Result<Number, Unwatched> {
+        let mut number = self.watch(queue, root, b"", since)?;
+        let slashes = directory.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        let ends = slashes.map(|(end, _)| end).chain([directory.len()]);
+        for end in ends.filter(|end| *end > 0) {
+            match self.watch(queue, root, &directory[..end], since) {
+                Err(Unwatched::Missing) => return Ok(number),
+                watched => number = watched?,
+            }
+        }
+        Ok(number)
+    }
+
+    /// Watches one directory, unless everything was forgotten after the change `since`: then those
+    /// that lead to it may be watched no more, and it may be another one by now.
+    fn watch(
+        &self,
+        queue: &OwnedFd,
+        root: BorrowedFd<'_>,
+        directory: &[u8],
+        since: u64,
+    ) -> Result<Number, Unwatched> {
+        let still = || match self.everywhere.load(Ordering::SeqCst) == since {
+            true => Ok(()),
+            false => Err(Unwatched::Overtaken),
+        };
         {
             let mut state = self.lock();
+            still()?;
             if let Some(number) = state.directories.number(directory) {
-                return Some(number);
+                return Ok(number);
             }
             if state.directories.is_full() {
                 self.refuse(&mut state);
-                return None;
+                return Err(Unwatched::Refused);
             }
         }
         // Opening may wait for the disk: not under the lock.
-        let opened = open_directory(root, directory).ok()?;
+        let opened = open_directory(root, directory).map_err(|error| match error {
+            Errno::NOENT | Errno::NOTDIR => Unwatched::Missing,
+            _ => Unwatched::Refused,
+        })?;
         let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&opened));
         let flags = WatchFlags::MODIFY
             | WatchFlags::ATTRIB
@@ -233,13 +294,14 @@ impl Watcher {
             | WatchFlags::DELETE_SELF
             | WatchFlags::MOVE_SELF;
         let mut state = self.lock();
+        still()?;
         match inotify::add_watch(queue, path, flags) {
-            Ok(watch) => state.directories.add(directory, watch),
+            Ok(watch) => state.directories.add(directory, watch).ok_or(Unwatched::Refused),
             Err(error) => {
                 if error == Errno::NOSPC {
                     self.refuse(&mut state);
                 }
-                None
+                Err(Unwatched::Refused)
             }
         }
     }
@@ -259,12 +321,16 @@ impl Watcher {
         self.everywhere.store(change, Ordering::SeqCst);
         self.changes.store(change, Ordering::SeqCst);
         state.refused = 0;
-        if let Some(queue) = &self.queue {
-            for watch in state.directories.clear() {
-                // It may be gone with its directory.
-                let _ = inotify::remove_watch(queue, watch);
-            }
+        let State { directories, buffer, .. } = state;
+        let Some(queue) = &self.queue else { return };
+        for watch in directories.clear() {
+            // It may be gone with its directory.
+            let _ = inotify::remove_watch(queue, watch);
         }
+        // The kernel reports each removal, more than its queue holds where there were many. What else
+        // is in there is about what is forgotten.
+        let mut reader = inotify::Reader::new(queue, buffer);
+        while reader.next().is_ok() {}
     }
 
     /// Reads the kernel's queue, unless it is empty and all that came out of it is applied.
@@ -314,27 +380,28 @@ impl Watcher {
 
 fn event_of(raw: &inotify::Event<'_>) -> Event {
     let flags = raw.events();
-    let moved = ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO | ReadFlags::ATTRIB;
+    let moved = ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO;
+    let changed = moved | ReadFlags::ATTRIB | ReadFlags::DELETE;
     Event {
         watch: raw.wd(),
         of_directory: flags.contains(ReadFlags::ISDIR),
-        moved_or_changed: flags.intersects(moved),
+        moved_changed_or_removed: flags.intersects(changed),
         moved_itself: flags.contains(ReadFlags::MOVE_SELF),
         gone: flags.contains(ReadFlags::IGNORED),
     }
 }
 
 /// Opens a directory below the root without following links.
-fn open_directory(root: BorrowedFd<'_>, directory: &[u8]) -> io::Result<OwnedFd> {
+fn open_directory(root: BorrowedFd<'_>, directory: &[u8]) -> Result<OwnedFd, Errno> {
     if directory.is_empty() {
-        return root.try_clone_to_owned();
+        return rustix::io::fcntl_dupfd_cloexec(root, 0);
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     let path = OsStr::from_bytes(directory);
     match rustix::fs::openat2(root, path, flags, Mode::empty(), within) {
         Err(Errno::NOSYS | Errno::PERM) => {
-            let mut at = root.try_clone_to_owned()?;
+            let mut at = rustix::io::fcntl_dupfd_cloexec(root, 0)?;
             for name in directory.split(|byte| *byte == b'/') {
                 let name = OsStr::from_bytes(name);
                 let flags = flags | OFlags::NOFOLLOW;
@@ -342,7 +409,7 @@ fn open_directory(root: BorrowedFd<'_>, directory: &[u8]) -> io::Result<OwnedFd>
             }
             Ok(at)
         }
-        opened => Ok(opened?),
+        opened => opened,
     }
 }
 

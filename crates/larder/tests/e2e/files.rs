@@ -414,6 +414,36 @@ fn a_directory_with_many_files_is_listed_for_many_at_a_time() {
     });
 }
 
+/// Directories are moved to and fro while they are asked for: every answer is the file or 404, and
+/// when they have come to rest elsewhere nothing is served from where they were.
+#[test]
+fn directories_that_are_moved_all_the_time_leave_nothing_behind() {
+    let site = Site::new(&[("a/b/page", "page")]);
+    let larder = site.start();
+    let (a, away) = (site.path("a"), site.path("away"));
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !ended.load(Ordering::SeqCst) {
+                    let (status, text) = said(&larder, "/a/b/page");
+                    assert!(status == 404 || (status, text.as_str()) == (200, "page"), "{status}");
+                }
+            });
+        }
+        for _ in 0..300 {
+            fs::rename(&a, &away).unwrap();
+            fs::rename(&away, &a).unwrap();
+            thread::sleep(Duration::from_millis(1));
+        }
+        ended.store(true, Ordering::SeqCst);
+    });
+    assert_eq!(said(&larder, "/a/b/page").1, "page");
+    fs::rename(&a, &away).unwrap();
+    assert_eq!(ask(&larder, "/a/b/page").status, 404);
+    assert_eq!(said(&larder, "/away/b/page").1, "page");
+}
+
 /// The bytes of a version: its number again and again.
 fn version(number: u64, length: usize) -> Vec<u8> {
     number.to_string().into_bytes().iter().chain(b"\n").copied().cycle().take(length).collect()
