@@ -215,7 +215,8 @@ impl Watcher {
     }
 
     /// Returns the number of a directory, which is watched from now on with all that lead to it; of
-    /// one that does not exist that of the last directory on the way there, in which it would appear.
+    /// one that does not exist that of the last directory on the way there, in which it would
+    /// appear.
     fn number(&self, root: BorrowedFd<'_>, directory: &[u8]) -> Result<Number, Unwatched> {
         let queue = self.queue.as_ref().ok_or(Unwatched::Refused)?;
         for _ in 0..TRIES {
@@ -327,8 +328,8 @@ impl Watcher {
             // It may be gone with its directory.
             let _ = inotify::remove_watch(queue, watch);
         }
-        // The kernel reports each removal, more than its queue holds where there were many. What else
-        // is in there is about what is forgotten.
+        // The kernel reports each removal, more than its queue holds where there were many. What
+        // else is in there is about what is forgotten.
         let mut reader = inotify::Reader::new(queue, buffer);
         while reader.next().is_ok() {}
     }
