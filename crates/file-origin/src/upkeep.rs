@@ -42,6 +42,11 @@ impl Upkeep {
     fn run(self) {
         let interval = self.options.watch.interval.max(SHORTEST);
         let (mut told, mut is_gone) = (WatchStats::default(), false);
+        if let Some(known) = self.current.upgrade().map(|current| current.known())
+            && let Some(why) = &known.unwatched
+        {
+            self.tell_unwatched(why);
+        }
         loop {
             let Some(watcher) = self.current.upgrade().map(|c| c.known().watcher.clone()) else {
                 return;
@@ -57,14 +62,19 @@ impl Upkeep {
 
     /// Opens the directory that the path leads to by now, if that is another one.
     fn follow(&self, current: &Current, is_gone: &mut bool) {
-        let path = self.path.display();
-        if current.known().root.is_current().unwrap_or(true) {
+        let (path, known) = (self.path.display(), current.known());
+        let is_same = known.root.is_current().unwrap_or(true);
+        if is_same {
             *is_gone = false;
+            if known.unwatched.is_some() {
+                self.watch_again(current);
+            }
             return;
         }
         match Known::open(&self.path, &self.options) {
             Ok(known) => {
                 log::info!("{path} is another directory by now, which is served");
+                known.unwatched.iter().for_each(|why| self.tell_unwatched(why));
                 current.replace(known);
                 *is_gone = false;
             }
@@ -74,6 +84,26 @@ impl Upkeep {
             }
             Err(_) => {}
         }
+    }
+
+    /// Tries once more to have the kernel report changes of the same directory.
+    fn watch_again(&self, current: &Current) {
+        if let Ok(known) = Known::open(&self.path, &self.options)
+            && known.unwatched.is_none()
+        {
+            log::info!("{}: the kernel reports changes of the files now", self.path.display());
+            current.replace(known);
+        }
+    }
+
+    /// Says that the files of a root that was just opened are not watched.
+    fn tell_unwatched(&self, why: &io::Error) {
+        let interval = self.options.watch.interval.as_millis();
+        log::warn!(
+            "{}: the kernel cannot report changes of the files ({why}; see \
+             fs.inotify.max_user_instances): they are looked at every {interval} ms until it can",
+            self.path.display()
+        );
     }
 
     fn tell(&self, before: &WatchStats, now: &WatchStats) {

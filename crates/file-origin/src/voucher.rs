@@ -6,6 +6,7 @@
 //! the question whether the kernel has anything to report.
 
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ use crate::pool::Pool;
 pub(crate) struct Known {
     pub root: Arc<Root>,
     pub watcher: Arc<Watcher>,
+    /// Why the kernel reports no changes though it was to: the files are looked at instead.
+    pub unwatched: Option<io::Error>,
     pub pool: Pool,
     verified: Verified,
     hasher: RandomState,
@@ -57,11 +60,18 @@ impl Known {
         let root = Root::open(path, options.files.clone())?;
         let reported = watcher::reports_changes(root.as_fd());
         let most = if reported { options.watch.most } else { 0 };
-        let watcher = Watcher::new(WatchOptions { most, ..options.watch })
-            .map_err(|error| OpenError::Io(path.to_owned(), error))?;
+        let cannot = |error| OpenError::Io(path.to_owned(), error);
+        let (watcher, unwatched) = match Watcher::new(WatchOptions { most, ..options.watch }) {
+            Ok(watcher) => (watcher, None),
+            Err(why) => {
+                let none = WatchOptions { most: 0, ..options.watch };
+                (Watcher::new(none).map_err(cannot)?, Some(why))
+            }
+        };
         Ok(Known {
             root: Arc::new(root),
             watcher: Arc::new(watcher),
+            unwatched,
             pool: Pool::new(),
             verified: Verified::new(options.answers),
             hasher: RandomState::new(),

@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::IoSliceMut;
-use std::os::unix::fs::{FileExt, symlink};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -412,6 +412,39 @@ fn a_directory_with_many_files_is_listed_for_many_at_a_time() {
         }
         assert!(most <= before + 8, "{before} threads became {most}");
     });
+}
+
+#[test]
+fn without_an_inotify_instance_files_are_looked_at_until_there_is_one() {
+    if !Command::new("unshare").args(["-r", "true"]).status().is_ok_and(|s| s.success()) {
+        eprintln!("SKIPPED: no inotify instance: user namespaces are not permitted here");
+        return;
+    }
+    let site = Site::new(&[("page", "old")]).with("check-interval = \"100ms\"");
+    let (script, go) = (site.setup.path("without"), site.setup.path("go"));
+    let limit = "/proc/sys/user/max_inotify_instances";
+    let text = format!(
+        "#!/bin/sh\nexec unshare -r sh -c 'echo 0 > {limit}; \
+         (for n in $(seq 600); do [ -e {go} ] && break; sleep 0.05; done; echo 9 > {limit}) & \
+         exec \"$@\"' sh {program} \"$@\"\n",
+        go = go.display(),
+        program = env!("CARGO_BIN_EXE_larder"),
+    );
+    fs::write(&script, text).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let Site { root, setup } = site;
+    let site = Site { root, setup: setup.program(&script) };
+    let larder = site.start();
+    assert!(larder.says("the kernel cannot report changes of the files"), "{}", larder.said());
+    assert_eq!(said(&larder, "/page").1, "old");
+    site.write("page", "new");
+    assert!(eventually(|| said(&larder, "/page").1 == "new"));
+    fs::write(go, "").unwrap();
+    assert!(larder.says("the kernel reports changes of the files now"), "{}", larder.said());
+    for n in 0..3 {
+        site.write("page", &n.to_string());
+        assert_eq!(said(&larder, "/page").1, n.to_string());
+    }
 }
 
 /// Directories are moved to and fro while they are asked for: every answer is the file or 404, and
