@@ -105,7 +105,7 @@ impl Known {
             ),
             now(
                 "larder_files_known_bytes",
-                "Memory of the table of stored answers that are known to be current.",
+                "Memory of the table of answers that are known to be current, when it is full.",
                 self.verified.bytes(),
             ),
         ]

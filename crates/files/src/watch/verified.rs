@@ -1,7 +1,7 @@
 //! The answers that were found to be current, each with the stamp of that moment.
 //!
 //! A fixed number of entries, four to a bucket: a check that fell out is made again, which costs
-//! one look at the file. An entry takes 16 bytes.
+//! one look at the file. An entry takes 16 bytes, from when it is first used.
 //!
 //! It promises: a stamp is returned only for the tag that it was noted for, as a whole.
 
@@ -18,7 +18,7 @@ const SHARDS: usize = 64;
 /// The hash of an answer: of its key and its version.
 pub type Tag = u64;
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Slot {
     tag: Tag,
     stamp: Stamp,
@@ -26,10 +26,28 @@ struct Slot {
 
 type Bucket = [Slot; WAYS];
 
+/// A bucket as it is kept: tags and stamps in turn. Zeroed memory is many empty ones, which the
+/// kernel gives room when they are written to.
+type Words = [u64; 2 * WAYS];
+
+fn unpacked(words: &Words) -> Bucket {
+    std::array::from_fn(|at| Slot {
+        tag: words[2 * at],
+        stamp: Stamp::from_word(words[2 * at + 1]),
+    })
+}
+
+fn packed(bucket: &Bucket) -> Words {
+    std::array::from_fn(|at| match at % 2 {
+        0 => bucket[at / 2].tag,
+        _ => bucket[at / 2].stamp.word(),
+    })
+}
+
 /// A table of checked answers.
 #[derive(Debug)]
 pub struct Verified {
-    shards: Vec<Mutex<Vec<Bucket>>>,
+    shards: Vec<Mutex<Vec<Words>>>,
     buckets: u64,
 }
 
@@ -40,13 +58,13 @@ impl Verified {
     /// Makes a table of at least `entries` entries.
     pub fn new(entries: usize) -> Verified {
         let buckets = entries.div_ceil(WAYS * SHARDS).max(1);
-        let shard = || Mutex::new(vec![Bucket::default(); buckets]);
+        let shard = || Mutex::new(vec![Words::default(); buckets]);
         Verified { shards: (0..SHARDS).map(|_| shard()).collect(), buckets: buckets as u64 }
     }
 
-    /// Returns the bytes that the table takes.
+    /// Returns the bytes that the table takes when it is full.
     pub fn bytes(&self) -> usize {
-        SHARDS * self.buckets as usize * size_of::<Bucket>()
+        SHARDS * self.buckets as usize * size_of::<Words>()
     }
 
     /// Returns the stamp of the last check of an answer.
@@ -82,7 +100,15 @@ impl Verified {
     fn with_bucket<T>(&self, tag: Tag, work: impl FnOnce(&mut Bucket) -> T) -> T {
         let shard = &self.shards[(tag as usize) % SHARDS];
         let index = (tag / SHARDS as u64) % self.buckets;
-        work(&mut shard.lock().unwrap_or_else(PoisonError::into_inner)[index as usize])
+        let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = &mut shard[index as usize];
+        let before = unpacked(words);
+        let mut bucket = before;
+        let result = work(&mut bucket);
+        if bucket != before {
+            *words = packed(&bucket);
+        }
+        result
     }
 }
 
@@ -108,6 +134,23 @@ mod tests {
         assert_eq!(table.stamp(0), Some(stamp(8)));
         table.forget(0);
         assert_eq!(table.stamp(0), None);
+    }
+
+    #[test]
+    fn a_table_takes_memory_when_it_is_used() {
+        let resident = || {
+            let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+            text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+        };
+        let before = resident();
+        let table = Verified::new(64 << 20);
+        for tag in 0..1000 {
+            table.note(tag, Stamp::of(3, tag + 1));
+            assert_eq!(table.stamp(tag + (1 << 40)), None);
+        }
+        let taken = resident().saturating_sub(before);
+        assert!(taken < table.bytes() / 8, "{taken} of {}", table.bytes());
+        assert_eq!(table.stamp(999), Some(Stamp::of(3, 1000)));
     }
 
     #[test]

@@ -69,6 +69,14 @@ impl Stamp {
         self.0 & AT_MASK
     }
 
+    pub(super) fn word(self) -> u64 {
+        self.0
+    }
+
+    pub(super) fn from_word(word: u64) -> Stamp {
+        Stamp(word)
+    }
+
     pub(super) fn is_some(self) -> bool {
         self.0 != 0
     }
