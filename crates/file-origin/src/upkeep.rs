@@ -117,7 +117,7 @@ impl Upkeep {
         if before.refusals == 0 && now.refusals > 0 {
             log::warn!(
                 "{path}: not all directories can be watched: files in the others are looked at \
-                 every check-interval (files.watches, fs.inotify.max_user_watches)"
+                 every look-interval (files.watches, fs.inotify.max_user_watches)"
             );
         }
     }

@@ -232,7 +232,7 @@ fn a_root_that_is_a_link_may_be_set_anew() {
     }
     symlink(releases.path().join("one"), &current).unwrap();
     let setup = Setup::forward().flag("static", &current.display().to_string());
-    let setup = setup.config("[files]\ncheck-interval = \"50ms\"\n");
+    let setup = setup.config("[files]\nlook-interval = \"50ms\"\n");
     let larder = setup.start();
     assert_eq!(said(&larder, "/page").1, "one");
     symlink(releases.path().join("two"), releases.path().join("next")).unwrap();
@@ -244,7 +244,7 @@ fn a_root_that_is_a_link_may_be_set_anew() {
 
 #[test]
 fn without_watches_a_change_is_seen_within_the_interval() {
-    let site = Site::new(&[("page", "old")]).with("watches = 0\ncheck-interval = \"100ms\"");
+    let site = Site::new(&[("page", "old")]).with("watches = 0\nlook-interval = \"100ms\"");
     let larder = site.start();
     assert_eq!((said(&larder, "/page").1, said(&larder, "/page").1), ("old".into(), "old".into()));
     site.write("page", "new");
@@ -420,7 +420,7 @@ fn without_an_inotify_instance_files_are_looked_at_until_there_is_one() {
         eprintln!("SKIPPED: no inotify instance: user namespaces are not permitted here");
         return;
     }
-    let site = Site::new(&[("page", "old")]).with("check-interval = \"100ms\"");
+    let site = Site::new(&[("page", "old")]).with("look-interval = \"100ms\"");
     let (script, go) = (site.setup.path("without"), site.setup.path("go"));
     let limit = "/proc/sys/user/max_inotify_instances";
     let text = format!(

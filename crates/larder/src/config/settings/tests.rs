@@ -60,6 +60,7 @@ fn every_flag_of_the_manual_is_a_setting() {
     let flags = [
         "listen",
         "reverse",
+        "static",
         "cache",
         "cache-size",
         "memory",
