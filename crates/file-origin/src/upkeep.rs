@@ -87,7 +87,7 @@ impl Upkeep {
         if before.refusals == 0 && now.refusals > 0 {
             log::warn!(
                 "{path}: not all directories can be watched: files in the others are looked at \
-                 every check-interval (files.watches, fs.inotify.max_user_watches)"
+                 every recheck-interval (files.watches, fs.inotify.max_user_watches)"
             );
         }
     }

@@ -23,6 +23,10 @@ pub enum Symlinks {
 /// The choices about one root.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// Beginnings of the paths of URLs that are no part of the path below the root (nginx's
+    /// `alias`), decoded, in whole segments without slashes around them. When there are some, any
+    /// other path names nothing.
+    pub strip: Vec<Vec<u8>>,
     /// The files that stand for their directory, the first that exists.
     pub index: Vec<String>,
     /// A directory without one is listed; forbidden otherwise.
@@ -50,6 +54,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
+            strip: Vec::new(),
             index: vec!["index.html".to_owned()],
             listing: false,
             clean_urls: false,

@@ -248,11 +248,15 @@ impl Root {
 
     /// Returns the path below the root, or the answer to one that leads nowhere.
     fn parse(&self, raw: &[u8]) -> Result<RequestPath, Outcome<Infallible>> {
-        match RequestPath::parse(raw) {
-            Ok(path) if self.options.hide_dotfiles && path.is_hidden() => Err(Outcome::Missing),
-            Ok(path) => Ok(path),
-            Err(why) if why.is_missing() => Err(Outcome::Missing),
-            Err(_) => Err(Outcome::Malformed),
+        let path = match RequestPath::parse(raw) {
+            Ok(path) => path.strip(&self.options.strip).ok_or(Outcome::Missing)?,
+            Err(why) if why.is_missing() => return Err(Outcome::Missing),
+            Err(_) => return Err(Outcome::Malformed),
+        };
+        match path {
+            path if self.options.hide_dotfiles && path.is_hidden() => Err(Outcome::Missing),
+            path if path.lacks_slash() => Err(Outcome::Redirect(path.to_url(true))),
+            path => Ok(path),
         }
     }
 

@@ -171,7 +171,7 @@ impl<'a> Search<'a> {
             return answer(Outcome::Forbidden);
         }
         self.note(&path);
-        answer(Outcome::Listing(Listing { path, title: wanted.path.bytes.clone() }))
+        answer(Outcome::Listing(Listing { path, title: wanted.path.whole() }))
     }
 
     /// Chooses between a file and its siblings.

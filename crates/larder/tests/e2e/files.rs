@@ -14,6 +14,7 @@ use rustix::io::{ReadWriteFlags, preadv2};
 use tempfile::TempDir;
 
 use crate::client::{Reply, get, request};
+use crate::origin::Origin;
 use crate::runner::{Larder, Setup, eventually};
 
 /// A directory and the program that serves it.
@@ -232,7 +233,7 @@ fn a_root_that_is_a_link_may_be_set_anew() {
     }
     symlink(releases.path().join("one"), &current).unwrap();
     let setup = Setup::forward().flag("static", &current.display().to_string());
-    let setup = setup.config("[files]\ncheck-interval = \"50ms\"\n");
+    let setup = setup.config("[files]\nrecheck-interval = \"50ms\"\n");
     let larder = setup.start();
     assert_eq!(said(&larder, "/page").1, "one");
     symlink(releases.path().join("two"), releases.path().join("next")).unwrap();
@@ -244,7 +245,7 @@ fn a_root_that_is_a_link_may_be_set_anew() {
 
 #[test]
 fn without_watches_a_change_is_seen_within_the_interval() {
-    let site = Site::new(&[("page", "old")]).with("watches = 0\ncheck-interval = \"100ms\"");
+    let site = Site::new(&[("page", "old")]).with("watches = 0\nrecheck-interval = \"100ms\"");
     let larder = site.start();
     assert_eq!((said(&larder, "/page").1, said(&larder, "/page").1), ("old".into(), "old".into()));
     site.write("page", "new");
@@ -290,6 +291,89 @@ fn several_roots_by_host_and_settings_of_their_own() {
     let single = ask("b.test", "/deep/link");
     assert_eq!((single.status, single.text().as_str()), (200, "of b"));
     assert_eq!(ask("b.test", "/other/link").text(), "of b");
+}
+
+#[test]
+fn sites_of_one_host_by_path() {
+    let (whole, stripped, origin) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), Origin::start());
+    fs::create_dir_all(whole.path().join("static/d")).unwrap();
+    fs::write(whole.path().join("static/a.txt"), "whole").unwrap();
+    fs::create_dir_all(stripped.path().join("d")).unwrap();
+    fs::write(stripped.path().join("a.txt"), "stripped").unwrap();
+    fs::write(stripped.path().join("index.html"), "index").unwrap();
+    fs::write(stripped.path().join(".secret"), "secret").unwrap();
+    let setup = Setup::forward().config(&format!(
+        "[[site]]\nhosts = [\"a.test\"]\nupstream = [{:?}]\n\n\
+         [[site]]\nname = \"whole\"\nhosts = [\"a.test\", \"b.test\"]\n\
+         paths = [\"/static/\"]\nroot = {:?}\n\n\
+         [[site]]\nname = \"stripped\"\nhosts = [\"a.test\"]\n\
+         paths = [\"/static/media/\", \"/m\"]\nstrip-prefix = true\nroot = {:?}\n",
+        origin.url("").trim_end_matches('/'),
+        whole.path(),
+        stripped.path()
+    ));
+    let larder = setup.start();
+    let ask = |host: &str, path: &str| larder.send(&get(path).header("Host", host));
+    for (path, text) in [
+        ("/static/a.txt", "whole"),
+        ("//%73tatic//a.txt", "whole"),
+        ("/static/media/a.txt", "stripped"),
+        ("/static/%6dedia/a.txt", "stripped"),
+        ("/m/a.txt", "stripped"),
+        ("/m/", "index"),
+    ] {
+        let reply = ask("a.test", path);
+        assert_eq!((reply.status, reply.text().as_str()), (200, text), "{path}");
+        assert_eq!(ask("a.test", path).outcome(), "HIT_RAM", "{path}");
+    }
+    assert!(origin.requests("/static/a.txt").is_empty());
+    for (path, to) in
+        [("/m", "/m/"), ("/m/d?q", "/m/d/?q"), ("/static", "/static/"), ("/static/d", "/static/d/")]
+    {
+        let reply = ask("a.test", path);
+        assert_eq!((reply.status, reply.header("location")), (301, to), "{path}");
+    }
+    // What another site is for is none of a root's, and a spelling changes nothing.
+    for path in ["/m/.secret", "/m/nothing", "/static/../m/a.txt", "/m%2fa.txt"] {
+        assert!([400, 404].contains(&ask("a.test", path).status), "{path}");
+    }
+    for path in ["/page", "/statics", "/static/../page", "/m%2f..%2fpage", "/m/%2e%2e%2fa.txt"] {
+        assert_eq!(ask("a.test", path).status, 200, "{path}");
+        assert_eq!(origin.requests(path).len(), 1, "{path}: as it was sent");
+    }
+    assert_eq!(ask("b.test", "/static/a.txt").text(), "whole");
+    assert_eq!((ask("b.test", "/page").status, ask("c.test", "/static/a.txt").status), (404, 421));
+    // A purge finds what is stored of each site, and an answer makes another site's invalid.
+    assert!(larder.purge("http://a.test/static/a.txt"));
+    assert_eq!(ask("a.test", "/static/a.txt").outcome(), "MISS");
+    assert_eq!(ask("a.test", "/static/a.txt").outcome(), "HIT_RAM");
+    assert!(larder.purge("http://a.test/page") && larder.purge("http://a.test/m/a.txt"));
+    let posted = request("POST", "/form?h=Location:/static/a.txt").header("Host", "a.test");
+    assert_eq!(larder.send(&posted.body(b"x")).status, 200);
+    assert_eq!(ask("a.test", "/static/a.txt").outcome(), "MISS");
+}
+
+#[test]
+fn sites_that_claim_the_same_are_refused() {
+    let site = |keys: &str| {
+        format!("[[site]]\nhosts = [\"a.test\"]\nupstream = [\"http://127.0.0.1:9\"]\n{keys}\n")
+    };
+    let refused = |keys: &[&str]| {
+        let text: String = keys.iter().map(|keys| site(keys)).collect();
+        let (status, said) = Setup::forward().config(&text).refused();
+        assert!(!status.success(), "{said}");
+        said
+    };
+    let said = refused(&["paths = [\"/x\"]", "name = \"b\"\npaths = [\"/y\", \"/%78//\"]"]);
+    assert!(said.contains("/x/ of \"a.test\" already belongs to the site of line"), "{said}");
+    let said = refused(&["", "name = \"b\"\npaths = [\"/\"]"]);
+    assert!(said.contains("\"a.test\" already belongs to the site of line"), "{said}");
+    let said = refused(&["paths = [\"/x\"]", "paths = [\"/y\"]"]);
+    assert!(said.contains("give this one a name"), "{said}");
+    assert!(refused(&["paths = [\"x\"]"]).contains("is no beginning of a path"));
+    let said = refused(&["paths = [\"/x\"]\nstrip-prefix = true"]);
+    assert!(said.contains("expected root and paths beside it"), "{said}");
 }
 
 #[test]

@@ -58,10 +58,10 @@ for_all_and_site! {
 
     /// How long a look at a file holds where the kernel does not report changes: on file systems of
     /// other machines, through symbolic links, beyond `watches`.
-    "check-interval", Kind::Time(ms(0), hours(24)), ["1s"] -> options.watch.interval;
+    "recheck-interval", Kind::Time(ms(0), hours(24)), ["1s"] -> options.watch.interval;
 
     /// Directories that the kernel is asked to report changes of, at most; 0: none, and all are
-    /// looked at every `check-interval`. Each takes about 1 KB of the kernel's memory
+    /// looked at every `recheck-interval`. Each takes about 1 KB of the kernel's memory
     /// (fs.inotify.max_user_watches).
     "watches", Kind::Int(0, 16_000_000), ["65536"]
         => |m, v| m.options.watch.most = u64::take(v) as usize;
