@@ -16,7 +16,7 @@ use rustix::fs::{CWD, Mode, OFlags, fstat, openat, stat};
 use rustix::io::Errno;
 
 use crate::coding::Accepted;
-use crate::found::{Found, Listing, Outcome, Quick};
+use crate::found::{Found, Listing, Outcome, Quick, Representation};
 use crate::listing::{self, ListingPage};
 use crate::media_type::MediaTypes;
 use crate::options::{BadOptions, Options};
@@ -24,7 +24,6 @@ use crate::pattern::Pattern;
 use crate::request_path::RequestPath;
 use crate::resolve::{Method, Resolver};
 use crate::select::{Interrupted, Search, Wanted};
-use crate::version::Version;
 
 /// How often a search begins anew when files change faster than they can be opened.
 const TRIES: usize = 16;
@@ -196,7 +195,7 @@ impl Root {
     /// # Errors
     ///
     /// When the kernel fails.
-    pub fn version_of(&self, request: &Request) -> io::Result<Found<Version>> {
+    pub fn version_of(&self, request: &Request) -> io::Result<Found<Representation>> {
         let path = match self.parse(request.path) {
             Ok(path) => path,
             Err(outcome) => return Ok(without_look(outcome)),
@@ -211,7 +210,10 @@ impl Root {
     /// # Errors
     ///
     /// When the kernel fails.
-    pub fn version_of_cached(&self, request: &Request) -> io::Result<Option<Found<Version>>> {
+    pub fn version_of_cached(
+        &self,
+        request: &Request,
+    ) -> io::Result<Option<Found<Representation>>> {
         let path = match self.parse(request.path) {
             Ok(path) => path,
             Err(outcome) => return Ok(Some(without_look(outcome))),

@@ -88,6 +88,8 @@ fn key_of(why: &files::BadOptions) -> &'static str {
         files::BadOptions::Index(_) => "index",
         files::BadOptions::StatusFirst => "try-files",
         files::BadOptions::ErrorStatus(_) | files::BadOptions::ErrorPage(..) => "error-pages",
+        files::BadOptions::CompressType(_) => "compress-types",
+        files::BadOptions::CompressSizes => "compress-min",
         files::BadOptions::Extension(_) | files::BadOptions::MediaType(_) => "media-types",
     }
 }

@@ -2,7 +2,7 @@
 //! request, and never what the files no longer say.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::IoSliceMut;
+use std::io::{IoSliceMut, Read};
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -205,6 +205,108 @@ fn a_compressed_sibling_that_comes_and_goes_is_seen() {
     assert_eq!(said(&larder, "/app.js"), (200, "plain".to_owned()), "who cannot unpack it");
     fs::remove_file(site.path("app.js.br")).unwrap();
     assert_eq!(brotli(), plain);
+}
+
+/// Decompresses what was made in a coding.
+fn unpacked(coding: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    match coding {
+        "" => plain.extend_from_slice(bytes),
+        "gzip" => drop(flate2::read::GzDecoder::new(bytes).read_to_end(&mut plain).unwrap()),
+        "zstd" => plain = zstd::stream::decode_all(bytes).unwrap(),
+        "br" => drop(brotli::Decompressor::new(bytes, 4096).read_to_end(&mut plain).unwrap()),
+        other => panic!("{other}"),
+    }
+    plain
+}
+
+#[test]
+fn files_are_compressed_once_for_each_version() {
+    let text = |word: &str| format!("{word} and again ").repeat(3_000);
+    let site = Site::new(&[("page.html", &text("one")), ("small.html", "short")])
+        .with("compress = [\"br\", \"zstd\", \"gzip\"]\ncompress-max = \"1M\"");
+    site.write("picture.png", &text("one"));
+    site.write("large.html", &text("one").repeat(50));
+    site.write("ready.html", &text("ready"));
+    site.write("ready.html.gz", "packed");
+    let larder = site.start();
+    let ask = |path: &str, accepted: &str| {
+        larder.send(&get(path).header("Host", "a").header("Accept-Encoding", accepted))
+    };
+    let mut tags = Vec::new();
+    for (accepted, coding) in [
+        ("gzip", "gzip"),
+        ("gzip;q=0.5, zstd", "zstd"),
+        ("gzip, deflate, br", "br"),
+        ("deflate", ""),
+        ("br;q=0", ""),
+    ] {
+        let first = ask("/page.html", accepted);
+        assert_eq!((first.status, first.header("content-encoding")), (200, coding), "{accepted}");
+        assert_eq!(first.header("vary"), "accept-encoding", "{accepted}");
+        assert_eq!(unpacked(coding, &first.body), text("one").as_bytes(), "{accepted}");
+        let again = ask("/page.html", accepted);
+        assert_eq!((again.outcome().as_str(), &again.body), ("HIT_RAM", &first.body), "{accepted}");
+        let tag = first.header("etag").to_owned();
+        assert!(tag.starts_with('"'), "{tag}");
+        let condition = get("/page.html").header("Host", "a").header("Accept-Encoding", accepted);
+        assert_eq!(larder.send(&condition.header("If-None-Match", &tag)).status, 304);
+        tags.push(tag);
+    }
+    tags.dedup();
+    assert_eq!(tags.len(), 4, "{tags:?}");
+    // Another spelling of the same wish is no other answer.
+    assert_eq!(ask("/page.html", "x, BR, y;q=0.3, gzip").outcome(), "HIT_RAM");
+    for path in ["/small.html", "/picture.png", "/large.html"] {
+        assert_eq!(ask(path, "gzip, br").header("content-encoding"), "", "{path}");
+    }
+    let ready = ask("/ready.html", "gzip, br");
+    assert_eq!((ready.header("content-encoding"), ready.text().as_str()), ("gzip", "packed"));
+    assert_eq!(ask("/ready.html", "br").header("content-encoding"), "br");
+    // Every form of it is another one when the file is.
+    site.write("page.html", &text("two"));
+    for (accepted, coding) in [("gzip", "gzip"), ("zstd", "zstd"), ("br", "br"), ("x", "")] {
+        for _ in 0..2 {
+            let reply = ask("/page.html", accepted);
+            assert_eq!(reply.header("content-encoding"), coding);
+            assert_eq!(unpacked(coding, &reply.body), text("two").as_bytes(), "{coding}");
+            assert!(!tags.contains(&reply.header("etag").to_owned()));
+        }
+    }
+}
+
+#[test]
+fn heads_and_ranges_of_compressed_files_are_of_what_was_made() {
+    let text = "again and again ".repeat(3_000);
+    let site = Site::new(&[("a.css", &text), ("b.css", &text), ("c.css", &text)])
+        .with("compress = [\"gzip\"]");
+    let larder = site.start();
+    let ask = |method: &str, path: &str, more: &[(&str, &str)]| {
+        let mut asked = request(method, path).header("Host", "a").header("Accept-Encoding", "gzip");
+        for (name, value) in more {
+            asked = asked.header(name, value);
+        }
+        larder.send(&asked)
+    };
+    // A HEAD compresses nothing, and says what a GET would but for the length.
+    let head = ask("HEAD", "/a.css", &[]);
+    let whole = ask("GET", "/a.css", &[]);
+    assert_eq!((head.status, head.header("content-encoding")), (200, "gzip"));
+    assert_eq!(head.header("etag"), whole.header("etag"));
+    assert!(["", whole.header("content-length")].contains(&head.header("content-length")));
+    let head = ask("HEAD", "/a.css", &[]);
+    assert_eq!(head.header("content-length"), whole.len.to_string());
+    let part = ask("GET", "/a.css", &[("Range", "bytes=5-14"), ("If-Range", whole.header("etag"))]);
+    assert_eq!((part.status, &part.body[..]), (206, &whole.body[5..15]));
+    // Nothing is stored yet: the range is one of the same bytes, or all of them are sent.
+    let cold = ask("GET", "/b.css", &[("Range", "bytes=5-14")]);
+    let whole = ask("GET", "/b.css", &[]);
+    match cold.status {
+        206 => assert_eq!(&cold.body[..], &whole.body[5..15]),
+        status => assert_eq!((status, &cold.body), (200, &whole.body)),
+    }
+    assert_eq!(whole.outcome(), "HIT_RAM", "it was compressed once");
+    assert_eq!(ask("GET", "/c.css", &[("If-Match", "\"x\"")]).status, 412);
 }
 
 #[test]

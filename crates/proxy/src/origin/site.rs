@@ -32,6 +32,8 @@ pub struct Front {
     sites: Vec<Site>,
     /// Some sites are only for some paths.
     by_path: bool,
+    /// Some sites' origins vouch for their answers.
+    vouches: bool,
 }
 
 impl Default for Front {
@@ -55,19 +57,25 @@ impl Front {
             aliases: Aliases::default(),
             vouched: None,
         };
-        Front { kind: FrontKind::Forward, sites: vec![site], by_path: false }
+        Front { kind: FrontKind::Forward, sites: vec![site], by_path: false, vouches: false }
     }
 
     /// Makes a reverse proxy: the origin follows from the configuration, and the request's host and
     /// path pick the site.
     pub fn reverse(sites: Vec<Site>) -> Front {
         let by_path = sites.iter().any(|site| !site.paths.is_empty());
-        Front { kind: FrontKind::Reverse, sites, by_path }
+        let vouches = sites.iter().any(|site| site.vouched.is_some());
+        Front { kind: FrontKind::Reverse, sites, by_path, vouches }
     }
 
     /// Returns which of the two it is.
     pub fn kind(&self) -> FrontKind {
         self.kind
+    }
+
+    /// Returns whether any origin vouches for its answers.
+    pub(crate) fn vouches(&self) -> bool {
+        self.vouches
     }
 
     /// Returns the sites, in the order of the configuration.
