@@ -10,10 +10,10 @@
 //! | zstd | 9 | 13-33% | 55-71 | (12) 11-32%, 22-33 MB/s |
 //! | br | 5 | 13-32% | 32-57 | 12-32%, 30-53 MB/s |
 //!
-//! It promises: one processor in two, at most, compresses at a time (one where there is one only), in bounded memory (the largest
-//! file and what is made of it, for each); who would wait longer than [`PATIENCE`] gets the file as
-//! it is. The tag of what was made is known without making it, and is another one for whatever
-//! could make other bytes.
+//! It promises: one processor in two, at most, compresses at a time (the one, where there is one
+//! only), in bounded memory: the largest file and what is made of it, for each. Who would wait
+//! longer than [`PATIENCE`] gets the file as it is. The tag of what was made is known without
+//! making it, and is another one for whatever could make other bytes.
 
 use std::io::{self, Write};
 use std::sync::LazyLock;

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::client::{Reply, get, request};
 use crate::origin::Origin;
-use crate::runner::{Larder, Setup, eventually};
+use crate::runner::{Larder, Setup, eventually, larder};
 
 /// A directory and the program that serves it.
 struct Site {
@@ -307,6 +307,51 @@ fn heads_and_ranges_of_compressed_files_are_of_what_was_made() {
     }
     assert_eq!(whole.outcome(), "HIT_RAM", "it was compressed once");
     assert_eq!(ask("GET", "/c.css", &[("If-Match", "\"x\"")]).status, 412);
+}
+
+#[test]
+fn a_rule_says_how_long_clients_keep_files_and_the_cache_keeps_them_anyway() {
+    let site = Site::new(&[("assets/app.js", "one"), ("index.html", "home")]).with(
+        "\n[[rule]]\nname = \"assets\"\npaths = [\"/assets/*\"]\n\
+         answer-set = [\"Cache-Control: public, max-age=31536000, immutable\"]\n\n\
+         [[rule]]\nname = \"pages\"\nanswer-set = [\"Cache-Control: no-cache\"]",
+    );
+    let larder = site.start();
+    let lifetime = "public, max-age=31536000, immutable";
+    for (path, expected) in [("/assets/app.js", lifetime), ("/", "no-cache")] {
+        for outcome in ["MISS", "HIT_RAM"] {
+            let reply = ask(&larder, path);
+            assert_eq!(reply.header("cache-control"), expected, "{path}");
+            assert_eq!(reply.outcome(), outcome, "{path}");
+        }
+    }
+    site.write("assets/app.js", "two");
+    assert_eq!(said(&larder, "/assets/app.js"), (200, "two".to_owned()));
+}
+
+#[test]
+fn an_explanation_says_whether_a_stored_file_is_current() {
+    let site = Site::new(&[("page", "one")]);
+    let running = site.start();
+    let explained = || {
+        let admin = running.admin().to_string();
+        larder(&["explain", "--ask", "--admin", &admin, "http://www.test/page?x"]).1
+    };
+    let said = explained();
+    assert!(said.contains("would    ask the origin\n"), "{said}");
+    let judged = "answer   200 of the origin server: stored, used as long as the origin says it is";
+    assert!(said.contains(judged), "{said}");
+    ask(&running, "/page");
+    let said = explained();
+    assert!(said.contains("origin   the files in "), "{said}");
+    assert!(said.contains(" s old, current\n"), "{said}");
+    let would = "would    answer from the cache: the origin says it is current\n";
+    assert!(said.contains(would), "{said}");
+    site.write("page", "two");
+    let said = explained();
+    assert!(said.contains(" s old, not current\n"), "{said}");
+    let would = "would    ask the origin: it says that what is stored is not current\n";
+    assert!(said.contains(would), "{said}");
 }
 
 #[test]
