@@ -1,8 +1,8 @@
 //! Work that may wait for a disk, on threads apart from the workers'.
 //!
-//! A disk that hangs, and clients who ask for what is dear, must not take all of these threads (name
-//! lookups need them, too) or all processors: each root has a few places, and what finds none waits
-//! for its turn without a thread.
+//! A disk that hangs, and clients who ask for what is dear, must not take all of these threads
+//! (name lookups need them, too) or all processors: each root has a few places, and what finds none
+//! waits for its turn without a thread.
 
 use std::io;
 use std::sync::Arc;
