@@ -11,6 +11,7 @@ pub mod options;
 pub mod origin;
 
 mod body;
+mod compress;
 mod current;
 mod pool;
 mod response;

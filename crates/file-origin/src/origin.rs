@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use files::{Accepted, File, Found, OpenError, Outcome, Quick, ReadError, Request};
+use files::{Accepted, Coding, File, Found, OpenError, Outcome, Quick, ReadError, Request};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode};
+use tokio::sync::SemaphorePermit;
 use upstream::connection::origin_body::OriginBody;
 use upstream::failure::error::{Failure, Reason};
 use upstream::send::origin::{Connector, Earlier, Figure, Looking, Origin, Sending, Voucher};
@@ -17,6 +18,7 @@ use upstream::send::outgoing::Outgoing;
 use upstream::settings::endpoint::Endpoint;
 
 use crate::body::{FileBody, WHOLE_MAX};
+use crate::compress;
 use crate::current::Current;
 use crate::options::FileOptions;
 use crate::response;
@@ -113,8 +115,52 @@ impl FileOrigin {
         known.pool.run(move || root.find(&Request { path: &path, accepted })).await?
     }
 
-    /// Answers with a file or a range of it.
+    /// Answers with a file, or with what is to be made of it.
     async fn file(
+        &self,
+        mut file: File,
+        method: &Method,
+        request: &HeaderMap,
+        now: SystemTime,
+    ) -> Result<Answer, ReadError> {
+        let Some(coding) = file.compress else {
+            return self.plain(file, method, request, now).await;
+        };
+        let fields = response::fields(&file, now);
+        let fields = match response::decide(method, request, fields, None, now) {
+            Sent::Head(status, fields) => {
+                return Ok(Answer { status, fields, body: FileBody::of(Bytes::new()) });
+            }
+            Sent::Bytes(_, fields, _) => fields,
+        };
+        let Some(place) = compress::place().await else {
+            file.compress = None;
+            return self.plain(file, method, request, now).await;
+        };
+        self.compressed(file, fields, coding, place).await
+    }
+
+    /// Answers with all of a file compressed: the cache keeps it, and cuts ranges out of it itself.
+    async fn compressed(
+        &self,
+        file: File,
+        mut fields: HeaderMap,
+        coding: Coding,
+        place: SemaphorePermit<'static>,
+    ) -> Result<Answer, ReadError> {
+        let (reader, pool) = (file.into_reader(self.forget), self.current.known().pool.clone());
+        let made = pool.run(move || {
+            let _place = place;
+            let bytes = read_whole(reader)?;
+            compress::compress(&bytes, coding).map_err(ReadError::Io)
+        });
+        let made = made.await.map_err(ReadError::Io)??;
+        fields.insert(header::CONTENT_LENGTH, made.len().into());
+        Ok(Answer { status: StatusCode::OK, fields, body: FileBody::of(made.into()) })
+    }
+
+    /// Answers with a file as it is, or a range of it.
+    async fn plain(
         &self,
         file: File,
         method: &Method,
@@ -123,12 +169,13 @@ impl FileOrigin {
     ) -> Result<Answer, ReadError> {
         let (fields, length) = (response::fields(&file, now), file.version.size);
         let (reader, pool) = (file.into_reader(self.forget), self.current.known().pool.clone());
-        let (status, fields, range) = match response::decide(method, request, fields, length, now) {
-            Sent::Head(status, fields) => {
-                return Ok(Answer { status, fields, body: FileBody::of(Bytes::new()) });
-            }
-            Sent::Bytes(status, fields, range) => (status, fields, range),
-        };
+        let (status, fields, range) =
+            match response::decide(method, request, fields, Some(length), now) {
+                Sent::Head(status, fields) => {
+                    return Ok(Answer { status, fields, body: FileBody::of(Bytes::new()) });
+                }
+                Sent::Bytes(status, fields, range) => (status, fields, range),
+            };
         let body = match range.count() {
             0 => FileBody::of(Bytes::new()),
             count if count > WHOLE_MAX => FileBody::read(reader.within(range), pool),
@@ -193,7 +240,8 @@ impl FileOrigin {
         let now = SystemTime::now();
         let page = known.pool.run(move || {
             let found = root.error_page(code, accepted).ok()??;
-            let Outcome::File(file) = found.outcome else { return None };
+            let Outcome::File(mut file) = found.outcome else { return None };
+            file.compress = None;
             let (fields, length) = (response::fields(&file, now), file.version.size);
             let is_small = (1..=WHOLE_MAX).contains(&length);
             let reader = file.into_reader(false);
@@ -238,7 +286,7 @@ impl Answer {
         let length = page.html.len() as u64;
         let mut request = request.clone();
         request.remove(header::RANGE);
-        match response::decide(method, &request, fields, length, SystemTime::now()) {
+        match response::decide(method, &request, fields, Some(length), SystemTime::now()) {
             Sent::Head(status, fields) => {
                 Answer { status, fields, body: FileBody::of(Bytes::new()) }
             }
@@ -297,6 +345,13 @@ impl Voucher for FileOrigin {
         self.current.known().is_current(earlier)
     }
 
+    fn tidy(&self, request: &mut HeaderMap) {
+        match Accepted::of(request).to_field().and_then(|text| text.try_into().ok()) {
+            Some(value) => drop(request.insert(header::ACCEPT_ENCODING, value)),
+            None => drop(request.remove(header::ACCEPT_ENCODING)),
+        }
+    }
+
     fn look<'a>(&'a self, earlier: Earlier<'a>) -> Looking<'a> {
         let known = self.current.known();
         Box::pin(async move { known.look(earlier).await })
@@ -312,5 +367,36 @@ impl fmt::Debug for FileOrigin {
 impl fmt::Display for FileOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the files in {}", self.path.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use files::Compress;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_would_wait_too_long_for_compression_gets_the_file_as_it_is() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("a.html"), "again ".repeat(1000)).unwrap();
+        let codings = vec![Coding::Gzip];
+        let types = vec!["text/html".to_owned()];
+        let mut options = FileOptions::default();
+        options.files.compress = Compress { codings, types, least: 0, most: 10_000 };
+        let origin = FileOrigin::open(root.path(), options).unwrap();
+        let gzip = (header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        let fields = HeaderMap::from_iter([gzip]);
+        let every_place = compress::every_place().await;
+        let plain = origin.answer(&Method::GET, "/a.html", None, &fields).await.unwrap();
+        drop(every_place);
+        let packed = origin.answer(&Method::GET, "/a.html", None, &fields).await.unwrap();
+        assert_eq!(plain.fields.get(header::CONTENT_ENCODING), None);
+        assert_eq!(packed.fields[header::CONTENT_ENCODING], "gzip");
+        assert_eq!(plain.fields[header::VARY], packed.fields[header::VARY]);
+        assert_ne!(plain.fields[header::ETAG], packed.fields[header::ETAG]);
+        assert_eq!(plain.fields[header::CONTENT_LENGTH], "6000");
     }
 }

@@ -9,6 +9,8 @@ use semantics::range::{self, ByteRange};
 use semantics::validators::{self, Selected, Verdict};
 use semantics::{Portion, RequestFacts, Time};
 
+use crate::compress;
+
 /// The methods that files have.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 
@@ -31,14 +33,15 @@ pub(crate) fn fields(file: &File, now: SystemTime) -> HeaderMap {
         }
     };
     put(header::CONTENT_TYPE, &file.media_type);
+    let tag = compress::etag(&file.representation());
     match file.version.is_settled(now) {
-        true => put(header::ETAG, &file.version.etag()),
-        false => put(header::ETAG, &format!("W/{}", file.version.etag())),
+        true => put(header::ETAG, &tag),
+        false => put(header::ETAG, &format!("W/{tag}")),
     }
     if let Some(date) = file.version.last_modified(now) {
         put(header::LAST_MODIFIED, &date);
     }
-    if let Some(coding) = file.coding {
+    if let Some(coding) = file.coding.or(file.compress) {
         put(header::CONTENT_ENCODING, coding.name());
     }
     if file.varies {
@@ -48,12 +51,13 @@ pub(crate) fn fields(file: &File, now: SystemTime) -> HeaderMap {
     fields
 }
 
-/// Decides what is sent of a file of `length` bytes with these fields.
+/// Decides what is sent of a file of `length` bytes with these fields. Without the length, as long
+/// as nothing was made of the file, it is all or nothing.
 pub(crate) fn decide(
     method: &Method,
     request: &HeaderMap,
     fields: HeaderMap,
-    length: u64,
+    length: Option<u64>,
     now: SystemTime,
 ) -> Sent {
     let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -67,22 +71,25 @@ pub(crate) fn decide(
         Verdict::Proceed | Verdict::ForOrigin => {}
     }
     let facts = RequestFacts { conditional: false, ..RequestFacts::of(method, request) };
-    let whole = ByteRange { start: 0, end: length };
-    let portion = Portion::of(&facts, method, request, &selected, Some(length), now);
+    let end = length.unwrap_or_default();
+    let whole = ByteRange { start: 0, end };
+    let portion = Portion::of(&facts, method, request, &selected, length, now);
     let (status, range) = match portion {
         Portion::Part(part) => (StatusCode::PARTIAL_CONTENT, part),
         Portion::Unsatisfiable => {
             let mut fields = HeaderMap::new();
-            fields.insert(header::CONTENT_RANGE, range::unsatisfied_content_range(length));
+            fields.insert(header::CONTENT_RANGE, range::unsatisfied_content_range(end));
             return Sent::Head(StatusCode::RANGE_NOT_SATISFIABLE, fields);
         }
         // The cache cuts several parts out of the whole itself.
         Portion::Whole | Portion::Parts(_) | Portion::NotModified => (StatusCode::OK, whole),
     };
     let mut fields = fields;
-    fields.insert(header::CONTENT_LENGTH, range.count().into());
+    if length.is_some() {
+        fields.insert(header::CONTENT_LENGTH, range.count().into());
+    }
     if status == StatusCode::PARTIAL_CONTENT {
-        fields.insert(header::CONTENT_RANGE, range.content_range(length));
+        fields.insert(header::CONTENT_RANGE, range.content_range(end));
     }
     match *method == Method::HEAD {
         true => Sent::Head(status, fields),

@@ -14,9 +14,10 @@ use std::time::Instant;
 
 use files::watch::verified::{Tag, Verified};
 use files::watch::watcher::{self, Stamp, WatchOptions, Watcher};
-use files::{Accepted, Found, OpenError, Outcome, Request, Root, Version};
+use files::{Accepted, Found, OpenError, Outcome, Representation, Request, Root};
 use upstream::send::origin::{Amount, Earlier, Figure};
 
+use crate::compress;
 use crate::options::FileOptions;
 use crate::pool::Pool;
 
@@ -164,7 +165,7 @@ impl Look {
 
     /// Finds what the answer depends on, then takes its stamp, then looks: a change in between is
     /// later than the stamp.
-    fn compare(&self, find: impl Fn() -> Option<Found<Version>>) -> Option<Seen> {
+    fn compare(&self, find: impl Fn() -> Option<Found<Representation>>) -> Option<Seen> {
         let found = find()?;
         if !self.is_same(&found) {
             return Some(Seen::Other);
@@ -179,7 +180,8 @@ impl Look {
         Some(if same { Seen::Same(again.watchable.then_some(stamp)) } else { Seen::Other })
     }
 
-    fn is_same(&self, found: &Found<Version>) -> bool {
-        matches!(&found.outcome, Outcome::File(version) if version.etag().as_bytes() == self.etag)
+    fn is_same(&self, found: &Found<Representation>) -> bool {
+        let Outcome::File(sent) = &found.outcome else { return false };
+        compress::etag(sent).as_bytes() == self.etag
     }
 }

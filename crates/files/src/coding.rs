@@ -66,6 +66,15 @@ impl Accepted {
         Accepted::new(preferred.into_iter().filter_map(named))
     }
 
+    /// Returns the one spelling of `Accept-Encoding` for it; `None` when it is none. It reads back
+    /// as the same.
+    pub fn to_field(self) -> Option<String> {
+        let weights = ["", ";q=0.9", ";q=0.8"];
+        let members = self.iter().zip(weights).map(|(coding, q)| format!("{}{q}", coding.name()));
+        let members: Vec<String> = members.collect();
+        (!members.is_empty()).then(|| members.join(", "))
+    }
+
     /// Returns the codings in order.
     pub fn iter(self) -> impl Iterator<Item = Coding> {
         self.0.into_iter().flatten()
@@ -90,6 +99,16 @@ mod tests {
             assert_eq!(Accepted::of(&headers).iter().collect::<Vec<_>>(), expected, "{field}");
         }
         assert_eq!(Accepted::of(&HeaderMap::new()), Accepted::NONE);
+        for field in ["gzip", "gzip, br;q=0.5, zstd;q=0.7", "br, gzip", "*", "zstd;q=0.1, br;q=0.2"]
+        {
+            let fields = |text: &str| {
+                let pair = (http::header::ACCEPT_ENCODING, text.parse().unwrap());
+                Accepted::of(&HeaderMap::from_iter([pair]))
+            };
+            let accepted = fields(field);
+            assert_eq!(fields(&accepted.to_field().unwrap()), accepted, "{field}");
+        }
+        assert_eq!(Accepted::NONE.to_field(), None);
         let twice = Accepted::new([Coding::Gzip, Coding::Gzip, Coding::Brotli, Coding::Gzip]);
         assert_eq!(twice.iter().collect::<Vec<_>>(), [Coding::Gzip, Coding::Brotli]);
     }

@@ -8,7 +8,7 @@ use crate::reader::Reader;
 use crate::version::Version;
 
 /// What answers a request. `F` is what is known of a file: a [`File`] that is open, or its
-/// [`Version`] alone.
+/// [`Representation`] alone.
 #[derive(Debug)]
 pub struct Found<F = File> {
     /// The answer.
@@ -74,11 +74,28 @@ pub struct File {
     pub media_type: Cow<'static, str>,
     /// The value of `Content-Encoding`: this is the precompressed sibling.
     pub coding: Option<Coding>,
-    /// Another `Accept-Encoding` may lead to another file.
+    /// What is to be sent is the file compressed in this coding: by whoever sends it, for nothing
+    /// lies ready.
+    pub compress: Option<Coding>,
+    /// Another `Accept-Encoding` may lead to another answer.
     pub varies: bool,
 }
 
+/// What is sent: the file, or what is made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Representation {
+    /// The state of the file.
+    pub version: Version,
+    /// It is to be compressed, as [`File::compress`] says.
+    pub compress: Option<Coding>,
+}
+
 impl File {
+    /// Returns what is sent of it.
+    pub fn representation(&self) -> Representation {
+        Representation { version: self.version, compress: self.compress }
+    }
+
     /// Begins to read it. With `forget` the kernel drops from its own cache what was read.
     pub fn into_reader(self, forget: bool) -> Reader {
         Reader::new(self.descriptor, self.version, forget)

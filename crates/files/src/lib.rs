@@ -35,9 +35,9 @@ mod version;
 pub mod watch;
 
 pub use coding::{Accepted, Coding};
-pub use found::{File, Found, Listing, Outcome, Quick};
+pub use found::{File, Found, Listing, Outcome, Quick, Representation};
 pub use listing::{LISTED_MAX, ListingPage, READ_MAX};
-pub use options::{BadOptions, Options, Symlinks};
+pub use options::{BadOptions, Compress, Options, Symlinks};
 pub use pattern::{BadPattern, Pattern};
 pub use reader::{ReadError, Reader};
 pub use request_path::{BadPath, SEGMENTS_MAX, canonical_path};

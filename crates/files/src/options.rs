@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::coding::Coding;
+use crate::coding::{Accepted, Coding};
 use crate::media_type;
 use crate::pattern::{BadPattern, Pattern};
 
@@ -23,6 +23,10 @@ pub enum Symlinks {
 /// The choices about one root.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// Beginnings of the paths of URLs that are no part of the path below the root (nginx's
+    /// `alias`), decoded, in whole segments without slashes around them. When there are some, any
+    /// other path names nothing.
+    pub strip: Vec<Vec<u8>>,
     /// The files that stand for their directory, the first that exists.
     pub index: Vec<String>,
     /// A directory without one is listed; forbidden otherwise.
@@ -40,6 +44,8 @@ pub struct Options {
     pub symlinks: Symlinks,
     /// The codings of the files that may lie compressed beside others.
     pub precompressed: Vec<Coding>,
+    /// What is to be compressed where no sibling lies ready.
+    pub compress: Compress,
     /// Status → the file that is the body of such an answer, as a path below the root that begins
     /// with `/`.
     pub error_pages: BTreeMap<u16, String>,
@@ -47,9 +53,39 @@ pub struct Options {
     pub media_types: BTreeMap<String, String>,
 }
 
+/// Which files are to be compressed by whoever sends them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compress {
+    /// In these codings; empty: none is.
+    pub codings: Vec<Coding>,
+    /// Media types in lower case, without parameters.
+    pub types: Vec<String>,
+    /// The smallest file, in bytes.
+    pub least: u64,
+    /// The largest one.
+    pub most: u64,
+}
+
+impl Compress {
+    /// Returns whether a file of this size and media type is compressed for clients that accept it.
+    pub(crate) fn includes(&self, size: u64, media_type: &str) -> bool {
+        let essence = media_type.split(';').next().unwrap_or_default().trim();
+        let is_it = |known: &String| known.eq_ignore_ascii_case(essence);
+        !self.codings.is_empty()
+            && (self.least..=self.most).contains(&size)
+            && self.types.iter().any(is_it)
+    }
+
+    /// Returns the coding of these that a client likes best.
+    pub(crate) fn for_client(&self, accepted: Accepted) -> Option<Coding> {
+        accepted.iter().find(|coding| self.codings.contains(coding))
+    }
+}
+
 impl Default for Options {
     fn default() -> Options {
         Options {
+            strip: Vec::new(),
             index: vec!["index.html".to_owned()],
             listing: false,
             clean_urls: false,
@@ -57,6 +93,7 @@ impl Default for Options {
             hide_dotfiles: true,
             symlinks: Symlinks::default(),
             precompressed: Coding::ALL.to_vec(),
+            compress: Compress::default(),
             error_pages: BTreeMap::new(),
             media_types: BTreeMap::new(),
         }
@@ -78,6 +115,10 @@ pub enum BadOptions {
     Extension(String),
     /// The media type for an extension is none.
     MediaType(String),
+    /// What is to be compressed is no media type.
+    CompressType(String),
+    /// The smallest file that is to be compressed is larger than the largest.
+    CompressSizes,
 }
 
 impl fmt::Display for BadOptions {
@@ -92,7 +133,10 @@ impl fmt::Display for BadOptions {
                 write!(f, "{path:?} is no path of an error page: {why}")
             }
             BadOptions::Extension(text) => write!(f, "{text:?} is no extension (such as \"md\")"),
-            BadOptions::MediaType(text) => {
+            BadOptions::CompressSizes => {
+                f.write_str("the smallest file to compress is larger than the largest")
+            }
+            BadOptions::MediaType(text) | BadOptions::CompressType(text) => {
                 write!(f, "{text:?} is no media type (such as \"text/plain\")")
             }
         }
@@ -118,6 +162,14 @@ impl Options {
             return Err(BadOptions::ErrorStatus(*status));
         }
         self.error_patterns()?;
+        let types = &self.compress.types;
+        let is_type = |text: &&String| media_type::is_valid(text) && !text.contains(';');
+        if let Some(text) = types.iter().find(|text| !is_type(text)) {
+            return Err(BadOptions::CompressType(text.clone()));
+        }
+        if self.compress.least > self.compress.most {
+            return Err(BadOptions::CompressSizes);
+        }
         for (extension, text) in &self.media_types {
             if !is_name(extension) || extension.contains(|c: char| c == '.' || c.is_whitespace()) {
                 return Err(BadOptions::Extension(extension.clone()));
@@ -172,6 +224,27 @@ mod tests {
     }
 
     #[test]
+    fn types_and_sizes_say_what_is_compressed() {
+        let codings = vec![Coding::Gzip, Coding::Brotli];
+        let types = vec!["text/html".to_owned()];
+        let compress = Compress { codings, types, least: 10, most: 20 };
+        for (size, kind, expected) in [
+            (10, "text/html; charset=utf-8", true),
+            (20, "Text/HTML", true),
+            (9, "text/html", false),
+            (21, "text/html", false),
+            (15, "text/htm", false),
+            (15, "image/png", false),
+        ] {
+            assert_eq!(compress.includes(size, kind), expected, "{size} {kind}");
+        }
+        let accepted = Accepted::new([Coding::Zstd, Coding::Gzip, Coding::Brotli]);
+        assert_eq!(compress.for_client(accepted), Some(Coding::Gzip));
+        assert_eq!(compress.for_client(Accepted::new([Coding::Zstd])), None);
+        assert!(!Compress::default().includes(0, "text/html"));
+    }
+
+    #[test]
     fn bad_choices_are_named() {
         let of = |change: &dyn Fn(&mut Options)| {
             let mut options = Options::default();
@@ -198,6 +271,11 @@ mod tests {
             let got = of(&|options| drop(insert(options)));
             assert_eq!(got, Err(BadOptions::Extension(extension.into())));
         }
+        for text in ["", "text", "text/plain; charset=utf-8", "text/*"] {
+            let got = of(&|options| options.compress.types.push(text.into()));
+            assert_eq!(got, Err(BadOptions::CompressType(text.into())));
+        }
+        assert_eq!(of(&|options| options.compress.least = 1), Err(BadOptions::CompressSizes));
         for text in ["", "text", "text/", "/plain", "text/plain\n", "a b/c", "text/é"] {
             let got = of(&|options| drop(options.media_types.insert("md".into(), text.into())));
             assert_eq!(got, Err(BadOptions::MediaType(text.into())));

@@ -88,12 +88,14 @@ pub(crate) struct RequestPath {
     pub(crate) bytes: Vec<u8>,
     /// It ends with `/`: the URL of a directory.
     pub(crate) is_directory: bool,
+    /// What stands before it in the URL and is no part of the path below the root; like `bytes`.
+    pub(crate) stripped: Vec<u8>,
 }
 
 impl RequestPath {
     /// Returns the path of the root.
     pub(crate) fn root() -> RequestPath {
-        RequestPath { bytes: Vec::new(), is_directory: true }
+        RequestPath { bytes: Vec::new(), is_directory: true, stripped: Vec::new() }
     }
 
     /// Decodes and checks the path of a URL.
@@ -113,7 +115,39 @@ impl RequestPath {
         if count > SEGMENTS_MAX || !fits(&bytes) {
             return Err(BadPath::TooLong);
         }
-        Ok(RequestPath { bytes, is_directory: raw.ends_with(b"/") })
+        Ok(RequestPath { bytes, is_directory: raw.ends_with(b"/"), stripped: Vec::new() })
+    }
+
+    /// Takes the longest of these beginnings away, which are decoded, without slashes at their
+    /// ends; `None` when it begins with none of them. Without any to take away it stays as it is.
+    pub(crate) fn strip(self, prefixes: &[Vec<u8>]) -> Option<RequestPath> {
+        if prefixes.is_empty() {
+            return Some(self);
+        }
+        let behind = |prefix: &Vec<u8>| {
+            let rest = self.bytes.strip_prefix(prefix.as_slice())?;
+            match prefix.is_empty() || rest.is_empty() {
+                true => Some(rest.len()),
+                false => rest.strip_prefix(b"/").map(<[u8]>::len),
+            }
+        };
+        let rest = prefixes.iter().filter_map(behind).min()?;
+        let (before, rest) = self.bytes.split_at(self.bytes.len() - rest);
+        let stripped = before.strip_suffix(b"/").unwrap_or(before).to_vec();
+        Some(RequestPath { bytes: rest.to_vec(), stripped, ..self })
+    }
+
+    /// Returns whether it is the URL of the root without the `/` at its end.
+    pub(crate) fn lacks_slash(&self) -> bool {
+        self.bytes.is_empty() && !self.is_directory
+    }
+
+    /// Returns the whole path of the URL, decoded.
+    pub(crate) fn whole(&self) -> Vec<u8> {
+        match self.stripped.is_empty() || self.bytes.is_empty() {
+            true => [&self.stripped[..], &self.bytes].concat(),
+            false => [&self.stripped[..], b"/", &self.bytes].concat(),
+        }
     }
 
     /// Returns whether a segment is the name of a hidden file. `.well-known` is not (RFC 8615).
@@ -123,8 +157,9 @@ impl RequestPath {
 
     /// Returns the path of a URL that names the same, as a directory or not.
     pub(crate) fn to_url(&self, is_directory: bool) -> String {
-        let end = if is_directory && !self.bytes.is_empty() { "/" } else { "" };
-        format!("/{}{end}", encode(&self.bytes))
+        let whole = self.whole();
+        let end = if is_directory && !whole.is_empty() { "/" } else { "" };
+        format!("/{}{end}", encode(&whole))
     }
 }
 
@@ -234,7 +269,7 @@ mod tests {
             (long.as_bytes(), &long.as_bytes()[1..], false),
         ];
         for (raw, bytes, is_directory) in cases {
-            let expected = RequestPath { bytes: bytes.to_vec(), is_directory };
+            let expected = RequestPath { bytes: bytes.to_vec(), is_directory, stripped: vec![] };
             assert_eq!(RequestPath::parse(raw), Ok(expected), "{}", raw.escape_ascii());
         }
     }
@@ -295,8 +330,41 @@ mod tests {
             assert_eq!(again, RequestPath::parse(raw.as_bytes()), "{raw}");
         }
         let all: Vec<u8> = (1..=255).filter(|&byte| byte != b'/').collect();
-        let path = RequestPath { bytes: all, is_directory: false };
+        let path = RequestPath { bytes: all, is_directory: false, stripped: vec![] };
         assert_eq!(RequestPath::parse(path.to_url(false).as_bytes()), Ok(path));
+    }
+
+    #[test]
+    fn a_beginning_is_taken_away_in_whole_segments() {
+        let prefixes = [&b"s"[..], b"s/t", b".d"].map(<[u8]>::to_vec);
+        for (raw, expected) in [
+            ("/s/x", Some(("s", "x"))),
+            ("//%73//x/", Some(("s", "x"))),
+            ("/s/t/x", Some(("s/t", "x"))),
+            ("/s/t/", Some(("s/t", ""))),
+            ("/s/t", Some(("s/t", ""))),
+            ("/s/tx", Some(("s", "tx"))),
+            ("/s", Some(("s", ""))),
+            ("/.d/x", Some((".d", "x"))),
+            ("/sx", None),
+            ("/", None),
+            ("/x/s", None),
+        ] {
+            let path = RequestPath::parse(raw.as_bytes()).unwrap();
+            let url = path.to_url(path.is_directory);
+            let stripped = path.clone().strip(&prefixes);
+            let parts = stripped.as_ref().map(|path| (&path.stripped[..], &path.bytes[..]));
+            let expected = expected.map(|(a, b)| (a.as_bytes(), b.as_bytes()));
+            assert_eq!(parts, expected, "{raw}");
+            if let Some(stripped) = stripped {
+                assert_eq!(stripped.to_url(stripped.is_directory), url, "{raw}");
+                assert_eq!(stripped.lacks_slash(), ["/s/t", "/s"].contains(&raw), "{raw}");
+                assert!(!stripped.is_hidden(), "{raw}");
+            }
+            assert_eq!(path.clone().strip(&[]), Some(path.clone()), "{raw}");
+            let whole = path.clone().strip(&[Vec::new()]);
+            assert_eq!(whole, Some(path), "{raw}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use rustix::fs::{CWD, Mode, OFlags, fstat, openat, stat};
 use rustix::io::Errno;
 
 use crate::coding::Accepted;
-use crate::found::{Found, Listing, Outcome, Quick};
+use crate::found::{Found, Listing, Outcome, Quick, Representation};
 use crate::listing::{self, ListingPage};
 use crate::media_type::MediaTypes;
 use crate::options::{BadOptions, Options};
@@ -24,7 +24,6 @@ use crate::pattern::Pattern;
 use crate::request_path::RequestPath;
 use crate::resolve::{Method, Resolver};
 use crate::select::{Interrupted, Search, Wanted};
-use crate::version::Version;
 
 /// How often a search begins anew when files change faster than they can be opened.
 const TRIES: usize = 16;
@@ -196,7 +195,7 @@ impl Root {
     /// # Errors
     ///
     /// When the kernel fails.
-    pub fn version_of(&self, request: &Request) -> io::Result<Found<Version>> {
+    pub fn version_of(&self, request: &Request) -> io::Result<Found<Representation>> {
         let path = match self.parse(request.path) {
             Ok(path) => path,
             Err(outcome) => return Ok(without_look(outcome)),
@@ -211,7 +210,10 @@ impl Root {
     /// # Errors
     ///
     /// When the kernel fails.
-    pub fn version_of_cached(&self, request: &Request) -> io::Result<Option<Found<Version>>> {
+    pub fn version_of_cached(
+        &self,
+        request: &Request,
+    ) -> io::Result<Option<Found<Representation>>> {
         let path = match self.parse(request.path) {
             Ok(path) => path,
             Err(outcome) => return Ok(Some(without_look(outcome))),
@@ -248,11 +250,15 @@ impl Root {
 
     /// Returns the path below the root, or the answer to one that leads nowhere.
     fn parse(&self, raw: &[u8]) -> Result<RequestPath, Outcome<Infallible>> {
-        match RequestPath::parse(raw) {
-            Ok(path) if self.options.hide_dotfiles && path.is_hidden() => Err(Outcome::Missing),
-            Ok(path) => Ok(path),
-            Err(why) if why.is_missing() => Err(Outcome::Missing),
-            Err(_) => Err(Outcome::Malformed),
+        let path = match RequestPath::parse(raw) {
+            Ok(path) => path.strip(&self.options.strip).ok_or(Outcome::Missing)?,
+            Err(why) if why.is_missing() => return Err(Outcome::Missing),
+            Err(_) => return Err(Outcome::Malformed),
+        };
+        match path {
+            path if self.options.hide_dotfiles && path.is_hidden() => Err(Outcome::Missing),
+            path if path.lacks_slash() => Err(Outcome::Redirect(path.to_url(true))),
+            path => Ok(path),
         }
     }
 

@@ -16,7 +16,7 @@ use rustix::fs::{FileType, Stat, fstat};
 use rustix::io::Errno;
 
 use crate::coding::{Accepted, Coding};
-use crate::found::{File, Found, Listing, Outcome};
+use crate::found::{File, Found, Listing, Outcome, Representation};
 use crate::media_type::MediaTypes;
 use crate::options::Options;
 use crate::pattern::{Candidate, Pattern};
@@ -61,7 +61,9 @@ struct Chosen {
     version: Version,
     /// The sibling that is sent in its place, open.
     sibling: Option<File>,
-    varies: bool,
+    accepted: Accepted,
+    /// Siblings lie ready, for this client or another.
+    has_siblings: bool,
 }
 
 /// What is looked for.
@@ -107,12 +109,18 @@ impl<'a> Search<'a> {
         self.found(opened)
     }
 
-    /// Finds the file that answers and returns its version. Files that have no sibling are not
-    /// opened for reading.
-    pub(crate) fn version(mut self, wanted: Wanted) -> Result<Found<Version>, Interrupted> {
+    /// Finds the file that answers and returns what is sent of it. Files that have no sibling are
+    /// not opened for reading.
+    pub(crate) fn version(mut self, wanted: Wanted) -> Result<Found<Representation>, Interrupted> {
         let chosen = self.first(wanted);
-        let sent = |chosen: Chosen| chosen.sibling.map_or(chosen.version, |file| file.version);
-        self.found(chosen.map(sent))
+        let chosen = chosen.map(|mut chosen| match chosen.sibling.take() {
+            Some(file) => file.representation(),
+            None => {
+                let (compress, _) = self.compression(&chosen, chosen.version.size);
+                Representation { version: chosen.version, compress }
+            }
+        });
+        self.found(chosen)
     }
 
     fn found<F>(mut self, result: Result<F, Ended>) -> Result<Found<F>, Interrupted> {
@@ -171,7 +179,7 @@ impl<'a> Search<'a> {
             return answer(Outcome::Forbidden);
         }
         self.note(&path);
-        answer(Outcome::Listing(Listing { path, title: wanted.path.bytes.clone() }))
+        answer(Outcome::Listing(Listing { path, title: wanted.path.whole() }))
     }
 
     /// Chooses between a file and its siblings.
@@ -197,7 +205,17 @@ impl<'a> Search<'a> {
                 break;
             }
         }
-        Ok(Chosen { path, version, sibling, varies: !ready.is_empty() })
+        Ok(Chosen { path, version, sibling, accepted, has_siblings: !ready.is_empty() })
+    }
+
+    /// Returns the coding that a file without a sibling for the client is to be compressed in, and
+    /// whether the answer varies.
+    fn compression(&self, chosen: &Chosen, size: u64) -> (Option<Coding>, bool) {
+        let compress = &self.options.compress;
+        let is_compressed = !compress.codings.is_empty()
+            && compress.includes(size, &self.media_types.of(&chosen.path));
+        let coding = is_compressed.then(|| compress.for_client(chosen.accepted)).flatten();
+        (coding, is_compressed || chosen.has_siblings)
     }
 
     /// Opens a sibling; `None` when it may not be read or is gone.
@@ -209,6 +227,7 @@ impl<'a> Search<'a> {
                 path: path.to_vec(),
                 media_type: self.media_types.of(path),
                 coding: Some(coding),
+                compress: None,
                 varies: true,
             })),
             Err(Ended::Answer(_) | Ended::Interrupted(Interrupted::Outrun)) => Ok(None),
@@ -217,14 +236,15 @@ impl<'a> Search<'a> {
     }
 
     /// Opens what was chosen. What is said of it is read off the descriptor.
-    fn open_chosen(&mut self, chosen: Chosen) -> Result<File, Ended> {
-        let Chosen { path, sibling, varies, .. } = chosen;
-        if let Some(file) = sibling {
+    fn open_chosen(&mut self, mut chosen: Chosen) -> Result<File, Ended> {
+        if let Some(file) = chosen.sibling.take() {
             return Ok(file);
         }
-        let (descriptor, version) = self.open_file(&path)?;
-        let media_type = self.media_types.of(&path);
-        Ok(File { descriptor, version, path, media_type, coding: None, varies })
+        let (descriptor, version) = self.open_file(&chosen.path)?;
+        let (compress, varies) = self.compression(&chosen, version.size);
+        let media_type = self.media_types.of(&chosen.path);
+        let path = chosen.path;
+        Ok(File { descriptor, version, path, media_type, coding: None, compress, varies })
     }
 
     /// Looks at a path below the root.

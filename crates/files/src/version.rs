@@ -83,6 +83,12 @@ impl Version {
     ///
     /// It is as sure as the version is: mark it weak as long as that is not settled.
     pub fn etag(&self) -> String {
+        self.etag_of_made("")
+    }
+
+    /// Returns a strong entity tag of what was made of the file's bytes, in a way that `how` names:
+    /// the same name stands for the same bytes.
+    pub fn etag_of_made(&self, how: &str) -> String {
         let words = [
             self.device,
             self.inode,
@@ -96,7 +102,10 @@ impl Version {
         for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
-        etag_of(&bytes)
+        match how {
+            "" => etag_of(&bytes),
+            how => etag_of(&[&bytes, how.as_bytes()].concat()),
+        }
     }
 
     /// Returns the value of `Last-Modified`, which must not lie after that of `Date` (RFC 9110,
@@ -174,10 +183,11 @@ mod tests {
             change(&mut version);
             tags.push(version.etag());
         }
+        tags.extend(["gzip", "br"].map(|how| sample().etag_of_made(how)));
         assert!(tags.iter().all(|tag| semantics::EntityTag::parse(tag.as_bytes()).is_some()));
         tags.sort();
         tags.dedup();
-        assert_eq!(tags.len(), 8);
+        assert_eq!(tags.len(), 10);
     }
 
     #[test]

@@ -4,5 +4,6 @@
 pub(crate) mod address_check;
 pub(crate) mod events;
 pub(crate) mod failure;
+pub mod path_prefix;
 pub mod site;
 pub(crate) mod target;

@@ -1,5 +1,6 @@
 //! Roots on real directories, each test with both ways of opening paths.
 
+mod codings;
 mod looks;
 mod model;
 mod pages;
@@ -109,7 +110,7 @@ fn check(roots: &[Root], cases: &[(&str, &str)]) {
             let found = root.find(&request(path.as_bytes())).unwrap();
             let version = root.version_of(&request(path.as_bytes())).unwrap();
             let same = match (&found.outcome, &version.outcome) {
-                (Outcome::File(file), Outcome::File(version)) => file.version == *version,
+                (Outcome::File(file), Outcome::File(sent)) => file.representation() == *sent,
                 (found, version) => {
                     std::mem::discriminant(&retyped(found)) == std::mem::discriminant(version)
                 }
@@ -123,9 +124,9 @@ fn check(roots: &[Root], cases: &[(&str, &str)]) {
 }
 
 /// Returns an outcome of the same kind, without the file.
-fn retyped(outcome: &Outcome) -> Outcome<Version> {
+fn retyped(outcome: &Outcome) -> Outcome<Representation> {
     match outcome {
-        Outcome::File(file) => Outcome::File(file.version),
+        Outcome::File(file) => Outcome::File(file.representation()),
         Outcome::Redirect(location) => Outcome::Redirect(location.clone()),
         Outcome::Listing(listing) => Outcome::Listing(listing.clone()),
         Outcome::Missing => Outcome::Missing,

@@ -118,7 +118,7 @@ fn in_lines(told: &Value) -> String {
         });
         lines.push(("for", fields.collect::<Vec<_>>().join(", ")));
     }
-    lines.push(("stored", stored(&told["stored"])));
+    lines.push(("stored", stored(&told["stored"], &told["current"])));
     for field in told["stored"]["headers"].as_array().into_iter().flatten() {
         lines.push(("", text(field)));
     }
@@ -130,7 +130,7 @@ fn in_lines(told: &Value) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn stored(stored: &Value) -> String {
+fn stored(stored: &Value, current: &Value) -> String {
     if stored.is_null() {
         return "nothing".to_owned();
     }
@@ -138,7 +138,12 @@ fn stored(stored: &Value) -> String {
     let place = stored["in"].as_str().unwrap_or_default();
     let (age, lifetime) = (&stored["age"], &stored["lifetime"]);
     let (status, length) = (&stored["status"], &stored["length"]);
-    format!("{status}, {length} bytes in the {place}{parts}, {age} s old of {lifetime} s")
+    let time = match current {
+        Value::Bool(true) => format!("{age} s old, current"),
+        Value::Bool(false) => format!("{age} s old, not current"),
+        _ => format!("{age} s old of {lifetime} s"),
+    };
+    format!("{status}, {length} bytes in the {place}{parts}, {time}")
 }
 
 fn judged(answer: &Value) -> String {
@@ -156,7 +161,11 @@ fn judged(answer: &Value) -> String {
         true => String::new(),
         false => format!(", told apart by {}", vary.join(", ")),
     };
-    format!("{status} {whose}: stored, fresh for {lifetime} s (from {basis}){apart}")
+    let time = match basis {
+        "origin" => "used as long as the origin says it is current".to_owned(),
+        basis => format!("fresh for {lifetime} s (from {basis})"),
+    };
+    format!("{status} {whose}: stored, {time}{apart}")
 }
 
 #[cfg(test)]
@@ -201,6 +210,8 @@ answer   200 as given: stored, fresh for 60 s (from max-age), told apart by a, c
         assert_eq!(in_lines(&told), expected);
         let not = json!({"from": "origin", "status": 200, "stored": false, "why": "private"});
         assert_eq!(judged(&not), "200 of the origin server: not stored (private)");
-        assert_eq!(stored(&Value::Null), "nothing");
+        assert_eq!(stored(&Value::Null, &Value::Null), "nothing");
+        let current = stored(&told["stored"], &json!(true));
+        assert_eq!(current, "200, 5 bytes in the memory, 1 s old, current");
     }
 }

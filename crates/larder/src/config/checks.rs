@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use proxy::origin::path_prefix::PathPrefix;
+
 use crate::config::configuration::{Config, DEFAULT_SITE, Site};
 use crate::config::layers::{FileLayer, Layer, Place, Problem};
 use crate::config::listen_addr::ListenAddr;
@@ -188,7 +190,7 @@ impl Checker<'_> {
     }
 
     fn sites(&mut self) {
-        let mut hosts: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
         let mut names: BTreeMap<&str, usize> = BTreeMap::new();
         for (site, line) in &self.file.sites {
             let mut complain = |key: &str, text: String| {
@@ -198,19 +200,37 @@ impl Checker<'_> {
             if site.hosts.is_empty() {
                 complain("site.hosts", "expected at least one host".to_owned());
             }
-            for host in &site.hosts {
-                if let Some(other) = hosts.insert(host, *line) {
-                    let text = format!("{host:?} already belongs to the site of line {other}");
-                    complain("site.hosts", text);
+            for (host, path) in claims(site) {
+                if let Some(other) = places.insert((host, path), *line) {
+                    let (key, text) = match path {
+                        "" => ("site.hosts", format!("{host:?}")),
+                        path => ("site.paths", format!("{path}/ of {host:?}")),
+                    };
+                    complain(key, format!("{text} already belongs to the site of line {other}"));
                 }
+            }
+            if site.strip_prefix && (site.root.is_none() || site.paths.is_empty()) {
+                complain("site.strip-prefix", "expected root and paths beside it".to_owned());
             }
             if let Some(name) = site.called()
                 && let Some(other) = names.insert(name, *line)
             {
-                complain("site.name", format!("{name:?} is the site of line {other} already"));
+                let advice = if site.name.is_none() { ": give this one a name" } else { "" };
+                let text = format!("{name:?} is the site of line {other} already{advice}");
+                complain("site.name", text);
             }
         }
     }
+}
+
+/// Returns the hosts that a site is for, with each beginning of a path; an empty one is all.
+fn claims(site: &Site) -> impl Iterator<Item = (&str, &str)> {
+    let paths: Vec<&str> = match site.paths.is_empty() {
+        true => vec![""],
+        false => site.paths.iter().map(PathPrefix::as_str).collect(),
+    };
+    let on = move |host| paths.clone().into_iter().map(move |path| (host, path));
+    site.hosts.iter().map(String::as_str).flat_map(on)
 }
 
 impl Config {

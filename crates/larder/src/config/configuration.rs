@@ -15,6 +15,7 @@ use proxy::client::http2_options::Http2Options;
 use proxy::client::limits::{ClientLimits, TunnelLimits};
 use proxy::observe::access_log::Format;
 use proxy::options::fill::FillOptions;
+use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{PortRange, Rule};
 use proxy::rules::purging::Purging;
 use store::{FormatOptions, LayoutName};
@@ -103,8 +104,11 @@ pub enum Resolver {
 pub struct Site {
     pub name: Option<String>,
     pub hosts: Vec<String>,
+    pub paths: Vec<PathPrefix>,
     pub upstream: Vec<String>,
     pub root: Option<PathBuf>,
+    /// What `paths` says is no part of the path below `root`.
+    pub strip_prefix: bool,
     pub pass_host: bool,
     pub key_host: Option<KeyHost>,
     /// The keys in which it differs from `[upstream]`.
@@ -130,6 +134,11 @@ impl Site {
     /// Returns the choices about its files, where `general` are those of `[files]`.
     pub fn file_manner(&self, general: &FileManner) -> FileManner {
         OwnKey::lay_over(&self.own_files, general.clone())
+    }
+
+    /// Returns the beginnings of paths that are no part of those below its root.
+    pub fn stripped(&self) -> &[PathPrefix] {
+        if self.strip_prefix { &self.paths } else { &[] }
     }
 
     /// Returns its name, or the first of its hosts.

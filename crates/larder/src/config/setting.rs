@@ -8,6 +8,7 @@ use std::time::Duration;
 use http::{HeaderName, Method};
 use ipnet::IpNet;
 use message::pseudonym::Pseudonym;
+use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{HostPattern, PortRange};
 use semantics::Seconds;
 use store::policy::{AdmissionName, PolicyName};
@@ -402,7 +403,7 @@ macro_rules! parsed {
     )*};
 }
 
-parsed!(HeaderName, Method, HostPattern, PortRange, AdmissionName, PolicyName);
+parsed!(HeaderName, Method, HostPattern, PathPrefix, PortRange, AdmissionName, PolicyName);
 
 /// The same of types that are found by their name.
 macro_rules! named {

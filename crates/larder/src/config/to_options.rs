@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use file_origin::origin::FileOrigin;
 use http::HeaderName;
 use message::forwarded::Forwarded;
 use net::address::Locals;
@@ -29,7 +30,6 @@ use crate::config::configuration::{Config, DEFAULT_SITE, Resolver};
 use crate::config::listener;
 use crate::config::sizing;
 use crate::config::upstreams::group;
-use crate::config::webroot::FileManner;
 
 /// The inputs of the proxy's options besides the configuration.
 #[derive(Clone, Debug)]
@@ -74,11 +74,15 @@ pub fn front(config: &Config, ports: &[u16]) -> Result<Front, String> {
         let pass_host = site.pass_host;
         let host = site.hosts.first().filter(|_| pass_host).map(String::as_str);
         let source = match &site.root {
-            Some(root) => files(&site.file_manner(&config.files), &name, root, config)?,
+            Some(root) => {
+                let manner = site.file_manner(&config.files);
+                files(manner.open(&name, root, site.stripped())?, &name, root, config)?
+            }
             None => group(&site.manner(&config.manner), &name, &site.upstream, host)?.into(),
         };
         let aliases = Aliases::new(&site.hosts, site.is_one(), ports);
-        let site = Site::new(&name, source).with_hosts(site.hosts.clone());
+        let (hosts, paths) = (site.hosts.clone(), site.paths.clone());
+        let site = Site::new(&name, source).with_hosts(hosts).with_paths(paths);
         sites.push(site.with_pass_host(pass_host).with_aliases(aliases));
     }
     if let Some(upstream) = &config.reverse {
@@ -91,15 +95,20 @@ pub fn front(config: &Config, ports: &[u16]) -> Result<Front, String> {
         sites.push(site.with_aliases(aliases));
     }
     if let Some(root) = &config.root {
-        let source = files(&config.files, DEFAULT_SITE, root, config)?;
+        let origin = config.files.open(DEFAULT_SITE, root, &[])?;
+        let source = files(origin, DEFAULT_SITE, root, config)?;
         sites.push(Site::new(DEFAULT_SITE, source).with_aliases(Aliases::of_every_host(ports)));
     }
     Ok(if sites.is_empty() { Front::forward() } else { Front::reverse(sites) })
 }
 
-/// Opens a directory of files. The error is a sentence.
-fn files(manner: &FileManner, site: &str, root: &Path, config: &Config) -> Result<Source, String> {
-    let origin = manner.open(site, root)?;
+/// Makes a directory of files the source of a site. The error is a sentence.
+fn files(
+    origin: Arc<FileOrigin>,
+    site: &str,
+    root: &Path,
+    config: &Config,
+) -> Result<Source, String> {
     let inside = |cache: &&PathBuf| is_inside(cache, root);
     if let Some(cache) = config.cache.iter().find(inside) {
         let (cache, root) = (cache.display(), root.display());

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use cli::units;
 use ipnet::IpNet;
+use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{HostPattern, PortRange};
 
 use crate::config::listen_addr;
@@ -43,6 +44,8 @@ pub enum Kind {
     Host,
     /// A host, or a dot and a domain: `.example.com` is example.com and all names below.
     HostPattern,
+    /// The beginning of the paths of URLs.
+    PathPrefix,
     /// A request method.
     Method,
     /// A port or a range of ports, both ends included.
@@ -122,6 +125,9 @@ impl Kind {
                 let read = text.parse::<HostPattern>().map_err(|error| error.to_string());
                 return read.map(|_| Value::Text(text.to_owned()));
             }
+            Kind::PathPrefix => {
+                return text.parse::<PathPrefix>().map(|_| Value::Text(text.to_owned()));
+            }
             Kind::Method => {
                 let token = |b: u8| b.is_ascii_uppercase() || b == b'-';
                 let good = !text.is_empty() && text.bytes().all(token);
@@ -172,6 +178,7 @@ impl Kind {
             Kind::HostPattern => {
                 "a host such as www.example.com, or .example.com and all below it".to_owned()
             }
+            Kind::PathPrefix => "the beginning of a path such as /static/".to_owned(),
             Kind::Method => "a method in capitals such as GET".to_owned(),
             Kind::Ports => "a port or a range of ports such as \"8000-8999\"".to_owned(),
             Kind::Header => "the name of a header field".to_owned(),
@@ -199,7 +206,7 @@ impl Kind {
             Kind::Method => "METHOD",
             Kind::Ports => "PORT",
             Kind::Header | Kind::Token => "NAME",
-            Kind::Path => "PATH",
+            Kind::Path | Kind::PathPrefix => "PATH",
             Kind::Text(_) => "NAME",
             Kind::OneOf(_) => "WORD",
             Kind::List(item) => item.value_name(),

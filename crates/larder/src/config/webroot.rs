@@ -7,6 +7,7 @@ use std::sync::Arc;
 use file_origin::options::FileOptions;
 use file_origin::origin::FileOrigin;
 use files::Pattern;
+use proxy::origin::path_prefix::PathPrefix;
 
 /// The settings of a site's files, before its directory is opened.
 #[derive(Clone, Debug, Default)]
@@ -62,13 +63,21 @@ impl FileManner {
         Ok(options)
     }
 
-    /// Opens the directory of a site.
+    /// Opens the directory of a site. What is to `strip` stands before the paths of its URLs.
     ///
     /// # Errors
     ///
     /// A sentence.
-    pub fn open(&self, site: &str, root: &Path) -> Result<Arc<FileOrigin>, String> {
-        let options = self.options().map_err(|(key, why)| format!("site {site}: {key}: {why}"))?;
+    pub fn open(
+        &self,
+        site: &str,
+        root: &Path,
+        strip: &[PathPrefix],
+    ) -> Result<Arc<FileOrigin>, String> {
+        let options = self.options().map_err(|(key, why)| format!("site {site}: {key}: {why}"));
+        let mut options = options?;
+        let name = |prefix: &PathPrefix| prefix.as_str().trim_start_matches('/').into();
+        options.files.strip = strip.iter().map(name).collect();
         FileOrigin::open(root, options).map_err(|why| format!("site {site}: {why}"))
     }
 }
@@ -79,6 +88,8 @@ fn key_of(why: &files::BadOptions) -> &'static str {
         files::BadOptions::Index(_) => "index",
         files::BadOptions::StatusFirst => "try-files",
         files::BadOptions::ErrorStatus(_) | files::BadOptions::ErrorPage(..) => "error-pages",
+        files::BadOptions::CompressType(_) => "compress-types",
+        files::BadOptions::CompressSizes => "compress-min",
         files::BadOptions::Extension(_) | files::BadOptions::MediaType(_) => "media-types",
     }
 }

@@ -2,7 +2,7 @@
 //! request, and never what the files no longer say.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::IoSliceMut;
+use std::io::{IoSliceMut, Read};
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +14,8 @@ use rustix::io::{ReadWriteFlags, preadv2};
 use tempfile::TempDir;
 
 use crate::client::{Reply, get, request};
-use crate::runner::{Larder, Setup, eventually};
+use crate::origin::Origin;
+use crate::runner::{Larder, Setup, eventually, larder};
 
 /// A directory and the program that serves it.
 struct Site {
@@ -206,6 +207,153 @@ fn a_compressed_sibling_that_comes_and_goes_is_seen() {
     assert_eq!(brotli(), plain);
 }
 
+/// Decompresses what was made in a coding.
+fn unpacked(coding: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    match coding {
+        "" => plain.extend_from_slice(bytes),
+        "gzip" => drop(flate2::read::GzDecoder::new(bytes).read_to_end(&mut plain).unwrap()),
+        "zstd" => plain = zstd::stream::decode_all(bytes).unwrap(),
+        "br" => drop(brotli::Decompressor::new(bytes, 4096).read_to_end(&mut plain).unwrap()),
+        other => panic!("{other}"),
+    }
+    plain
+}
+
+#[test]
+fn files_are_compressed_once_for_each_version() {
+    let text = |word: &str| format!("{word} and again ").repeat(3_000);
+    let site = Site::new(&[("page.html", &text("one")), ("small.html", "short")])
+        .with("compress = [\"br\", \"zstd\", \"gzip\"]\ncompress-max = \"1M\"");
+    site.write("picture.png", &text("one"));
+    site.write("large.html", &text("one").repeat(50));
+    site.write("ready.html", &text("ready"));
+    site.write("ready.html.gz", "packed");
+    let larder = site.start();
+    let ask = |path: &str, accepted: &str| {
+        larder.send(&get(path).header("Host", "a").header("Accept-Encoding", accepted))
+    };
+    let mut tags = Vec::new();
+    for (accepted, coding) in [
+        ("gzip", "gzip"),
+        ("gzip;q=0.5, zstd", "zstd"),
+        ("gzip, deflate, br", "br"),
+        ("deflate", ""),
+        ("br;q=0", ""),
+    ] {
+        let first = ask("/page.html", accepted);
+        assert_eq!((first.status, first.header("content-encoding")), (200, coding), "{accepted}");
+        assert_eq!(first.header("vary"), "accept-encoding", "{accepted}");
+        assert_eq!(unpacked(coding, &first.body), text("one").as_bytes(), "{accepted}");
+        let again = ask("/page.html", accepted);
+        assert_eq!((again.outcome().as_str(), &again.body), ("HIT_RAM", &first.body), "{accepted}");
+        let tag = first.header("etag").to_owned();
+        assert!(tag.starts_with('"'), "{tag}");
+        let condition = get("/page.html").header("Host", "a").header("Accept-Encoding", accepted);
+        assert_eq!(larder.send(&condition.header("If-None-Match", &tag)).status, 304);
+        tags.push(tag);
+    }
+    tags.dedup();
+    assert_eq!(tags.len(), 4, "{tags:?}");
+    // Another spelling of the same wish is no other answer.
+    assert_eq!(ask("/page.html", "x, BR, y;q=0.3, gzip").outcome(), "HIT_RAM");
+    for path in ["/small.html", "/picture.png", "/large.html"] {
+        assert_eq!(ask(path, "gzip, br").header("content-encoding"), "", "{path}");
+    }
+    let ready = ask("/ready.html", "gzip, br");
+    assert_eq!((ready.header("content-encoding"), ready.text().as_str()), ("gzip", "packed"));
+    assert_eq!(ask("/ready.html", "br").header("content-encoding"), "br");
+    // Every form of it is another one when the file is.
+    site.write("page.html", &text("two"));
+    for (accepted, coding) in [("gzip", "gzip"), ("zstd", "zstd"), ("br", "br"), ("x", "")] {
+        for _ in 0..2 {
+            let reply = ask("/page.html", accepted);
+            assert_eq!(reply.header("content-encoding"), coding);
+            assert_eq!(unpacked(coding, &reply.body), text("two").as_bytes(), "{coding}");
+            assert!(!tags.contains(&reply.header("etag").to_owned()));
+        }
+    }
+}
+
+#[test]
+fn heads_and_ranges_of_compressed_files_are_of_what_was_made() {
+    let text = "again and again ".repeat(3_000);
+    let site = Site::new(&[("a.css", &text), ("b.css", &text), ("c.css", &text)])
+        .with("compress = [\"gzip\"]");
+    let larder = site.start();
+    let ask = |method: &str, path: &str, more: &[(&str, &str)]| {
+        let mut asked = request(method, path).header("Host", "a").header("Accept-Encoding", "gzip");
+        for (name, value) in more {
+            asked = asked.header(name, value);
+        }
+        larder.send(&asked)
+    };
+    // A HEAD compresses nothing, and says what a GET would but for the length.
+    let head = ask("HEAD", "/a.css", &[]);
+    let whole = ask("GET", "/a.css", &[]);
+    assert_eq!((head.status, head.header("content-encoding")), (200, "gzip"));
+    assert_eq!(head.header("etag"), whole.header("etag"));
+    assert!(["", whole.header("content-length")].contains(&head.header("content-length")));
+    let head = ask("HEAD", "/a.css", &[]);
+    assert_eq!(head.header("content-length"), whole.len.to_string());
+    let part = ask("GET", "/a.css", &[("Range", "bytes=5-14"), ("If-Range", whole.header("etag"))]);
+    assert_eq!((part.status, &part.body[..]), (206, &whole.body[5..15]));
+    // Nothing is stored yet: the range is one of the same bytes, or all of them are sent.
+    let cold = ask("GET", "/b.css", &[("Range", "bytes=5-14")]);
+    let whole = ask("GET", "/b.css", &[]);
+    match cold.status {
+        206 => assert_eq!(&cold.body[..], &whole.body[5..15]),
+        status => assert_eq!((status, &cold.body), (200, &whole.body)),
+    }
+    assert_eq!(whole.outcome(), "HIT_RAM", "it was compressed once");
+    assert_eq!(ask("GET", "/c.css", &[("If-Match", "\"x\"")]).status, 412);
+}
+
+#[test]
+fn a_rule_says_how_long_clients_keep_files_and_the_cache_keeps_them_anyway() {
+    let site = Site::new(&[("assets/app.js", "one"), ("index.html", "home")]).with(
+        "\n[[rule]]\nname = \"assets\"\npaths = [\"/assets/*\"]\n\
+         answer-set = [\"Cache-Control: public, max-age=31536000, immutable\"]\n\n\
+         [[rule]]\nname = \"pages\"\nanswer-set = [\"Cache-Control: no-cache\"]",
+    );
+    let larder = site.start();
+    let lifetime = "public, max-age=31536000, immutable";
+    for (path, expected) in [("/assets/app.js", lifetime), ("/", "no-cache")] {
+        for outcome in ["MISS", "HIT_RAM"] {
+            let reply = ask(&larder, path);
+            assert_eq!(reply.header("cache-control"), expected, "{path}");
+            assert_eq!(reply.outcome(), outcome, "{path}");
+        }
+    }
+    site.write("assets/app.js", "two");
+    assert_eq!(said(&larder, "/assets/app.js"), (200, "two".to_owned()));
+}
+
+#[test]
+fn an_explanation_says_whether_a_stored_file_is_current() {
+    let site = Site::new(&[("page", "one")]);
+    let running = site.start();
+    let explained = || {
+        let admin = running.admin().to_string();
+        larder(&["explain", "--ask", "--admin", &admin, "http://www.test/page?x"]).1
+    };
+    let said = explained();
+    assert!(said.contains("would    ask the origin\n"), "{said}");
+    let judged = "answer   200 of the origin server: stored, used as long as the origin says it is";
+    assert!(said.contains(judged), "{said}");
+    ask(&running, "/page");
+    let said = explained();
+    assert!(said.contains("origin   the files in "), "{said}");
+    assert!(said.contains(" s old, current\n"), "{said}");
+    let would = "would    answer from the cache: the origin says it is current\n";
+    assert!(said.contains(would), "{said}");
+    site.write("page", "two");
+    let said = explained();
+    assert!(said.contains(" s old, not current\n"), "{said}");
+    let would = "would    ask the origin: it says that what is stored is not current\n";
+    assert!(said.contains(would), "{said}");
+}
+
 #[test]
 fn what_was_changed_while_it_was_down_is_seen_at_the_first_request() {
     let site = Site::new(&[("same", "same"), ("changed", "old"), ("deleted", "old")]);
@@ -290,6 +438,89 @@ fn several_roots_by_host_and_settings_of_their_own() {
     let single = ask("b.test", "/deep/link");
     assert_eq!((single.status, single.text().as_str()), (200, "of b"));
     assert_eq!(ask("b.test", "/other/link").text(), "of b");
+}
+
+#[test]
+fn sites_of_one_host_by_path() {
+    let (whole, stripped, origin) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), Origin::start());
+    fs::create_dir_all(whole.path().join("static/d")).unwrap();
+    fs::write(whole.path().join("static/a.txt"), "whole").unwrap();
+    fs::create_dir_all(stripped.path().join("d")).unwrap();
+    fs::write(stripped.path().join("a.txt"), "stripped").unwrap();
+    fs::write(stripped.path().join("index.html"), "index").unwrap();
+    fs::write(stripped.path().join(".secret"), "secret").unwrap();
+    let setup = Setup::forward().config(&format!(
+        "[[site]]\nhosts = [\"a.test\"]\nupstream = [{:?}]\n\n\
+         [[site]]\nname = \"whole\"\nhosts = [\"a.test\", \"b.test\"]\n\
+         paths = [\"/static/\"]\nroot = {:?}\n\n\
+         [[site]]\nname = \"stripped\"\nhosts = [\"a.test\"]\n\
+         paths = [\"/static/media/\", \"/m\"]\nstrip-prefix = true\nroot = {:?}\n",
+        origin.url("").trim_end_matches('/'),
+        whole.path(),
+        stripped.path()
+    ));
+    let larder = setup.start();
+    let ask = |host: &str, path: &str| larder.send(&get(path).header("Host", host));
+    for (path, text) in [
+        ("/static/a.txt", "whole"),
+        ("//%73tatic//a.txt", "whole"),
+        ("/static/media/a.txt", "stripped"),
+        ("/static/%6dedia/a.txt", "stripped"),
+        ("/m/a.txt", "stripped"),
+        ("/m/", "index"),
+    ] {
+        let reply = ask("a.test", path);
+        assert_eq!((reply.status, reply.text().as_str()), (200, text), "{path}");
+        assert_eq!(ask("a.test", path).outcome(), "HIT_RAM", "{path}");
+    }
+    assert!(origin.requests("/static/a.txt").is_empty());
+    for (path, to) in
+        [("/m", "/m/"), ("/m/d?q", "/m/d/?q"), ("/static", "/static/"), ("/static/d", "/static/d/")]
+    {
+        let reply = ask("a.test", path);
+        assert_eq!((reply.status, reply.header("location")), (301, to), "{path}");
+    }
+    // What another site is for is none of a root's, and a spelling changes nothing.
+    for path in ["/m/.secret", "/m/nothing", "/static/../m/a.txt", "/m%2fa.txt"] {
+        assert!([400, 404].contains(&ask("a.test", path).status), "{path}");
+    }
+    for path in ["/page", "/statics", "/static/../page", "/m%2f..%2fpage", "/m/%2e%2e%2fa.txt"] {
+        assert_eq!(ask("a.test", path).status, 200, "{path}");
+        assert_eq!(origin.requests(path).len(), 1, "{path}: as it was sent");
+    }
+    assert_eq!(ask("b.test", "/static/a.txt").text(), "whole");
+    assert_eq!((ask("b.test", "/page").status, ask("c.test", "/static/a.txt").status), (404, 421));
+    // A purge finds what is stored of each site, and an answer makes another site's invalid.
+    assert!(larder.purge("http://a.test/static/a.txt"));
+    assert_eq!(ask("a.test", "/static/a.txt").outcome(), "MISS");
+    assert_eq!(ask("a.test", "/static/a.txt").outcome(), "HIT_RAM");
+    assert!(larder.purge("http://a.test/page") && larder.purge("http://a.test/m/a.txt"));
+    let posted = request("POST", "/form?h=Location:/static/a.txt").header("Host", "a.test");
+    assert_eq!(larder.send(&posted.body(b"x")).status, 200);
+    assert_eq!(ask("a.test", "/static/a.txt").outcome(), "MISS");
+}
+
+#[test]
+fn sites_that_claim_the_same_are_refused() {
+    let site = |keys: &str| {
+        format!("[[site]]\nhosts = [\"a.test\"]\nupstream = [\"http://127.0.0.1:9\"]\n{keys}\n")
+    };
+    let refused = |keys: &[&str]| {
+        let text: String = keys.iter().map(|keys| site(keys)).collect();
+        let (status, said) = Setup::forward().config(&text).refused();
+        assert!(!status.success(), "{said}");
+        said
+    };
+    let said = refused(&["paths = [\"/x\"]", "name = \"b\"\npaths = [\"/y\", \"/%78//\"]"]);
+    assert!(said.contains("/x/ of \"a.test\" already belongs to the site of line"), "{said}");
+    let said = refused(&["", "name = \"b\"\npaths = [\"/\"]"]);
+    assert!(said.contains("\"a.test\" already belongs to the site of line"), "{said}");
+    let said = refused(&["paths = [\"/x\"]", "paths = [\"/y\"]"]);
+    assert!(said.contains("give this one a name"), "{said}");
+    assert!(refused(&["paths = [\"x\"]"]).contains("is no beginning of a path"));
+    let said = refused(&["paths = [\"/x\"]\nstrip-prefix = true"]);
+    assert!(said.contains("expected root and paths beside it"), "{said}");
 }
 
 #[test]

@@ -194,7 +194,10 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
         _ => None,
     };
     let asks_about = found.as_ref().is_some_and(|found| case.asks_about(found));
-    let would = joined.unwrap_or_else(|| in_words(&plan, asks_about));
+    let would = joined.unwrap_or_else(|| match in_words_of_voucher(&plan, current) {
+        Some(words) => words.to_owned(),
+        None => in_words(&plan, asks_about),
+    });
     let mut told = json!({
         "request": format!("{} {url}", parts.method),
         "site": site,
@@ -205,6 +208,7 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
         },
         "past_the_cache": past,
         "stored": Value::Null,
+        "current": current,
         "would": would,
         "answer": Value::Null,
     });
@@ -403,6 +407,17 @@ fn in_words_of_fill(head: Option<(Seconds, Option<StalePermit>)>) -> String {
         Some((_, Some(permit))) => {
             format!("join the running fetch: stale, which {permit:?} permits")
         }
+    }
+}
+
+/// Says what is done with what was found where the origin says whether it is `current`.
+fn in_words_of_voucher(plan: &Plan, current: Option<bool>) -> Option<&'static str> {
+    match (plan, current?) {
+        (Plan::Serve { .. }, true) => Some("answer from the cache: the origin says it is current"),
+        (Plan::Validate { .. } | Plan::Fetch(_), false) => {
+            Some("ask the origin: it says that what is stored is not current")
+        }
+        _ => None,
     }
 }
 

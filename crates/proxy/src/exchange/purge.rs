@@ -197,7 +197,12 @@ fn unstored(front: &Front, url: &Url) -> String {
     if url.as_str().contains('*') {
         return "a * stands for anything only at the end of a URL".to_owned();
     }
-    let Some(site) = front.site_of(host) else { return format!("no site has the host {host}") };
+    let Some(site) = front.site_of_url(url) else {
+        return match front.is_claimed(host) {
+            true => format!("no site with the host {host} is for that path"),
+            false => format!("no site has the host {host}"),
+        };
+    };
     match (site.name(), site.aliases().canonical(0, 0)) {
         (Some(site), Some((name, _))) => {
             format!("host, path and query count, as the site {site} names it: by the host {name}")

@@ -162,7 +162,7 @@ reasons! {
         Scheme = "scheme",
         /// A method that this front does not take (405 or 501).
         Method = "method",
-        /// A site that is not served here (421).
+        /// A site that is not served here (421), or a path that no site of the host is for (404).
         Misdirected = "misdirected",
         /// Head or header count over the limit (431).
         HeadSize = "head-size",

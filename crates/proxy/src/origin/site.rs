@@ -4,6 +4,7 @@
 //! A forward proxy is one site without a name, whose requests name their server. All other
 //! differences from a reverse proxy are decided here.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use upstream::settings::limits::UpstreamLimits;
 
 use crate::object::key::{key_prefix, primary_key};
 use crate::observe::front_kind::FrontKind;
+use crate::origin::path_prefix::PathPrefix;
 use crate::origin::target::Target;
 use crate::rules::aliases::Aliases;
 
@@ -28,6 +30,10 @@ use crate::rules::aliases::Aliases;
 pub struct Front {
     kind: FrontKind,
     sites: Vec<Site>,
+    /// Some sites are only for some paths.
+    by_path: bool,
+    /// Some sites' origins vouch for their answers.
+    vouches: bool,
 }
 
 impl Default for Front {
@@ -45,23 +51,31 @@ impl Front {
             name: None,
             key_prefix: key_prefix(None),
             hosts: Vec::new(),
+            paths: Vec::new(),
             source: Source::Named,
             pass_host: false,
             aliases: Aliases::default(),
             vouched: None,
         };
-        Front { kind: FrontKind::Forward, sites: vec![site] }
+        Front { kind: FrontKind::Forward, sites: vec![site], by_path: false, vouches: false }
     }
 
-    /// Makes a reverse proxy: the origin follows from the configuration, and the request's host
-    /// picks the site.
+    /// Makes a reverse proxy: the origin follows from the configuration, and the request's host and
+    /// path pick the site.
     pub fn reverse(sites: Vec<Site>) -> Front {
-        Front { kind: FrontKind::Reverse, sites }
+        let by_path = sites.iter().any(|site| !site.paths.is_empty());
+        let vouches = sites.iter().any(|site| site.vouched.is_some());
+        Front { kind: FrontKind::Reverse, sites, by_path, vouches }
     }
 
     /// Returns which of the two it is.
     pub fn kind(&self) -> FrontKind {
         self.kind
+    }
+
+    /// Returns whether any origin vouches for its answers.
+    pub(crate) fn vouches(&self) -> bool {
+        self.vouches
     }
 
     /// Returns the sites, in the order of the configuration.
@@ -82,12 +96,26 @@ impl Front {
         })
     }
 
-    /// Returns the site of a host, which may have brackets: one that claims it, or else one that is
-    /// for all other hosts.
-    pub(crate) fn site_of(&self, host: &str) -> Option<&Site> {
-        let claims = |site: &&Site| site.hosts.iter().any(|h| h.eq_ignore_ascii_case(bare(host)));
-        let rest = || self.sites.iter().find(|site| site.hosts.is_empty());
-        self.sites.iter().find(claims).or_else(rest)
+    /// Returns the site of a host, which may have brackets, and of a path as it was sent, with or
+    /// without a query: of those that claim the host the one with the longest beginning of the
+    /// path; where none of them is for the path, one that is for all other hosts.
+    pub(crate) fn site_of(&self, host: &str, path: &str) -> Option<&Site> {
+        let of = |path: &str| {
+            let claims = self.sites.iter().filter(|site| site.claims(host));
+            let rest = self.sites.iter().filter(|site| site.hosts.is_empty());
+            nearest(claims, path).or_else(|| nearest(rest, path))
+        };
+        if self.by_path { of(&Url::tidied(path)) } else { of(path) }
+    }
+
+    /// Returns the site of a URL.
+    pub(crate) fn site_of_url(&self, url: &Url) -> Option<&Site> {
+        self.site_of(Aliases::split(url.authority()).0, url.sent())
+    }
+
+    /// Returns whether a site claims a host, be it only for some paths.
+    pub(crate) fn is_claimed(&self, host: &str) -> bool {
+        self.sites.iter().any(|site| site.claims(host))
     }
 
     /// Returns whether requests name whole URLs, of either scheme; else what they name follows from
@@ -152,6 +180,13 @@ impl fmt::Display for Front {
     }
 }
 
+/// Returns the site with the longest beginning of a path.
+fn nearest<'a>(sites: impl Iterator<Item = &'a Site>, tidy: &str) -> Option<&'a Site> {
+    let of = |site: &'a Site| Some((site.reach(tidy)?, site));
+    // Of equal ones the first.
+    sites.filter_map(of).min_by_key(|(length, _)| Reverse(*length)).map(|(_, site)| site)
+}
+
 /// The source of a site's answers.
 #[derive(Clone, Debug)]
 pub enum Source {
@@ -177,6 +212,8 @@ pub struct Site {
     /// What the keys of its objects begin with.
     key_prefix: String,
     hosts: Vec<String>,
+    /// Empty: all.
+    paths: Vec<PathPrefix>,
     source: Source,
     pass_host: bool,
     aliases: Aliases,
@@ -195,6 +232,7 @@ impl Site {
             name: Some(name.to_owned()),
             key_prefix: key_prefix(Some(name)),
             hosts: Vec::new(),
+            paths: Vec::new(),
             source,
             pass_host: false,
             aliases: Aliases::default(),
@@ -206,6 +244,11 @@ impl Site {
     /// no other site claims.
     pub fn with_hosts(self, hosts: Vec<String>) -> Site {
         Site { hosts, ..self }
+    }
+
+    /// Gives it these paths alone. With none it is for all.
+    pub fn with_paths(self, paths: Vec<PathPrefix>) -> Site {
+        Site { paths, ..self }
     }
 
     /// Sets its aliases.
@@ -226,6 +269,20 @@ impl Site {
     /// Returns the hosts that it claims.
     pub fn hosts(&self) -> &[String] {
         &self.hosts
+    }
+
+    /// Returns whether it claims a host, which may have brackets.
+    fn claims(&self, host: &str) -> bool {
+        self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(bare(host)))
+    }
+
+    /// Returns the length of its longest beginning of a path; `None` when it is not for that path.
+    fn reach(&self, tidy: &str) -> Option<usize> {
+        if self.paths.is_empty() {
+            return Some(0);
+        }
+        let fitting = self.paths.iter().filter(|prefix| prefix.is_for(tidy));
+        fitting.map(|prefix| prefix.as_str().len()).max()
     }
 
     /// Returns its servers, if it has some of its own.
@@ -329,7 +386,7 @@ mod tests {
     #[test]
     fn a_forward_proxy_is_one_site_where_each_name_is_for_itself() {
         let front = Front::forward();
-        let one = front.site_of("any.example").unwrap();
+        let one = front.site_of("any.example", "/").unwrap();
         let url = Url::parse("http://any.example:8080/x?y").unwrap();
         assert_eq!(front.urls(&url), std::slice::from_ref(&url));
         assert_eq!(front.hosts("any.example:8080"), ["any.example:8080"]);
@@ -345,11 +402,11 @@ mod tests {
             site("a", &["a.example", "::1"], &[81, 82]),
             site("rest", &[], &[83]),
         ]);
-        let name = |host| front.site_of(host).and_then(Site::name);
+        let name = |host| front.site_of(host, "/").and_then(Site::name);
         assert_eq!(["A.example", "[::1]", "b.example"].map(name), ["a", "a", "rest"].map(Some));
         let limits = UpstreamLimits::default();
         let origin = |host| {
-            let site = front.site_of(host).unwrap();
+            let site = front.site_of(host, "/").unwrap();
             let (scheme, port, path) = (Scheme::Http, 80, "/");
             Target { site, scheme, host, port, aliases: None, path }.origin(&limits).to_string()
         };
@@ -364,6 +421,51 @@ mod tests {
         let shown = "reverse proxy (a to 127.0.0.1:81, 127.0.0.1:82, rest to 127.0.0.1:83)";
         assert_eq!(front.to_string(), shown);
         let alone = Front::reverse(vec![site("a", &["a.example"], &[81])]);
-        assert!(alone.site_of("b.example").is_none());
+        assert!(alone.site_of("b.example", "/").is_none());
+    }
+
+    #[test]
+    fn the_longest_beginning_of_the_path_picks_among_the_sites_of_a_host() {
+        let on = |name: &str, hosts: &[&str], paths: &[&str]| {
+            let paths = paths.iter().map(|path| path.parse().unwrap()).collect();
+            site(name, hosts, &[81]).with_paths(paths)
+        };
+        let mut sites = vec![
+            on("app", &["a.example"], &[]),
+            on("static", &["a.example", "b.example"], &["/static/", "/media"]),
+            on("deep", &["a.example"], &["/static/deep/"]),
+            on("other", &["c.example"], &["/static/"]),
+        ];
+        let front = Front::reverse(sites.clone());
+        sites.push(on("rest", &[], &[]));
+        let with_rest = Front::reverse(sites);
+        for (host, path, expected) in [
+            ("a.example", "/", Some("app")),
+            ("a.example", "", Some("app")),
+            ("a.example", "*", Some("app")),
+            ("a.example", "/static", Some("static")),
+            ("A.example", "/static/x?/..", Some("static")),
+            ("a.example", "//%73tatic//x", Some("static")),
+            ("a.example", "/x/../static/x", Some("static")),
+            ("a.example", "/static/../x", Some("app")),
+            ("a.example", "/statics", Some("app")),
+            ("a.example", "/?/static/", Some("app")),
+            ("a.example", "/static/deep", Some("deep")),
+            ("a.example", "/static/deeper", Some("static")),
+            ("a.example", "/static/%64eep/x", Some("deep")),
+            ("a.example", "/static/deep/../x", Some("static")),
+            ("b.example", "/media/x", Some("static")),
+            ("b.example", "/x", None),
+            ("c.example", "*", None),
+            ("d.example", "/static/x", None),
+        ] {
+            let name = front.site_of(host, path).and_then(Site::name);
+            assert_eq!(name, expected, "{host} {path}");
+            let name = with_rest.site_of(host, path).and_then(Site::name);
+            assert_eq!(name, expected.or(Some("rest")), "{host} {path}");
+        }
+        assert!(front.is_claimed("c.example") && !front.is_claimed("d.example"));
+        let url = Url::parse("http://a.example:8080/%73tatic/x").unwrap();
+        assert_eq!(front.site_of_url(&url).and_then(Site::name), Some("static"));
     }
 }

@@ -136,17 +136,28 @@ impl<'a> RequestContext<'a> {
     }
 
     /// Returns the keys of all that may be stored for a URL behind this request's front, in its
-    /// usual spellings.
+    /// usual spellings: at its own site, and at the one that the URL leads to, which is another
+    /// where sites share a host.
     pub fn keys(&self, url: &Url) -> Vec<Key> {
+        let other = self.options.front.site_of_url(url);
+        let other = other.filter(|site| site.name() != self.site().name());
+        let sites = [Some(self.site()), other].into_iter().flatten();
         let spellings = url.spellings();
-        let names = spellings.iter().flat_map(|url| self.names(url));
-        names.filter_map(|name| self.site().key(&name)).collect()
+        let keys = |site: &Site| -> Vec<Key> {
+            let names = spellings.iter().flat_map(|url| self.names_at(site, url));
+            names.filter_map(|name| site.key(&name)).collect()
+        };
+        sites.flat_map(keys).collect()
     }
 
     /// Returns the names that its site and rules give a URL behind this request's front.
     pub fn names(&self, url: &Url) -> Vec<Url> {
-        let url = self.site().aliases().one(url.clone());
-        self.options.rules.names(self.site().name(), &url)
+        self.names_at(self.site(), url)
+    }
+
+    fn names_at(&self, site: &Site, url: &Url) -> Vec<Url> {
+        let url = site.aliases().one(url.clone());
+        self.options.rules.names(site.name(), &url)
     }
 
     /// Returns the origin that this request leads to.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use http::request::Parts;
 use message::scheme::Scheme;
 use message::{framing, upgrade};
+use upstream::send::origin::Origin;
 
 use crate::options::Options;
 use crate::origin::target::Target;
@@ -36,8 +37,20 @@ pub(crate) fn prepare<'a>(
     if let Some(rule) = &rule {
         rule.prepare(&mut parts.headers);
     }
+    if let Some(origin) = vouching_origin(options, parts, scheme) {
+        origin.voucher().into_iter().for_each(|voucher| voucher.tidy(&mut parts.headers));
+    }
     let target = target::target(parts, &options.front, scheme)?;
     Ok(Prepared { parts, target, rule })
+}
+
+/// Returns the origin of a request if it vouches for its answers.
+fn vouching_origin(options: &Options, parts: &Parts, scheme: Scheme) -> Option<Arc<dyn Origin>> {
+    if !options.front.vouches() {
+        return None;
+    }
+    let target = target::target(parts, &options.front, scheme).ok()?;
+    target.site.vouched().map(|_| target.origin(&options.upstream))
 }
 
 /// Finds the operator's rule for a request. One that cannot be understood has none.

@@ -107,14 +107,19 @@ pub(crate) fn target<'a>(
         return Err(Refused::bad(Invalid::Host, "An HTTP/1.1 request needs a Host field."));
     }
     let (host, port) = authority.unwrap_or(("", None));
-    let site = front.site_of(host).ok_or(Refused {
-        status: StatusCode::MISDIRECTED_REQUEST,
-        why: Invalid::Misdirected,
-        text: "No site with this host is served here.",
-    })?;
+    let site = front.site_of(host, path).ok_or_else(|| unclaimed(front, host))?;
     let port = port.unwrap_or(default_port);
     let aliases = Some(site.aliases()).filter(|of| of.are_one() && !host.is_empty());
     Ok(Target { site, scheme, host, port, aliases, path })
+}
+
+/// Returns the refusal of a host and path that no site is for.
+fn unclaimed(front: &Front, host: &str) -> Refused {
+    let (status, text) = match front.is_claimed(host) {
+        true => (StatusCode::NOT_FOUND, "No site with this host is for this path."),
+        false => (StatusCode::MISDIRECTED_REQUEST, "No site with this host is served here."),
+    };
+    Refused { status, why: Invalid::Misdirected, text }
 }
 
 /// Returns the host (brackets of an IPv6 literal left out) and port that a CONNECT asks for.
@@ -318,6 +323,21 @@ mod tests {
         assert_eq!(target(&p, &sites(), Scheme::Http).unwrap().site.name(), Some("a"));
         let p = parts("GET", "/x", &["c.example"]);
         assert_eq!(target(&p, &sites(), Scheme::Http).unwrap_err().status, 421);
+    }
+
+    #[test]
+    fn a_path_that_no_site_of_the_host_is_for_is_missing() {
+        let server = || Group::one(Endpoint::plain("127.0.0.1", 8080));
+        let site = Site::new("a", server()).with_hosts(vec!["a.example".to_owned()]);
+        let front = Front::reverse(vec![site.with_paths(vec!["/x/".parse().unwrap()])]);
+        let status = |uri: &str, host: &str| {
+            let parts = parts("GET", uri, &[host]);
+            target(&parts, &front, Scheme::Http).map(drop).map_err(|why| why.status.as_u16())
+        };
+        assert_eq!(status("/x/y", "a.example"), Ok(()));
+        assert_eq!(status("/%78/y?z", "a.example"), Ok(()));
+        assert_eq!(status("/y?/x/", "a.example"), Err(404));
+        assert_eq!(status("/x/y", "b.example"), Err(421));
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! the key has both: the answer to `/%61` is none for `/a`. URLs that operators give are in the
 //! normal form alone.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::{fmt, iter};
 
@@ -182,7 +183,18 @@ impl Url {
     /// decoded, dot segments resolved (RFC 3986, 5.2.4), repeated slashes taken for one. Rules are
     /// matched against it, so that no spelling of a path evades them.
     pub fn tidy_path(&self) -> String {
-        let (path, _) = split_query(self.path_and_query());
+        Self::tidied(self.path_and_query()).into_owned()
+    }
+
+    /// Does as [`Url::tidy_path`] with the path of a request, behind which a query may stand.
+    pub fn tidied(path: &str) -> Cow<'_, str> {
+        let (path, _) = split_query(path);
+        let is_tidy = path.starts_with('/')
+            && !path.contains('%')
+            && !path.as_bytes().windows(2).any(|two| matches!(two, b"//" | b"/."));
+        if is_tidy {
+            return Cow::Borrowed(path);
+        }
         let mut bytes = Vec::with_capacity(path.len());
         let mut rest = path.as_bytes();
         while let Some((&first, tail)) = rest.split_first() {
@@ -193,7 +205,7 @@ impl Url {
                 bytes.push(byte);
             }
         }
-        without_dots(&String::from_utf8_lossy(&bytes))
+        Cow::Owned(without_dots(&String::from_utf8_lossy(&bytes)))
     }
 
     /// Returns scheme and authority: the site, for locality and for comparing origins.
@@ -507,6 +519,8 @@ mod tests {
         ] {
             let url = Url::new("http", "a", path).unwrap();
             assert_eq!(url.tidy_path(), expected, "{path}");
+            let sent = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+            assert_eq!(Url::tidied(&sent), expected, "{path}");
         }
     }
 

@@ -101,6 +101,10 @@ pub type Looking<'a> = Pin<Box<dyn Future<Output = bool> + 'a>>;
 /// The part of an origin that tells whether its earlier answers are current: it knows of changes,
 /// or looks. Asked before every use of a stored answer, in place of lifetimes.
 pub trait Voucher {
+    /// Gives the fields that choose among its answers one spelling for all that mean the same, so
+    /// that no request makes it answer anew by a spelling.
+    fn tidy(&self, _request: &mut HeaderMap) {}
+
     /// Returns whether the answer is known to be current, without waiting for anything.
     fn is_current(&self, earlier: &Earlier<'_>) -> bool;
 

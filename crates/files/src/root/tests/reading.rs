@@ -119,7 +119,9 @@ fn whatever_changes_a_file_ends_its_reading() {
             let end = rest(&mut reader, 30_000);
             assert!(matches!(end, Err(ReadError::Changed)), "{name} after {before}: {end:?}");
             let found = root.version_of(&request(b"/file")).unwrap();
-            let Outcome::File(version) = found.outcome else { panic!("{found:?}") };
+            let Outcome::File(Representation { version, .. }) = found.outcome else {
+                panic!("{found:?}")
+            };
             assert_ne!(version, reader.version(), "{name}");
             assert_ne!(version.etag(), reader.version().etag(), "{name}");
         }
@@ -214,6 +216,6 @@ fn a_file_that_is_replaced_or_removed_is_read_to_its_end() {
         reader.verify().unwrap();
         assert_eq!([start, rest(&mut reader, 30_000).unwrap()].concat(), bytes);
         let found = root.version_of(&request(b"/file")).unwrap();
-        assert!(!matches!(found.outcome, Outcome::File(version) if version == reader.version()));
+        assert!(!matches!(found.outcome, Outcome::File(sent) if sent.version == reader.version()));
     }
 }

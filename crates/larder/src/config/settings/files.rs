@@ -48,6 +48,43 @@ for_all_and_site! {
     /// accept them.
     "precompressed", Kind::List(&CODING), ["br", "zstd", "gzip"] -> options.files.precompressed;
 
+    /// The codings in which files are compressed that do not lie compressed beside others, once for
+    /// each version: the cache keeps it. For clients that accept them, what they like best.
+    "compress", Kind::List(&CODING), [] -> options.files.compress.codings;
+
+    /// Media types of files that are compressed.
+    "compress-types", Kind::List(&Kind::Text("a media type such as text/html")), [
+        "text/html",
+        "text/css",
+        "text/plain",
+        "text/javascript",
+        "text/markdown",
+        "text/xml",
+        "text/csv",
+        "text/calendar",
+        "application/javascript",
+        "application/json",
+        "application/ld+json",
+        "application/manifest+json",
+        "application/geo+json",
+        "application/xml",
+        "application/xhtml+xml",
+        "application/rss+xml",
+        "application/atom+xml",
+        "application/wasm",
+        "image/svg+xml",
+        "image/bmp",
+        "font/ttf",
+        "font/otf"
+    ] -> options.files.compress.types;
+
+    /// The smallest file that is compressed.
+    "compress-min", Kind::Size(0, 256 << 20), ["1K"] -> options.files.compress.least;
+
+    /// The largest file that is compressed; larger ones are sent as they are. It is held in memory
+    /// meanwhile, on at most one thread for two processors.
+    "compress-max", Kind::Size(0, 256 << 20), ["10M"] -> options.files.compress.most;
+
     /// Pages for statuses from 400 on: the status and a path, such as "404=/404.html".
     "error-pages", Kind::List(&Kind::Text("a status and a path such as 404=/404.html")), []
         -> error_pages;
@@ -57,7 +94,8 @@ for_all_and_site! {
         -> media_types;
 
     /// How long a look at a file holds where the kernel does not report changes: on file systems of
-    /// other machines, through symbolic links, beyond `watches`.
+    /// other machines, and beyond `watches`. Also the time between two looks at the root's path,
+    /// which may be a link.
     "look-interval", Kind::Time(ms(0), hours(24)), ["1s"] -> options.watch.interval;
 
     /// Directories that the kernel is asked to report changes of, at most; 0: none, and all are

@@ -24,6 +24,14 @@ const SITE_ITSELF: &[Field<Site>] = fields! {
     /// Hosts that this site answers for.
     "hosts", Kind::List(&Kind::Host), [], required, example(r#"["www.example.com"]"#) -> hosts;
 
+    /// Paths that this site answers for: their beginnings, in whole segments, such as /static/;
+    /// none: all. Of the sites of a host the one with the longest beginning answers, then the one
+    /// without `paths`, then `reverse` or `static`; 404 where there is none. Held against the path
+    /// as a server reads it that decodes it, resolves dots and takes slashes in a row for one. An
+    /// origin server is sent the whole path; below a `root` it is looked up whole, too
+    /// (`strip-prefix`).
+    "paths", Kind::List(&Kind::PathPrefix), [], example(r#"["/static/"]"#) -> paths;
+
     /// The site's origin server, or several of the same content: each a URL, and behind it
     /// weight=N, max-conns=N or backup where wanted (docs/guide/upstreams.md).
     "upstream", Kind::List(&Kind::Origin), [],
@@ -32,6 +40,10 @@ const SITE_ITSELF: &[Field<Site>] = fields! {
     /// In place of an origin server: a directory, whose files are the site
     /// (docs/guide/static.md).
     "root", Kind::Path, ["none"], word("none") -> root;
+
+    /// Whether what `paths` says is left out of the path below `root`: with it /static/a.css is the
+    /// file a.css (nginx's `alias`), without it static/a.css (nginx's `root`).
+    "strip-prefix", Kind::Bool, ["false"] -> strip_prefix;
 
     /// The Host that the origin server is sent: the client's (with GET and HEAD that of
     /// `key-host`), or that of `upstream`.

@@ -16,6 +16,7 @@ fn example(kind: Kind) -> Value {
         Kind::Host | Kind::HostPattern | Kind::CertificateHost => "a".to_owned(),
         Kind::Method | Kind::Token | Kind::Header => "GET".to_owned(),
         Kind::Ports => "80-81".to_owned(),
+        Kind::PathPrefix => "/a/".to_owned(),
         Kind::Path | Kind::Text(_) => "x".to_owned(),
         Kind::OneOf(words) => words[words.len() - 1].to_owned(),
         Kind::List(item) => return Value::List(vec![example(*item)]),
