@@ -44,16 +44,17 @@ fn salvage(wreck: &Wreck, history: &History, options: Options, all: bool) -> Rig
     rig
 }
 
-/// Takes wrecks of all kinds while the rig works, each with a chance of one in `rarity`.
+/// Takes wrecks of all kinds while the rig works: at the first point at which it may crash, and at
+/// each further one with a chance of one in `rarity`.
 fn collect_wrecks(rig: &Rig, seed: u64, rarity: u32) -> Rc<RefCell<Vec<Wreck>>> {
     let wrecks = Rc::new(RefCell::new(Vec::new()));
     let kept = Rc::clone(&wrecks);
     let mut random = fastrand::Rng::with_seed(seed);
     rig.probe.watch.set_hook(Some(Box::new(move |memory, at| {
-        if random.u32(..rarity) > 0 {
+        let mut wrecks = kept.borrow_mut();
+        if !wrecks.is_empty() && random.u32(..rarity) > 0 {
             return;
         }
-        let mut wrecks = kept.borrow_mut();
         let mut keep = |memory, crash| wrecks.push(Wreck { memory, crash, at });
         keep(memory.crash_process(), Crash::Kill);
         keep(memory.crash_process_torn(random.u64(..)), Crash::Kill);
@@ -100,8 +101,7 @@ fn every_point(name: &'static str, count: usize, options: fn() -> Options, all: 
         for wreck in wrecks.borrow().iter() {
             salvage(wreck, &history, options(), all);
         }
-        let points = wrecks.borrow().len() * crate::rig::rarity() as usize;
-        assert!(points > 8, "only {} wrecks", wrecks.borrow().len());
+        assert!(!wrecks.borrow().is_empty(), "it may crash nowhere");
     }
 }
 
