@@ -201,8 +201,9 @@ impl Course {
 
 #[test]
 fn a_follower_misses_no_purge_whatever_crashes() {
-    let (mut followed, mut too_old) = (0, 0);
+    let (mut followed, mut too_old, mut courses) = (0, 0, 0);
     for seed in seeds("purge_log::a_follower_misses_no_purge", 60) {
+        courses += 1;
         let mut course = Course::new(seed);
         for step in 0..course.random.u64(10..400) {
             match course.random.u8(..20) {
@@ -216,7 +217,9 @@ fn a_follower_misses_no_purge_whatever_crashes() {
         }
         (followed, too_old) = (followed + course.followed, too_old + course.too_old);
     }
-    assert!(followed > 1_000 && too_old > 50, "{followed} followed, {too_old} too old");
+    // One that is replayed need not have met both.
+    let all_met = followed > 1_000 && too_old > 50;
+    assert!(courses < 60 || all_met, "{followed} followed, {too_old} too old");
 }
 
 #[test]
