@@ -9,10 +9,24 @@ use upstream::connection::origin_body::OriginBody;
 use crate::fill::registry::HitForMiss;
 use crate::get::cache_request::{CacheRequest, FetchedResponse, NextAction, miss_status};
 use crate::object::object_writer::Judge;
+use crate::origin::failure::Failure;
 use crate::response::transaction::Transaction;
 use crate::response::{failure, pass_through};
 
 impl CacheRequest<'_> {
+    /// Asks the origin for this request alone.
+    pub(super) async fn ask_past_fills(
+        &self,
+        transaction: &mut Transaction,
+    ) -> Result<FetchedResponse, Failure> {
+        let token = self.store.begin_fetch(self.primary);
+        let clock = self.context.services.clock;
+        let requested = clock.time();
+        let response = pass_through::ask(self.context, transaction, None).await?;
+        let times = ExchangeTimes { requested, received: clock.time() };
+        Ok(FetchedResponse { response, times, token })
+    }
+
     /// Sends a GET on as it came.
     pub(crate) async fn fetch_past_fills(
         &self,
@@ -21,27 +35,21 @@ impl CacheRequest<'_> {
         mut transaction: Transaction,
     ) -> NextAction {
         let (context, mut status) = (self.context, miss_status(&marker));
-        let token = self.store.begin_fetch(self.primary);
-        let clock = context.services.clock;
-        let requested = clock.time();
-        let response = match pass_through::ask(context, &mut transaction, None).await {
-            Ok(response) => response,
+        let fetched = match self.ask_past_fills(&mut transaction).await {
+            Ok(fetched) => fetched,
             Err(failure) => return NextAction::Respond(failure::failed(transaction, failure)),
         };
-        let times = ExchangeTimes { requested, received: clock.time() };
         context.look_at_clock();
-        match self.judge(&response, times) {
-            Ok(()) => {
-                let fetched = FetchedResponse { response, times, token };
-                self.keep((key, marker), status, transaction, fetched).await
-            }
+        match self.judge(&fetched.response, fetched.times) {
+            Ok(()) => self.keep((key, marker), status, transaction, fetched).await,
             Err(why) => {
                 context.services.shared.fills.remember(
                     &key,
                     why,
                     &context.options.fill,
-                    clock.instant(),
+                    context.services.clock.instant(),
                 );
+                let response = fetched.response;
                 if context.facts.conditional {
                     status = status.fwd_status(response.status().as_u16());
                 }

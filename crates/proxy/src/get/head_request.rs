@@ -12,7 +12,9 @@ use semantics::packed::Flag;
 use semantics::{ExchangeTimes, StoredHead, VaryMarker, forwarded, merge};
 use store::{FetchToken, Hint, Key, Refusal};
 
-use crate::get::cache_request::{CacheRequest, NextAction, ToValidate, miss_status};
+use crate::get::cache_request::{
+    CacheRequest, FetchedResponse, NextAction, ToValidate, miss_status,
+};
 use crate::object::lookup;
 use crate::object::lookup::LookupResult;
 use crate::object::object_writer::{Judge, ObjectWriter, RefreshResult, StorageKey};
@@ -41,14 +43,11 @@ impl CacheRequest<'_> {
         mut transaction: Transaction,
     ) -> NextAction {
         let context = self.context;
-        let token = self.store.begin_fetch(self.primary);
-        let clock = context.services.clock;
-        let requested = clock.time();
-        let response = match pass_through::ask(context, &mut transaction, None).await {
-            Ok(response) => response,
-            Err(failure) => return NextAction::Respond(failure::failed(transaction, failure)),
-        };
-        let times = ExchangeTimes { requested, received: clock.time() };
+        let FetchedResponse { response, times, token } =
+            match self.ask_past_fills(&mut transaction).await {
+                Ok(fetched) => fetched,
+                Err(failure) => return NextAction::Respond(failure::failed(transaction, failure)),
+            };
         let mut headers = response.headers().clone();
         upstream_request::sanitize_response(
             context.services,
