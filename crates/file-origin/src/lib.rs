@@ -13,6 +13,7 @@ pub mod origin;
 mod body;
 mod compress;
 mod current;
+mod finding;
 mod pool;
 mod response;
 mod upkeep;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use files::{Accepted, Coding, File, Found, OpenError, Outcome, Quick, ReadError, Request};
+use files::{Accepted, Coding, File, OpenError, Outcome, ReadError};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode};
 use tokio::sync::SemaphorePermit;
@@ -20,6 +20,7 @@ use upstream::settings::endpoint::Endpoint;
 use crate::body::{FileBody, WHOLE_MAX};
 use crate::compress;
 use crate::current::Current;
+use crate::finding::{Fetched, Reading};
 use crate::options::FileOptions;
 use crate::response;
 use crate::response::Sent;
@@ -75,11 +76,14 @@ impl FileOrigin {
             return Ok(Answer::text(status, fields, method));
         }
         let accepted = Accepted::of(fields);
+        let most = if response::is_of_all(method, fields) { WHOLE_MAX } else { 0 };
+        let reading = Reading { most, forget: self.forget };
         let mut pauses = 0;
         loop {
-            let now = SystemTime::now();
-            let found = self.find(path, accepted).await?;
-            let file = match found.outcome {
+            let (known, now) = (self.current.known(), SystemTime::now());
+            let Fetched { file, bytes } = known.fetch(path, accepted, reading).await?;
+            let stamp = file.stamp;
+            let file = match file.found.outcome {
                 Outcome::File(file) => file,
                 other => return self.without_file(other, method, query, accepted, fields).await,
             };
@@ -90,7 +94,7 @@ impl FileOrigin {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
-            match self.file(file, method, fields, now).await {
+            match self.file(&known, (file, bytes), method, fields, now).await {
                 Err(ReadError::Changed) if pauses < ATTEMPTS => {
                     pauses += 1;
                     tokio::time::sleep(PAUSE).await;
@@ -100,31 +104,26 @@ impl FileOrigin {
                     return Ok(Answer::text(StatusCode::SERVICE_UNAVAILABLE, fields, method));
                 }
                 Err(ReadError::Io(error)) => return Err(error),
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => {
+                    let tag = answer.fields.get(header::ETAG);
+                    stamp.into_iter().for_each(|stamp| known.note(path, accepted, tag, stamp));
+                    return Ok(answer);
+                }
             }
         }
-    }
-
-    async fn find(&self, path: &str, accepted: Accepted) -> io::Result<Found> {
-        let request = Request { path: path.as_bytes(), accepted };
-        if let Quick::Found(found) = self.current.known().root.clone().find_cached(&request)? {
-            return Ok(found);
-        }
-        let (known, path) = (self.current.known(), path.as_bytes().to_vec());
-        let root = known.root.clone();
-        known.pool.run(move || root.find(&Request { path: &path, accepted })).await?
     }
 
     /// Answers with a file, or with what is to be made of it.
     async fn file(
         &self,
-        mut file: File,
+        known: &Known,
+        (mut file, bytes): (File, Option<Result<Vec<u8>, ReadError>>),
         method: &Method,
         request: &HeaderMap,
         now: SystemTime,
     ) -> Result<Answer, ReadError> {
         let Some(coding) = file.compress else {
-            return self.plain(file, method, request, now).await;
+            return self.plain(known, (file, bytes), method, request, now).await;
         };
         let fields = response::fields(&file, now);
         let fields = match response::decide(method, request, fields, None, now) {
@@ -135,23 +134,24 @@ impl FileOrigin {
         };
         let Some(place) = compress::place().await else {
             file.compress = None;
-            return self.plain(file, method, request, now).await;
+            return self.plain(known, (file, None), method, request, now).await;
         };
-        self.compressed(file, fields, coding, place).await
+        self.compressed(known, file, fields, coding, place).await
     }
 
     /// Answers with all of a file compressed: the cache keeps it, and cuts ranges out of it itself.
     async fn compressed(
         &self,
+        known: &Known,
         file: File,
         mut fields: HeaderMap,
         coding: Coding,
         place: SemaphorePermit<'static>,
     ) -> Result<Answer, ReadError> {
-        let (reader, pool) = (file.into_reader(self.forget), self.current.known().pool.clone());
-        let made = pool.run(move || {
+        let mut reader = file.into_reader(self.forget);
+        let made = known.pool.run(move || {
             let _place = place;
-            let bytes = read_whole(reader)?;
+            let bytes = reader.read_rest()?;
             compress::compress(&bytes, coding).map_err(ReadError::Io)
         });
         let made = made.await.map_err(ReadError::Io)??;
@@ -162,13 +162,14 @@ impl FileOrigin {
     /// Answers with a file as it is, or a range of it.
     async fn plain(
         &self,
-        file: File,
+        known: &Known,
+        (file, bytes): (File, Option<Result<Vec<u8>, ReadError>>),
         method: &Method,
         request: &HeaderMap,
         now: SystemTime,
     ) -> Result<Answer, ReadError> {
         let (fields, length) = (response::fields(&file, now), file.version.size);
-        let (reader, pool) = (file.into_reader(self.forget), self.current.known().pool.clone());
+        let reader = file.into_reader(self.forget);
         let (status, fields, range) =
             match response::decide(method, request, fields, Some(length), now) {
                 Sent::Head(status, fields) => {
@@ -176,12 +177,15 @@ impl FileOrigin {
                 }
                 Sent::Bytes(status, fields, range) => (status, fields, range),
             };
-        let body = match range.count() {
-            0 => FileBody::of(Bytes::new()),
-            count if count > WHOLE_MAX => FileBody::read(reader.within(range), pool),
-            _ => {
-                let bytes = pool.run(move || read_whole(reader.within(range))).await;
-                FileBody::of(bytes.map_err(ReadError::Io)??)
+        let body = match (bytes, range.count()) {
+            (Some(bytes), _) => FileBody::of(bytes?.into()),
+            (None, 0) => FileBody::of(Bytes::new()),
+            (None, count) if count > WHOLE_MAX => {
+                FileBody::read(reader.within(range), known.pool.clone())
+            }
+            (None, _) => {
+                let bytes = known.pool.run(move || reader.within(range).read_rest()).await;
+                FileBody::of(bytes.map_err(ReadError::Io)??.into())
             }
         };
         Ok(Answer { status, fields, body })
@@ -244,9 +248,8 @@ impl FileOrigin {
             file.compress = None;
             let (fields, length) = (response::fields(&file, now), file.version.size);
             let is_small = (1..=WHOLE_MAX).contains(&length);
-            let reader = file.into_reader(false);
-            let bytes = is_small.then(|| read_whole(reader))?.ok()?;
-            Some((fields, bytes))
+            let bytes = is_small.then(|| file.reader(false).read_rest())?.ok()?;
+            Some((fields, Bytes::from(bytes)))
         });
         let Some((mut fields, bytes)) = page.await? else {
             return Ok(Answer::text(status, HeaderMap::new(), method));
@@ -295,14 +298,6 @@ impl Answer {
             }
         }
     }
-}
-
-/// Reads all of it at once.
-fn read_whole(mut reader: files::Reader) -> Result<Bytes, ReadError> {
-    let length = reader.remaining();
-    let mut buffer = vec![0; usize::try_from(length).map_err(|_| ReadError::Changed)?];
-    reader.read(&mut buffer)?;
-    Ok(buffer.into())
 }
 
 impl Origin for FileOrigin {
@@ -398,5 +393,44 @@ mod tests {
         assert_eq!(plain.fields[header::VARY], packed.fields[header::VARY]);
         assert_ne!(plain.fields[header::ETAG], packed.fields[header::ETAG]);
         assert_eq!(plain.fields[header::CONTENT_LENGTH], "6000");
+    }
+
+    /// Returns whether the origin knows that it would answer a path with this tag.
+    fn is_known(origin: &FileOrigin, path: &str, tag: &[u8]) -> bool {
+        origin.is_current(&Earlier { tag, path, request: &HeaderMap::new() })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_answered_is_known_to_be_current_until_it_changes() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("d")).unwrap();
+        let old = std::time::SystemTime::UNIX_EPOCH;
+        let write = |name: &str, text: &str| {
+            let path = root.path().join(name);
+            fs::write(&path, text).unwrap();
+            fs::File::options().append(true).open(path).unwrap().set_modified(old).unwrap();
+        };
+        let names = ["d/a", "d/b", "d/index.html", "c"];
+        names.iter().for_each(|name| write(name, "text"));
+        std::os::unix::fs::symlink("d/a", root.path().join("link")).unwrap();
+        std::thread::sleep(PAUSE);
+        let origin = FileOrigin::open(root.path(), FileOptions::default()).unwrap();
+        let none = HeaderMap::new();
+        let mut tags = Vec::new();
+        for path in ["/d/a", "/d/b", "/d/", "/c"] {
+            let answer = origin.answer(&Method::GET, path, None, &none).await.unwrap();
+            let tag = answer.fields[header::ETAG].as_bytes().to_vec();
+            assert!(is_known(&origin, path, &tag), "{path}");
+            assert!(!is_known(&origin, path, b"\"other\""), "{path}");
+            assert!(!is_known(&origin, "/d/other", &tag), "{path}");
+            tags.push((path, tag));
+        }
+        write("d/b", "more text");
+        let known: Vec<bool> =
+            tags.iter().map(|(path, tag)| is_known(&origin, path, tag)).collect();
+        assert_eq!(known, [false, false, false, true]);
+        // A link may lead to what is not watched.
+        let answer = origin.answer(&Method::GET, "/link", None, &none).await.unwrap();
+        assert!(!is_known(&origin, "/link", answer.fields[header::ETAG].as_bytes()));
     }
 }

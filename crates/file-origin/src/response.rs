@@ -97,6 +97,12 @@ pub(crate) fn decide(
     }
 }
 
+/// Returns whether a request is for all of a file, whatever state it is in.
+pub(crate) fn is_of_all(method: &Method, request: &HeaderMap) -> bool {
+    let facts = RequestFacts::of(method, request);
+    *method == Method::GET && !facts.conditional && !facts.has_range
+}
+
 /// Returns the answer to a method that files do not have, or to OPTIONS.
 pub(crate) fn of_method(method: &Method) -> Option<(StatusCode, HeaderMap)> {
     let status = match *method {

@@ -14,10 +14,12 @@ use std::time::Instant;
 
 use files::watch::verified::{Tag, Verified};
 use files::watch::watcher::{self, Stamp, WatchOptions, Watcher};
-use files::{Accepted, Found, OpenError, Outcome, Representation, Request, Root};
+use files::{Accepted, OpenError, Outcome, Representation, Root};
+use http::HeaderValue;
 use upstream::send::origin::{Amount, Earlier, Figure};
 
 use crate::compress;
+use crate::finding::{Fetched, Finding, Reading, Stamped};
 use crate::options::FileOptions;
 use crate::pool::Pool;
 
@@ -31,25 +33,6 @@ pub(crate) struct Known {
     verified: Verified,
     hasher: RandomState,
     began: Instant,
-}
-
-/// What a look has shown.
-enum Seen {
-    /// The answer is current, and stays it while the stamp holds; without one it is looked at anew
-    /// each time: the kernel may report a change elsewhere (links).
-    Same(Option<Stamp>),
-    /// Another file, or none.
-    Other,
-}
-
-/// A look that is due, apart from the request that asks for it.
-struct Look {
-    root: Arc<Root>,
-    watcher: Arc<Watcher>,
-    path: Vec<u8>,
-    accepted: Accepted,
-    etag: Vec<u8>,
-    now: u64,
 }
 
 impl Known {
@@ -112,35 +95,65 @@ impl Known {
         ]
     }
 
+    /// Finds and opens what answers a request, and reads it.
+    ///
+    /// # Errors
+    /// The kernel fails.
+    pub async fn fetch(
+        &self,
+        path: &str,
+        accepted: Accepted,
+        reading: Reading,
+    ) -> io::Result<Fetched> {
+        let finding = self.finding(path, accepted);
+        if let Some(fetched) = finding.fetch_cached(reading)? {
+            return Ok(fetched);
+        }
+        self.pool.run(move || finding.fetch(reading)).await?
+    }
+
+    /// Notes that the answer with this tag is current while the stamp holds. A weak tag says
+    /// nothing of the kind.
+    pub fn note(&self, path: &str, accepted: Accepted, tag: Option<&HeaderValue>, stamp: Stamp) {
+        if let Some(tag) = tag.filter(|tag| !tag.as_bytes().starts_with(b"W/")) {
+            self.verified.note(self.tag(path, accepted, tag.as_bytes()), stamp);
+        }
+    }
+
     /// Returns whether an answer is known to be current.
     pub fn is_current(&self, earlier: &Earlier<'_>) -> bool {
-        let stamp = self.verified.stamp(self.tag(earlier));
-        stamp.is_some_and(|stamp| self.watcher.holds(stamp, self.now()))
+        let tag = self.tag(earlier.path, Accepted::of(earlier.request), earlier.tag);
+        self.verified.stamp(tag).is_some_and(|stamp| self.watcher.holds(stamp, self.now()))
     }
 
     /// Looks at the file of an answer, and notes it when the answer is current.
     pub async fn look(&self, earlier: Earlier<'_>) -> bool {
-        let look = Look {
-            root: self.root.clone(),
-            watcher: self.watcher.clone(),
-            path: earlier.path.as_bytes().to_vec(),
-            accepted: Accepted::of(earlier.request),
-            etag: earlier.tag.to_vec(),
-            now: self.now(),
+        let accepted = Accepted::of(earlier.request);
+        let finding = self.finding(earlier.path, accepted);
+        // What cannot be looked at is not current.
+        let seen = match finding.version_cached().unwrap_or_default() {
+            Some(seen) => Some(seen),
+            None => {
+                self.pool.run(move || finding.version()).await.ok().and_then(Result::ok).flatten()
+            }
         };
-        let seen = match look.quickly() {
-            Some(seen) => seen,
-            None => self.pool.run(move || look.thoroughly()).await.unwrap_or(Seen::Other),
-        };
-        match seen {
-            Seen::Same(Some(stamp)) => self.verified.note(self.tag(&earlier), stamp),
-            Seen::Same(None) | Seen::Other => self.verified.forget(self.tag(&earlier)),
+        let tag = self.tag(earlier.path, accepted, earlier.tag);
+        let same = seen.filter(|seen| is_same(seen, earlier.tag));
+        match same.as_ref().and_then(|same| same.stamp) {
+            Some(stamp) => self.verified.note(tag, stamp),
+            None => self.verified.forget(tag),
         }
-        matches!(seen, Seen::Same(_))
+        same.is_some()
     }
 
-    fn tag(&self, earlier: &Earlier<'_>) -> Tag {
-        self.hasher.hash_one((earlier.key, earlier.tag))
+    fn finding(&self, path: &str, accepted: Accepted) -> Finding {
+        let (root, watcher, now) = (self.root.clone(), self.watcher.clone(), self.now());
+        Finding { root, watcher, path: path.as_bytes().to_vec(), accepted, now }
+    }
+
+    /// Returns what an answer is noted by: all that it depends on, and its version.
+    fn tag(&self, path: &str, accepted: Accepted, etag: &[u8]) -> Tag {
+        self.hasher.hash_one((path, accepted, etag))
     }
 
     fn now(&self) -> u64 {
@@ -148,40 +161,8 @@ impl Known {
     }
 }
 
-impl Look {
-    fn request(&self) -> Request<'_> {
-        Request { path: &self.path, accepted: self.accepted }
-    }
-
-    /// Looks without waiting for a disk; `None` when only a disk can tell.
-    fn quickly(&self) -> Option<Seen> {
-        self.compare(|| self.root.version_of_cached(&self.request()).unwrap_or_default())
-    }
-
-    /// Looks, and waits for a disk where it must. What cannot be looked at is not current.
-    fn thoroughly(&self) -> Seen {
-        self.compare(|| self.root.version_of(&self.request()).ok()).unwrap_or(Seen::Other)
-    }
-
-    /// Finds what the answer depends on, then takes its stamp, then looks: a change in between is
-    /// later than the stamp.
-    fn compare(&self, find: impl Fn() -> Option<Found<Representation>>) -> Option<Seen> {
-        let found = find()?;
-        if !self.is_same(&found) {
-            return Some(Seen::Other);
-        }
-        if !found.watchable {
-            return Some(Seen::Same(None));
-        }
-        let directories: Vec<&[u8]> = found.directories.iter().map(Vec::as_slice).collect();
-        let stamp = self.watcher.stamp(self.root.as_fd(), &directories, self.now);
-        let again = find()?;
-        let same = again.directories == found.directories && self.is_same(&again);
-        Some(if same { Seen::Same(again.watchable.then_some(stamp)) } else { Seen::Other })
-    }
-
-    fn is_same(&self, found: &Found<Representation>) -> bool {
-        let Outcome::File(sent) = &found.outcome else { return false };
-        compress::etag(sent).as_bytes() == self.etag
-    }
+/// Returns whether what was found is the answer with this tag.
+fn is_same(seen: &Stamped<Representation>, etag: &[u8]) -> bool {
+    let Outcome::File(sent) = &seen.found.outcome else { return false };
+    compress::etag(sent).as_bytes() == etag
 }

@@ -39,7 +39,7 @@ impl Coding {
 }
 
 /// The codings that a client accepts, the preferred one first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Accepted([Option<Coding>; Coding::ALL.len()]);
 
 impl Accepted {

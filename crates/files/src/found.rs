@@ -1,7 +1,7 @@
 //! What answers a request, and what that answer depends on.
 
 use std::borrow::Cow;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::coding::Coding;
 use crate::reader::Reader;
@@ -97,6 +97,11 @@ impl File {
     }
 
     /// Begins to read it. With `forget` the kernel drops from its own cache what was read.
+    pub fn reader(&self, forget: bool) -> Reader<BorrowedFd<'_>> {
+        Reader::new(self.descriptor.as_fd(), self.version, forget)
+    }
+
+    /// Begins to read it, as [`Self::reader`] does.
     pub fn into_reader(self, forget: bool) -> Reader {
         Reader::new(self.descriptor, self.version, forget)
     }
@@ -109,13 +114,4 @@ pub struct Listing {
     pub(crate) path: Vec<u8>,
     /// The path of the request, decoded, for the title.
     pub(crate) title: Vec<u8>,
-}
-
-/// The answer of a look that never waits for a disk.
-#[derive(Debug)]
-pub enum Quick {
-    /// The same as without haste.
-    Found(Found),
-    /// The kernel would have to read names from the disk, or cannot tell.
-    NotCached,
 }

@@ -35,7 +35,7 @@ mod version;
 pub mod watch;
 
 pub use coding::{Accepted, Coding};
-pub use found::{File, Found, Listing, Outcome, Quick, Representation};
+pub use found::{File, Found, Listing, Outcome, Representation};
 pub use listing::{LISTED_MAX, ListingPage, READ_MAX};
 pub use options::{BadOptions, Compress, Options, Symlinks};
 pub use pattern::{BadPattern, Pattern};

@@ -7,11 +7,12 @@
 
 use std::fmt;
 use std::io;
+use std::io::IoSliceMut;
 use std::num::NonZeroU64;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Advice, fadvise, fstat};
-use rustix::io::{Errno, pread};
+use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 
 use semantics::range::ByteRange;
 
@@ -58,8 +59,8 @@ impl From<Errno> for ReadError {
 
 /// A file that is being read from its beginning to its end, or a range of it.
 #[derive(Debug)]
-pub struct Reader {
-    file: OwnedFd,
+pub struct Reader<F = OwnedFd> {
+    file: F,
     version: Version,
     at: u64,
     /// Where it stops.
@@ -69,16 +70,16 @@ pub struct Reader {
     forgotten: Option<u64>,
 }
 
-impl Reader {
+impl<F: AsFd> Reader<F> {
     /// Begins to read. With `forget` the kernel is asked to drop from its cache what was read,
     /// since it goes into another one.
-    pub(crate) fn new(file: OwnedFd, version: Version, forget: bool) -> Reader {
+    pub(crate) fn new(file: F, version: Version, forget: bool) -> Reader<F> {
         Reader { file, version, at: 0, end: version.size, forgotten: forget.then_some(0) }
     }
 
     /// Reads nothing but a range, from its beginning. What lies behind the end of the file is left
     /// out.
-    pub fn within(mut self, range: ByteRange) -> Reader {
+    pub fn within(mut self, range: ByteRange) -> Reader<F> {
         self.end = range.end.min(self.version.size);
         self.at = range.start.min(self.end);
         self.forgotten = self.forgotten.map(|_| self.at & !(PIECE - 1));
@@ -112,6 +113,38 @@ impl Reader {
         }
         self.give_back();
         Ok(wanted)
+    }
+
+    /// Reads all the rest if no disk need be asked for it; else returns `None`, and has read
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`].
+    pub fn read_cached(&mut self) -> Result<Option<Vec<u8>>, ReadError> {
+        let Ok(length) = usize::try_from(self.remaining()) else { return Ok(None) };
+        let mut buffer = vec![0; length];
+        let place = &mut [IoSliceMut::new(&mut buffer)];
+        // What the kernel cannot do it says by various errors; the read that may wait tells more.
+        if preadv2(&self.file, place, self.at, ReadWriteFlags::NOWAIT) != Ok(length) {
+            return Ok(None);
+        }
+        self.at = self.end;
+        self.verify()?;
+        self.give_back();
+        Ok(Some(buffer))
+    }
+
+    /// Reads all the rest.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`].
+    pub fn read_rest(&mut self) -> Result<Vec<u8>, ReadError> {
+        let length = usize::try_from(self.remaining()).map_err(|_| ReadError::Changed)?;
+        let mut buffer = vec![0; length];
+        self.read(&mut buffer)?;
+        Ok(buffer)
     }
 
     /// Fills `buffer` with the bytes at `offset`, whatever was read before. The version is not

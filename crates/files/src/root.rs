@@ -16,12 +16,12 @@ use rustix::fs::{CWD, Mode, OFlags, fstat, openat, stat};
 use rustix::io::Errno;
 
 use crate::coding::Accepted;
-use crate::found::{Found, Listing, Outcome, Quick, Representation};
+use crate::found::{Found, Listing, Outcome, Representation};
 use crate::listing::{self, ListingPage};
 use crate::media_type::MediaTypes;
 use crate::options::{BadOptions, Options};
 use crate::pattern::Pattern;
-use crate::request_path::RequestPath;
+use crate::request_path::{self, RequestPath};
 use crate::resolve::{Method, Resolver};
 use crate::select::{Interrupted, Search, Wanted};
 
@@ -168,24 +168,35 @@ impl Root {
         }
     }
 
-    /// Finds what answers a request if no disk need be asked for it. Reading the file may still
-    /// wait for one.
+    /// Finds what answers a request if no disk need be asked for it; else returns `None`. Reading
+    /// the file may still wait for one.
     ///
     /// # Errors
     ///
     /// When the kernel fails.
-    pub fn find_cached(&self, request: &Request) -> io::Result<Quick> {
+    pub fn find_cached(&self, request: &Request) -> io::Result<Option<Found>> {
         let path = match self.parse(request.path) {
             Ok(path) => path,
-            Err(outcome) => return Ok(Quick::Found(without_look(outcome))),
+            Err(outcome) => return Ok(Some(without_look(outcome))),
         };
         let patterns = &self.patterns;
         let wanted = Wanted { patterns, path: &path, accepted: request.accepted };
         match self.new_search(true).open(wanted) {
-            Ok(found) => Ok(Quick::Found(found)),
-            Err(Interrupted::NotCached | Interrupted::Outrun) => Ok(Quick::NotCached),
+            Ok(found) => Ok(Some(found)),
+            Err(Interrupted::NotCached | Interrupted::Outrun) => Ok(None),
             Err(Interrupted::Failed(why)) => Err(why),
         }
+    }
+
+    /// Returns the directory whose entries will most likely lead to the answer, alone: that of the
+    /// path. `None` for a path that leads nowhere.
+    pub fn likely_directory(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let mut path = self.parse(path).ok()?;
+        if !path.is_directory {
+            let parent = request_path::parent(&path.bytes).len();
+            path.bytes.truncate(parent);
+        }
+        Some(path.bytes)
     }
 
     /// Finds the version of what answers a request, and does not open it for reading unless it is a

@@ -15,7 +15,7 @@ const WAYS: usize = 4;
 /// Locks, each for a part of the buckets, so that threads rarely meet.
 const SHARDS: usize = 64;
 
-/// The hash of an answer: of its key and its version.
+/// The hash of an answer: of the request that it is for and of its version.
 pub type Tag = u64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

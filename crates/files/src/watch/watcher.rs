@@ -65,6 +65,11 @@ impl Stamp {
         self.0 >> AT_BITS
     }
 
+    /// Returns whether it holds for a time, and not until a change.
+    pub fn is_timed(self) -> bool {
+        self.place() == TIMED
+    }
+
     fn at(self) -> u64 {
         self.0 & AT_MASK
     }
@@ -176,6 +181,13 @@ impl Watcher {
             };
         }
         place.map_or(Stamp::of(TIMED, now), |place| Stamp::of(place, at))
+    }
+
+    /// Returns a stamp for what is looked up in a directory from now on, if it is watched already.
+    pub fn stamp_of_watched(&self, directory: &[u8]) -> Option<Stamp> {
+        let at = self.changes.load(Ordering::SeqCst);
+        let number = self.lock().directories.number(directory)?;
+        Some(Stamp::of(number.into(), at))
     }
 
     /// Returns whether nothing that the stamp was taken for has changed since, as far as the

@@ -14,18 +14,17 @@ pub(crate) async fn vouched(site: &Site, parts: &Parts, found: &LookupResult) ->
     let voucher = site.voucher()?;
     let LookupResult::Stored(stored) = found else { return None };
     let tag = stored.head.stored().headers().get(header::ETAG);
-    Some(vouches(voucher, parts, stored.key.as_bytes(), tag).await)
+    Some(vouches(voucher, parts, tag).await)
 }
 
 /// Returns whether an origin vouches for an answer of its own with this tag.
 pub(crate) async fn vouches(
     voucher: &dyn Voucher,
     parts: &Parts,
-    key: &[u8],
     tag: Option<&HeaderValue>,
 ) -> bool {
     let Some(tag) = tag else { return false };
     let (path, request) = (parts.uri.path(), &parts.headers);
-    let earlier = Earlier { key, tag: tag.as_bytes(), path, request };
+    let earlier = Earlier { tag: tag.as_bytes(), path, request };
     voucher.is_current(&earlier) || voucher.look(earlier).await
 }

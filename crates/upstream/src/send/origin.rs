@@ -85,8 +85,6 @@ impl Amount {
 /// An earlier answer of an origin, as a cache has it.
 #[derive(Clone, Copy, Debug)]
 pub struct Earlier<'a> {
-    /// The key that it is stored under.
-    pub key: &'a [u8],
     /// Its strong entity tag, with the quotes.
     pub tag: &'a [u8],
     /// The path of the request, without query.

@@ -79,6 +79,18 @@ impl Load {
         self.run_while(&|| self.requests.get() < until)
     }
 
+    /// Visits every page once, in no order.
+    ///
+    /// # Errors
+    ///
+    /// When a connection breaks or an answer is not the right one.
+    pub fn run_all(&self) -> Result<(), String> {
+        let mut pages = self.popularity.pages.clone();
+        self.random.borrow_mut().shuffle(&mut pages);
+        let pages = RefCell::new(pages);
+        self.run_with(&|| pages.borrow_mut().pop(), &|| true)
+    }
+
     /// Goes on until then.
     ///
     /// # Errors
@@ -89,18 +101,31 @@ impl Load {
     }
 
     fn run_while(&self, goes_on: &dyn Fn() -> bool) -> Result<(), String> {
+        let popular = || Some(self.popularity.draw(&mut self.random.borrow_mut()));
+        self.run_with(&popular, goes_on)
+    }
+
+    /// Runs the sessions as long as there is a next page and `goes_on` says so.
+    fn run_with(
+        &self,
+        next: &dyn Fn() -> Option<u32>,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<(), String> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build()
             .map_err(|e| format!("the load generator: {e}"))?;
-        let sessions = (0..self.sessions).map(|_| self.session(goes_on)).collect();
+        let sessions = (0..self.sessions).map(|_| self.session(next, goes_on)).collect();
         LocalSet::new().block_on(&runtime, all(sessions))
     }
 
-    async fn session(&self, goes_on: &dyn Fn() -> bool) -> Result<(), String> {
+    async fn session(
+        &self,
+        next: &dyn Fn() -> Option<u32>,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<(), String> {
         let mut connection = Connection::open(self.to, pages::BODY_MAX).await?;
-        loop {
-            let page = self.popularity.draw(&mut self.random.borrow_mut());
+        while let Some(page) = next() {
             for object in pages::objects(page) {
                 if !goes_on() {
                     return Ok(());
@@ -113,6 +138,7 @@ impl Load {
                 self.requests.set(self.requests.get() + 1);
             }
         }
+        Ok(())
     }
 }
 
