@@ -5,6 +5,7 @@
 
 // A command-line tool talks on standard output.
 #![allow(clippy::print_stdout)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod bench;
 mod ci;
@@ -33,7 +34,7 @@ enum Chore {
     /// All that continuous integration checks: format, clippy, docs, source rules, tests, fuzzing.
     Ci(ci::Options),
     /// Measures what a request costs the server, beside nginx in the same run.
-    Bench(bench::Options),
+    Bench(Box<bench::Options>),
     /// Checks the rules of the source text (lengths, module comments, banned words, dead files).
     Tidy,
     /// Prints which file of a crate imports which.

@@ -112,6 +112,15 @@ impl LoopDevice {
         Operations::read(&text).ok_or_else(|| format!("no counts in {text:?}"))
     }
 
+    /// Makes the kernel forget what it keeps in memory of it.
+    ///
+    /// # Errors
+    ///
+    /// Without the rights of root, or `blockdev`.
+    pub fn forget(&self) -> Result<(), String> {
+        run("blockdev", &["--flushbufs"], &self.path).map(drop)
+    }
+
     /// Gives it to a user, until it is dropped.
     ///
     /// # Errors
@@ -147,22 +156,22 @@ fn make(file: &Path, len: u64, blocks: Blocks) -> io::Result<()> {
 
 fn attach(file: &Path) -> Result<LoopDevice, String> {
     let path: PathBuf =
-        losetup(&["--find", "--show", "--direct-io=on"], file)?.trim().to_owned().into();
+        run("losetup", &["--find", "--show", "--direct-io=on"], file)?.trim().to_owned().into();
     let handle = File::open(&path);
     // Held by the handle, it stays until that is closed.
-    losetup(&["--detach"], &path)?;
+    run("losetup", &["--detach"], &path)?;
     let handle = handle.map_err(|error| format!("{}: {error}", path.display()))?;
     let name = path.file_name().ok_or_else(|| format!("{}: no name", path.display()))?;
     let directory = Path::new("/sys/block").join(name);
     Ok(LoopDevice { path, directory, _handle: handle })
 }
 
-fn losetup(words: &[&str], of: &Path) -> Result<String, String> {
-    let output = Command::new("losetup").args(words).arg(of).output();
-    let output = output.map_err(|error| format!("losetup: {error}"))?;
+fn run(program: &str, words: &[&str], of: &Path) -> Result<String, String> {
+    let output = Command::new(program).args(words).arg(of).output();
+    let output = output.map_err(|error| format!("{program}: {error}"))?;
     if !output.status.success() {
         let reason = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("losetup (needs root): {}", reason.trim()));
+        return Err(format!("{program} (needs root): {}", reason.trim()));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -1,8 +1,8 @@
 //! A control group that holds its processes to so many bytes of memory: their own, what the kernel
 //! caches of files for them, and its inodes and directory entries.
 //!
-//! Version 1's `memory` or version 2. The group is removed when it is dropped; the processes in it
-//! must have ended by then. Needs root.
+//! Version 1's `memory` or version 2. It tells what it takes. The group is removed when it is
+//! dropped; the processes in it must have ended by then. Needs root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,36 @@ use std::time::Duration;
 /// See the module.
 pub struct MemoryGroup {
     directory: PathBuf,
+    version: Version,
+}
+
+/// The memory that a group takes at a moment, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// The processes' own, which belongs to no file.
+    pub own: u64,
+    /// The kernel's cache of files.
+    pub files: u64,
+    /// All else of the kernel's: inodes, directory entries, watches, sockets, page tables.
+    pub kernel: u64,
+}
+
+impl Memory {
+    /// Reads the lines of `memory.stat` that have these names; the kernel's as well, where it is
+    /// there.
+    fn read(text: &str, own: &str, files: &str) -> Option<Memory> {
+        let of = |name: &str| {
+            let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            rest?.parse().ok()
+        };
+        Some(Memory { own: of(own)?, files: of(files)?, kernel: of("kernel").unwrap_or(0) })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    V1,
+    V2,
 }
 
 impl MemoryGroup {
@@ -21,22 +51,49 @@ impl MemoryGroup {
     /// Without the rights of root, or where no such controller is mounted.
     pub fn new(bytes: u64) -> Result<MemoryGroup, String> {
         let one = Path::new("/sys/fs/cgroup/memory");
-        let (root, file) = match one.join("memory.limit_in_bytes").exists() {
-            true => (one, "memory.limit_in_bytes"),
-            false => (Path::new("/sys/fs/cgroup"), "memory.max"),
+        let (version, root, file) = match one.join("memory.limit_in_bytes").exists() {
+            true => (Version::V1, one, "memory.limit_in_bytes"),
+            false => (Version::V2, Path::new("/sys/fs/cgroup"), "memory.max"),
         };
+        if version == Version::V2 {
+            write(&root.join("cgroup.subtree_control"), "+memory")?;
+        }
         let directory = root.join(format!("larder-memory-{}", std::process::id()));
         fs::create_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-        let group = MemoryGroup { directory };
-        let limit = group.directory.join(file);
-        fs::write(&limit, bytes.to_string())
-            .map_err(|error| format!("{}: {error}", limit.display()))?;
+        let group = MemoryGroup { directory, version };
+        write(&group.directory.join(file), &bytes.to_string())?;
         Ok(group)
     }
 
     /// Returns the file to which the number of a process is written.
     pub fn processes(&self) -> PathBuf {
         self.directory.join("cgroup.procs")
+    }
+
+    /// Returns the directory of the group where the other controllers are in the same one, as in
+    /// version 2.
+    pub fn of_all_controllers(&self) -> Option<&Path> {
+        (self.version == Version::V2).then_some(&self.directory)
+    }
+
+    /// Returns what the group takes.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel does not tell.
+    pub fn memory(&self) -> Result<Memory, String> {
+        let text = read(&self.directory.join("memory.stat"))?;
+        let (own, files) = match self.version {
+            Version::V1 => ("rss", "cache"),
+            Version::V2 => ("anon", "file"),
+        };
+        let told = Memory::read(&text, own, files).ok_or_else(|| format!("no sizes in {text}"))?;
+        if self.version == Version::V2 {
+            return Ok(told);
+        }
+        let kernel = read(&self.directory.join("memory.kmem.usage_in_bytes"))?;
+        let kernel = kernel.trim().parse().map_err(|_| format!("no size in {kernel:?}"))?;
+        Ok(Memory { kernel, ..told })
     }
 }
 
@@ -51,4 +108,23 @@ impl Drop for MemoryGroup {
         }
         eprintln!("{} is left behind", self.directory.display());
     }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|error| format!("{} ({text}): {error}", path.display()))
+}
+
+#[test]
+fn sizes_are_read_from_lines_of_these_names() {
+    let one = "cache 8192\nrss 4096\nrss_huge 0\ntotal_cache 1\n";
+    let memory = Memory { own: 4096, files: 8192, kernel: 0 };
+    assert_eq!(Memory::read(one, "rss", "cache"), Some(memory));
+    let two = "anon 1\nfile 2\nkernel 3\nkernel_stack 4\n";
+    let memory = Memory { own: 1, files: 2, kernel: 3 };
+    assert_eq!(Memory::read(two, "anon", "file"), Some(memory));
+    assert_eq!(Memory::read("anon 1\n", "anon", "file"), None);
 }

@@ -12,6 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::loop_device::LoopDevice;
+use crate::memory_group::MemoryGroup;
 
 /// Operations a second; `None`: as many as there are.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +58,8 @@ impl Throttle {
 pub struct Group {
     directory: PathBuf,
     hierarchy: Hierarchy,
+    /// Whether another one removes it.
+    lent: bool,
 }
 
 impl Group {
@@ -69,7 +72,22 @@ impl Group {
         let hierarchy = Hierarchy::find()?;
         let directory = hierarchy.root.join(format!("larder-throttle-{}", std::process::id()));
         fs::create_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-        Ok(Group { directory, hierarchy })
+        Ok(Group { directory, hierarchy, lent: false })
+    }
+
+    /// Returns a group for processes that are held to so much memory as well. In version 2 a
+    /// process is in one group, which then is that of the memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`Group::new`].
+    pub fn beside(memory: &MemoryGroup) -> Result<Group, String> {
+        let Some(directory) = memory.of_all_controllers() else { return Group::new() };
+        let hierarchy = Hierarchy::find()?;
+        match hierarchy.version {
+            Version::V1 => Group::new(),
+            Version::V2 => Ok(Group { directory: directory.to_path_buf(), hierarchy, lent: true }),
+        }
     }
 
     /// Returns the file to which the number of a process is written.
@@ -127,6 +145,9 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
+        if self.lent {
+            return;
+        }
         // What ended in it a moment ago may still be there.
         let mut removed = fs::remove_dir(&self.directory);
         for _ in 0..50 {

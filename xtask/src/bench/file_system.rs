@@ -1,15 +1,30 @@
-//! A file system on a fresh loop device, for systems that keep their cache in files.
+//! A file system on a fresh loop device, for systems that keep their cache in files, and for files
+//! that web servers serve.
 
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
+use testbed::loop_device::LoopDevice;
 
 use crate::workspace;
 
 /// A fresh ext4 on a device. Dropped, it is unmounted.
-pub struct FileSystem(TempDir);
+pub struct FileSystem {
+    device: PathBuf,
+    directory: TempDir,
+}
+
+/// What it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Many small files that come and go.
+    Cache,
+    /// Files that are made once and then only read: no journal of changes.
+    Tree,
+}
 
 impl FileSystem {
     /// Makes and mounts it, with room for many small files.
@@ -17,21 +32,48 @@ impl FileSystem {
     /// # Errors
     ///
     /// When either fails.
-    pub fn new(device: &Path) -> Result<FileSystem, String> {
+    pub fn new(device: &Path, purpose: Purpose) -> Result<FileSystem, String> {
         let mut make = Command::new("mkfs.ext4");
-        make.args(["-q", "-F", "-m", "0", "-i", "4096"]);
+        make.args(["-q", "-F", "-m", "0"]);
+        match purpose {
+            Purpose::Cache => make.args(["-i", "4096"]),
+            Purpose::Tree => make.args(["-i", "8192", "-O", "^has_journal"]),
+        };
         make.args(["-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"]).arg(device);
         workspace::succeed(make)?;
         let directory = TempDir::new().map_err(|e| format!("a temporary directory: {e}"))?;
+        let files = FileSystem { device: device.to_path_buf(), directory };
+        files.mount()?;
+        Ok(files)
+    }
+
+    fn mount(&self) -> Result<(), String> {
         let mut mount = Command::new("mount");
-        mount.args(["-t", "ext4", "-o", "noatime"]).arg(device).arg(directory.path());
-        workspace::succeed(mount)?;
-        Ok(FileSystem(directory))
+        mount.args(["-t", "ext4", "-o", "noatime"]).arg(&self.device).arg(self.path());
+        workspace::succeed(mount)
+    }
+
+    fn unmount(&self) -> Result<(), String> {
+        let mut unmount = Command::new("umount");
+        unmount.arg(self.path());
+        workspace::succeed(unmount)
+    }
+
+    /// Makes the kernel forget its files, inodes and directory entries, and nothing of other file
+    /// systems.
+    ///
+    /// # Errors
+    ///
+    /// When one of its files is open.
+    pub fn forget(&self, device: &LoopDevice) -> Result<(), String> {
+        self.unmount()?;
+        device.forget()?;
+        self.mount()
     }
 
     /// Returns the directory that it is mounted on.
     pub fn path(&self) -> &Path {
-        self.0.path()
+        self.directory.path()
     }
 
     /// Writes everything back that waits in memory.
@@ -51,9 +93,14 @@ impl FileSystem {
 
 impl Drop for FileSystem {
     fn drop(&mut self) {
-        let mut unmount = Command::new("umount");
-        unmount.arg(self.path());
-        if let Err(why) = workspace::succeed(unmount) {
+        let mounted = |path: &Path| {
+            let above = path.parent().map(fs::metadata).and_then(Result::ok);
+            let (here, above) = (fs::metadata(path).ok(), above);
+            here.zip(above).is_some_and(|(here, above)| here.dev() != above.dev())
+        };
+        if mounted(self.path())
+            && let Err(why) = self.unmount()
+        {
             eprintln!("{} is left behind: {why}", self.path().display());
         }
     }

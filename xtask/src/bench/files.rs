@@ -1,38 +1,42 @@
-//! A tree of small files, larger than memory, served by web servers: `cargo xtask bench --files`.
+//! Web servers over a tree of files: `cargo xtask bench --files`.
 //!
-//! Each server in turn has the same tree on an ext4 of its own loop device, one worker, and so much
+//! Each server in turn has the same tree on an ext4 of its own loop device, one core, and so much
 //! memory with all that the kernel keeps for it (page cache, inodes, directory entries): a control
 //! group. Larder has a second loop device, raw, for its cache. Sessions visit pages by popularity
-//! (Zipf) and ask for what the page embeds, which lies in its directory. At first every page is
-//! visited once, so that a cache has a copy of every file. After a warm-up by popularity the
-//! requests count, in parts; then the server is started anew with nothing in the kernel's cache,
-//! and the answers of the first seconds are counted.
+//! (Zipf) and ask for what the page embeds, which lies in the page's directory; the load generator
+//! has the other cores. Every body is checked.
+//!
+//! The program is the same for each ([`program`]): the first seconds with nothing in memory nor in
+//! the cache, a warm-up, requests that count, in parts; then the first seconds after a start anew
+//! with nothing in the kernel's cache. It is repeated in rounds, all servers in each, of which
+//! medians are told. What differs is the tree and the memory ([`scenario`]), and with
+//! `--operations` the devices: each is held to so many reads and as many writes a second but in the
+//! warm-up, so that larder has two such devices.
 //!
 //! Device reads are those of both devices.
 
 mod figures;
 mod load;
+mod program;
+mod scenario;
+#[cfg(test)]
+mod smoke;
 mod tree;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use testbed::loop_device::{Blocks, LoopDevice, Operations};
-use testbed::memory_group::MemoryGroup;
+use testbed::loop_device::{Blocks, LoopDevice};
 
-use self::figures::{Figures, Moment};
-use self::load::Load;
-use super::file_system::FileSystem;
+use self::figures::Figures;
+use self::program::{Devices, Pace, Program};
+use self::scenario::Scenario;
+use super::cores::Cores;
+use super::file_system::{FileSystem, Purpose};
+use super::interruption;
 use super::options::Options;
-use super::system::{Running, Setup, Source, System};
+use super::system::{System, larders};
 use crate::workspace;
-
-/// Parts of the requests that are reported one by one.
-const PARTS: u64 = 4;
-/// Size of Larder's cache.
-const CACHE_GIB: u32 = 4;
-/// The seconds after a restart that are reported.
-const SECONDS: [u64; 3] = [1, 2, 5];
 
 /// Measures and prints.
 ///
@@ -43,123 +47,90 @@ pub fn run(options: &Options) -> Result<(), String> {
     if !rustix::process::geteuid().is_root() {
         return Err("--files makes loop devices and groups: it wants the rights of root".into());
     }
-    let mut systems = vec![System::larder(1)?];
-    let mut tfs = System::larder(1)?;
-    tfs.set("preset", "tfs");
-    systems.push(tfs);
-    match System::nginx() {
-        Some(peer) => systems.push(peer),
-        None => println!("SKIPPED: nginx is not installed"),
+    let scenario = Scenario::of(&options.files)?;
+    interruption::watch()?;
+    let systems = systems(options)?;
+    if systems.is_empty() {
+        return Err(format!("no system is named like {:?}", options.systems));
     }
-    systems.retain(|system| system.name.contains(&options.systems));
     let base = options.dir.clone().unwrap_or_else(|| workspace::root().join("target"));
-    std::fs::create_dir_all(&base).map_err(|e| format!("{}: {e}", base.display()))?;
-    let pages = options.files.tree_pages;
-    let len = tree::device_len(pages);
-    let file = base.join(format!("bench-{}.tree", std::process::id()));
-    let device = LoopDevice::over(&file, len, Blocks::Written)?;
-    let files = FileSystem::new(device.path())?;
-    println!("== {}", tree::make(files.path(), pages)?);
+    let all = measure(options, &scenario, &Pace::FULL, &systems, &base)?;
+    let rows = figures::medians(&all);
+    println!("\n{scenario}, {} rounds", options.rounds);
+    figures::print(&rows);
+    options.json.as_ref().map_or(Ok(()), |path| figures::write(path, &rows, &all, &scenario))
+}
+
+/// Returns the systems of a measurement: larder in the ways that the options name, or in three; and
+/// its peers.
+fn systems(options: &Options) -> Result<Vec<System>, String> {
+    let mut systems = match options.layout.is_empty() && options.preset.is_empty() {
+        true => ways(&System::larder(1)?),
+        false => larders(options)?,
+    };
+    systems.extend(peers());
+    systems.retain(|system| options.wants(&system.name));
+    Ok(systems)
+}
+
+/// Returns larder as it is by default, with the preset of a paper, and with first copies that stay
+/// in the kernel's page cache.
+fn ways(larder: &System) -> Vec<System> {
+    let (mut tfs, mut page_cache) = (larder.clone(), larder.clone());
+    tfs.set("preset", "tfs");
+    page_cache.configure("files", "page-cache = true");
+    vec![larder.clone(), tfs, page_cache]
+}
+
+/// Returns the peers that are installed; the others are named.
+fn peers() -> Vec<System> {
+    let all = [
+        ("nginx", System::nginx()),
+        ("nginx", System::nginx_without_threads()),
+        ("Apache httpd", System::apache()),
+        ("Caddy", System::caddy()),
+    ];
+    let mut peers = Vec::new();
+    for (name, peer) in all {
+        match peer {
+            Some(peer) => peers.push(peer),
+            None => println!("SKIPPED: {name} is not installed"),
+        }
+    }
+    peers
+}
+
+/// Makes devices and tree, and measures the systems in turn, round after round.
+fn measure(
+    options: &Options,
+    scenario: &Scenario,
+    pace: &Pace,
+    systems: &[System],
+    base: &Path,
+) -> Result<Vec<Figures>, String> {
+    std::fs::create_dir_all(base).map_err(|e| format!("{}: {e}", base.display()))?;
+    let file = |name: &str| base.join(format!("bench-{}.{name}", std::process::id()));
+    // Written once, and only read while something is measured: blocks come as it is made.
+    let len = tree::device_len(scenario.pages);
+    let tree = LoopDevice::over(&file("tree"), len, Blocks::Sparse)?;
+    let files = FileSystem::new(tree.path(), Purpose::Tree)?;
+    let begin = Instant::now();
+    let made = tree::make(files.path(), scenario.pages)?;
     files.settle()?;
+    println!("== {made}, made in {:.0} s", begin.elapsed().as_secs_f64());
+    let cache =
+        LoopDevice::over(&file("cache"), u64::from(scenario.cache_gib) << 30, pace.cache_blocks)?;
+    let cores = Cores::divide()?;
+    cores.leave_server_alone()?;
+    let devices = Devices { files: &files, tree: &tree, cache: &cache };
     let mut all = Vec::new();
-    for system in &systems {
-        println!("== {}", system.name);
-        let bench =
-            Bench { options, system, base: &base, tree: files.path(), tree_device: &device };
-        all.extend(bench.measure()?);
-    }
-    figures::print(&all);
-    Ok(())
-}
-
-/// One system and its surroundings.
-struct Bench<'a> {
-    options: &'a Options,
-    system: &'a System,
-    base: &'a Path,
-    tree: &'a Path,
-    tree_device: &'a LoopDevice,
-}
-
-impl Bench<'_> {
-    fn measure(&self) -> Result<Vec<Figures>, String> {
-        let file = self.base.join(format!("bench-{}.cache", std::process::id()));
-        let cache = LoopDevice::over(&file, u64::from(CACHE_GIB) << 30, Blocks::Written)?;
-        let options = &self.options.files;
-        drop_caches()?;
-        let group = MemoryGroup::new(options.limit_mib << 20)?;
-        let server = self.start(&cache, &group)?;
-        let mut load = Load::new(server.address(), self.options.connections, options.tree_pages);
-        let mut all = Vec::new();
-        let mut moments = vec![self.now(&server, &cache, &load)?];
-        load.run_all()?;
-        moments.push(self.now(&server, &cache, &load)?);
-        if let [before, now] = &moments[..] {
-            all.push(Figures::between(&self.system.name, "first pass", before, now));
-            println!("   {}", all[all.len() - 1]);
+    for round in 1..=options.rounds {
+        for system in systems {
+            println!("== {}, round {round} of {}", system.name, options.rounds);
+            let core = cores.server;
+            let program = Program { options, scenario, pace, system, base, devices, core };
+            all.extend(program.run()?);
         }
-        let parts = [("warm-up".to_owned(), options.tree_warm_up)].into_iter();
-        let counted =
-            (1..=PARTS).map(|part| (format!("{part}/{PARTS}"), options.tree_requests / PARTS));
-        for (name, requests) in parts.chain(counted) {
-            load.run(requests)?;
-            moments.push(self.now(&server, &cache, &load)?);
-            if let [.., before, now] = &moments[..] {
-                all.push(Figures::between(&self.system.name, &name, before, now));
-                println!("   {}", all[all.len() - 1]);
-            }
-        }
-        if let [_, _, first, .., last] = &moments[..] {
-            all.push(Figures::between(&self.system.name, "all", first, last));
-        }
-        drop(server);
-        drop_caches()?;
-        let server = self.start(&cache, &group)?;
-        load.reconnect(server.address());
-        let before = self.now(&server, &cache, &load)?;
-        for second in SECONDS {
-            load.run_until(before.at + Duration::from_secs(second))?;
-            let now = self.now(&server, &cache, &load)?;
-            let name = format!("restarted, {second} s");
-            all.push(Figures::between(&self.system.name, &name, &before, &now));
-            println!("   {}", all[all.len() - 1]);
-        }
-        Ok(all)
     }
-
-    fn start(&self, cache: &LoopDevice, group: &MemoryGroup) -> Result<Running, String> {
-        self.system.start(&Setup {
-            base: self.base,
-            cache: Some(cache.path()),
-            cache_gib: CACHE_GIB,
-            memory_mib: self.options.files.memory_mib,
-            source: Source::Files(self.tree),
-            group: Some(&group.processes()),
-        })
-    }
-
-    fn now(&self, server: &Running, cache: &LoopDevice, load: &Load) -> Result<Moment, String> {
-        let (tree, cache) = (self.tree_device.operations()?, cache.operations()?);
-        Ok(Moment {
-            at: Instant::now(),
-            requests: load.requests(),
-            cpu_seconds: server.cpu()?,
-            device: sum(tree, cache),
-        })
-    }
-}
-
-fn sum(one: Operations, other: Operations) -> Operations {
-    Operations {
-        reads: one.reads + other.reads,
-        read_bytes: one.read_bytes + other.read_bytes,
-        writes: one.writes + other.writes,
-        written_bytes: one.written_bytes + other.written_bytes,
-    }
-}
-
-/// Makes the kernel forget files, inodes and directory entries.
-fn drop_caches() -> Result<(), String> {
-    rustix::fs::sync();
-    std::fs::write("/proc/sys/vm/drop_caches", "3").map_err(|e| format!("drop_caches: {e}"))
+    Ok(all)
 }

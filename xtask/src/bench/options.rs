@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 /// The systems and scenarios to measure, and for how long.
 #[derive(Args)]
@@ -22,9 +22,9 @@ pub struct Options {
     /// Directory for caches; a file system on a disk, where O_DIRECT means something.
     #[arg(long)]
     pub dir: Option<PathBuf>,
-    /// Only the systems whose names contain this, such as "1 worker" or "nginx".
-    #[arg(long, default_value = "")]
-    pub systems: String,
+    /// Only the systems whose names contain one of these, divided by commas, such as "nginx,Caddy".
+    #[arg(long, value_delimiter = ',')]
+    pub systems: Vec<String>,
     /// Larder with these layouts instead of its default, divided by commas: each is a system.
     #[arg(long, value_delimiter = ',')]
     pub layout: Vec<String>,
@@ -34,6 +34,10 @@ pub struct Options {
     /// Writes the figures to this file, too.
     #[arg(long)]
     pub json: Option<PathBuf>,
+    /// Reads, and as many writes, that each device does a second while requests count, with --pages
+    /// or --files.
+    #[arg(long, requires = "devices", value_parser = clap::value_parser!(u32).range(1..))]
+    pub operations: Option<u32>,
     /// Pages.
     #[command(flatten)]
     pub pages: PageOptions,
@@ -42,28 +46,55 @@ pub struct Options {
     pub files: FileOptions,
 }
 
+impl Options {
+    /// Returns whether a system of this name is to be measured.
+    pub fn wants(&self, system: &str) -> bool {
+        self.systems.is_empty() || self.systems.iter().any(|name| system.contains(name.as_str()))
+    }
+}
+
 /// The options of `--files`.
 #[derive(Args)]
 pub struct FileOptions {
-    /// Measures web servers over a tree of small files that is larger than memory, beside nginx.
-    /// Wants the rights of root, for loop devices and control groups.
-    #[arg(long, conflicts_with = "pages")]
+    /// Measures web servers over a tree of files, beside nginx, Apache httpd and Caddy. Wants the
+    /// rights of root, for loop devices and control groups.
+    #[arg(long, conflicts_with = "pages", group = "devices")]
     pub files: bool,
+    /// The tree, with --files, beside the memory: what the options below are when they are absent.
+    #[arg(long, value_enum, default_value_t = Tree::LargerThanMemory, requires = "files")]
+    pub tree: Tree,
     /// Pages of the tree, each with about nine files beside it, with --files.
-    #[arg(long, default_value_t = 12_600, requires = "files")]
-    pub tree_pages: u32,
-    /// Requests that count, with --files.
-    #[arg(long, default_value_t = 400_000, requires = "files")]
-    pub tree_requests: u64,
+    #[arg(long, requires = "files")]
+    pub tree_pages: Option<u32>,
+    /// Requests that count, in four parts, with --files.
+    #[arg(long, requires = "files")]
+    pub tree_requests: Option<u64>,
+    /// Seconds after which such a part is over at the latest, with --files.
+    #[arg(long, default_value_t = 20, requires = "files")]
+    pub tree_part_seconds: u64,
     /// Requests before them, with --files.
-    #[arg(long, default_value_t = 600_000, requires = "files")]
-    pub tree_warm_up: u64,
+    #[arg(long, requires = "files")]
+    pub tree_warm_up: Option<u64>,
     /// Memory for a server and what the kernel keeps for it, MiB, with --files.
-    #[arg(long, default_value_t = 256, requires = "files")]
-    pub limit_mib: u64,
+    #[arg(long, requires = "files")]
+    pub limit_mib: Option<u64>,
     /// Of that, the setting `memory` of larder, MiB.
-    #[arg(long, default_value_t = 160, requires = "files")]
-    pub memory_mib: u64,
+    #[arg(long, requires = "files")]
+    pub memory_mib: Option<u64>,
+    /// Size of larder's cache, GiB, with --files.
+    #[arg(long, requires = "files")]
+    pub cache_gib: Option<u32>,
+}
+
+/// Trees of files, beside the memory of the servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Tree {
+    /// 120,000 files of 1.4 GB, in 256 MiB.
+    LargerThanMemory,
+    /// 9,500 files of 110 MB, in 1 GiB.
+    InMemory,
+    /// A million files of 12 GB, in 1 GiB.
+    Million,
 }
 
 /// The options of `--pages`.
@@ -71,7 +102,7 @@ pub struct FileOptions {
 pub struct PageOptions {
     /// Measures pages such as those of the web on caches that evict, beside nginx and Traffic
     /// Server, instead of single objects. Wants the rights of root, for loop devices.
-    #[arg(long)]
+    #[arg(long, group = "devices")]
     pub pages: bool,
     /// Requests that count, with --pages.
     #[arg(long, default_value_t = 500_000, requires = "pages")]
@@ -79,7 +110,4 @@ pub struct PageOptions {
     /// Requests before them, with --pages: until the cache evicts.
     #[arg(long, default_value_t = 600_000, requires = "pages")]
     pub warm_up: u64,
-    /// Reads, and writes, that the device does a second while requests count, with --pages.
-    #[arg(long, requires = "pages")]
-    pub operations: Option<u32>,
 }

@@ -24,7 +24,8 @@ use testbed::loop_device::{Blocks, LoopDevice};
 use testbed::throttle::{Group, Limit};
 
 use self::figures::{Figures, Moment};
-use super::file_system::FileSystem;
+use super::file_system::{FileSystem, Purpose};
+use super::interruption;
 use super::options::Options;
 use super::origin::{self, Origin};
 use super::system::{Running, Setup, Source, System, larders};
@@ -51,6 +52,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     if !rustix::process::geteuid().is_root() {
         return Err("--pages makes loop devices: it wants the rights of root".into());
     }
+    interruption::watch()?;
     let origin = origin::start(DELAY)?;
     let mut systems = match options.layout.is_empty() && options.preset.is_empty() {
         true => vec![System::larder(1)?],
@@ -62,7 +64,7 @@ pub fn run(options: &Options) -> Result<(), String> {
             None => println!("SKIPPED: {name} is not installed"),
         }
     }
-    systems.retain(|system| system.name.contains(&options.systems));
+    systems.retain(|system| options.wants(&system.name));
     let mut all = Vec::new();
     for system in &systems {
         println!("== {}", system.name);
@@ -81,23 +83,24 @@ fn measure(options: &Options, system: &System, origin: &Origin) -> Result<Vec<Fi
     std::fs::create_dir_all(&base).map_err(|e| format!("{}: {e}", base.display()))?;
     let file = base.join(format!("bench-{}.cache", std::process::id()));
     let device = LoopDevice::over(&file, len, Blocks::Written)?;
-    let files = system.wants_directory().then(|| FileSystem::new(device.path())).transpose()?;
+    let files = || FileSystem::new(device.path(), Purpose::Cache);
+    let files = system.wants_directory().then(files).transpose()?;
     if let Some(user) = system.user()? {
         device.give_to(user)?;
     }
-    let group = pages.operations.map(|_| Group::new()).transpose()?;
+    let group = options.operations.map(|_| Group::new()).transpose()?;
     let cache: PathBuf = match &files {
         Some(files) => files.path().join("cache"),
         None => device.path().to_path_buf(),
     };
-    let processes = group.as_ref().map(Group::processes);
     let server = system.start(&Setup {
         base: &base,
         cache: Some(&cache),
         cache_gib: CACHE_GIB,
         memory_mib: MEMORY_MIB,
         source: Source::Origin(origin.address()),
-        group: processes.as_deref(),
+        groups: group.iter().map(Group::processes).collect(),
+        core: None,
     })?;
     let load = load::Load::new(server.address(), options.connections);
     println!("   {} requests to warm up", pages.warm_up);
@@ -106,7 +109,7 @@ fn measure(options: &Options, system: &System, origin: &Origin) -> Result<Vec<Fi
     files.as_ref().map_or(Ok(()), FileSystem::settle)?;
     let limit =
         |(group, most): (&Group, u32)| group.limit_with_write_back(&device, Limit::both(most));
-    let _limited = group.as_ref().zip(pages.operations).map(limit).transpose()?;
+    let _limited = group.as_ref().zip(options.operations).map(limit).transpose()?;
     let files = files.as_ref();
     let counted = Counted { server: &server, device: &device, files, origin, load: &load };
     counted.parts(pages.requests)

@@ -122,7 +122,7 @@ impl Row {
 }
 
 /// Returns the median; of an even number the mean of the two in the middle.
-fn median(mut figures: Vec<f64>) -> f64 {
+pub fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     let half = figures.len() / 2;
     match figures.len() {

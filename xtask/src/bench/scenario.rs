@@ -63,7 +63,9 @@ impl Scenario {
 
 /// Returns the body of `object`: its number over and over, so that a wrong or shifted byte shows.
 pub fn body(object: u64, size: usize) -> Vec<u8> {
-    object.to_le_bytes().into_iter().cycle().take(size).collect()
+    let mut bytes = object.to_le_bytes().repeat(size.div_ceil(8));
+    bytes.truncate(size);
+    bytes
 }
 
 /// Returns whether `bytes` is the body of `object`.

@@ -1,9 +1,10 @@
 //! The servers under test: larder, nginx and Traffic Server, each as a reverse proxy with a cache
-//! of its own.
+//! of its own; larder, nginx, Apache httpd and Caddy, each as a web server.
 
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,10 +15,11 @@ use testbed::address;
 
 use super::options::Options;
 use super::report::DeviceWork;
-use super::{nginx, process, traffic_server};
+use super::{apache, caddy, nginx, process, traffic_server};
 use crate::workspace;
 
 /// One server program and its setup.
+#[derive(Clone)]
 pub struct System {
     /// As in the table.
     pub name: String,
@@ -25,9 +27,20 @@ pub struct System {
     program: PathBuf,
 }
 
+#[derive(Clone)]
 enum Kind {
-    Larder { workers: usize, settings: Vec<String> },
-    Nginx,
+    /// With words of the command line, and a configuration file.
+    Larder {
+        workers: usize,
+        settings: Vec<String>,
+        file: String,
+    },
+    /// With threads for the reads of files.
+    Nginx {
+        threads: bool,
+    },
+    Apache,
+    Caddy,
     TrafficServer,
 }
 
@@ -43,8 +56,10 @@ pub struct Setup<'a> {
     pub memory_mib: u64,
     /// What it serves.
     pub source: Source<'a>,
-    /// The file of a control group that takes in the server's process.
-    pub group: Option<&'a Path>,
+    /// The files of control groups that take in the server's process.
+    pub groups: Vec<PathBuf>,
+    /// The only core that it may use; `None`: all.
+    pub core: Option<usize>,
 }
 
 /// What a server serves.
@@ -53,7 +68,18 @@ pub enum Source<'a> {
     /// The answers of an origin.
     Origin(SocketAddr),
     /// The files in a directory; Traffic Server has none.
-    Files(&'a Path),
+    Files(WebRoot<'a>),
+}
+
+/// A directory that is served, and what servers are told of it.
+#[derive(Clone, Copy)]
+pub struct WebRoot<'a> {
+    /// Its path.
+    pub path: &'a Path,
+    /// Files that a server may keep open.
+    pub open_files: u64,
+    /// Memory for a server and all that the kernel keeps for it, MiB.
+    pub limit_mib: u64,
 }
 
 /// Longest time for a server's start.
@@ -74,10 +100,16 @@ impl System {
         if !program.exists() {
             return Err(format!("{} is not there after a build", program.display()));
         }
+        Ok(System::larder_at(program, workers))
+    }
+
+    /// Returns the larder of this program with so many workers.
+    pub fn larder_at(program: PathBuf, workers: usize) -> System {
         let workers_shown =
             if workers == 1 { "1 worker".into() } else { format!("{workers} workers") };
         let name = format!("larder, {workers_shown}");
-        Ok(System { name, kind: Kind::Larder { workers, settings: Vec::new() }, program })
+        let kind = Kind::Larder { workers, settings: Vec::new(), file: String::new() };
+        System { name, kind, program }
     }
 
     /// Starts larder with `--setting value`, which then is part of the name.
@@ -88,23 +120,55 @@ impl System {
         }
     }
 
-    /// Returns nginx with one worker; `None` when it is not installed.
+    /// Starts larder with a table of its configuration file, whose settings then are part of the
+    /// name.
+    pub fn configure(&mut self, table: &str, setting: &str) {
+        if let Kind::Larder { file, .. } = &mut self.kind {
+            file.push_str(&format!("[{table}]\n{setting}\n"));
+            self.name = format!("{}, {setting}", self.name);
+        }
+    }
+
+    /// Returns nginx with one worker, and threads for the reads of files; `None` when it is not
+    /// installed.
     pub fn nginx() -> Option<System> {
         let places = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx"];
-        let program = places.iter().map(PathBuf::from).find(|p| p.exists())?;
-        Some(System { name: "nginx, 1 worker".into(), kind: Kind::Nginx, program })
+        System::installed("nginx, 1 worker", Kind::Nginx { threads: true }, &places)
+    }
+
+    /// Returns nginx whose one worker reads the files itself.
+    pub fn nginx_without_threads() -> Option<System> {
+        let system = System::nginx()?;
+        let name = format!("{}, aio off", system.name);
+        Some(System { name, kind: Kind::Nginx { threads: false }, ..system })
+    }
+
+    /// Returns Apache httpd with one process; `None` when it is not installed.
+    pub fn apache() -> Option<System> {
+        let places = ["/usr/sbin/apache2", "/usr/sbin/httpd"];
+        System::installed("Apache httpd, 1 process", Kind::Apache, &places)
+    }
+
+    /// Returns Caddy on one core; `None` when it is not installed.
+    pub fn caddy() -> Option<System> {
+        let places = ["/usr/bin/caddy", "/usr/local/bin/caddy"];
+        System::installed("Caddy, 1 core", Kind::Caddy, &places)
+    }
+
+    fn installed(name: &str, kind: Kind, places: &[&str]) -> Option<System> {
+        let program = places.iter().map(PathBuf::from).find(|place| place.exists())?;
+        Some(System { name: name.to_owned(), kind, program })
     }
 
     /// Returns Traffic Server with one thread for connections; `None` when it is not installed.
     pub fn traffic_server() -> Option<System> {
-        let program = PathBuf::from("/usr/bin/traffic_server");
-        let name = "Traffic Server, 1 thread".into();
-        program.exists().then_some(System { name, kind: Kind::TrafficServer, program })
+        let places = ["/usr/bin/traffic_server"];
+        System::installed("Traffic Server, 1 thread", Kind::TrafficServer, &places)
     }
 
     /// Returns whether its cache lies in files in a directory.
     pub fn wants_directory(&self) -> bool {
-        matches!(self.kind, Kind::Nginx)
+        matches!(self.kind, Kind::Nginx { .. })
     }
 
     /// Returns the user that its processes run as, when that is not ours.
@@ -115,11 +179,12 @@ impl System {
     pub fn user(&self) -> Result<Option<u32>, String> {
         match self.kind {
             Kind::TrafficServer => traffic_server::user(),
-            Kind::Larder { .. } | Kind::Nginx => Ok(None),
+            Kind::Larder { .. } | Kind::Nginx { .. } | Kind::Apache | Kind::Caddy => Ok(None),
         }
     }
 
-    /// Starts it with an empty cache.
+    /// Starts it. A cache that is a file or device is used as it is; in its own directory it is
+    /// new.
     ///
     /// # Errors
     ///
@@ -150,9 +215,14 @@ impl System {
         admin: SocketAddr,
     ) -> Result<Command, String> {
         let cache = setup.cache.map_or_else(|| directory.join("cache"), Path::to_path_buf);
-        let mut command = self.program_in(setup.group);
+        let write = |name: &str, text: &str| {
+            let path = directory.join(name);
+            fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+            Ok::<PathBuf, String>(path)
+        };
+        let mut command = self.program_on(setup);
         match &self.kind {
-            Kind::Larder { workers, settings } => {
+            Kind::Larder { workers, settings, file } => {
                 command.arg("serve").arg("--cache").arg(cache);
                 command.args(["--cache-size", &format!("{}G", setup.cache_gib)]);
                 command.args(["--workers", &workers.to_string()]);
@@ -163,21 +233,35 @@ impl System {
                         command.args(["--reverse", &format!("http://{origin}")]);
                     }
                     Source::Files(root) => {
-                        command.arg("--static").arg(root);
+                        command.arg("--static").arg(root.path);
                     }
+                }
+                if !file.is_empty() {
+                    command.arg("--config").arg(write("larder.toml", file)?);
                 }
                 command.args(settings);
             }
-            Kind::Nginx => {
-                let path = directory.join("nginx.conf");
+            Kind::Nginx { threads } => {
                 let text = match setup.source {
                     Source::Origin(origin) => {
                         nginx::configuration(directory, &cache, address, setup, origin)
                     }
-                    Source::Files(root) => nginx::of_files(directory, address, root),
+                    Source::Files(root) => nginx::of_files(directory, address, &root, *threads),
                 };
-                fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
-                command.arg("-c").arg(&path).arg("-p").arg(directory);
+                command.arg("-c").arg(write("nginx.conf", &text)?).arg("-p").arg(directory);
+            }
+            Kind::Apache => {
+                let root = self.files(setup)?;
+                let text = apache::of_files(directory, address, root.path)?;
+                command.arg("-f").arg(write("httpd.conf", &text)?).arg("-DFOREGROUND");
+                // When it is stopped it stops all processes of its group.
+                command.process_group(0);
+            }
+            Kind::Caddy => {
+                let root = self.files(setup)?;
+                command.envs(caddy::environment(directory, root.limit_mib));
+                command.args(["run", "--adapter", "caddyfile", "--config"]);
+                command.arg(write("Caddyfile", &caddy::of_files(address, root.path))?);
             }
             Kind::TrafficServer => {
                 let Source::Origin(origin) = setup.source else {
@@ -190,12 +274,40 @@ impl System {
         Ok(command)
     }
 
-    /// Returns the command of the program, run in the control group.
-    fn program_in(&self, group: Option<&Path>) -> Command {
-        let Some(group) = group else { return Command::new(&self.program) };
+    /// Returns the files of a system that has nothing else to serve.
+    fn files<'a>(&self, setup: &Setup<'a>) -> Result<WebRoot<'a>, String> {
+        match setup.source {
+            Source::Files(root) => Ok(root),
+            Source::Origin(_) => Err(format!("{} has no cache", self.name)),
+        }
+    }
+
+    /// Returns the command of the program, run in the control groups and on the core.
+    fn program_on(&self, setup: &Setup) -> Command {
         let mut command = Command::new("sh");
-        command.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(group).arg(&self.program);
+        let enter = "while [ \"$1\" != -- ]; do echo $$ > \"$1\" || exit 1; shift; done; \
+                     shift; exec \"$@\"";
+        command.args(["-c", enter, "sh"]).args(&setup.groups).arg("--");
+        if let Some(core) = setup.core {
+            command.args(["taskset", "--cpu-list", &core.to_string()]);
+        }
+        command.arg(&self.program);
         command
+    }
+
+    /// Makes the cache on a device an empty one; only larder has any.
+    ///
+    /// # Errors
+    ///
+    /// When larder says so.
+    pub fn empty(&self, device: &Path, gib: u32) -> Result<(), String> {
+        let Kind::Larder { settings, .. } = &self.kind else { return Ok(()) };
+        let mut command = Command::new(&self.program);
+        command.args(["format", "--force", "--cache-size", &format!("{gib}G")]);
+        let output = command.args(settings).arg(device).output();
+        let output = output.map_err(|e| format!("larder format: {e}"))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() { Ok(()) } else { Err(format!("larder format: {said}")) }
     }
 }
 
@@ -261,7 +373,10 @@ impl Drop for Running {
         let end = Instant::now() + STOP;
         while self.child.try_wait().is_ok_and(|status| status.is_none()) {
             if Instant::now() > end {
-                let _ = self.child.kill();
+                // A parent that is killed leaves its children.
+                for pid in self.pids().iter().filter_map(|pid| Pid::from_raw(*pid as i32)) {
+                    let _ = kill_process(pid, Signal::KILL);
+                }
             }
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -10,6 +10,7 @@ use tokio::task::LocalSet;
 
 use super::tree;
 use crate::bench::exchange::{Connection, all};
+use crate::bench::interruption::{self, interrupted};
 use crate::bench::scenario::is_body;
 
 /// The exponent of the popularity of pages.
@@ -22,6 +23,30 @@ pub struct Load {
     popularity: Popularity,
     random: RefCell<fastrand::Rng>,
     requests: Cell<u64>,
+}
+
+/// When a run is over.
+#[derive(Clone, Copy)]
+pub struct Bound {
+    requests: u64,
+    end: Option<Instant>,
+}
+
+impl Bound {
+    /// After so many requests.
+    pub fn requests(requests: u64) -> Bound {
+        Bound { requests, end: None }
+    }
+
+    /// Then.
+    pub fn until(end: Instant) -> Bound {
+        Bound { requests: u64::MAX, end: Some(end) }
+    }
+
+    /// But then at the latest.
+    pub fn but_until(self, end: Instant) -> Bound {
+        Bound { end: Some(end), ..self }
+    }
 }
 
 /// Pages by Zipf's law, the ranks dealt out at random.
@@ -69,63 +94,34 @@ impl Load {
         self.requests.get()
     }
 
-    /// Goes on for so many requests.
+    /// Goes on until the bound.
     ///
     /// # Errors
     ///
-    /// When a connection breaks or an answer is not the right one.
-    pub fn run(&self, requests: u64) -> Result<(), String> {
-        let until = self.requests.get() + requests;
-        self.run_while(&|| self.requests.get() < until)
-    }
-
-    /// Visits every page once, in no order.
-    ///
-    /// # Errors
-    ///
-    /// When a connection breaks or an answer is not the right one.
-    pub fn run_all(&self) -> Result<(), String> {
-        let mut pages = self.popularity.pages.clone();
-        self.random.borrow_mut().shuffle(&mut pages);
-        let pages = RefCell::new(pages);
-        self.run_with(&|| pages.borrow_mut().pop(), &|| true)
-    }
-
-    /// Goes on until then.
-    ///
-    /// # Errors
-    ///
-    /// When a connection breaks or an answer is not the right one.
-    pub fn run_until(&self, end: Instant) -> Result<(), String> {
-        self.run_while(&|| Instant::now() < end)
-    }
-
-    fn run_while(&self, goes_on: &dyn Fn() -> bool) -> Result<(), String> {
-        let popular = || Some(self.popularity.draw(&mut self.random.borrow_mut()));
-        self.run_with(&popular, goes_on)
-    }
-
-    /// Runs the sessions as long as there is a next page and `goes_on` says so.
-    fn run_with(
-        &self,
-        next: &dyn Fn() -> Option<u32>,
-        goes_on: &dyn Fn() -> bool,
-    ) -> Result<(), String> {
+    /// When a connection breaks, an answer is not the right one, or the program is interrupted.
+    pub fn run(&self, bound: Bound) -> Result<(), String> {
+        interruption::check()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build()
             .map_err(|e| format!("the load generator: {e}"))?;
-        let sessions = (0..self.sessions).map(|_| self.session(next, goes_on)).collect();
-        LocalSet::new().block_on(&runtime, all(sessions))
+        let most = self.requests.get().saturating_add(bound.requests);
+        let goes_on =
+            || self.requests.get() < most && bound.end.is_none_or(|end| Instant::now() < end);
+        let ended = LocalSet::new().block_on(&runtime, async {
+            tokio::select! {
+                ended = all((0..self.sessions).map(|_| self.session(&goes_on)).collect()) => ended,
+                why = interrupted() => Err(why),
+            }
+        });
+        // The signal may have ended the server, too.
+        interruption::check().and(ended)
     }
 
-    async fn session(
-        &self,
-        next: &dyn Fn() -> Option<u32>,
-        goes_on: &dyn Fn() -> bool,
-    ) -> Result<(), String> {
+    async fn session(&self, goes_on: &dyn Fn() -> bool) -> Result<(), String> {
         let mut connection = Connection::open(self.to, pages::BODY_MAX).await?;
-        while let Some(page) = next() {
+        loop {
+            let page = self.popularity.draw(&mut self.random.borrow_mut());
             for object in pages::objects(page) {
                 if !goes_on() {
                     return Ok(());
@@ -138,7 +134,6 @@ impl Load {
                 self.requests.set(self.requests.get() + 1);
             }
         }
-        Ok(())
     }
 }
 

@@ -144,7 +144,7 @@ pub fn write(path: &Path, all: &[Figures], options: &Options) -> Result<(), Stri
         "connections": options.connections,
         "requests": options.pages.requests,
         "warm_up": options.pages.warm_up,
-        "operations": options.pages.operations,
+        "operations": options.operations,
         "rows": all.iter().map(row).collect::<Vec<_>>(),
     });
     std::fs::write(path, format!("{text:#}\n")).map_err(|e| format!("{}: {e}", path.display()))

@@ -5,10 +5,10 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 
 use testbed::pages::{self, Visits};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
 
 use crate::bench::exchange::{Connection, all};
+use crate::bench::interruption::{self, interrupted};
 use crate::bench::scenario::is_body;
 
 /// See the module.
@@ -48,12 +48,15 @@ impl Load {
             .build()
             .map_err(|e| format!("the load generator: {e}"))?;
         let until = self.requests.get() + requests;
-        LocalSet::new().block_on(&runtime, async {
+        interruption::check()?;
+        let ended = LocalSet::new().block_on(&runtime, async {
             tokio::select! {
                 ended = all((0..self.sessions).map(|_| self.session(until)).collect()) => ended,
                 why = interrupted() => Err(why),
             }
-        })
+        });
+        // The signal may have ended the server, too.
+        interruption::check().and(ended)
     }
 
     async fn session(&self, until: u64) -> Result<(), String> {
@@ -79,18 +82,4 @@ impl Load {
 /// Returns the path of the object: a page and its embedded objects share a directory.
 fn path(object: u64) -> String {
     format!("/page/{}/{object}-{}", pages::page_of(object), pages::body_len(object))
-}
-
-/// Waits for a signal that would end the process: what was made for the measurement is removed
-/// before that.
-async fn interrupted() -> String {
-    let fail = |e: std::io::Error| format!("no signals: {e}");
-    let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-    match (interrupt, terminate) {
-        (Ok(mut interrupt), Ok(mut terminate)) => {
-            tokio::select! { _ = interrupt.recv() => (), _ = terminate.recv() => () }
-            "interrupted".into()
-        }
-        (Err(e), _) | (_, Err(e)) => fail(e),
-    }
 }
