@@ -23,6 +23,7 @@ mod file_system;
 mod files;
 mod interruption;
 mod load;
+mod mounts;
 mod nginx;
 mod options;
 mod origin;

@@ -14,6 +14,8 @@ use crate::workspace;
 /// A fresh ext4 on a device. Dropped, it is unmounted.
 pub struct FileSystem {
     device: PathBuf,
+    /// Whether its device is held to so many operations.
+    held: bool,
     directory: TempDir,
 }
 
@@ -27,12 +29,14 @@ pub enum Purpose {
 }
 
 impl FileSystem {
-    /// Makes and mounts it, with room for many small files.
+    /// Makes and mounts it, with room for many small files. Where the device is held to so many
+    /// operations (`held`), no inodes are read ahead: the limit counts blocks before the kernel
+    /// joins those of a read into one operation, and would take that for 32.
     ///
     /// # Errors
     ///
     /// When either fails.
-    pub fn new(device: &Path, purpose: Purpose) -> Result<FileSystem, String> {
+    pub fn new(device: &Path, purpose: Purpose, held: bool) -> Result<FileSystem, String> {
         let mut make = Command::new("mkfs.ext4");
         make.args(["-q", "-F", "-m", "0"]);
         match purpose {
@@ -42,14 +46,15 @@ impl FileSystem {
         make.args(["-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"]).arg(device);
         workspace::succeed(make)?;
         let directory = TempDir::new().map_err(|e| format!("a temporary directory: {e}"))?;
-        let files = FileSystem { device: device.to_path_buf(), directory };
+        let files = FileSystem { device: device.to_path_buf(), held, directory };
         files.mount()?;
         Ok(files)
     }
 
     fn mount(&self) -> Result<(), String> {
         let mut mount = Command::new("mount");
-        mount.args(["-t", "ext4", "-o", "noatime"]).arg(&self.device).arg(self.path());
+        let options = if self.held { "noatime,inode_readahead_blks=1" } else { "noatime" };
+        mount.args(["-t", "ext4", "-o", options]).arg(&self.device).arg(self.path());
         workspace::succeed(mount)
     }
 

@@ -33,9 +33,9 @@ use self::program::{Devices, Pace, Program};
 use self::scenario::Scenario;
 use super::cores::Cores;
 use super::file_system::{FileSystem, Purpose};
-use super::interruption;
 use super::options::Options;
 use super::system::{System, larders};
+use super::{interruption, mounts};
 use crate::workspace;
 
 /// Measures and prints.
@@ -48,6 +48,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         return Err("--files makes loop devices and groups: it wants the rights of root".into());
     }
     let scenario = Scenario::of(&options.files)?;
+    mounts::make_private()?;
     interruption::watch()?;
     let systems = systems(options)?;
     if systems.is_empty() {
@@ -113,7 +114,7 @@ fn measure(
     // Written once, and only read while something is measured: blocks come as it is made.
     let len = tree::device_len(scenario.pages);
     let tree = LoopDevice::over(&file("tree"), len, Blocks::Sparse)?;
-    let files = FileSystem::new(tree.path(), Purpose::Tree)?;
+    let files = FileSystem::new(tree.path(), Purpose::Tree, options.operations.is_some())?;
     let begin = Instant::now();
     let made = tree::make(files.path(), scenario.pages)?;
     files.settle()?;

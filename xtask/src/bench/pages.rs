@@ -25,10 +25,10 @@ use testbed::throttle::{Group, Limit};
 
 use self::figures::{Figures, Moment};
 use super::file_system::{FileSystem, Purpose};
-use super::interruption;
 use super::options::Options;
 use super::origin::{self, Origin};
 use super::system::{Running, Setup, Source, System, larders};
+use super::{interruption, mounts};
 use crate::workspace;
 
 /// Time that the origin takes for an answer.
@@ -52,6 +52,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     if !rustix::process::geteuid().is_root() {
         return Err("--pages makes loop devices: it wants the rights of root".into());
     }
+    mounts::make_private()?;
     interruption::watch()?;
     let origin = origin::start(DELAY)?;
     let mut systems = match options.layout.is_empty() && options.preset.is_empty() {
@@ -83,7 +84,7 @@ fn measure(options: &Options, system: &System, origin: &Origin) -> Result<Vec<Fi
     std::fs::create_dir_all(&base).map_err(|e| format!("{}: {e}", base.display()))?;
     let file = base.join(format!("bench-{}.cache", std::process::id()));
     let device = LoopDevice::over(&file, len, Blocks::Written)?;
-    let files = || FileSystem::new(device.path(), Purpose::Cache);
+    let files = || FileSystem::new(device.path(), Purpose::Cache, options.operations.is_some());
     let files = system.wants_directory().then(files).transpose()?;
     if let Some(user) = system.user()? {
         device.give_to(user)?;

@@ -25,30 +25,6 @@ pub struct Load {
     requests: Cell<u64>,
 }
 
-/// When a run is over.
-#[derive(Clone, Copy)]
-pub struct Bound {
-    requests: u64,
-    end: Option<Instant>,
-}
-
-impl Bound {
-    /// After so many requests.
-    pub fn requests(requests: u64) -> Bound {
-        Bound { requests, end: None }
-    }
-
-    /// Then.
-    pub fn until(end: Instant) -> Bound {
-        Bound { requests: u64::MAX, end: Some(end) }
-    }
-
-    /// But then at the latest.
-    pub fn but_until(self, end: Instant) -> Bound {
-        Bound { end: Some(end), ..self }
-    }
-}
-
 /// Pages by Zipf's law, the ranks dealt out at random.
 struct Popularity {
     /// The share of the visits to the pages of the first ranks.
@@ -94,28 +70,51 @@ impl Load {
         self.requests.get()
     }
 
-    /// Goes on until the bound.
+    /// Goes on for so many requests, but until `end` at the latest.
     ///
     /// # Errors
     ///
     /// When a connection breaks, an answer is not the right one, or the program is interrupted.
-    pub fn run(&self, bound: Bound) -> Result<(), String> {
-        interruption::check()?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .build()
-            .map_err(|e| format!("the load generator: {e}"))?;
-        let most = self.requests.get().saturating_add(bound.requests);
-        let goes_on =
-            || self.requests.get() < most && bound.end.is_none_or(|end| Instant::now() < end);
-        let ended = LocalSet::new().block_on(&runtime, async {
+    pub fn run(&self, requests: u64, end: Option<Instant>) -> Result<(), String> {
+        let most = self.requests.get().saturating_add(requests);
+        let goes_on = || self.requests.get() < most && end.is_none_or(|end| Instant::now() < end);
+        run(async {
             tokio::select! {
-                ended = all((0..self.sessions).map(|_| self.session(&goes_on)).collect()) => ended,
+                ended = self.sessions(&goes_on) => ended,
                 why = interrupted() => Err(why),
             }
-        });
-        // The signal may have ended the server, too.
-        interruption::check().and(ended)
+        })
+    }
+
+    /// Goes on until the last of `ends`, and calls `look` at each. What is not answered by then is
+    /// not waited for.
+    ///
+    /// # Errors
+    ///
+    /// As [`Load::run`], and those of `look`.
+    pub fn run_past(
+        &self,
+        ends: &[Instant],
+        mut look: impl FnMut() -> Result<(), String>,
+    ) -> Result<(), String> {
+        let looks = async {
+            for end in ends {
+                tokio::time::sleep_until((*end).into()).await;
+                look()?;
+            }
+            Ok(())
+        };
+        run(async {
+            tokio::select! {
+                ended = self.sessions(&|| true) => ended,
+                ended = looks => ended,
+                why = interrupted() => Err(why),
+            }
+        })
+    }
+
+    async fn sessions(&self, goes_on: &dyn Fn() -> bool) -> Result<(), String> {
+        all((0..self.sessions).map(|_| self.session(goes_on)).collect()).await
     }
 
     async fn session(&self, goes_on: &dyn Fn() -> bool) -> Result<(), String> {
@@ -135,6 +134,18 @@ impl Load {
             }
         }
     }
+}
+
+/// Runs the work on this thread.
+fn run(work: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+    interruption::check()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| format!("the load generator: {e}"))?;
+    let ended = LocalSet::new().block_on(&runtime, work);
+    // The signal may have ended the server, too.
+    interruption::check().and(ended)
 }
 
 #[test]

@@ -9,7 +9,7 @@ use testbed::memory_group::MemoryGroup;
 use testbed::throttle::{Group, Limit, Limited};
 
 use super::figures::{Figures, Moment};
-use super::load::{Bound, Load};
+use super::load::Load;
 use super::scenario::Scenario;
 use crate::bench::file_system::FileSystem;
 use crate::bench::interruption;
@@ -83,7 +83,7 @@ impl Program<'_> {
         let mut load = Load::new(server.address(), self.options.connections, scenario.pages);
         let mut all = self.first_seconds("cold", &server, &groups, &load)?;
         let begin = self.now(&server, &groups, &load)?;
-        load.run(Bound::requests(scenario.warm_up.saturating_sub(load.requests())))?;
+        load.run(scenario.warm_up.saturating_sub(load.requests()), None)?;
         let warm = self.now(&server, &groups, &load)?;
         if warm.requests > begin.requests {
             all.push(self.tell("warm-up", &begin, &warm));
@@ -140,13 +140,16 @@ impl Program<'_> {
     ) -> Result<Vec<Figures>, String> {
         let _held = self.hold(groups)?;
         let before = self.now(server, groups, load)?;
-        let mut all = Vec::new();
-        for seconds in self.pace.seconds {
-            load.run(Bound::until(before.at + Duration::from_secs_f64(*seconds)))?;
-            let now = self.now(server, groups, load)?;
-            all.push(self.tell(&format!("{name}, {seconds} s"), &before, &now));
-        }
-        Ok(all)
+        let end = |seconds: &f64| before.at + Duration::from_secs_f64(*seconds);
+        let ends: Vec<Instant> = self.pace.seconds.iter().map(end).collect();
+        let mut moments = Vec::new();
+        load.run_past(&ends, || {
+            moments.push(self.now(server, groups, load)?);
+            Ok(())
+        })?;
+        let parts = self.pace.seconds.iter().zip(&moments);
+        let tell = |(seconds, now)| self.tell(&format!("{name}, {seconds} s"), &before, now);
+        Ok(parts.map(tell).collect())
     }
 
     /// Reports the requests that count, by parts and in all.
@@ -162,8 +165,7 @@ impl Program<'_> {
         let mut all = Vec::new();
         let mut before = first;
         for part in 1..=PARTS {
-            let bound = Bound::requests(self.scenario.requests.div_ceil(PARTS));
-            load.run(bound.but_until(before.at + seconds))?;
+            load.run(self.scenario.requests.div_ceil(PARTS), Some(before.at + seconds))?;
             let now = self.now(server, groups, load)?;
             all.push(self.tell(&format!("{part}/{PARTS}"), &before, &now));
             before = now;

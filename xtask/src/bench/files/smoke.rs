@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 use testbed::loop_device::Blocks;
 
-use super::load::{Bound, Load};
+use super::load::Load;
 use super::program::Pace;
 use super::scenario::Scenario;
 use super::tree;
@@ -48,7 +48,7 @@ fn each_server_answers_a_tree() {
         let server = start(&system, base.path(), &root);
         let load = Load::new(server.address(), 4, 30);
         for part in 1..=3 {
-            load.run(Bound::requests(300)).unwrap_or_else(|why| panic!("{}: {why}", system.name));
+            load.run(300, None).unwrap_or_else(|why| panic!("{}: {why}", system.name));
             assert!(load.requests() >= part * 300, "{}", system.name);
         }
     }
