@@ -7,11 +7,12 @@
 //! has the other cores. Every body is checked.
 //!
 //! The program is the same for each ([`program`]): the first seconds with nothing in memory nor in
-//! the cache, a warm-up, requests that count, in parts; then the first seconds after a start anew
-//! with nothing in the kernel's cache. It is repeated in rounds, all servers in each, of which
-//! medians are told. What differs is the tree and the memory ([`scenario`]), and with
-//! `--operations` the devices: each is held to so many reads and as many writes a second but in the
-//! warm-up, so that larder has two such devices.
+//! the cache; every page once, so that a cache has a copy of every file; a warm-up by popularity,
+//! requests that count, in parts; then the first seconds after a start anew with nothing in the
+//! kernel's cache. It is repeated in rounds, all servers in each, of which medians are told. What
+//! differs is the tree and the memory ([`scenario`]), and with `--operations` the devices: each is
+//! held to so many reads and as many writes a second, but not before requests count, after the
+//! first seconds. So larder has two such devices.
 //!
 //! Device reads are those of both devices.
 

@@ -72,7 +72,7 @@ pub struct FileOptions {
     /// Seconds after which such a part is over at the latest, with --files.
     #[arg(long, default_value_t = 20, requires = "files")]
     pub tree_part_seconds: u64,
-    /// Requests before them, with --files.
+    /// Requests by popularity before them, after every page was visited once, with --files.
     #[arg(long, requires = "files")]
     pub tree_warm_up: Option<u64>,
     /// Memory for a server and what the kernel keeps for it, MiB, with --files.

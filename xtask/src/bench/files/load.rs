@@ -70,7 +70,19 @@ impl Load {
         self.requests.get()
     }
 
-    /// Goes on for so many requests, but until `end` at the latest.
+    /// Visits every page once, in no order.
+    ///
+    /// # Errors
+    ///
+    /// As [`Load::run`].
+    pub fn run_all(&self) -> Result<(), String> {
+        let mut pages = self.popularity.pages.clone();
+        self.random.borrow_mut().shuffle(&mut pages);
+        let pages = RefCell::new(pages);
+        run(async { self.sessions(&|| pages.borrow_mut().pop(), &|| true).await })
+    }
+
+    /// Goes on by popularity for so many requests, but until `end` at the latest.
     ///
     /// # Errors
     ///
@@ -78,12 +90,7 @@ impl Load {
     pub fn run(&self, requests: u64, end: Option<Instant>) -> Result<(), String> {
         let most = self.requests.get().saturating_add(requests);
         let goes_on = || self.requests.get() < most && end.is_none_or(|end| Instant::now() < end);
-        run(async {
-            tokio::select! {
-                ended = self.sessions(&goes_on) => ended,
-                why = interrupted() => Err(why),
-            }
-        })
+        run(async { self.sessions(&|| self.draw(), &goes_on).await })
     }
 
     /// Goes on until the last of `ends`, and calls `look` at each. What is not answered by then is
@@ -104,23 +111,35 @@ impl Load {
             }
             Ok(())
         };
+        let sessions = async { self.sessions(&|| self.draw(), &|| true).await };
         run(async {
             tokio::select! {
-                ended = self.sessions(&|| true) => ended,
+                ended = sessions => ended,
                 ended = looks => ended,
-                why = interrupted() => Err(why),
             }
         })
     }
 
-    async fn sessions(&self, goes_on: &dyn Fn() -> bool) -> Result<(), String> {
-        all((0..self.sessions).map(|_| self.session(goes_on)).collect()).await
+    fn draw(&self) -> Option<u32> {
+        Some(self.popularity.draw(&mut self.random.borrow_mut()))
     }
 
-    async fn session(&self, goes_on: &dyn Fn() -> bool) -> Result<(), String> {
+    /// Runs the sessions as long as there is a next page and `goes_on` says so.
+    async fn sessions(
+        &self,
+        next: &dyn Fn() -> Option<u32>,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<(), String> {
+        all((0..self.sessions).map(|_| self.session(next, goes_on)).collect()).await
+    }
+
+    async fn session(
+        &self,
+        next: &dyn Fn() -> Option<u32>,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<(), String> {
         let mut connection = Connection::open(self.to, pages::BODY_MAX).await?;
-        loop {
-            let page = self.popularity.draw(&mut self.random.borrow_mut());
+        while let Some(page) = next() {
             for object in pages::objects(page) {
                 if !goes_on() {
                     return Ok(());
@@ -133,17 +152,23 @@ impl Load {
                 self.requests.set(self.requests.get() + 1);
             }
         }
+        Ok(())
     }
 }
 
-/// Runs the work on this thread.
+/// Runs the work on this thread, unless the program is interrupted.
 fn run(work: impl Future<Output = Result<(), String>>) -> Result<(), String> {
     interruption::check()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|e| format!("the load generator: {e}"))?;
-    let ended = LocalSet::new().block_on(&runtime, work);
+    let ended = LocalSet::new().block_on(&runtime, async {
+        tokio::select! {
+            ended = work => ended,
+            why = interrupted() => Err(why),
+        }
+    });
     // The signal may have ended the server, too.
     interruption::check().and(ended)
 }

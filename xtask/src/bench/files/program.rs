@@ -1,5 +1,5 @@
-//! What one system goes through: the first seconds, a warm-up, requests that count, and the first
-//! seconds after a start anew.
+//! What one system goes through: the first seconds, every page once, a warm-up, requests that
+//! count, and the first seconds after a start anew.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -83,11 +83,12 @@ impl Program<'_> {
         let mut load = Load::new(server.address(), self.options.connections, scenario.pages);
         let mut all = self.first_seconds("cold", &server, &groups, &load)?;
         let begin = self.now(&server, &groups, &load)?;
-        load.run(scenario.warm_up.saturating_sub(load.requests()), None)?;
+        load.run_all()?;
+        let passed = self.now(&server, &groups, &load)?;
+        all.push(self.tell("first pass", &begin, &passed));
+        load.run(scenario.warm_up, None)?;
         let warm = self.now(&server, &groups, &load)?;
-        if warm.requests > begin.requests {
-            all.push(self.tell("warm-up", &begin, &warm));
-        }
+        all.push(self.tell("warm-up", &passed, &warm));
         all.extend(self.counted(&server, &groups, &load)?);
         drop(server);
         let server = self.start(&groups)?;

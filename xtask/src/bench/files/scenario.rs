@@ -10,7 +10,7 @@ use crate::bench::options::{FileOptions, Tree};
 pub struct Scenario {
     /// Pages of the tree.
     pub pages: u32,
-    /// Requests before those that count.
+    /// Requests by popularity before those that count.
     pub warm_up: u64,
     /// Requests that count.
     pub requests: u64,
@@ -39,7 +39,7 @@ impl Scenario {
         let stands_for = match options.tree {
             Tree::LargerThanMemory => Scenario::with(12_600, 300_000, 200_000, (256, 160), 4),
             Tree::InMemory => Scenario::with(1_000, 100_000, 400_000, (1_024, 512), 1),
-            Tree::Million => Scenario::with(105_300, 600_000, 400_000, (1_024, 512), 12),
+            Tree::Million => Scenario::with(105_300, 300_000, 400_000, (1_024, 512), 12),
         };
         let scenario = Scenario {
             pages: options.tree_pages.unwrap_or(stands_for.pages),
@@ -84,7 +84,8 @@ impl fmt::Display for Scenario {
         write!(
             f,
             "{files} files of {} MB in {} directories; {} MiB for each server, larder `memory` {} \
-             MiB and a cache of {} GiB; {} requests after {}",
+             MiB and a cache of {} GiB; {} requests after every page once \
+             and {}",
             bytes / 1_000_000,
             self.pages,
             self.limit_mib,

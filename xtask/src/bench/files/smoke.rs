@@ -90,7 +90,7 @@ fn the_whole_program_leaves_figures_and_nothing_else() {
     let all = super::measure(&options, &scenario, &PACE, &systems, base.path()).unwrap();
     let rows = super::figures::medians(&all);
     super::figures::print(&rows);
-    assert_eq!(rows.len(), systems.len() * (2 + 1 + 4 + 1 + 2));
+    assert_eq!(rows.len(), systems.len() * (2 + 2 + 4 + 1 + 2));
     let left: Vec<PathBuf> =
         std::fs::read_dir(base.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(left.is_empty(), "{left:?}");
