@@ -12,7 +12,8 @@
 //!
 //! With `--operations` the device is held to so many reads and as many writes a second while it is
 //! counted. The kernel's write-back for nginx is held to the same, apart from nginx's own
-//! operations; but data that is not written yet waits in memory.
+//! operations; but data that is not written yet waits in memory. Its file system reads no inodes
+//! ahead then ([`FileSystem::new`]).
 
 mod figures;
 mod load;
