@@ -54,7 +54,8 @@ impl Figures {
     /// Returns the figures between two moments.
     pub fn between(system: &str, part: &str, from: &Moment, to: &Moment) -> Figures {
         let count = to.requests - from.requests;
-        let requests = count.max(1) as f64;
+        // Nothing can be said of each request where there was none.
+        let requests = if count == 0 { f64::NAN } else { count as f64 };
         let (tree, cache) = (to.tree.since(&from.tree), to.cache.since(&from.cache));
         let kb = |of: fn(&Operations) -> u64| (of(&tree) + of(&cache)) as f64 / 1e3 / requests;
         let mb = |bytes: u64| bytes as f64 / 1e6;
