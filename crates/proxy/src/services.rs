@@ -14,6 +14,7 @@ use tokio::time::sleep;
 use upstream::send::client::Upstream;
 
 use crate::client::tunnel_places::Places;
+use crate::fill::detached::Detached;
 use crate::fill::fill_budget::FillBudget;
 use crate::fill::neighbour_budget::Neighbours;
 use crate::fill::registry::FillRegistry;
@@ -68,6 +69,8 @@ pub(crate) struct Services {
     pub attended: RefCell<HashSet<u64>>,
     /// The tasks and bodies that need the store.
     pub leases: Rc<Leases>,
+    /// The worker's fetches whose request has left.
+    pub detached: Detached,
     /// `None` while the store is awaited, `Some(None)` when there is none.
     store: RefCell<Option<Option<Store>>>,
     options: RefCell<Arc<Options>>,
@@ -87,6 +90,7 @@ impl Services {
             upstream: Rc::new(upstream),
             attended: RefCell::default(),
             leases: Rc::default(),
+            detached: Detached::default(),
             store: RefCell::default(),
             options: RefCell::new(options),
         })

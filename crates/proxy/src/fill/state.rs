@@ -214,6 +214,11 @@ impl Fill {
         self.lock().stage.clone()
     }
 
+    /// Returns whether the head has still to come.
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.lock().stage, FillStage::Waiting)
+    }
+
     /// Returns when the fetch began.
     pub fn begun(&self) -> Instant {
         self.begun

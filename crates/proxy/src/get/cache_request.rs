@@ -18,7 +18,7 @@ use tokio::task::spawn_local;
 use upstream::connection::origin_body::OriginBody;
 
 use crate::fetch::fetch_task::{FetchPurpose, FetchTask};
-use crate::fill::state::{Fill, Reader};
+use crate::fill::state::{Fill, FillStage, Reader};
 use crate::get::collapse::{Collapse, CollapseInput, is_ranged};
 use crate::get::fill_response::{FillResponder, Role};
 use crate::get::fit::{Fit, FitInput};
@@ -83,7 +83,8 @@ pub(crate) async fn answer(
         };
         context.look_at_clock();
         let is_first = number == 0;
-        let cache_request = CacheRequest { context, store, primary, is_first, alone };
+        let is_missing = matches!(found, LookupResult::Nothing { .. });
+        let cache_request = CacheRequest { context, store, primary, is_first, is_missing, alone };
         let vouched = vouching::vouched(context.site(), context.parts, &found).await;
         let (plan, event) = PlanInput::by(context, vouched).plan(&found);
         // A further lookup is for the same request.
@@ -136,6 +137,8 @@ pub(crate) struct CacheRequest<'a> {
     pub primary: &'a Key,
     /// The request has not waited for another one's fetch yet.
     pub is_first: bool,
+    /// The look-up has found nothing.
+    pub is_missing: bool,
     /// It does not wait for another one's fetch.
     pub alone: bool,
 }
@@ -290,6 +293,10 @@ impl CacheRequest<'_> {
             Collapse::Alone => (Arc::new(self.new_fill()), true, false),
             Collapse::Share => {
                 let (fill, began) = self.join_or_begin(&key);
+                if began && self.came_meanwhile(&key) {
+                    self.withdraw(&key, &fill);
+                    return NextAction::Retry(transaction);
+                }
                 (fill, began, true)
             }
         };
@@ -330,9 +337,8 @@ impl CacheRequest<'_> {
             fetch_task.upstream_request.trail.clone(),
         );
         let (interim, ranged) = (fetch_task.upstream_request.interim.clone(), fetch_task.ranged);
-        spawn_local(fetch_task.run());
         responder.role = Role::Leader { interim, ranged };
-        responder.answer(reader, transaction).await
+        responder.lead(Box::pin(fetch_task.run()), reader, transaction).await
     }
 
     /// Returns the running fill of `key` if it may fit this request; else a new one in its place
@@ -342,6 +348,18 @@ impl CacheRequest<'_> {
         let suits = |fill: &Fill| matches!(fit.of(key, fill), Fit::Follow(_));
         let fills = &self.context.services.shared.fills;
         fills.join_if(key.as_bytes(), suits, || self.new_fill())
+    }
+
+    /// Returns whether the fetch of another worker has stored, between the look-up and now, what
+    /// was not there. Asked once for each request: what is stored may be of no use to it.
+    fn came_meanwhile(&self, key: &Key) -> bool {
+        self.is_first && self.is_missing && self.store.knows(key)
+    }
+
+    /// Takes back a fill that was not begun.
+    fn withdraw(&self, key: &Key, fill: &Arc<Fill>) {
+        self.context.services.shared.fills.remove(key.as_bytes(), fill);
+        fill.publish(FillStage::Absent(false), None);
     }
 
     fn new_fill(&self) -> Fill {
@@ -449,11 +467,11 @@ impl CacheRequest<'_> {
         };
         let fetch_task = self.fetch_task(fill, key.clone(), marker, None, false);
         let role = Role::Leader { interim: None, ranged: fetch_task.ranged };
-        spawn_local(fetch_task.run_answered(response, times));
+        let fetch = Box::pin(fetch_task.run_answered(response, times));
         let (to_validate, is_first) = (None, self.is_first);
         let responder =
             FillResponder { context, store, primary, key, role, to_validate, status, is_first };
-        Box::pin(responder.answer(reader, transaction)).await
+        Box::pin(responder.lead(fetch, reader, transaction)).await
     }
 }
 
@@ -472,7 +490,8 @@ pub(crate) async fn keep_post(
     transaction: Transaction,
     fetched: FetchedResponse,
 ) -> Response<ResponseBody> {
-    let cache_request = CacheRequest { context, store, primary, is_first: true, alone: true };
+    let cache_request =
+        CacheRequest { context, store, primary, is_first: true, is_missing: false, alone: true };
     let status = CacheStatus::new(Outcome::Bypass(Bypass::Method));
     match cache_request.keep((primary.clone(), None), status, transaction, fetched).await {
         NextAction::Respond(response) => response,

@@ -15,6 +15,7 @@ use store::Key;
 
 use crate::body::fill_body::FillBody;
 use crate::body::resume::Resume;
+use crate::fill::detached::Running;
 use crate::fill::state::{Failed, FillHead, FillStage, Reader, SparseStage, Validated};
 use crate::get::cache_request::{NextAction, ToValidate};
 use crate::get::fit::{Fit, FitInput};
@@ -62,15 +63,21 @@ pub(crate) struct FillResponder<'a> {
 }
 
 impl FillResponder<'_> {
-    /// Waits for the head without a limit, and answers.
-    pub async fn answer(&self, mut reader: Reader, transaction: Transaction) -> NextAction {
-        let stage = match &self.role {
-            Role::Leader { interim, .. } => {
-                relay(self.context.client, interim.as_deref(), pin!(reader.head())).await
-            }
-            Role::Follower => reader.head().await,
+    /// Runs the fetch that this request begins until there is a head, and answers.
+    pub async fn lead(
+        &self,
+        fetch: Running,
+        reader: Reader,
+        transaction: Transaction,
+    ) -> NextAction {
+        let fill = reader.fill().clone();
+        let fetched = self.context.services.detached.drive(&fill, fetch);
+        let interim = match &self.role {
+            Role::Leader { interim, .. } => interim.as_deref(),
+            Role::Follower => None,
         };
-        self.answer_at(stage, reader, transaction).await
+        relay(self.context.client, interim, pin!(fetched)).await;
+        self.answer_at(fill.stage(), reader, transaction).await
     }
 
     /// Answers at this stage of the fill.

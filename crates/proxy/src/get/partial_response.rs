@@ -174,7 +174,14 @@ impl PartialResponder<'_> {
             return NextAction::Respond(response);
         };
         let fetched = FetchedResponse { response, times, token };
-        let cache_request = CacheRequest { context, store, primary, is_first: true, alone: true };
+        let cache_request = CacheRequest {
+            context,
+            store,
+            primary,
+            is_first: true,
+            is_missing: false,
+            alone: true,
+        };
         Box::pin(cache_request.keep(place, status, transaction, fetched)).await
     }
 

@@ -29,7 +29,7 @@ use crate::options::control::Control;
 use crate::server::cache_opening::{CacheSource, OpenState};
 use crate::server::worker::{Process, Worker};
 use crate::server::{cache_opening, handover, health_checks, reclaimer};
-use crate::services::Shared;
+use crate::services::{Services, Shared};
 
 /// Everything a proxy needs to run.
 pub struct Setup {
@@ -231,6 +231,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
     let tell = start.accepting;
     let worker = Worker::new(index, process.clone(), control.options());
     let reclaimer = spawn_local(reclaimer::answer(worker.clone(), asked));
+    let detached = spawn_local(detached(worker.services.clone()));
     let arrival = store_arrives(worker.clone(), start.setup, start.share.clone());
     let mut arrival = spawn_local(arrival);
     let arrived = match start.patience {
@@ -258,12 +259,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
         ProxyBackend::start(admin, worker.services.clone(), reclaimer, control.clone())?;
     }
     if index == 0 {
-        spawn_local(health_checks::run(
-            control.subscribe(),
-            process.requests.observer.clone(),
-            process.clock,
-            process.network.clone(),
-        ));
+        check_health(&process, &control);
     }
     if let Some(tell) = tell {
         tell();
@@ -284,6 +280,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
     inbox.abort();
     reclaimer.abort();
     arrival.abort();
+    detached.abort();
     if let Some(ended) = ended {
         return Ok(ended);
     }
@@ -295,6 +292,17 @@ async fn serve(start: Start) -> io::Result<Ended> {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     Ok(if store.shutdown().await { Ended::Saved } else { Ended::Unsaved })
+}
+
+/// Begins the health checks of the servers behind.
+fn check_health(process: &Process, control: &Control) {
+    let (observer, network) = (process.requests.observer.clone(), process.network.clone());
+    spawn_local(health_checks::run(control.subscribe(), observer, process.clock, network));
+}
+
+/// Runs the fetches whose request has left.
+async fn detached(services: Rc<Services>) {
+    services.detached.run().await;
 }
 
 /// Drains for another process, which gets the store as soon as nothing here needs it. Returns, on

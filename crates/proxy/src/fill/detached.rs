@@ -1,0 +1,73 @@
+//! Fetches that a request's own task drives as long as the request waits for the head: most end in
+//! that time, and need no task of their own.
+//!
+//! It promises: a fetch goes on in a task of its own when the head is there and the body is not,
+//! and when the request leaves before: others may wait for it, and the fetch itself decides whether
+//! it is still wanted.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::task::spawn_local;
+
+use crate::fill::state::Fill;
+
+/// A fetch under way.
+pub(crate) type Running = Pin<Box<dyn Future<Output = ()>>>;
+
+/// A worker's fetches whose request has left.
+pub(crate) struct Detached {
+    sender: UnboundedSender<Running>,
+    receiver: RefCell<Option<UnboundedReceiver<Running>>>,
+}
+
+impl Default for Detached {
+    fn default() -> Detached {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        Detached { sender, receiver: RefCell::new(Some(receiver)) }
+    }
+}
+
+impl Detached {
+    /// Gives each a task of its own, for ever. Only the first call does.
+    pub async fn run(&self) {
+        let Some(mut receiver) = self.receiver.take() else { return };
+        while let Some(running) = receiver.recv().await {
+            spawn_local(running);
+        }
+    }
+
+    /// Drives a fetch until its fill has a head. Dropped before, the fetch goes on all the same.
+    pub async fn drive(&self, fill: &Fill, fetch: Running) {
+        let mut led = Led { running: Some(fetch), detached: self };
+        poll_fn(|cx| {
+            let ended =
+                led.running.as_mut().is_none_or(|running| running.as_mut().poll(cx).is_ready());
+            if ended {
+                led.running = None;
+            }
+            if ended || !fill.is_waiting() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        led.running.take().into_iter().for_each(|running| drop(spawn_local(running)));
+    }
+}
+
+/// A fetch that is driven by a request.
+struct Led<'a> {
+    running: Option<Running>,
+    detached: &'a Detached,
+}
+
+impl Drop for Led<'_> {
+    fn drop(&mut self) {
+        // A worker that ends takes no more: the fetch is dropped, which ends its fill.
+        self.running
+            .take()
+            .into_iter()
+            .for_each(|running| drop(self.detached.sender.send(running)));
+    }
+}
