@@ -46,6 +46,10 @@ pub struct SoakOptions {
     /// The seed of the traffic.
     #[arg(long)]
     pub seed: Option<u64>,
+    /// A directory of files that is served while its files are changed in every way, in place of
+    /// an origin server.
+    #[arg(long)]
+    pub files: bool,
 }
 
 /// Runs the randomised tests, round after round.
@@ -86,12 +90,13 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
 }
 
-/// Runs the end-to-end soak: a cache much smaller than its traffic, every byte verified.
+/// Runs an end-to-end soak: a cache much smaller than its traffic, every byte verified.
 ///
 /// # Errors
 ///
 /// When an answer was wrong; the output holds the seed.
 pub fn soak(options: &SoakOptions) -> Result<(), String> {
+    let tests = if options.files { "soak_files::" } else { "soak::" };
     let mut command = workspace::cargo(&[
         "test",
         "--release",
@@ -100,7 +105,7 @@ pub fn soak(options: &SoakOptions) -> Result<(), String> {
         "--test",
         "e2e",
         "--",
-        "soak",
+        tests,
         "--nocapture",
     ]);
     command.env("LARDER_SOAK_SECONDS", options.seconds.to_string());

@@ -50,7 +50,7 @@ enum Chore {
     Goldens(goldens::Options),
     /// Runs the loads of reading in full: read units and the read queue on simulated drives.
     Reading,
-    /// Runs the small, always full cache under verified traffic for longer than `cargo test` does.
+    /// Runs a small, always full cache under verified traffic for longer than `cargo test` does.
     Soak(fuzz::SoakOptions),
 }
 

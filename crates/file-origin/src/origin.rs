@@ -105,8 +105,8 @@ impl FileOrigin {
                 }
                 Err(ReadError::Io(error)) => return Err(error),
                 Ok(answer) => {
-                    let tag = answer.fields.get(header::ETAG);
-                    stamp.into_iter().for_each(|stamp| known.note(path, accepted, tag, stamp));
+                    let fields = &answer.fields;
+                    stamp.into_iter().for_each(|stamp| known.note(path, accepted, fields, stamp));
                     return Ok(answer);
                 }
             }
@@ -397,7 +397,7 @@ mod tests {
 
     /// Returns whether the origin knows that it would answer a path with this tag.
     fn is_known(origin: &FileOrigin, path: &str, tag: &[u8]) -> bool {
-        origin.is_current(&Earlier { tag, path, request: &HeaderMap::new() })
+        origin.is_current(&Earlier { tag, varies: false, path, request: &HeaderMap::new() })
     }
 
     #[tokio::test(start_paused = true)]

@@ -15,7 +15,7 @@ use std::time::Instant;
 use files::watch::verified::{Tag, Verified};
 use files::watch::watcher::{self, Stamp, WatchOptions, Watcher};
 use files::{Accepted, OpenError, Outcome, Representation, Root};
-use http::HeaderValue;
+use http::header::{self, HeaderMap};
 use upstream::send::origin::{Amount, Earlier, Figure};
 
 use crate::compress;
@@ -112,17 +112,19 @@ impl Known {
         self.pool.run(move || finding.fetch(reading)).await?
     }
 
-    /// Notes that the answer with this tag is current while the stamp holds. A weak tag says
+    /// Notes that the answer with these fields is current while the stamp holds. A weak tag says
     /// nothing of the kind.
-    pub fn note(&self, path: &str, accepted: Accepted, tag: Option<&HeaderValue>, stamp: Stamp) {
+    pub fn note(&self, path: &str, accepted: Accepted, fields: &HeaderMap, stamp: Stamp) {
+        let (tag, varies) = (fields.get(header::ETAG), fields.contains_key(header::VARY));
         if let Some(tag) = tag.filter(|tag| !tag.as_bytes().starts_with(b"W/")) {
-            self.verified.note(self.tag(path, accepted, tag.as_bytes()), stamp);
+            self.verified.note(self.tag(path, accepted, tag.as_bytes(), varies), stamp);
         }
     }
 
     /// Returns whether an answer is known to be current.
     pub fn is_current(&self, earlier: &Earlier<'_>) -> bool {
-        let tag = self.tag(earlier.path, Accepted::of(earlier.request), earlier.tag);
+        let accepted = Accepted::of(earlier.request);
+        let tag = self.tag(earlier.path, accepted, earlier.tag, earlier.varies);
         self.verified.stamp(tag).is_some_and(|stamp| self.watcher.holds(stamp, self.now()))
     }
 
@@ -137,8 +139,8 @@ impl Known {
                 self.pool.run(move || finding.version()).await.ok().and_then(Result::ok).flatten()
             }
         };
-        let tag = self.tag(earlier.path, accepted, earlier.tag);
-        let same = seen.filter(|seen| is_same(seen, earlier.tag));
+        let tag = self.tag(earlier.path, accepted, earlier.tag, earlier.varies);
+        let same = seen.filter(|seen| is_same(seen, &earlier));
         match same.as_ref().and_then(|same| same.stamp) {
             Some(stamp) => self.verified.note(tag, stamp),
             None => self.verified.forget(tag),
@@ -152,8 +154,8 @@ impl Known {
     }
 
     /// Returns what an answer is noted by: all that it depends on, and its version.
-    fn tag(&self, path: &str, accepted: Accepted, etag: &[u8]) -> Tag {
-        self.hasher.hash_one((path, accepted, etag))
+    fn tag(&self, path: &str, accepted: Accepted, etag: &[u8], varies: bool) -> Tag {
+        self.hasher.hash_one((path, accepted, etag, varies))
     }
 
     fn now(&self) -> u64 {
@@ -161,8 +163,9 @@ impl Known {
     }
 }
 
-/// Returns whether what was found is the answer with this tag.
-fn is_same(seen: &Stamped<Representation>, etag: &[u8]) -> bool {
+/// Returns whether what was found is the earlier answer. That it varied once (a sibling is gone)
+/// makes it no other one.
+fn is_same(seen: &Stamped<Representation>, earlier: &Earlier<'_>) -> bool {
     let Outcome::File(sent) = &seen.found.outcome else { return false };
-    compress::etag(sent).as_bytes() == etag
+    (earlier.varies || !sent.varies) && compress::etag(sent).as_bytes() == earlier.tag
 }

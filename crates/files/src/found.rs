@@ -88,12 +88,14 @@ pub struct Representation {
     pub version: Version,
     /// It is to be compressed, as [`File::compress`] says.
     pub compress: Option<Coding>,
+    /// As [`File::varies`] says.
+    pub varies: bool,
 }
 
 impl File {
     /// Returns what is sent of it.
     pub fn representation(&self) -> Representation {
-        Representation { version: self.version, compress: self.compress }
+        Representation { version: self.version, compress: self.compress, varies: self.varies }
     }
 
     /// Begins to read it. With `forget` the kernel drops from its own cache what was read.

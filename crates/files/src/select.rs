@@ -116,8 +116,8 @@ impl<'a> Search<'a> {
         let chosen = chosen.map(|mut chosen| match chosen.sibling.take() {
             Some(file) => file.representation(),
             None => {
-                let (compress, _) = self.compression(&chosen, chosen.version.size);
-                Representation { version: chosen.version, compress }
+                let (compress, varies) = self.compression(&chosen, chosen.version.size);
+                Representation { version: chosen.version, compress, varies }
             }
         });
         self.found(chosen)

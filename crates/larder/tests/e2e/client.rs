@@ -132,7 +132,8 @@ impl Connection {
         self.body_with(method, head, take)
     }
 
-    fn body_with(
+    /// Does as [`Connection::read_body`], and hands the body to `take` with its head.
+    pub fn body_with(
         &mut self,
         method: &str,
         (head, interim): (Head, Vec<Head>),

@@ -207,6 +207,40 @@ fn a_compressed_sibling_that_comes_and_goes_is_seen() {
     assert_eq!(brotli(), plain);
 }
 
+/// What those who accept no coding were answered meanwhile hides nothing from the others.
+#[test]
+fn a_compressed_sibling_is_seen_by_all_who_accept_it_whoever_comes_first() {
+    for order in [["", "gzip", "br"], ["gzip", "", "br"], ["br", "gzip", ""]] {
+        let site = Site::new(&[("app.js", "plain")]);
+        let larder = site.start();
+        let all = |packed: &[&str]| {
+            for (turn, accepted) in order.iter().flat_map(|one| [(0, one), (1, one)]) {
+                let mut asked = get("/app.js").header("Host", "a");
+                if !accepted.is_empty() {
+                    asked = asked.header("Accept-Encoding", accepted);
+                }
+                let reply = larder.send(&asked);
+                let is_packed = packed.contains(accepted);
+                let text = if is_packed { *accepted } else { "plain" };
+                assert_eq!(reply.text(), text, "{accepted} of {order:?}");
+                let varies = reply.header("vary") == "accept-encoding";
+                assert!(varies || packed.is_empty(), "{accepted} of {order:?}");
+                let is_hit = reply.outcome() == "HIT_RAM";
+                assert!(turn == 0 || is_hit, "{accepted} of {order:?}: {:?}", reply.head);
+            }
+        };
+        all(&[]);
+        site.write("app.js.gz", "gzip");
+        all(&["gzip"]);
+        site.write("app.js.br", "br");
+        all(&["gzip", "br"]);
+        fs::remove_file(site.path("app.js.gz")).unwrap();
+        all(&["br"]);
+        fs::remove_file(site.path("app.js.br")).unwrap();
+        all(&[]);
+    }
+}
+
 /// Decompresses what was made in a coding.
 fn unpacked(coding: &str, bytes: &[u8]) -> Vec<u8> {
     let mut plain = Vec::new();

@@ -32,4 +32,5 @@ mod restart;
 mod rules;
 mod sharing;
 mod soak;
+mod soak_files;
 mod transfers;

@@ -125,6 +125,11 @@ impl Setup {
         self
     }
 
+    /// The address it serves on.
+    pub fn address(&self) -> SocketAddr {
+        self.listen
+    }
+
     /// A path in the directory of this set-up.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)

@@ -19,22 +19,36 @@ const OBJECTS: u64 = 4_000;
 const MEMORY: u64 = 16 << 20;
 
 /// A number from the environment.
-fn setting(name: &str) -> Option<u64> {
+pub fn setting(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} must be a number, not {text:?}")))
 }
 
+/// The seed from the environment, or another one each time. It is printed.
+pub fn seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
+    let seed = setting("LARDER_SEED").unwrap_or(now.subsec_nanos().into());
+    eprintln!("seed: LARDER_SEED={seed}");
+    seed
+}
+
 /// A source of chance that follows from its seed.
-struct Chance(u64);
+pub struct Chance(u64);
 
 impl Chance {
-    fn next(&mut self) -> u64 {
+    /// Begins with a seed.
+    pub fn new(seed: u64) -> Chance {
+        Chance(seed)
+    }
+
+    /// Any number.
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
     /// A number below `end`.
-    fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
@@ -157,9 +171,7 @@ impl World {
 #[test]
 fn soak_every_byte_is_right_while_the_cache_overflows() {
     let seconds = setting("LARDER_SOAK_SECONDS").unwrap_or(5);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
-    let seed = setting("LARDER_SEED").unwrap_or(now.subsec_nanos().into());
-    eprintln!("seed: LARDER_SEED={seed}");
+    let seed = seed();
     let setup = Setup::forward().flag("cache-size", "48M").flag("memory", "16M");
     let world = World {
         origin: Origin::start(),

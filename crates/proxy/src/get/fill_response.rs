@@ -332,8 +332,7 @@ impl FillResponder<'_> {
     /// fetch, which may have begun before a change.
     async fn is_vouched_for(&self, head: &StoredHead) -> bool {
         let Some(voucher) = self.context.site().voucher() else { return true };
-        let tag = head.headers().get(header::ETAG);
-        vouching::vouches(voucher, self.context.parts, tag).await
+        vouching::vouches(voucher, self.context.parts, head.headers()).await
     }
 
     /// Returns whether the bytes for this request have come already or will soon: for another range

@@ -1,7 +1,7 @@
 //! Asking an origin that vouches for its own answers whether a stored one is current, in place of
 //! lifetimes: at every use, and of another request's fetch as well.
 
-use http::header::{self, HeaderValue};
+use http::header::{self, HeaderMap};
 use http::request::Parts;
 use upstream::send::origin::{Earlier, Voucher};
 
@@ -13,18 +13,19 @@ use crate::origin::site::Site;
 pub(crate) async fn vouched(site: &Site, parts: &Parts, found: &LookupResult) -> Option<bool> {
     let voucher = site.voucher()?;
     let LookupResult::Stored(stored) = found else { return None };
-    let tag = stored.head.stored().headers().get(header::ETAG);
-    Some(vouches(voucher, parts, tag).await)
+    let fields = stored.head.stored().headers();
+    Some(vouches(voucher, parts, fields).await)
 }
 
-/// Returns whether an origin vouches for an answer of its own with this tag.
+/// Returns whether an origin vouches for an answer of its own with these fields.
 pub(crate) async fn vouches(
     voucher: &dyn Voucher,
     parts: &Parts,
-    tag: Option<&HeaderValue>,
+    fields: &HeaderMap,
 ) -> bool {
-    let Some(tag) = tag else { return false };
+    let Some(tag) = fields.get(header::ETAG) else { return false };
     let (path, request) = (parts.uri.path(), &parts.headers);
-    let earlier = Earlier { tag: tag.as_bytes(), path, request };
+    let varies = fields.contains_key(header::VARY);
+    let earlier = Earlier { tag: tag.as_bytes(), varies, path, request };
     voucher.is_current(&earlier) || voucher.look(earlier).await
 }

@@ -87,6 +87,8 @@ impl Amount {
 pub struct Earlier<'a> {
     /// Its strong entity tag, with the quotes.
     pub tag: &'a [u8],
+    /// It says that the fields of requests choose among several (`Vary`).
+    pub varies: bool,
     /// The path of the request, without query.
     pub path: &'a str,
     /// The fields of the request.
