@@ -5,7 +5,7 @@ use std::time::Duration;
 use files::watch::watcher::WatchOptions;
 
 /// The choices about a root, and how its changes are learnt of.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileOptions {
     /// The choices about the files.
     pub files: files::Options,

@@ -45,11 +45,12 @@ impl Known {
         let reported = watcher::reports_changes(root.as_fd());
         let most = if reported { options.watch.most } else { 0 };
         let cannot = |error| OpenError::Io(path.to_owned(), error);
-        let (watcher, unwatched) = match Watcher::new(WatchOptions { most, ..options.watch }) {
+        let (watcher, unwatched) = match Watcher::new(path, WatchOptions { most, ..options.watch })
+        {
             Ok(watcher) => (watcher, None),
             Err(why) => {
                 let none = WatchOptions { most: 0, ..options.watch };
-                (Watcher::new(none).map_err(cannot)?, Some(why))
+                (Watcher::new(path, none).map_err(cannot)?, Some(why))
             }
         };
         Ok(Known {

@@ -70,7 +70,7 @@ pub(crate) fn page(
     listing: &Listing,
 ) -> io::Result<ListingPage> {
     let entries = read(resolver, hide_dotfiles, &listing.path)?;
-    let html = render(&listing.title, &entries).into_string();
+    let html = render(&listing.title, listing.path.is_empty(), &entries).into_string();
     let etag = version::etag_of(html.as_bytes());
     Ok(ListingPage { html, etag })
 }
@@ -141,8 +141,9 @@ fn look(resolver: &Resolver, path: &[u8]) -> io::Result<Look> {
     }
 }
 
-/// Writes the page. It has no script and fetches nothing.
-fn render(title: &[u8], entries: &Entries) -> Markup {
+/// Writes the page. It has no script and fetches nothing. From the top, which need not be that of
+/// the URL, no link leads upwards: there is nothing of this root.
+fn render(title: &[u8], is_top: bool, entries: &Entries) -> Markup {
     let slash = if title.is_empty() { "" } else { "/" };
     let title = format!("Index of /{}{slash}", String::from_utf8_lossy(title));
     html! {
@@ -163,7 +164,7 @@ fn render(title: &[u8], entries: &Entries) -> Markup {
                         th.n.t scope="col" { "Modified (UTC)" }
                     } }
                     tbody {
-                        @if !slash.is_empty() {
+                        @if !is_top {
                             tr { td { a href="../" { "../" } } td.n {} td.n.t {} }
                         }
                         @for (name, version) in &entries.shown { (row(name, version)) }

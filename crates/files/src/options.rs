@@ -21,7 +21,7 @@ pub enum Symlinks {
 }
 
 /// The choices about one root.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Beginnings of the paths of URLs that are no part of the path below the root (nginx's
     /// `alias`), decoded, in whole segments without slashes around them. When there are some, any

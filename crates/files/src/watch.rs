@@ -4,3 +4,4 @@ pub mod verified;
 pub mod watcher;
 
 mod directories;
+mod mounts;

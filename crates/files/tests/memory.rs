@@ -4,6 +4,7 @@
 
 use std::fs::{self, File};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::Duration;
 
 use files::watch::verified::Verified;
@@ -17,7 +18,9 @@ fn resident() -> usize {
 
 #[test]
 fn a_table_takes_memory_when_it_is_used() {
-    let watcher = Watcher::new(WatchOptions { most: 0, interval: Duration::from_secs(1) }).unwrap();
+    let watcher =
+        Watcher::new(Path::new("/"), WatchOptions { most: 0, interval: Duration::from_secs(1) })
+            .unwrap();
     let stamp = watcher.stamp(File::open("/").unwrap().as_fd(), &[b""], 7);
     let before = resident();
     let table = Verified::new(16 << 20);

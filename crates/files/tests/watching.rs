@@ -8,6 +8,7 @@ use std::io::{Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,8 +18,16 @@ use tempfile::TempDir;
 
 const INTERVAL: u64 = 1000;
 
-fn watcher(most: usize) -> Watcher {
-    Watcher::new(WatchOptions { most, interval: Duration::from_millis(INTERVAL) }).unwrap()
+fn watcher(root: &TempDir, most: usize) -> Watcher {
+    let options = WatchOptions { most, interval: Duration::from_millis(INTERVAL) };
+    Watcher::new(root.path(), options).unwrap()
+}
+
+/// A tree and a watcher of it.
+fn watched(most: usize) -> (TempDir, Watcher) {
+    let tree = tree();
+    let watcher = watcher(&tree, most);
+    (tree, watcher)
 }
 
 /// A tree with `a/b/page` and `other/page`.
@@ -37,7 +46,7 @@ fn stamp(watcher: &Watcher, root: &Path, directory: &str) -> Stamp {
 
 /// Whether the stamp of `a/b` holds a year later, and that of `other`.
 fn after(change: impl FnOnce(&Path)) -> (bool, bool) {
-    let (tree, watcher) = (tree(), watcher(100));
+    let (tree, watcher) = watched(100);
     let near = stamp(&watcher, tree.path(), "a/b");
     let far = stamp(&watcher, tree.path(), "other");
     change(tree.path());
@@ -122,7 +131,7 @@ fn a_directory_on_the_way_that_moves_makes_all_void() {
 
 #[test]
 fn a_directory_that_comes_back_is_watched_again() {
-    let (tree, watcher) = (tree(), watcher(100));
+    let (tree, watcher) = watched(100);
     let first = stamp(&watcher, tree.path(), "a/b");
     fs::remove_dir_all(tree.path().join("a/b")).unwrap();
     assert!(!watcher.holds(first, 0));
@@ -139,7 +148,7 @@ fn a_directory_that_comes_back_is_watched_again() {
 
 #[test]
 fn without_room_for_watches_stamps_hold_for_a_time() {
-    let (tree, watcher) = (tree(), watcher(1));
+    let (tree, watcher) = watched(1);
     let root = stamp(&watcher, tree.path(), "");
     let below = stamp(&watcher, tree.path(), "a/b");
     assert!(watcher.holds(below, INTERVAL - 1) && !watcher.holds(below, INTERVAL));
@@ -148,14 +157,16 @@ fn without_room_for_watches_stamps_hold_for_a_time() {
     // Those that ask again get the watches of those that do not.
     stamp(&watcher, tree.path(), "a/b");
     assert!(!watcher.holds(root, 0));
-    let none = Watcher::new(WatchOptions { most: 0, interval: Duration::from_millis(1) }).unwrap();
+    let none =
+        Watcher::new(tree.path(), WatchOptions { most: 0, interval: Duration::from_millis(1) });
+    let none = none.unwrap();
     let timed = stamp(&none, tree.path(), "");
     assert!(none.holds(timed, 0) && !none.holds(timed, 1));
 }
 
 #[test]
 fn several_directories_are_void_with_any_change() {
-    let (tree, watcher) = (tree(), watcher(100));
+    let (tree, watcher) = watched(100);
     let root = File::open(tree.path()).unwrap();
     let both = watcher.stamp(root.as_fd(), &[b"a/b", b""], 0);
     assert!(watcher.holds(both, 0));
@@ -166,7 +177,7 @@ fn several_directories_are_void_with_any_change() {
 
 #[test]
 fn lost_events_make_all_void() {
-    let (tree, watcher) = (tree(), watcher(100));
+    let (tree, watcher) = watched(100);
     let (near, far) = (stamp(&watcher, tree.path(), "a/b"), stamp(&watcher, tree.path(), "other"));
     let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
     let limit: usize = limit.trim().parse().unwrap();
@@ -188,7 +199,7 @@ fn lost_events_make_all_void() {
 /// stamp that holds belongs to is never older than the last change that had returned before.
 #[test]
 fn what_a_stamp_holds_for_is_never_older_than_the_last_change() {
-    let (tree, watcher) = (tree(), watcher(100));
+    let (tree, watcher) = watched(100);
     let page = tree.path().join("a/b/page");
     let write = |version: u64, way: u64| {
         // Eight digits: one write, so that no reader sees half of it.
@@ -240,7 +251,7 @@ fn what_a_stamp_holds_for_is_never_older_than_the_last_change() {
 
 #[test]
 fn a_directory_that_is_removed_while_it_is_open_elsewhere_is_not_taken_for_the_next() {
-    let (tree, watcher) = (tree(), watcher(100));
+    let (tree, watcher) = watched(100);
     let place = tree.path().join("a/b");
     stamp(&watcher, tree.path(), "a/b");
     // As a shell does that stands in it.
@@ -259,7 +270,7 @@ fn a_directory_that_is_removed_while_it_is_open_elsewhere_is_not_taken_for_the_n
 
 #[test]
 fn what_does_not_exist_is_seen_when_it_appears() {
-    let (tree, watcher) = (tree(), watcher(100));
+    let (tree, watcher) = watched(100);
     let later = 365 * 86_400_000;
     for missing in ["a/none", "a/none/deep/er", "a/b/page/below"] {
         let fresh = stamp(&watcher, tree.path(), missing);
@@ -275,7 +286,7 @@ fn what_does_not_exist_is_seen_when_it_appears() {
 /// is watched with all that lead to it.
 #[test]
 fn moved_directories_leave_no_watch_without_those_above() {
-    let (tree, watcher) = (tree(), watcher(100));
+    let (tree, watcher) = watched(100);
     let (a, away) = (tree.path().join("a"), tree.path().join("away"));
     let (ended, mut held) = (AtomicBool::new(false), 0);
     thread::scope(|scope| {
@@ -307,10 +318,64 @@ fn moved_directories_leave_no_watch_without_those_above() {
     assert!(held > 0, "no stamp held before the move");
 }
 
+/// A mount that is undone in the end.
+struct Mounted(std::path::PathBuf);
+
+impl Mounted {
+    fn new(words: &[&str], place: &Path) -> Option<Mounted> {
+        let mut mount = Command::new("mount");
+        let done = mount.args(words).arg(place).stderr(Stdio::null()).status();
+        done.is_ok_and(|status| status.success()).then(|| Mounted(place.to_owned()))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let done = Command::new("umount").arg("--lazy").arg(&self.0).status();
+        assert!(done.is_ok_and(|status| status.success()), "{} is still mounted", self.0.display());
+    }
+}
+
+#[test]
+fn what_is_mounted_below_the_root_is_seen_and_watched() {
+    let (tree, watcher) = watched(100);
+    let place = tree.path().join("a/b");
+    let old = stamp(&watcher, tree.path(), "a/b");
+    let Some(mounted) = Mounted::new(&["-t", "tmpfs", "tmpfs"], &place) else {
+        eprintln!("SKIPPED: mounts below a root: mounting is not permitted here");
+        return;
+    };
+    let seen = |stamp: Stamp| {
+        let end = Instant::now() + Duration::from_secs(60);
+        while watcher.holds(stamp, 0) && Instant::now() < end {
+            watcher.wait(Duration::from_millis(100));
+        }
+        !watcher.holds(stamp, 0)
+    };
+    assert!(seen(old));
+    // The new file system is watched, and is seen to go.
+    let fresh = stamp(&watcher, tree.path(), "a/b");
+    assert!(watcher.holds(fresh, INTERVAL * 9));
+    fs::write(place.join("page"), "new").unwrap();
+    assert!(!watcher.holds(fresh, 0));
+    let fresh = stamp(&watcher, tree.path(), "a/b");
+    assert!(watcher.holds(fresh, INTERVAL * 9));
+    drop(mounted);
+    assert!(seen(fresh));
+    // Of a file over a file the kernel reports changes elsewhere.
+    let (source, page) = (tree.path().join("other/page"), place.join("page"));
+    let _mounted = Mounted::new(&["--bind", source.to_str().unwrap()], &page).unwrap();
+    watcher.wait(Duration::from_millis(100));
+    let by_time = stamp(&watcher, tree.path(), "a/b");
+    assert!(watcher.holds(by_time, INTERVAL - 1) && !watcher.holds(by_time, INTERVAL));
+    let above = stamp(&watcher, tree.path(), "a");
+    assert!(watcher.holds(above, INTERVAL * 9));
+}
+
 #[test]
 fn giving_up_many_watches_does_not_overflow_the_queue() {
     const MANY: usize = 16_500;
-    let (tree, watcher) = (tree(), watcher(MANY + 10));
+    let (tree, watcher) = watched(MANY + 10);
     let root = File::open(tree.path()).unwrap();
     for number in 0..MANY {
         let name = format!("other/{number}");

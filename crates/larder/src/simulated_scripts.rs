@@ -35,6 +35,7 @@ use crate::config::file::File;
 use crate::config::layers::Layer;
 use crate::config::loaded::Loaded;
 use crate::config::to_options::{Surroundings, guard, proxy_options};
+use crate::config::webroot::OpenRoots;
 
 use origin::Origin;
 use play::{Proxies, play_all};
@@ -76,7 +77,8 @@ async fn larder(
     let config = loaded.unwrap_or_else(|problems| panic!("{problems}")).config;
     let address = SocketAddr::new(host.address(), port);
     let admin = SocketAddr::new(host.address(), port + 1);
-    let around = Surroundings { own: vec![address, admin], descriptors: 10_000 };
+    let own = vec![address, admin];
+    let around = Surroundings { own, descriptors: 10_000, roots: OpenRoots::default() };
     let mut proxy = Proxy::new(host.clone(), port, proxy_options(&config, &around).unwrap());
     proxy.cache = Some(Cache::new(world, 64 << 20, 32 << 20).await);
     proxy.admin = Some(AdminSetup {

@@ -6,15 +6,20 @@
 //! queue is read first, so a change that was made before a request came is seen by that request.
 //!
 //! What the kernel does not report is bounded by time: on file systems that others change (NFS and
-//! the like), and beyond the limit of watches. A stamp of such a directory holds for the interval
-//! of checks.
+//! the like), in a directory with a file on which another one is mounted, and beyond the limit of
+//! watches. A stamp of such a directory holds for the interval of checks.
 //!
-//! Not reported at all are writes through a shared mapping until its file is closed, and a mount
-//! over a directory.
+//! Mounts over directories are reported apart from the rest: they are seen by whoever waits
+//! ([`Watcher::wait`]), not by each request.
+//!
+//! Not reported at all are writes through a shared mapping until its file is closed, and those by
+//! a name elsewhere that a file got since it was looked at.
 
+use std::collections::BTreeSet;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,10 +27,11 @@ use std::{ffi::OsStr, io};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, statx};
 use rustix::io::Errno;
 
 use super::directories::{Directories, Effect, Event, Number};
+use super::mounts::{Mount, MountTable};
 
 /// Bits of a stamp that count changes or milliseconds.
 const AT_BITS: u32 = 40;
@@ -46,7 +52,7 @@ const TRIES: usize = 4;
 enum Unwatched {
     /// It does not exist.
     Missing,
-    /// A limit is reached, or it may not be opened.
+    /// A limit is reached, it may not be opened, or the kernel does not report its changes.
     Refused,
     /// Directories were moved meanwhile.
     Overtaken,
@@ -115,11 +121,24 @@ struct State {
     stats: WatchStats,
     /// Refusals since everything was forgotten last.
     refused: usize,
+    mounts: BTreeSet<Mount>,
+    /// The directories with files on which others are mounted.
+    with_mounted_files: BTreeSet<Vec<u8>>,
+}
+
+/// The mounts below the root, for whoever waits.
+struct Mounts {
+    table: Mutex<MountTable>,
+    /// The path of the root, without links.
+    root: PathBuf,
+    /// Reading the table failed.
+    unread: AtomicBool,
 }
 
 /// A watcher of the directories below one root.
 pub struct Watcher {
     queue: Option<OwnedFd>,
+    mounts: Option<Mounts>,
     interval: u64,
     /// The number of the last change. Changes that are read together share one.
     changes: AtomicU64,
@@ -133,24 +152,34 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Makes a watcher.
+    /// Makes a watcher of what is below the root, which has this path.
     ///
     /// # Errors
-    /// The system has no inotify instance left (`fs.inotify.max_user_instances`).
-    pub fn new(options: WatchOptions) -> io::Result<Watcher> {
+    /// The system has no inotify instance left (`fs.inotify.max_user_instances`), or does not tell
+    /// what is mounted.
+    pub fn new(root: &Path, options: WatchOptions) -> io::Result<Watcher> {
         let most = options.most.min(MOST_DIRECTORIES);
-        let queue = match most {
-            0 => None,
-            _ => Some(inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?),
+        let (queue, mounts) = match most {
+            0 => (None, None),
+            _ => {
+                let table = Mutex::new(MountTable::open()?);
+                let unread = AtomicBool::new(false);
+                let mounts = Mounts { table, root: root.canonicalize()?, unread };
+                let queue = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+                (Some(queue), Some(mounts))
+            }
         };
         let state = State {
             directories: Directories::new(most),
             buffer: vec![MaybeUninit::uninit(); 16 << 10],
             stats: WatchStats::default(),
             refused: 0,
+            mounts: BTreeSet::new(),
+            with_mounted_files: BTreeSet::new(),
         };
-        Ok(Watcher {
+        let watcher = Watcher {
             queue,
+            mounts,
             interval: options.interval.as_millis() as u64,
             // Stamps begin at 1, so that none is zero.
             changes: AtomicU64::new(1),
@@ -158,7 +187,9 @@ impl Watcher {
             last: (0..most).map(|_| AtomicU64::new(0)).collect(),
             reading: AtomicBool::new(false),
             state: Mutex::new(state),
-        })
+        };
+        watcher.read_mounts()?;
+        Ok(watcher)
     }
 
     /// Returns a stamp for what is looked up in `directories` from now on: paths below `root`,
@@ -221,13 +252,43 @@ impl Watcher {
     }
 
     /// Waits for events, for `time` at most, and reads them, so that the kernel's queue does not
-    /// overflow while no request comes.
+    /// overflow while no request comes; learns what is mounted.
     pub fn wait(&self, time: Duration) {
-        let Some(queue) = &self.queue else { return std::thread::sleep(time) };
+        let (Some(queue), Some(mounts)) = (&self.queue, &self.mounts) else {
+            return std::thread::sleep(time);
+        };
         let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
-        // A failure is a wake-up too many.
-        let _ = poll(&mut [PollFd::new(queue, PollFlags::IN)], Some(&time));
+        let is_changed = {
+            let table = mounts.table.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut both =
+                [PollFd::new(queue, PollFlags::IN), PollFd::new(&*table, PollFlags::PRI)];
+            // A failure is a wake-up too many.
+            let _ = poll(&mut both, Some(&time));
+            !both[1].revents().is_empty()
+        };
         self.read_if_any();
+        if is_changed || mounts.unread.load(Ordering::SeqCst) {
+            let read = self.read_mounts();
+            // Until it is known what is mounted everything is looked at again and again.
+            mounts.unread.store(read.is_err(), Ordering::SeqCst);
+            read.unwrap_or_else(|_| self.reset());
+        }
+    }
+
+    /// Learns what is mounted below the root. When that has changed everything is forgotten.
+    fn read_mounts(&self) -> io::Result<()> {
+        let Some(Mounts { table, root, .. }) = &self.mounts else { return Ok(()) };
+        let mounts = table.lock().unwrap_or_else(PoisonError::into_inner).below(root)?;
+        if self.lock().mounts == mounts {
+            return Ok(());
+        }
+        // Looking may wait for a disk: not under the lock.
+        let of_files = mounts.iter().filter(|mount| !is_directory(root, &mount.place));
+        let with_mounted_files = of_files.map(|mount| parent(&mount.place)).collect();
+        let mut state = self.lock();
+        (state.mounts, state.with_mounted_files) = (mounts, with_mounted_files);
+        self.reset_locked(&mut state);
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -295,6 +356,9 @@ impl Watcher {
             if let Some(number) = state.directories.number(directory) {
                 return Ok(number);
             }
+            if state.with_mounted_files.contains(directory) {
+                return Err(Unwatched::Refused);
+            }
             if state.directories.is_full() {
                 self.refuse(&mut state);
                 return Err(Unwatched::Refused);
@@ -305,6 +369,10 @@ impl Watcher {
             Errno::NOENT | Errno::NOTDIR => Unwatched::Missing,
             _ => Unwatched::Refused,
         })?;
+        // It may lie on a file system of its own.
+        if !reports_changes(opened.as_fd()) {
+            return Err(Unwatched::Refused);
+        }
         let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&opened));
         let flags = WatchFlags::MODIFY
             | WatchFlags::ATTRIB
@@ -412,6 +480,22 @@ fn event_of(raw: &inotify::Event<'_>) -> Event {
     }
 }
 
+/// Returns whether something is mounted over a directory, not over a file: without asking a server
+/// that may hang.
+fn is_directory(root: &Path, place: &[u8]) -> bool {
+    let path = root.join(OsStr::from_bytes(place));
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
+    // What cannot be looked at is taken for a file: then it is not watched either.
+    statx(CWD, path, flags, StatxFlags::TYPE)
+        .is_ok_and(|found| FileType::from_raw_mode(found.stx_mode.into()) == FileType::Directory)
+}
+
+/// Returns the path of the directory that something lies in.
+fn parent(path: &[u8]) -> Vec<u8> {
+    let end = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+    path[..end].to_vec()
+}
+
 /// Opens a directory below the root without following links.
 fn open_directory(root: BorrowedFd<'_>, directory: &[u8]) -> Result<OwnedFd, Errno> {
     if directory.is_empty() {
@@ -434,9 +518,9 @@ fn open_directory(root: BorrowedFd<'_>, directory: &[u8]) -> Result<OwnedFd, Err
     }
 }
 
-/// Returns whether the kernel reports all changes below `root`: not when other machines or
-/// programs change the files behind its back.
-pub fn reports_changes(root: BorrowedFd<'_>) -> bool {
+/// Returns whether the kernel reports all changes on the file system of a directory: not when other
+/// machines or programs change the files behind its back.
+pub fn reports_changes(directory: BorrowedFd<'_>) -> bool {
     // NFS, SMB (three), FUSE and virtiofs, 9P, Ceph, AFS (two), Coda, OCFS2, GFS2, Lustre.
     const ELSEWHERE: [u32; 13] = [
         0x6969,
@@ -453,5 +537,5 @@ pub fn reports_changes(root: BorrowedFd<'_>) -> bool {
         0x0116_1970,
         0x0bd0_0bd0,
     ];
-    rustix::fs::fstatfs(root).is_ok_and(|stat| !ELSEWHERE.contains(&(stat.f_type as u32)))
+    rustix::fs::fstatfs(directory).is_ok_and(|stat| !ELSEWHERE.contains(&(stat.f_type as u32)))
 }

@@ -7,6 +7,7 @@ use cli::outcome::{Failure, answer, warn};
 use crate::config::layers::Layer;
 use crate::config::loaded::Loaded;
 use crate::config::to_options::{front, keyring, keyring_warnings};
+use crate::config::webroot::OpenRoots;
 use crate::process::machine;
 
 /// Validates the file, also against this machine, and says that it is good, or everything that is
@@ -24,7 +25,7 @@ pub fn run(path: &Path) -> Result<(), Failure> {
         Err(why) => wrong.push(why),
     }
     // The files that TLS to origin servers needs.
-    wrong.extend(front(config, &[]).err());
+    wrong.extend(front(config, &[], &OpenRoots::default()).err());
     let mut told: Vec<String> = Vec::new();
     for line in wrong.iter().map(|why| format!("{}: {why}", path.display())) {
         if !told.contains(&line) {

@@ -347,7 +347,7 @@ fn sites(config: &Config) -> Vec<(Option<String>, Aliases)> {
     let ports = listeners.iter().filter_map(|listener| listener.address.as_ref()?.ip());
     let ports: Vec<u16> = ports.map(|address| address.port()).filter(|port| *port != 0).collect();
     let listed = config.sites.iter().map(|site| {
-        let aliases = Aliases::new(&site.hosts, site.is_one(), &ports);
+        let aliases = site.aliases(&ports);
         (site.called().map(str::to_owned), aliases)
     });
     let rest = config.has_default_site().then(|| {

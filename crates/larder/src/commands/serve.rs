@@ -41,6 +41,7 @@ use crate::config::layers::Layer;
 use crate::config::loaded::Loaded;
 use crate::config::sizing;
 use crate::config::to_options::{Surroundings, guard, keyring, keyring_warnings, proxy_options};
+use crate::config::webroot::OpenRoots;
 use crate::process::limits;
 use crate::process::limits::Identity;
 use crate::process::listen_sockets::{Bound, bind_admin, bind_listeners};
@@ -100,7 +101,7 @@ fn prepare(
         log::warn!("{name} was handed over, and is not in the configuration: not served any more");
     }
     let own = bound.iter().chain(&admin).filter_map(|bound| bound.address().ip()).collect();
-    let around = Surroundings { own, descriptors };
+    let around = Surroundings { own, descriptors, roots: OpenRoots::default() };
     let options = proxy_options(&config, &around).map_err(Failure::usage)?;
     let warnings = options.keyring.as_deref().map(keyring_warnings).unwrap_or_default();
     warnings.iter().for_each(|warning| log::warn!("{warning}"));

@@ -5,7 +5,7 @@ use std::fmt;
 
 use proxy::origin::path_prefix::PathPrefix;
 
-use crate::config::configuration::{Config, DEFAULT_SITE, Site};
+use crate::config::configuration::{Config, DEFAULT_SITE, KeyHost, Site};
 use crate::config::layers::{FileLayer, Layer, Place, Problem};
 use crate::config::listen_addr::ListenAddr;
 use crate::config::upstreams::wrong_servers;
@@ -197,14 +197,25 @@ impl Checker<'_> {
                 let place = Place::Line(*line);
                 self.list.push(Problem { place, key: key.to_owned(), text });
             };
-            if site.hosts.is_empty() {
-                complain("site.hosts", "expected at least one host".to_owned());
+            if site.hosts.is_empty() && site.paths.is_empty() {
+                complain("site.hosts", "expected hosts, paths, or both".to_owned());
+            }
+            if site.hosts.is_empty() && site.paths.iter().any(|path| path.as_str().is_empty()) {
+                let text =
+                    "expected hosts beside /: for every host and path there is reverse, or static";
+                complain("site.paths", text.to_owned());
+            }
+            let is_listed = site.root.is_some() || !site.hosts.is_empty();
+            if site.key_host == Some(KeyHost::Site) && !is_listed {
+                let text = "expected hosts beside \"site\", to ask the origin servers by the first";
+                complain("site.key-host", text.to_owned());
             }
             for (host, path) in claims(site) {
                 if let Some(other) = places.insert((host, path), *line) {
-                    let (key, text) = match path {
-                        "" => ("site.hosts", format!("{host:?}")),
-                        path => ("site.paths", format!("{path}/ of {host:?}")),
+                    let (key, text) = match (host, path) {
+                        (host, "") => ("site.hosts", format!("{host:?}")),
+                        ("", path) => ("site.paths", format!("{path}/ of every host")),
+                        (host, path) => ("site.paths", format!("{path}/ of {host:?}")),
                     };
                     complain(key, format!("{text} already belongs to the site of line {other}"));
                 }
@@ -223,14 +234,18 @@ impl Checker<'_> {
     }
 }
 
-/// Returns the hosts that a site is for, with each beginning of a path; an empty one is all.
+/// Returns the hosts that a site is for, with each beginning of a path; what is empty is all.
 fn claims(site: &Site) -> impl Iterator<Item = (&str, &str)> {
+    let hosts: Vec<&str> = match site.hosts.is_empty() {
+        true => vec![""],
+        false => site.hosts.iter().map(String::as_str).collect(),
+    };
     let paths: Vec<&str> = match site.paths.is_empty() {
         true => vec![""],
         false => site.paths.iter().map(PathPrefix::as_str).collect(),
     };
     let on = move |host| paths.clone().into_iter().map(move |path| (host, path));
-    site.hosts.iter().map(String::as_str).flat_map(on)
+    hosts.into_iter().flat_map(on)
 }
 
 impl Config {

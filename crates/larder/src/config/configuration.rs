@@ -17,6 +17,7 @@ use proxy::observe::access_log::Format;
 use proxy::options::fill::FillOptions;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{PortRange, Rule};
+use proxy::rules::aliases::Aliases;
 use proxy::rules::purging::Purging;
 use store::{FormatOptions, LayoutName};
 use upstream::settings::limits::UpstreamLimits;
@@ -121,9 +122,19 @@ pub struct Site {
 pub const DEFAULT_SITE: &str = "default";
 
 impl Site {
-    /// Returns whether its hosts are one to the cache.
+    /// Returns whether its hosts are one to the cache. Those that nobody has listed are not, but
+    /// for files, which are the same for all.
     pub fn is_one(&self) -> bool {
-        self.key_host != Some(KeyHost::Client)
+        let is_one = !self.hosts.is_empty() || self.root.is_some();
+        self.key_host.map_or(is_one, |known| known == KeyHost::Site)
+    }
+
+    /// Returns the names of its hosts to the cache, where our listeners have these `ports`.
+    pub fn aliases(&self, ports: &[u16]) -> Aliases {
+        match self.hosts.is_empty() && self.is_one() {
+            true => Aliases::of_every_host(ports),
+            false => Aliases::new(&self.hosts, self.is_one(), ports),
+        }
     }
 
     /// Returns the settings of its origin servers, where `general` are those of `[upstream]`.
@@ -141,9 +152,10 @@ impl Site {
         if self.strip_prefix { &self.paths } else { &[] }
     }
 
-    /// Returns its name, or the first of its hosts.
+    /// Returns its name, or the first of its hosts, or of its paths.
     pub fn called(&self) -> Option<&str> {
-        self.name.as_deref().or(self.hosts.first().map(String::as_str))
+        let path = || self.paths.first().map(PathPrefix::as_str);
+        self.name.as_deref().or(self.hosts.first().map(String::as_str)).or_else(path)
     }
 }
 

@@ -68,7 +68,9 @@ fn no_host(rule: &RequestRule, config: &Config) -> Option<String> {
         rule.sites.is_empty() || rule.sites.iter().any(|name| Some(&**name) == site.called())
     };
     let any = rule.sites.is_empty() || rule.sites.iter().any(|name| name == DEFAULT_SITE);
-    let is_open = config.sites.is_empty() || (config.has_default_site() && any);
+    let is_open = config.sites.is_empty()
+        || (config.has_default_site() && any)
+        || config.sites.iter().filter(for_site).any(|site| site.hosts.is_empty());
     if rule.hosts.is_empty() || is_open {
         return None;
     }

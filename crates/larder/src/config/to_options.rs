@@ -30,6 +30,7 @@ use crate::config::configuration::{Config, DEFAULT_SITE, Resolver};
 use crate::config::listener;
 use crate::config::sizing;
 use crate::config::upstreams::group;
+use crate::config::webroot::OpenRoots;
 
 /// The inputs of the proxy's options besides the configuration.
 #[derive(Clone, Debug)]
@@ -38,6 +39,8 @@ pub struct Surroundings {
     pub own: Vec<SocketAddr>,
     /// Files that the process may have open.
     pub descriptors: u64,
+    /// Directories that are served already.
+    pub roots: OpenRoots,
 }
 
 /// Returns the proxy's options. The error is a sentence.
@@ -45,7 +48,7 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
     let mut ports: Vec<u16> = around.own.iter().map(SocketAddr::port).collect();
     ports.sort_unstable();
     ports.dedup();
-    let front = front(config, &ports)?;
+    let front = front(config, &ports, &around.roots)?;
     let access = access(config, &front, around)?;
     let semantics = semantics(config);
     let connections = sizing::connections(config.connections, around.descriptors);
@@ -66,8 +69,8 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
 }
 
 /// Returns the sites that are served on our own `ports`. Reads the files that TLS to origin servers
-/// needs. The error is a sentence.
-pub fn front(config: &Config, ports: &[u16]) -> Result<Front, String> {
+/// needs, and opens directories that are not `open`. The error is a sentence.
+pub fn front(config: &Config, ports: &[u16], open: &OpenRoots) -> Result<Front, String> {
     let mut sites = Vec::new();
     for site in &config.sites {
         let name = site.called().unwrap_or_default().to_owned();
@@ -76,11 +79,12 @@ pub fn front(config: &Config, ports: &[u16]) -> Result<Front, String> {
         let source = match &site.root {
             Some(root) => {
                 let manner = site.file_manner(&config.files);
-                files(manner.open(&name, root, site.stripped())?, &name, root, config)?
+                let origin = manner.open(&name, root, site.stripped(), open)?;
+                files(origin, &name, root, config)?
             }
             None => group(&site.manner(&config.manner), &name, &site.upstream, host)?.into(),
         };
-        let aliases = Aliases::new(&site.hosts, site.is_one(), ports);
+        let aliases = site.aliases(ports);
         let (hosts, paths) = (site.hosts.clone(), site.paths.clone());
         let site = Site::new(&name, source).with_hosts(hosts).with_paths(paths);
         sites.push(site.with_pass_host(pass_host).with_aliases(aliases));
@@ -95,7 +99,7 @@ pub fn front(config: &Config, ports: &[u16]) -> Result<Front, String> {
         sites.push(site.with_aliases(aliases));
     }
     if let Some(root) = &config.root {
-        let origin = config.files.open(DEFAULT_SITE, root, &[])?;
+        let origin = config.files.open(DEFAULT_SITE, root, &[], open)?;
         let source = files(origin, DEFAULT_SITE, root, config)?;
         sites.push(Site::new(DEFAULT_SITE, source).with_aliases(Aliases::of_every_host(ports)));
     }
@@ -248,7 +252,11 @@ mod tests {
         let loaded = Loaded::build(&file, &Layer::new());
         let config = loaded.unwrap_or_else(|problems| panic!("{problems}")).config;
         let own = vec!["127.0.0.1:3128".parse().unwrap()];
-        proxy_options(&config, &Surroundings { own, descriptors: 1024 }).unwrap()
+        proxy_options(
+            &config,
+            &Surroundings { own, descriptors: 1024, roots: OpenRoots::default() },
+        )
+        .unwrap()
     }
 
     #[test]

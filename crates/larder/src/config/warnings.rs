@@ -6,10 +6,7 @@ use crate::config::value::Value;
 impl Config {
     /// Returns remarks about a valid configuration: the sites that store answers that set cookies.
     pub fn remarks(&self) -> Vec<String> {
-        let named = |site: &Site| {
-            let name = site.name.as_ref().or(site.hosts.first());
-            name.map_or("without a name", String::as_str).to_owned()
-        };
+        let named = |site: &Site| site.called().unwrap_or("without a name").to_owned();
         // Files set no cookies.
         let served = self.sites.iter().filter(|site| site.root.is_none());
         let mut sites: Vec<String> = served.map(named).collect();
@@ -47,7 +44,7 @@ impl Config {
             warnings.push(text.to_owned());
         }
         for site in self.sites.iter().filter(|site| site.says_unverified()) {
-            let name = site.name.as_ref().or(site.hosts.first()).map_or("", String::as_str);
+            let name = site.called().unwrap_or_default();
             warnings.push(format!(
                 "site {name}: tls-verify is false: ANYBODY CAN PASS FOR ITS ORIGIN SERVERS; what \
                  they answer is stored and served"

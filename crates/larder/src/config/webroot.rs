@@ -1,12 +1,12 @@
 //! Settings of directories of files: those of `[files]` for all and of a `[[site]]` for its own,
 //! translated for their origin.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use file_origin::options::FileOptions;
 use file_origin::origin::FileOrigin;
-use files::Pattern;
+use files::{OpenError, Pattern};
 use proxy::origin::path_prefix::PathPrefix;
 
 /// The settings of a site's files, before its directory is opened.
@@ -63,7 +63,8 @@ impl FileManner {
         Ok(options)
     }
 
-    /// Opens the directory of a site. What is to `strip` stands before the paths of its URLs.
+    /// Opens the directory of a site, unless it is open. What is to `strip` stands before the paths
+    /// of its URLs.
     ///
     /// # Errors
     ///
@@ -73,12 +74,40 @@ impl FileManner {
         site: &str,
         root: &Path,
         strip: &[PathPrefix],
+        open: &OpenRoots,
     ) -> Result<Arc<FileOrigin>, String> {
         let options = self.options().map_err(|(key, why)| format!("site {site}: {key}: {why}"));
         let mut options = options?;
         let name = |prefix: &PathPrefix| prefix.as_str().trim_start_matches('/').into();
         options.files.strip = strip.iter().map(name).collect();
-        FileOrigin::open(root, options).map_err(|why| format!("site {site}: {why}"))
+        open.origin(root, options).map_err(|why| format!("site {site}: {why}"))
+    }
+}
+
+/// The directories that are open, so that a reload, or a second site, uses what is known of one.
+#[derive(Clone, Debug, Default)]
+pub struct OpenRoots(Arc<Mutex<Vec<OpenRoot>>>);
+
+#[derive(Debug)]
+struct OpenRoot {
+    path: PathBuf,
+    options: FileOptions,
+    origin: Weak<FileOrigin>,
+}
+
+impl OpenRoots {
+    /// Returns the origin of a directory with these options; opens it when there is none.
+    fn origin(&self, path: &Path, options: FileOptions) -> Result<Arc<FileOrigin>, OpenError> {
+        let mut roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        roots.retain(|root| root.origin.strong_count() > 0);
+        let same = |root: &&OpenRoot| root.path == path && root.options == options;
+        if let Some(origin) = roots.iter().find(same).and_then(|root| root.origin.upgrade()) {
+            return Ok(origin);
+        }
+        let origin = FileOrigin::open(path, options.clone())?;
+        let weak = Arc::downgrade(&origin);
+        roots.push(OpenRoot { path: path.to_owned(), options, origin: weak });
+        Ok(origin)
     }
 }
 
@@ -91,5 +120,29 @@ fn key_of(why: &files::BadOptions) -> &'static str {
         files::BadOptions::CompressType(_) => "compress-types",
         files::BadOptions::CompressSizes => "compress-min",
         files::BadOptions::Extension(_) | files::BadOptions::MediaType(_) => "media-types",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_opened_once_for_the_same_options() {
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (roots, manner) = (OpenRoots::default(), FileManner::default());
+        let open = |site: &str, root: &Path, strip: &[PathPrefix]| {
+            manner.open(site, root, strip, &roots).unwrap()
+        };
+        let first = open("a", one.path(), &[]);
+        assert!(Arc::ptr_eq(&first, &open("b", one.path(), &[])));
+        assert!(!Arc::ptr_eq(&first, &open("b", other.path(), &[])));
+        let prefix = ["/x".parse().unwrap()];
+        assert!(!Arc::ptr_eq(&first, &open("a", one.path(), &prefix)));
+        // What nobody uses any more is closed.
+        let closed = Arc::downgrade(&first);
+        drop(first);
+        assert!(closed.upgrade().is_none());
+        open("a", one.path(), &[]);
     }
 }

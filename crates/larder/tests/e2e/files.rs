@@ -536,6 +536,92 @@ fn sites_of_one_host_by_path() {
 }
 
 #[test]
+fn a_site_of_files_by_path_alone_is_for_every_host() {
+    let (shared, own, origin) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), Origin::start());
+    fs::write(shared.path().join("a.txt"), "shared").unwrap();
+    fs::create_dir(shared.path().join("d")).unwrap();
+    fs::write(own.path().join("a.txt"), "own").unwrap();
+    let text = |reload: &str| {
+        format!(
+            "{reload}\n[[site]]\nhosts = [\"a.test\"]\nupstream = [{:?}]\n\n\
+             [[site]]\npaths = [\"/static/\"]\nroot = {:?}\nstrip-prefix = true\nlisting = true\n\n\
+             [[site]]\nname = \"own\"\nhosts = [\"b.test\"]\npaths = [\"/static/\"]\n\
+             root = {:?}\nstrip-prefix = true\n",
+            origin.url("").trim_end_matches('/'),
+            shared.path(),
+            own.path()
+        )
+    };
+    let setup = Setup::forward().config(&text(""));
+    let larder = setup.start();
+    let ask = |host: &str, path: &str| larder.send(&get(path).header("Host", host));
+    assert_eq!(ask("a.test", "/static/a.txt").text(), "shared");
+    // The same file for all, stored once.
+    let again = ask("never.heard.of.test", "/static/a.txt");
+    assert_eq!((again.text().as_str(), again.outcome().as_str()), ("shared", "HIT_RAM"));
+    assert_eq!(ask("b.test", "/static/a.txt").text(), "own");
+    assert_eq!(ask("a.test", "/page").status, 200);
+    assert_eq!(origin.requests("/page").len(), 1);
+    assert_eq!(ask("c.test", "/page").status, 404);
+    assert!(larder.purge("http://c.test/static/a.txt"));
+    assert_eq!(ask("a.test", "/static/a.txt").outcome(), "MISS");
+    // The root of the site is the top: what lies above is another site's.
+    assert!(!ask("a.test", "/static/").text().contains("../"));
+    assert!(ask("a.test", "/static/d/").text().contains("../"));
+    let metrics = larder.metrics();
+    assert!(metrics.contains("larder_files_watches{site=\"/static\"}"), "{metrics}");
+}
+
+/// What was open stays open, and nothing need be looked at again.
+#[test]
+fn a_reload_keeps_the_roots_that_did_not_change() {
+    let site = Site::new(&[("page", "one"), ("d/index.html", "two"), ("d/start.html", "three")]);
+    let text = |more: &str| format!("[files]\nlisting = true\n{more}\n");
+    let setup = site.setup.config(&text(""));
+    let larder = setup.start();
+    let inotify = || {
+        let directory = format!("/proc/{}/fd", larder.pid().as_raw_nonzero());
+        let mut links: Vec<_> = fs::read_dir(directory)
+            .unwrap()
+            .filter_map(|entry| {
+                let entry = entry.unwrap();
+                let is_it =
+                    fs::read_link(entry.path()).is_ok_and(|to| to.ends_with("anon_inode:inotify"));
+                is_it.then(|| entry.file_name())
+            })
+            .collect();
+        links.sort();
+        links
+    };
+    let ask = |path: &str| larder.send(&get(path).header("Host", "www.test"));
+    assert_eq!((ask("/page").text(), ask("/d/").text()), ("one".into(), "two".into()));
+    ask("/page");
+    let watches = || {
+        let (text, begin) = (larder.metrics(), "larder_files_watches{site=\"default\"} ");
+        let value = text.lines().find_map(|line| line.strip_prefix(begin).map(str::to_owned));
+        value.unwrap().parse::<u64>().unwrap()
+    };
+    let (before, watched) = (inotify(), watches());
+    assert!(before.len() == 1 && watched > 0, "{before:?}, {watched}");
+    let reload = || larder.admin_send(request("POST", "/reload").body(b"")).status;
+    assert_eq!(reload(), 200);
+    assert_eq!((inotify(), watches()), (before, watched));
+    fs::write(site.root.path().join("page"), "changed").unwrap();
+    assert_eq!(ask("/page").text(), "changed");
+    // A choice that is another one opens it anew, and the old one is closed.
+    fs::write(setup.path("larder.toml"), text("index = [\"start.html\"]")).unwrap();
+    assert_eq!(reload(), 200);
+    assert_eq!(ask("/d/").text(), "three");
+    assert!(eventually(|| inotify().len() == 1));
+    // One that is gone does not stand in the way of what else a reload brings.
+    fs::rename(site.root.path(), setup.path("elsewhere")).unwrap();
+    assert_eq!(reload(), 200);
+    assert_eq!(ask("/page").text(), "changed");
+    fs::rename(setup.path("elsewhere"), site.root.path()).unwrap();
+}
+
+#[test]
 fn sites_that_claim_the_same_are_refused() {
     let site = |keys: &str| {
         format!("[[site]]\nhosts = [\"a.test\"]\nupstream = [\"http://127.0.0.1:9\"]\n{keys}\n")
@@ -555,6 +641,21 @@ fn sites_that_claim_the_same_are_refused() {
     assert!(refused(&["paths = [\"x\"]"]).contains("is no beginning of a path"));
     let said = refused(&["paths = [\"/x\"]\nstrip-prefix = true"]);
     assert!(said.contains("expected root and paths beside it"), "{said}");
+    let refused = |text: &str| {
+        let (status, said) = Setup::forward().config(text).refused();
+        assert!(!status.success(), "{said}");
+        said
+    };
+    let everywhere = |keys: &str| format!("[[site]]\n{keys}\nupstream = \"http://127.0.0.1:9\"\n");
+    let said = refused(&everywhere("name = \"a\""));
+    assert!(said.contains("expected hosts, paths, or both"), "{said}");
+    let said = refused(&everywhere("name = \"a\"\npaths = [\"/\"]"));
+    assert!(said.contains("expected hosts beside /"), "{said}");
+    let said = refused(&everywhere("paths = [\"/x\"]\nkey-host = \"site\""));
+    assert!(said.contains("expected hosts beside \"site\""), "{said}");
+    let both = everywhere("paths = [\"/x\"]") + &everywhere("name = \"b\"\npaths = [\"/x/\"]");
+    let said = refused(&both);
+    assert!(said.contains("/x/ of every host already belongs to the site of line"), "{said}");
 }
 
 #[test]

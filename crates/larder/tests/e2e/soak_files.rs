@@ -125,7 +125,7 @@ impl World {
         let setup = Setup::forward().flag("cache-size", "48M").flag("memory", "16M");
         let setup = setup.flag("static", &at("www").display().to_string()).config(&format!(
             "{user}[files]\nlook-interval = \"{}ms\"\nwatches = {watches}\n\
-             compress-max = \"200K\"\n{compress}",
+             known = 10000\ncompress-max = \"200K\"\n{compress}",
             INTERVAL.as_millis()
         ));
         World {

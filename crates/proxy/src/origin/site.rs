@@ -97,13 +97,13 @@ impl Front {
     }
 
     /// Returns the site of a host, which may have brackets, and of a path as it was sent, with or
-    /// without a query: of those that claim the host the one with the longest beginning of the
-    /// path; where none of them is for the path, one that is for all other hosts.
+    /// without a query: of those that claim the host, or are for all, the one with the longest
+    /// beginning of the path; of the same beginning one that claims the host.
     pub(crate) fn site_of(&self, host: &str, path: &str) -> Option<&Site> {
         let of = |path: &str| {
             let claims = self.sites.iter().filter(|site| site.claims(host));
             let rest = self.sites.iter().filter(|site| site.hosts.is_empty());
-            nearest(claims, path).or_else(|| nearest(rest, path))
+            nearest(claims.chain(rest), path)
         };
         if self.by_path { of(&Url::tidied(path)) } else { of(path) }
     }
@@ -113,9 +113,9 @@ impl Front {
         self.site_of(Aliases::split(url.authority()).0, url.sent())
     }
 
-    /// Returns whether a site claims a host, be it only for some paths.
+    /// Returns whether a site is for a host, be it only for some paths.
     pub(crate) fn is_claimed(&self, host: &str) -> bool {
-        self.sites.iter().any(|site| site.claims(host))
+        self.sites.iter().any(|site| site.hosts.is_empty() || site.claims(host))
     }
 
     /// Returns whether requests name whole URLs, of either scheme; else what they name follows from
@@ -437,6 +437,8 @@ mod tests {
             on("other", &["c.example"], &["/static/"]),
         ];
         let front = Front::reverse(sites.clone());
+        let everywhere = [sites.clone(), vec![on("every", &[], &["/static/deep/", "/m/"])]];
+        let everywhere = Front::reverse(everywhere.concat());
         sites.push(on("rest", &[], &[]));
         let with_rest = Front::reverse(sites);
         for (host, path, expected) in [
@@ -464,6 +466,21 @@ mod tests {
             let name = with_rest.site_of(host, path).and_then(Site::name);
             assert_eq!(name, expected.or(Some("rest")), "{host} {path}");
         }
+        for (host, path, expected) in [
+            ("a.example", "/static/deep/x", Some("deep")),
+            ("b.example", "/static/deep/x", Some("every")),
+            ("a.example", "/m/x", Some("every")),
+            ("a.example", "/x", Some("app")),
+            ("d.example", "/m/x", Some("every")),
+            ("d.example", "/x", None),
+        ] {
+            assert_eq!(
+                everywhere.site_of(host, path).and_then(Site::name),
+                expected,
+                "{host} {path}"
+            );
+        }
+        assert!(everywhere.is_claimed("d.example"));
         assert!(front.is_claimed("c.example") && !front.is_claimed("d.example"));
         let url = Url::parse("http://a.example:8080/%73tatic/x").unwrap();
         assert_eq!(front.site_of_url(&url).and_then(Site::name), Some("static"));

@@ -226,11 +226,13 @@ name = 'other'
     );
     assert_eq!(
         problems("[[site]]\nhost = 'a'\nupstream = 'http://b/path'\n"),
-        "larder.toml:1: site.hosts: is missing: expected a host name or IP \
-         address without a port\n\
-         larder.toml:2: site.host: there is no such key; did you mean site.hosts?\n\
+        "larder.toml:2: site.host: there is no such key; did you mean site.hosts?\n\
          larder.toml:3: site.upstream: expected an origin server such as http://127.0.0.1:8080, \
          https://example.com or unix:/run/app.sock, got \"http://b/path\": a path cannot be given here"
+    );
+    assert_eq!(
+        problems("[[site]]\nupstream = 'http://b'\n"),
+        "larder.toml:1: site.hosts: expected hosts, paths, or both"
     );
     assert_eq!(
         problems("[[access]]\nclients = ['10.0.0.1/8']\naction = 'permit'"),

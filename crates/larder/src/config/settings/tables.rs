@@ -21,12 +21,13 @@ pub const SITE: &[Field<Site>] = &joined::<Site, { count(SITE_PARTS) }>(SITE_PAR
 const SITE_ITSELF: &[Field<Site>] = fields! {
     Site;
 
-    /// Hosts that this site answers for.
-    "hosts", Kind::List(&Kind::Host), [], required, example(r#"["www.example.com"]"#) -> hosts;
+    /// Hosts that this site answers for; none: every host, with `paths`.
+    "hosts", Kind::List(&Kind::Host), [], example(r#"["www.example.com"]"#) -> hosts;
 
     /// Paths that this site answers for: their beginnings, in whole segments, such as /static/;
-    /// none: all. Of the sites of a host the one with the longest beginning answers, then the one
-    /// without `paths`, then `reverse` or `static`; 404 where there is none. Held against the path
+    /// none: all. Of the sites of a host and those of every host the one with the longest beginning
+    /// answers (of the same the host's), then the host's without `paths`, then `reverse` or
+    /// `static`; 404 where there is none. Held against the path
     /// as a server reads it that decodes it, resolves dots and takes slashes in a row for one. An
     /// origin server is sent the whole path; below a `root` it is looked up whole, too
     /// (`strip-prefix`).
