@@ -22,6 +22,8 @@ pub(crate) struct Finding {
     /// The path of the request.
     pub path: Vec<u8>,
     pub accepted: Accepted,
+    /// No other machine need be asked for anything: else nothing is found without waiting.
+    pub is_local: bool,
     /// The time in the milliseconds of stamps.
     pub now: u64,
 }
@@ -56,17 +58,23 @@ type Quick<T> = io::Result<Option<T>>;
 impl Finding {
     /// Finds the version of what would be sent, without waiting for a disk.
     pub fn version_cached(&self) -> Quick<Stamped<Representation>> {
-        self.stamped(|| self.root.version_of_cached(&self.request()))
+        match self.is_local {
+            true => self.stamped(|| self.root.version_of_cached(&self.request()), true),
+            false => Ok(None),
+        }
     }
 
     /// Finds the version of what would be sent.
     pub fn version(&self) -> Quick<Stamped<Representation>> {
-        self.stamped(|| self.root.version_of(&self.request()).map(Some))
+        self.stamped(|| self.root.version_of(&self.request()).map(Some), false)
     }
 
     /// Finds and opens what answers, and reads it, without waiting for a disk.
     pub fn fetch_cached(&self, reading: Reading) -> Quick<Fetched> {
-        let Some(file) = self.stamped(|| self.root.find_cached(&self.request()))? else {
+        if !self.is_local {
+            return Ok(None);
+        }
+        let Some(file) = self.stamped(|| self.root.find_cached(&self.request()), true)? else {
             return Ok(None);
         };
         let Some(wanted) = reading.wanted(&file) else {
@@ -82,7 +90,7 @@ impl Finding {
     /// The kernel fails.
     pub fn fetch(&self, reading: Reading) -> io::Result<Fetched> {
         let find = || self.root.find(&self.request()).map(Some);
-        let file = self.stamped(find)?.ok_or(io::ErrorKind::WouldBlock)?;
+        let file = self.stamped(find, false)?.ok_or(io::ErrorKind::WouldBlock)?;
         let bytes = reading.wanted(&file).map(|wanted| wanted.reader(reading.forget).read_rest());
         Ok(Fetched { file, bytes })
     }
@@ -91,8 +99,8 @@ impl Finding {
         Request { path: &self.path, accepted: self.accepted }
     }
 
-    /// See the module.
-    fn stamped<F>(&self, find: impl Fn() -> Quick<Found<F>>) -> Quick<Stamped<F>> {
+    /// See the module. In `haste` no disk is waited for.
+    fn stamped<F>(&self, find: impl Fn() -> Quick<Found<F>>, haste: bool) -> Quick<Stamped<F>> {
         let likely = self.root.likely_directory(&self.path).unwrap_or_default();
         let before = self.watcher.stamp_of_watched(&likely);
         let Some(found) = find()? else { return Ok(None) };
@@ -103,7 +111,12 @@ impl Finding {
             return Ok(Some(Stamped { found, stamp: before }));
         }
         let directories: Vec<&[u8]> = found.directories.iter().map(Vec::as_slice).collect();
-        let stamp = self.watcher.stamp(self.root.as_fd(), &directories, self.now);
+        let (root, now) = (self.root.as_fd(), self.now);
+        let stamp = match haste {
+            true => self.watcher.stamp_cached(root, &directories, now),
+            false => Some(self.watcher.stamp(root, &directories, now)),
+        };
+        let Some(stamp) = stamp else { return Ok(None) };
         if stamp.is_timed() {
             // It is of the time before the search.
             return Ok(Some(Stamped { found, stamp: Some(stamp) }));

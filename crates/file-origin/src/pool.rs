@@ -2,15 +2,22 @@
 //!
 //! A disk that hangs, and clients who ask for what is dear, must not take all of these threads,
 //! which name lookups need, too, or all processors: each root has a few places, and what finds none
-//! waits for its turn without a thread.
+//! waits for its turn without a thread. All roots together have places, too, so that many disks
+//! that hang leave threads for names.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use tokio::sync::Semaphore;
 
 /// Looks and reads of a root at a time. More than disks take at once.
 const PLACES: usize = 64;
+
+/// Looks and reads of all roots at a time: fewer than the threads of one worker, 512.
+const ALL_PLACES: usize = 6 * PLACES;
+
+/// The places of all roots.
+static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(ALL_PLACES)));
 
 /// Pieces of work at a time that are known to take a processor for long.
 const LONG_PLACES: usize = 2;
@@ -58,9 +65,10 @@ async fn run_at<T: Send + 'static>(
     places: &Arc<Semaphore>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
-    let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
+    let own = places.clone().acquire_owned().await.map_err(io::Error::other)?;
+    let place = ALL.clone().acquire_owned().await.map_err(io::Error::other)?;
     let work = move || {
-        let _place = place;
+        let _places = (own, place);
         work()
     };
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)

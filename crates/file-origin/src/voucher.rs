@@ -30,6 +30,8 @@ pub(crate) struct Known {
     /// Why the kernel reports no changes though it was to: the files are looked at instead.
     pub unwatched: Option<io::Error>,
     pub pool: Pool,
+    /// The root lies on a file system of this machine.
+    pub is_local: bool,
     verified: Verified,
     hasher: RandomState,
     began: Instant,
@@ -42,8 +44,8 @@ impl Known {
     /// It is none, may not be entered, or an option is bad.
     pub fn open(path: &Path, options: &FileOptions) -> Result<Known, OpenError> {
         let root = Root::open(path, options.files.clone())?;
-        let reported = watcher::reports_changes(root.as_fd());
-        let most = if reported { options.watch.most } else { 0 };
+        let is_local = watcher::reports_changes(root.as_fd());
+        let most = if is_local { options.watch.most } else { 0 };
         let cannot = |error| OpenError::Io(path.to_owned(), error);
         let (watcher, unwatched) = match Watcher::new(path, WatchOptions { most, ..options.watch })
         {
@@ -58,6 +60,7 @@ impl Known {
             watcher: Arc::new(watcher),
             unwatched,
             pool: Pool::new(),
+            is_local,
             verified: Verified::new(options.answers),
             hasher: RandomState::new(),
             began: Instant::now(),
@@ -151,7 +154,8 @@ impl Known {
 
     fn finding(&self, path: &str, accepted: Accepted) -> Finding {
         let (root, watcher, now) = (self.root.clone(), self.watcher.clone(), self.now());
-        Finding { root, watcher, path: path.as_bytes().to_vec(), accepted, now }
+        let (path, is_local) = (path.as_bytes().to_vec(), self.is_local);
+        Finding { root, watcher, path, accepted, is_local, now }
     }
 
     /// Returns what an answer is noted by: all that it depends on, and its version.

@@ -105,16 +105,16 @@ impl Resolver {
         }
     }
 
-    /// Opens a path if that needs no disk; [`Errno::AGAIN`] otherwise.
+    /// Opens a path if that needs no disk; [`Errno::AGAIN`] otherwise. What lies on a file system
+    /// that is mounted below the root may need another machine.
     pub(crate) fn open_cached(&self, path: &[u8], purpose: Purpose) -> Opened {
         if self.method != (Method::Kernel { cached: true }) {
             return Opened { result: Err(Errno::AGAIN), crossed_link: false };
         }
-        let opened = self.by_policy(path, purpose, ResolveFlags::CACHED);
+        let also = ResolveFlags::CACHED | ResolveFlags::NO_XDEV;
+        let opened = self.by_policy(path, purpose, also);
         match opened.result {
-            Err(Errno::XDEV) if self.symlinks == Symlinks::Inside => {
-                Opened { result: Err(Errno::AGAIN), ..opened }
-            }
+            Err(Errno::XDEV) => Opened { result: Err(Errno::AGAIN), ..opened },
             _ => opened,
         }
     }

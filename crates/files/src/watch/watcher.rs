@@ -56,7 +56,12 @@ enum Unwatched {
     Refused,
     /// Directories were moved meanwhile.
     Overtaken,
+    /// A disk would have to be asked, and may not be.
+    NotCached,
 }
+
+/// A disk would have to be asked for a stamp, and may not be.
+struct NotCached;
 
 /// A moment in the life of a directory, in one word. Zero is no stamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -197,13 +202,25 @@ impl Watcher {
     /// that only goes forward. A stamp that never holds says that directories are moved faster than
     /// they can be watched.
     pub fn stamp(&self, root: BorrowedFd<'_>, directories: &[&[u8]], now: u64) -> Stamp {
+        // A stamp without a hurry is always to be had.
+        self.stamp_by(root, directories, now, ResolveFlags::empty()).unwrap_or_default()
+    }
+
+    fn stamp_by(
+        &self,
+        root: BorrowedFd<'_>,
+        directories: &[&[u8]],
+        now: u64,
+        also: ResolveFlags,
+    ) -> Result<Stamp, NotCached> {
         let at = self.changes.load(Ordering::SeqCst);
         let mut place = None;
         for directory in directories {
-            let number = match self.number(root, directory) {
+            let number = match self.number(root, directory, also) {
                 Ok(number) => number,
-                Err(Unwatched::Overtaken) => return Stamp::default(),
-                Err(Unwatched::Missing | Unwatched::Refused) => return Stamp::of(TIMED, now),
+                Err(Unwatched::Overtaken) => return Ok(Stamp::default()),
+                Err(Unwatched::NotCached) => return Err(NotCached),
+                Err(Unwatched::Missing | Unwatched::Refused) => return Ok(Stamp::of(TIMED, now)),
             };
             let number = u64::from(number);
             place = match place {
@@ -211,7 +228,17 @@ impl Watcher {
                 _ => Some(number),
             };
         }
-        place.map_or(Stamp::of(TIMED, now), |place| Stamp::of(place, at))
+        Ok(place.map_or(Stamp::of(TIMED, now), |place| Stamp::of(place, at)))
+    }
+
+    /// Does as [`Watcher::stamp`] if no disk need be asked for a directory; else returns `None`.
+    pub fn stamp_cached(
+        &self,
+        root: BorrowedFd<'_>,
+        directories: &[&[u8]],
+        now: u64,
+    ) -> Option<Stamp> {
+        self.stamp_by(root, directories, now, ResolveFlags::CACHED | ResolveFlags::NO_XDEV).ok()
     }
 
     /// Returns a stamp for what is looked up in a directory from now on, if it is watched already.
@@ -298,7 +325,12 @@ impl Watcher {
     /// Returns the number of a directory, which is watched from now on with all that lead to it; of
     /// one that does not exist that of the last directory on the way there, in which it would
     /// appear.
-    fn number(&self, root: BorrowedFd<'_>, directory: &[u8]) -> Result<Number, Unwatched> {
+    fn number(
+        &self,
+        root: BorrowedFd<'_>,
+        directory: &[u8],
+        also: ResolveFlags,
+    ) -> Result<Number, Unwatched> {
         let queue = self.queue.as_ref().ok_or(Unwatched::Refused)?;
         for _ in 0..TRIES {
             let since = {
@@ -308,7 +340,7 @@ impl Watcher {
                 }
                 self.everywhere.load(Ordering::SeqCst)
             };
-            match self.watch_all(queue, root, directory, since) {
+            match self.watch_all(queue, (root, also), directory, since) {
                 Err(Unwatched::Overtaken) => {}
                 ended => return ended,
             }
@@ -321,7 +353,7 @@ impl Watcher {
     fn watch_all(
         &self,
         queue: &OwnedFd,
-        root: BorrowedFd<'_>,
+        root: (BorrowedFd<'_>, ResolveFlags),
         directory: &[u8],
         since: u64,
     ) -> Result<Number, Unwatched> {
@@ -342,7 +374,7 @@ impl Watcher {
     fn watch(
         &self,
         queue: &OwnedFd,
-        root: BorrowedFd<'_>,
+        (root, also): (BorrowedFd<'_>, ResolveFlags),
         directory: &[u8],
         since: u64,
     ) -> Result<Number, Unwatched> {
@@ -365,7 +397,8 @@ impl Watcher {
             }
         }
         // Opening may wait for the disk: not under the lock.
-        let opened = open_directory(root, directory).map_err(|error| match error {
+        let opened = open_directory(root, directory, also).map_err(|error| match error {
+            Errno::AGAIN | Errno::XDEV if !also.is_empty() => Unwatched::NotCached,
             Errno::NOENT | Errno::NOTDIR => Unwatched::Missing,
             _ => Unwatched::Refused,
         })?;
@@ -497,14 +530,19 @@ fn parent(path: &[u8]) -> Vec<u8> {
 }
 
 /// Opens a directory below the root without following links.
-fn open_directory(root: BorrowedFd<'_>, directory: &[u8]) -> Result<OwnedFd, Errno> {
+fn open_directory(
+    root: BorrowedFd<'_>,
+    directory: &[u8],
+    also: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
     if directory.is_empty() {
         return rustix::io::fcntl_dupfd_cloexec(root, 0);
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | also;
     let path = OsStr::from_bytes(directory);
     match rustix::fs::openat2(root, path, flags, Mode::empty(), within) {
+        Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) if !also.is_empty() => Err(Errno::AGAIN),
         Err(Errno::NOSYS | Errno::PERM) => {
             let mut at = rustix::io::fcntl_dupfd_cloexec(root, 0)?;
             for name in directory.split(|byte| *byte == b'/') {

@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use file_origin::origin::FileOrigin;
 use http::HeaderName;
 use message::forwarded::Forwarded;
 use net::address::Locals;
@@ -79,8 +78,7 @@ pub fn front(config: &Config, ports: &[u16], open: &OpenRoots) -> Result<Front, 
         let source = match &site.root {
             Some(root) => {
                 let manner = site.file_manner(&config.files);
-                let origin = manner.open(&name, root, site.stripped(), open)?;
-                files(origin, &name, root, config)?
+                Source::Other(manner.open(&name, root, site.stripped(), open, &config.cache)?)
             }
             None => group(&site.manner(&config.manner), &name, &site.upstream, host)?.into(),
         };
@@ -99,38 +97,11 @@ pub fn front(config: &Config, ports: &[u16], open: &OpenRoots) -> Result<Front, 
         sites.push(site.with_aliases(aliases));
     }
     if let Some(root) = &config.root {
-        let origin = config.files.open(DEFAULT_SITE, root, &[], open)?;
-        let source = files(origin, DEFAULT_SITE, root, config)?;
+        let origin = config.files.open(DEFAULT_SITE, root, &[], open, &config.cache)?;
+        let source = Source::Other(origin);
         sites.push(Site::new(DEFAULT_SITE, source).with_aliases(Aliases::of_every_host(ports)));
     }
     Ok(if sites.is_empty() { Front::forward() } else { Front::reverse(sites) })
-}
-
-/// Makes a directory of files the source of a site. The error is a sentence.
-fn files(
-    origin: Arc<FileOrigin>,
-    site: &str,
-    root: &Path,
-    config: &Config,
-) -> Result<Source, String> {
-    let inside = |cache: &&PathBuf| is_inside(cache, root);
-    if let Some(cache) = config.cache.iter().find(inside) {
-        let (cache, root) = (cache.display(), root.display());
-        return Err(format!(
-            "site {site}: the cache {cache} lies in the root {root}, which would serve it: move one"
-        ));
-    }
-    Ok(Source::Other(origin))
-}
-
-/// Returns whether a file lies, or would lie, in a directory.
-fn is_inside(file: &Path, directory: &Path) -> bool {
-    let parent = match file.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let (parent, directory) = (parent.canonicalize(), directory.canonicalize());
-    parent.is_ok_and(|parent| directory.is_ok_and(|directory| parent.starts_with(directory)))
 }
 
 fn access(config: &Config, front: &Front, around: &Surroundings) -> Result<Access, String> {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use file_origin::options::FileOptions;
 use file_origin::origin::FileOrigin;
-use files::{OpenError, Pattern};
+use files::Pattern;
 use proxy::origin::path_prefix::PathPrefix;
 
 /// The settings of a site's files, before its directory is opened.
@@ -75,12 +75,13 @@ impl FileManner {
         root: &Path,
         strip: &[PathPrefix],
         open: &OpenRoots,
+        caches: &[PathBuf],
     ) -> Result<Arc<FileOrigin>, String> {
         let options = self.options().map_err(|(key, why)| format!("site {site}: {key}: {why}"));
         let mut options = options?;
         let name = |prefix: &PathPrefix| prefix.as_str().trim_start_matches('/').into();
         options.files.strip = strip.iter().map(name).collect();
-        open.origin(root, options).map_err(|why| format!("site {site}: {why}"))
+        open.origin(root, options, caches).map_err(|why| format!("site {site}: {why}"))
     }
 }
 
@@ -96,19 +97,41 @@ struct OpenRoot {
 }
 
 impl OpenRoots {
-    /// Returns the origin of a directory with these options; opens it when there is none.
-    fn origin(&self, path: &Path, options: FileOptions) -> Result<Arc<FileOrigin>, OpenError> {
+    /// Returns the origin of a directory with these options; opens it when there is none and none
+    /// of our `caches` lies in it.
+    fn origin(
+        &self,
+        path: &Path,
+        options: FileOptions,
+        caches: &[PathBuf],
+    ) -> Result<Arc<FileOrigin>, String> {
         let mut roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         roots.retain(|root| root.origin.strong_count() > 0);
         let same = |root: &&OpenRoot| root.path == path && root.options == options;
         if let Some(origin) = roots.iter().find(same).and_then(|root| root.origin.upgrade()) {
             return Ok(origin);
         }
-        let origin = FileOrigin::open(path, options.clone())?;
+        let origin = FileOrigin::open(path, options.clone()).map_err(|why| why.to_string())?;
+        if let Some(cache) = caches.iter().find(|cache| is_inside(cache, path)) {
+            let (cache, root) = (cache.display(), path.display());
+            return Err(format!(
+                "the cache {cache} lies in the root {root}, which would serve it: move one"
+            ));
+        }
         let weak = Arc::downgrade(&origin);
         roots.push(OpenRoot { path: path.to_owned(), options, origin: weak });
         Ok(origin)
     }
+}
+
+/// Returns whether a file lies, or would lie, in a directory.
+fn is_inside(file: &Path, directory: &Path) -> bool {
+    let parent = match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let (parent, directory) = (parent.canonicalize(), directory.canonicalize());
+    parent.is_ok_and(|parent| directory.is_ok_and(|directory| parent.starts_with(directory)))
 }
 
 /// Returns the key of an option.
@@ -132,7 +155,7 @@ mod tests {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (roots, manner) = (OpenRoots::default(), FileManner::default());
         let open = |site: &str, root: &Path, strip: &[PathPrefix]| {
-            manner.open(site, root, strip, &roots).unwrap()
+            manner.open(site, root, strip, &roots, &[]).unwrap()
         };
         let first = open("a", one.path(), &[]);
         assert!(Arc::ptr_eq(&first, &open("b", one.path(), &[])));

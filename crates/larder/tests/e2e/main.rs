@@ -18,6 +18,7 @@ mod broken_origins;
 mod cache_file;
 mod files;
 mod fronts;
+mod hanging_files;
 mod large;
 mod layouts;
 mod metrics_page;

@@ -223,7 +223,10 @@ impl Drop for Running {
 fn work(start: Start) -> io::Result<Ended> {
     let _running = Running(start.process.clone());
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-    LocalSet::new().block_on(&runtime, serve(start))
+    let ended = LocalSet::new().block_on(&runtime, serve(start));
+    // A look at a file system that hangs holds up no end: it changes nothing.
+    runtime.shutdown_background();
+    ended
 }
 
 async fn serve(start: Start) -> io::Result<Ended> {
