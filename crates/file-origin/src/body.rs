@@ -10,6 +10,7 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::task::JoinHandle;
 
 use crate::pool::Pool;
+use crate::transfers::Place;
 
 /// Bytes that are read at once.
 const PIECE: u64 = 256 << 10;
@@ -29,7 +30,8 @@ pub(crate) struct FileBody {
     reading: Option<JoinHandle<Piece>>,
     /// Bytes that the body has still to give.
     left: u64,
-    pool: Option<Pool>,
+    /// While there is more to be read.
+    open: Option<(Pool, Place)>,
 }
 
 impl FileBody {
@@ -37,19 +39,23 @@ impl FileBody {
     pub fn of(bytes: Bytes) -> FileBody {
         let left = bytes.len() as u64;
         let ready = Some(bytes).filter(|bytes| !bytes.is_empty());
-        FileBody { ready, reading: None, left, pool: None }
+        FileBody { ready, reading: None, left, open: None }
     }
 
     /// Makes a body of all that a reader reads, and begins to read it.
-    pub fn read(reader: Reader, pool: Pool) -> FileBody {
-        let left = reader.remaining();
-        let mut body = FileBody { ready: None, reading: None, left, pool: Some(pool) };
+    pub fn read(reader: Reader, pool: Pool, place: Place) -> FileBody {
+        let (left, open) = (reader.remaining(), Some((pool, place)));
+        let mut body = FileBody { ready: None, reading: None, left, open };
         body.read_on(reader);
         body
     }
 
     fn read_on(&mut self, reader: Reader) {
-        let Some(pool) = self.pool.clone().filter(|_| reader.remaining() > 0) else { return };
+        if reader.remaining() == 0 {
+            self.open = None;
+        }
+        let Some((pool, _)) = &self.open else { return };
+        let pool = pool.clone();
         let reading = async move { pool.run(move || read_piece(reader)).await? };
         self.reading = Some(tokio::spawn(reading));
     }

@@ -16,5 +16,6 @@ mod current;
 mod finding;
 mod pool;
 mod response;
+mod transfers;
 mod upkeep;
 mod voucher;

@@ -24,6 +24,7 @@ use crate::finding::{Fetched, Reading};
 use crate::options::FileOptions;
 use crate::response;
 use crate::response::Sent;
+use crate::transfers::{self, Place};
 use crate::upkeep::Upkeep;
 use crate::voucher::Known;
 
@@ -78,7 +79,7 @@ impl FileOrigin {
         let accepted = Accepted::of(fields);
         let most = if response::is_of_all(method, fields) { WHOLE_MAX } else { 0 };
         let reading = Reading { most, forget: self.forget };
-        let mut pauses = 0;
+        let (mut pauses, mut place) = (0, None);
         loop {
             let (known, now) = (self.current.known(), SystemTime::now());
             let Fetched { file, bytes } = known.fetch(path, accepted, reading).await?;
@@ -94,26 +95,34 @@ impl FileOrigin {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
-            match self.file(&known, (file, bytes), method, fields, now).await {
+            match self.file(&known, (file, bytes), method, fields, now, &mut place).await {
                 Err(ReadError::Changed) if pauses < ATTEMPTS => {
                     pauses += 1;
                     tokio::time::sleep(PAUSE).await;
                 }
                 Err(ReadError::Changed) => {
-                    let fields = HeaderMap::from_iter([(header::RETRY_AFTER, 1.into())]);
-                    return Ok(Answer::text(StatusCode::SERVICE_UNAVAILABLE, fields, method));
+                    return Ok(Answer::later(method));
                 }
                 Err(ReadError::Io(error)) => return Err(error),
-                Ok(answer) => {
+                Ok(Some(answer)) => {
                     let fields = &answer.fields;
                     stamp.into_iter().for_each(|stamp| known.note(path, accepted, fields, stamp));
                     return Ok(answer);
+                }
+                Ok(None) => {
+                    place = transfers::place().await;
+                    if place.is_none() {
+                        let root = self.path.display();
+                        log::warn!("{root}: {path}: too many files are being sent");
+                        return Ok(Answer::later(method));
+                    }
                 }
             }
         }
     }
 
-    /// Answers with a file, or with what is to be made of it.
+    /// Answers with a file, or with what is to be made of it. What is sent in pieces takes its
+    /// place from `place`, or a free one; `None` when there is none.
     async fn file(
         &self,
         known: &Known,
@@ -121,22 +130,23 @@ impl FileOrigin {
         method: &Method,
         request: &HeaderMap,
         now: SystemTime,
-    ) -> Result<Answer, ReadError> {
+        place: &mut Option<Place>,
+    ) -> Result<Option<Answer>, ReadError> {
         let Some(coding) = file.compress else {
-            return self.plain(known, (file, bytes), method, request, now).await;
+            return self.plain(known, (file, bytes), method, request, now, place).await;
         };
         let fields = response::fields(&file, now);
         let fields = match response::decide(method, request, fields, None, now) {
             Sent::Head(status, fields) => {
-                return Ok(Answer { status, fields, body: FileBody::of(Bytes::new()) });
+                return Ok(Some(Answer { status, fields, body: FileBody::of(Bytes::new()) }));
             }
             Sent::Bytes(_, fields, _) => fields,
         };
-        let Some(place) = compress::place().await else {
+        let Some(turn) = compress::place().await else {
             file.compress = None;
-            return self.plain(known, (file, None), method, request, now).await;
+            return self.plain(known, (file, None), method, request, now, place).await;
         };
-        self.compressed(known, file, fields, coding, place).await
+        self.compressed(known, file, fields, coding, turn).await.map(Some)
     }
 
     /// Answers with all of a file compressed: the cache keeps it, and cuts ranges out of it itself.
@@ -167,13 +177,14 @@ impl FileOrigin {
         method: &Method,
         request: &HeaderMap,
         now: SystemTime,
-    ) -> Result<Answer, ReadError> {
+        place: &mut Option<Place>,
+    ) -> Result<Option<Answer>, ReadError> {
         let (fields, length) = (response::fields(&file, now), file.version.size);
         let reader = file.into_reader(self.forget);
         let (status, fields, range) =
             match response::decide(method, request, fields, Some(length), now) {
                 Sent::Head(status, fields) => {
-                    return Ok(Answer { status, fields, body: FileBody::of(Bytes::new()) });
+                    return Ok(Some(Answer { status, fields, body: FileBody::of(Bytes::new()) }));
                 }
                 Sent::Bytes(status, fields, range) => (status, fields, range),
             };
@@ -181,14 +192,17 @@ impl FileOrigin {
             (Some(bytes), _) => FileBody::of(bytes?.into()),
             (None, 0) => FileBody::of(Bytes::new()),
             (None, count) if count > WHOLE_MAX => {
-                FileBody::read(reader.within(range), known.pool.clone())
+                match place.take().or_else(transfers::free_place) {
+                    Some(place) => FileBody::read(reader.within(range), known.pool.clone(), place),
+                    None => return Ok(None),
+                }
             }
             (None, _) => {
                 let bytes = known.pool.run(move || reader.within(range).read_rest()).await;
                 FileBody::of(bytes.map_err(ReadError::Io)??.into())
             }
         };
-        Ok(Answer { status, fields, body })
+        Ok(Some(Answer { status, fields, body }))
     }
 
     async fn without_file(
@@ -275,6 +289,12 @@ impl Answer {
         fields.insert(header::CONTENT_LENGTH, text.len().into());
         let text = if *method == Method::HEAD { Bytes::new() } else { text };
         Answer { status, fields, body: FileBody::of(text) }
+    }
+
+    /// Makes an answer that asks the client to come again.
+    fn later(method: &Method) -> Answer {
+        let fields = HeaderMap::from_iter([(header::RETRY_AFTER, 1.into())]);
+        Answer::text(StatusCode::SERVICE_UNAVAILABLE, fields, method)
     }
 
     /// Makes an answer with a listing. Its tag is weak: it is not stored, for it is made of more
@@ -372,6 +392,30 @@ mod tests {
     use files::Compress;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn large_files_wait_for_a_place_and_others_do_not() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("large"), vec![b'x'; 600_000]).unwrap();
+        fs::write(root.path().join("small"), "small").unwrap();
+        let origin = FileOrigin::open(root.path(), FileOptions::default()).unwrap();
+        let none = HeaderMap::new();
+        let part = HeaderMap::from_iter([(header::RANGE, HeaderValue::from_static("bytes=0-99"))]);
+        let get = |path: &'static str, fields| origin.answer(&Method::GET, path, None, fields);
+        let every_place = transfers::every_place().await;
+        assert_eq!(get("/small", &none).await.unwrap().status, StatusCode::OK);
+        assert_eq!(get("/large", &part).await.unwrap().status, StatusCode::PARTIAL_CONTENT);
+        let refused = get("/large", &none).await.unwrap();
+        assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(refused.fields[header::RETRY_AFTER], "1");
+        // One that waits gets the place of one that is done.
+        let free = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            drop(every_place);
+        };
+        let (waited, ()) = tokio::join!(get("/large", &none), free);
+        assert_eq!(waited.unwrap().status, StatusCode::OK);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn who_would_wait_too_long_for_compression_gets_the_file_as_it_is() {

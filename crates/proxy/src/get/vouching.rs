@@ -18,11 +18,7 @@ pub(crate) async fn vouched(site: &Site, parts: &Parts, found: &LookupResult) ->
 }
 
 /// Returns whether an origin vouches for an answer of its own with these fields.
-pub(crate) async fn vouches(
-    voucher: &dyn Voucher,
-    parts: &Parts,
-    fields: &HeaderMap,
-) -> bool {
+pub(crate) async fn vouches(voucher: &dyn Voucher, parts: &Parts, fields: &HeaderMap) -> bool {
     let Some(tag) = fields.get(header::ETAG) else { return false };
     let (path, request) = (parts.uri.path(), &parts.headers);
     let varies = fields.contains_key(header::VARY);

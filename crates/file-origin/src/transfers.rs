@@ -1,0 +1,64 @@
+//! The files that are open while clients take their bytes: those that are sent in pieces.
+//!
+//! Many slow clients, or one that asks for many at a time in HTTP/2, must not take all descriptors.
+//! So these files have a quarter of them, of all roots together. Who finds none free waits without
+//! a descriptor, for at most [`PATIENCE`].
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use rustix::process::{Resource, getrlimit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+/// The longest wait for a place.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Descriptors that are neither clients' nor files'.
+const OTHERS: u64 = 128;
+
+/// The fewest places.
+const LEAST: u64 = 16;
+
+static PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
+    // Without a limit it is as large as it can be.
+    let places = places(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX));
+    Arc::new(Semaphore::new(places))
+});
+
+/// A place for one open file, until it is dropped.
+pub(crate) type Place = OwnedSemaphorePermit;
+
+/// Returns the number of places where a process may have `descriptors`.
+fn places(descriptors: u64) -> usize {
+    let share = (descriptors.saturating_sub(OTHERS) / 4).max(LEAST);
+    usize::try_from(share).map_or(Semaphore::MAX_PERMITS, |share| share.min(Semaphore::MAX_PERMITS))
+}
+
+/// Returns a place if one is free.
+pub(crate) fn free_place() -> Option<Place> {
+    PLACES.clone().try_acquire_owned().ok()
+}
+
+/// Waits for a place; `None` when none becomes free in time.
+pub(crate) async fn place() -> Option<Place> {
+    timeout(PATIENCE, PLACES.clone().acquire_owned()).await.ok()?.ok()
+}
+
+/// Takes all places.
+#[cfg(test)]
+pub(crate) async fn every_place() -> Place {
+    let all = u32::try_from(PLACES.available_permits()).unwrap();
+    PLACES.clone().acquire_many_owned(all).await.unwrap()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_have_a_quarter_of_the_descriptors() {
+        assert_eq!([0, 128, 1_024, 1 << 20].map(places), [16, 16, 224, 262_112]);
+        assert_eq!(places(u64::MAX), Semaphore::MAX_PERMITS);
+    }
+}
