@@ -13,7 +13,9 @@ use http::{Method, Response, StatusCode};
 use tokio::sync::SemaphorePermit;
 use upstream::connection::origin_body::OriginBody;
 use upstream::failure::error::{Failure, Reason};
-use upstream::send::origin::{Connector, Earlier, Figure, Looking, Origin, Sending, Voucher};
+use upstream::send::origin::{
+    Connector, Earlier, Figure, Group, Looking, Origin, Sending, Voucher,
+};
 use upstream::send::outgoing::Outgoing;
 use upstream::settings::endpoint::Endpoint;
 
@@ -45,6 +47,8 @@ struct Answer {
     status: StatusCode,
     fields: HeaderMap,
     body: FileBody,
+    /// Of a file: where it lies.
+    group: Option<Group>,
 }
 
 impl FileOrigin {
@@ -94,6 +98,7 @@ impl FileOrigin {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
+            let group = Some(Group(file.directory().into()));
             match self.file(&known, (file, bytes), method, fields, now).await {
                 Err(ReadError::Changed) if pauses < ATTEMPTS => {
                     pauses += 1;
@@ -107,7 +112,7 @@ impl FileOrigin {
                 Ok(answer) => {
                     let tag = answer.fields.get(header::ETAG);
                     stamp.into_iter().for_each(|stamp| known.note(path, accepted, tag, stamp));
-                    return Ok(answer);
+                    return Ok(Answer { group, ..answer });
                 }
             }
         }
@@ -128,7 +133,7 @@ impl FileOrigin {
         let fields = response::fields(&file, now);
         let fields = match response::decide(method, request, fields, None, now) {
             Sent::Head(status, fields) => {
-                return Ok(Answer { status, fields, body: FileBody::of(Bytes::new()) });
+                return Ok(Answer::new(status, fields, FileBody::of(Bytes::new())));
             }
             Sent::Bytes(_, fields, _) => fields,
         };
@@ -156,7 +161,7 @@ impl FileOrigin {
         });
         let made = made.await.map_err(ReadError::Io)??;
         fields.insert(header::CONTENT_LENGTH, made.len().into());
-        Ok(Answer { status: StatusCode::OK, fields, body: FileBody::of(made.into()) })
+        Ok(Answer::new(StatusCode::OK, fields, FileBody::of(made.into())))
     }
 
     /// Answers with a file as it is, or a range of it.
@@ -173,7 +178,7 @@ impl FileOrigin {
         let (status, fields, range) =
             match response::decide(method, request, fields, Some(length), now) {
                 Sent::Head(status, fields) => {
-                    return Ok(Answer { status, fields, body: FileBody::of(Bytes::new()) });
+                    return Ok(Answer::new(status, fields, FileBody::of(Bytes::new())));
                 }
                 Sent::Bytes(status, fields, range) => (status, fields, range),
             };
@@ -188,7 +193,7 @@ impl FileOrigin {
                 FileBody::of(bytes.map_err(ReadError::Io)??.into())
             }
         };
-        Ok(Answer { status, fields, body })
+        Ok(Answer::new(status, fields, body))
     }
 
     async fn without_file(
@@ -259,22 +264,27 @@ impl FileOrigin {
         }
         fields.insert(header::CONTENT_LENGTH, bytes.len().into());
         let bytes = if *method == Method::HEAD { Bytes::new() } else { bytes };
-        Ok(Answer { status, fields, body: FileBody::of(bytes) })
+        Ok(Answer::new(status, fields, FileBody::of(bytes)))
     }
 }
 
 impl Answer {
+    /// Makes an answer that is of no group.
+    fn new(status: StatusCode, fields: HeaderMap, body: FileBody) -> Answer {
+        Answer { status, fields, body, group: None }
+    }
+
     /// Makes an answer that says its status in words.
     fn text(status: StatusCode, mut fields: HeaderMap, method: &Method) -> Answer {
         if status == StatusCode::NO_CONTENT {
-            return Answer { status, fields, body: FileBody::of(Bytes::new()) };
+            return Answer::new(status, fields, FileBody::of(Bytes::new()));
         }
         let text = Bytes::from(response::text(status));
         let plain = HeaderValue::from_static("text/plain; charset=utf-8");
         fields.insert(header::CONTENT_TYPE, plain);
         fields.insert(header::CONTENT_LENGTH, text.len().into());
         let text = if *method == Method::HEAD { Bytes::new() } else { text };
-        Answer { status, fields, body: FileBody::of(text) }
+        Answer::new(status, fields, FileBody::of(text))
     }
 
     /// Makes an answer with a listing. Its tag is weak: it is not stored, for it is made of more
@@ -290,11 +300,9 @@ impl Answer {
         let mut request = request.clone();
         request.remove(header::RANGE);
         match response::decide(method, &request, fields, Some(length), SystemTime::now()) {
-            Sent::Head(status, fields) => {
-                Answer { status, fields, body: FileBody::of(Bytes::new()) }
-            }
+            Sent::Head(status, fields) => Answer::new(status, fields, FileBody::of(Bytes::new())),
             Sent::Bytes(status, fields, _) => {
-                Answer { status, fields, body: FileBody::of(Bytes::from(page.html)) }
+                Answer::new(status, fields, FileBody::of(Bytes::from(page.html)))
             }
         }
     }
@@ -311,13 +319,16 @@ impl Origin for FileOrigin {
             };
             let (uri, fields) = (request.uri(), request.headers());
             let answer = self.answer(request.method(), uri.path(), uri.query(), fields).await;
-            let Answer { status, fields, body } = answer.unwrap_or_else(|error| {
+            let Answer { status, fields, body, group } = answer.unwrap_or_else(|error| {
                 log::warn!("{}: {}: {error}", self.path.display(), uri.path());
                 Answer::text(StatusCode::INTERNAL_SERVER_ERROR, HeaderMap::new(), request.method())
             });
             let mut response = Response::new(OriginBody::stream(body, silence));
             *response.status_mut() = status;
             *response.headers_mut() = fields;
+            if let Some(group) = group {
+                response.extensions_mut().insert(group);
+            }
             Ok(response)
         })
     }
@@ -432,5 +443,36 @@ mod tests {
         // A link may lead to what is not watched.
         let answer = origin.answer(&Method::GET, "/link", None, &none).await.unwrap();
         assert!(!is_known(&origin, "/link", answer.fields[header::ETAG].as_bytes()));
+    }
+
+    #[tokio::test]
+    async fn the_group_of_an_answer_is_the_directory_of_its_file() {
+        let root = tempfile::tempdir().unwrap();
+        for path in ["app/a b", "app/docs/intro", "img"] {
+            fs::create_dir_all(root.path().join(path)).unwrap();
+        }
+        for file in ["index.html", "app/a b/index.html", "app/docs/intro.html", "img/x.png"] {
+            fs::write(root.path().join(file), file).unwrap();
+        }
+        let mut options = FileOptions::default();
+        options.files.clean_urls = true;
+        options.files.strip = vec![b"mounted".to_vec()];
+        let origin = FileOrigin::open(root.path(), options).unwrap();
+        for (path, group) in [
+            ("/mounted/", Some("/")),
+            ("/mounted/index.html", Some("/")),
+            ("/mounted//app/%61%20b/", Some("/app/a%20b/")),
+            ("/mounted/app/docs/intro", Some("/app/docs/")),
+            ("/mounted/img/x.png", Some("/img/")),
+            ("/mounted/img", None),
+            ("/mounted/none", None),
+            ("/img/x.png", None),
+        ] {
+            for method in [Method::GET, Method::HEAD] {
+                let answer = origin.answer(&method, path, None, &HeaderMap::new()).await.unwrap();
+                let found = answer.group.as_ref().map(|group| &*group.0);
+                assert_eq!(found, group, "{method} {path}");
+            }
+        }
     }
 }

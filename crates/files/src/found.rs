@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::coding::Coding;
 use crate::reader::Reader;
+use crate::request_path::{encode, parent};
 use crate::version::Version;
 
 /// What answers a request. `F` is what is known of a file: a [`File`] that is open, or its
@@ -94,6 +95,15 @@ impl File {
     /// Returns what is sent of it.
     pub fn representation(&self) -> Representation {
         Representation { version: self.version, compress: self.compress }
+    }
+
+    /// Returns the directory that it lies in, as the path of a URL below the root that begins and
+    /// ends with `/`.
+    pub fn directory(&self) -> String {
+        match parent(&self.path) {
+            [] => "/".to_owned(),
+            directory => format!("/{}/", encode(directory)),
+        }
     }
 
     /// Begins to read it. With `forget` the kernel drops from its own cache what was read.
