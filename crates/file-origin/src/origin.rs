@@ -23,6 +23,7 @@ use crate::body::{FileBody, WHOLE_MAX};
 use crate::compress;
 use crate::current::Current;
 use crate::finding::{Fetched, Reading};
+use crate::grouping::{Answered, Grouping};
 use crate::options::FileOptions;
 use crate::response;
 use crate::response::Sent;
@@ -39,6 +40,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct FileOrigin {
     path: PathBuf,
     forget: bool,
+    grouping: Grouping,
     current: Arc<Current>,
 }
 
@@ -47,7 +49,7 @@ struct Answer {
     status: StatusCode,
     fields: HeaderMap,
     body: FileBody,
-    /// Of a file: where it lies.
+    /// That of a file.
     group: Option<Group>,
 }
 
@@ -59,9 +61,10 @@ impl FileOrigin {
     pub fn open(path: &Path, options: FileOptions) -> Result<Arc<FileOrigin>, OpenError> {
         let known = Known::open(path, &options)?;
         let (forget, current) = (options.forget, Arc::new(Current::new(known)));
+        let grouping = Grouping::new(options.files.index.clone(), forget);
         let started = Upkeep::new(&current, path, options).start();
         started.map_err(|error| OpenError::Io(path.to_owned(), error))?;
-        Ok(Arc::new(FileOrigin { path: path.to_owned(), forget, current }))
+        Ok(Arc::new(FileOrigin { path: path.to_owned(), forget, grouping, current }))
     }
 
     /// Returns the directory as it was named.
@@ -98,7 +101,7 @@ impl FileOrigin {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
-            let group = Some(Group(file.directory().into()));
+            let grouped = self.grouping.of(&file, path);
             match self.file(&known, (file, bytes), method, fields, now).await {
                 Err(ReadError::Changed) if pauses < ATTEMPTS => {
                     pauses += 1;
@@ -112,7 +115,10 @@ impl FileOrigin {
                 Ok(answer) => {
                     let tag = answer.fields.get(header::ETAG);
                     stamp.into_iter().for_each(|stamp| known.note(path, accepted, tag, stamp));
-                    return Ok(Answer { group, ..answer });
+                    let Answer { status, fields: ref sent, ref body, .. } = answer;
+                    let answered = Answered { path, request: fields, status, fields: sent, body };
+                    self.grouping.read(&grouped, &answered, &known);
+                    return Ok(Answer { group: Some(grouped.group), ..answer });
                 }
             }
         }
@@ -445,28 +451,40 @@ mod tests {
         assert!(!is_known(&origin, "/link", answer.fields[header::ETAG].as_bytes()));
     }
 
-    #[tokio::test]
-    async fn the_group_of_an_answer_is_the_directory_of_its_file() {
+    /// A root with these files, the bytes of which are what stands behind each.
+    fn site(files: &[(&str, &str)], options: FileOptions) -> (tempfile::TempDir, Arc<FileOrigin>) {
         let root = tempfile::tempdir().unwrap();
-        for path in ["app/a b", "app/docs/intro", "img"] {
-            fs::create_dir_all(root.path().join(path)).unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
         }
-        for file in ["index.html", "app/a b/index.html", "app/docs/intro.html", "img/x.png"] {
-            fs::write(root.path().join(file), file).unwrap();
-        }
+        let origin = FileOrigin::open(root.path(), options).unwrap();
+        (root, origin)
+    }
+
+    async fn group(origin: &FileOrigin, path: &str, fields: &HeaderMap) -> Option<String> {
+        let answer = origin.answer(&Method::GET, path, None, fields).await.unwrap();
+        answer.group.map(|group| group.0.to_string())
+    }
+
+    #[tokio::test]
+    async fn a_file_is_of_the_group_of_its_directory_and_a_page_of_its_own() {
+        let files = ["index.html", "a b/index.html", "notes/intro.html", "notes/x", "notes/x.txt"];
         let mut options = FileOptions::default();
         options.files.clean_urls = true;
         options.files.strip = vec![b"mounted".to_vec()];
-        let origin = FileOrigin::open(root.path(), options).unwrap();
+        let (_root, origin) = site(&files.map(|path| (path, path)), options);
         for (path, group) in [
             ("/mounted/", Some("/")),
             ("/mounted/index.html", Some("/")),
-            ("/mounted//app/%61%20b/", Some("/app/a%20b/")),
-            ("/mounted/app/docs/intro", Some("/app/docs/")),
-            ("/mounted/img/x.png", Some("/img/")),
-            ("/mounted/img", None),
-            ("/mounted/none", None),
-            ("/img/x.png", None),
+            ("/mounted//%61%20b/", Some("/a%20b/")),
+            ("/mounted/notes/intro", Some("/notes/intro.html")),
+            ("/mounted/notes/x", Some("/notes/")),
+            ("/mounted/notes/x.txt", Some("/notes/")),
+            ("/mounted/notes/none", None),
+            ("/mounted/notes", None),
+            ("/notes/x", None),
         ] {
             for method in [Method::GET, Method::HEAD] {
                 let answer = origin.answer(&method, path, None, &HeaderMap::new()).await.unwrap();
@@ -474,5 +492,52 @@ mod tests {
                 assert_eq!(found, group, "{method} {path}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn what_only_one_page_refers_to_is_of_its_group() {
+        let a =
+            "<link rel=stylesheet href=/m/all.css><img src=../img/a.png><img src=/m/img/%62.png>";
+        let b =
+            "<link rel=stylesheet href=//a.example/m/all.css><img src=http://b.example/m/c.png>";
+        let files = [
+            ("p/a.html", a),
+            ("q/index.html", b),
+            ("all.css", ""),
+            ("img/a.png", ""),
+            ("img/b.png", ""),
+            ("img/c.png", ""),
+        ];
+        let mut options = FileOptions::default();
+        options.files.strip = vec![b"m".to_vec()];
+        options.files.compress = Compress {
+            codings: vec![Coding::Gzip],
+            types: vec!["text/html".to_owned()],
+            least: 0,
+            most: 10_000,
+        };
+        let (_root, origin) = site(&files, options);
+        let host = (header::HOST, HeaderValue::from_static("a.example"));
+        let gzip = (header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        let plain = HeaderMap::from_iter([host.clone()]);
+        let coded = HeaderMap::from_iter([host, gzip]);
+        assert_eq!(group(&origin, "/m/img/a.png", &plain).await.unwrap(), "/img/");
+        // The page is read beside its answer.
+        let known = async |page: &str, fields: &HeaderMap, path: &str, expected: &str| {
+            for _ in 0..1_000 {
+                group(&origin, page, fields).await.unwrap();
+                if group(&origin, path, fields).await.unwrap() == expected {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            panic!("{path} is not of {expected}");
+        };
+        known("/m/p/a.html", &coded, "/m/img/a.png", "/p/a.html").await;
+        assert_eq!(group(&origin, "/m/img/b.png", &plain).await.unwrap(), "/p/a.html");
+        assert_eq!(group(&origin, "/m/all.css", &plain).await.unwrap(), "/p/a.html");
+        known("/m/q/", &plain, "/m/all.css", "/").await;
+        assert_eq!(group(&origin, "/m/img/c.png", &plain).await.unwrap(), "/img/");
+        assert_eq!(group(&origin, "/m//img/%61.png", &plain).await.unwrap(), "/p/a.html");
     }
 }

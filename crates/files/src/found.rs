@@ -97,6 +97,11 @@ impl File {
         Representation { version: self.version, compress: self.compress }
     }
 
+    /// Returns the path of a URL that is its path below the root.
+    pub fn url_path(&self) -> String {
+        format!("/{}", encode(&self.path))
+    }
+
     /// Returns the directory that it lies in, as the path of a URL below the root that begins and
     /// ends with `/`.
     pub fn directory(&self) -> String {

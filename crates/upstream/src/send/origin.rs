@@ -54,12 +54,12 @@ pub trait Origin: fmt::Debug + fmt::Display + Send + Sync {
     }
 }
 
-/// The directory that an answer is from, when the origin knows better than the URL tells: a path
-/// that begins and ends with `/`. An extension of the answer, and a hint: answers of one group are
-/// likely to be asked for together and are stored so. What is found under a URL does not depend on
-/// it.
+/// A name for what an answer belongs together with, when the origin knows better than the URL
+/// tells; a directory's is its path, which begins and ends with `/`. An extension of the answer,
+/// and a hint: answers of one group are likely to be asked for together and are stored so. What is
+/// found under a URL does not depend on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group(pub Box<str>);
+pub struct Group(pub Arc<str>);
 
 /// A number that an origin has of itself, as a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
