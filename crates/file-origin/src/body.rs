@@ -42,6 +42,11 @@ impl FileBody {
         FileBody { ready, reading: None, left, open: None }
     }
 
+    /// Returns all of its bytes, if they are there.
+    pub fn whole(&self) -> Option<&Bytes> {
+        self.ready.as_ref().filter(|ready| ready.len() as u64 == self.left)
+    }
+
     /// Makes a body of all that a reader reads, and begins to read it.
     pub fn read(reader: Reader, pool: Pool, place: Place) -> FileBody {
         let (left, open) = (reader.remaining(), Some((pool, place)));

@@ -13,7 +13,9 @@ use http::{Method, Response, StatusCode};
 use tokio::sync::SemaphorePermit;
 use upstream::connection::origin_body::OriginBody;
 use upstream::failure::error::{Failure, Reason};
-use upstream::send::origin::{Connector, Earlier, Figure, Looking, Origin, Sending, Voucher};
+use upstream::send::origin::{
+    Connector, Earlier, Figure, Group, Looking, Origin, Sending, Voucher,
+};
 use upstream::send::outgoing::Outgoing;
 use upstream::settings::endpoint::Endpoint;
 
@@ -21,6 +23,7 @@ use crate::body::{FileBody, WHOLE_MAX};
 use crate::compress;
 use crate::current::Current;
 use crate::finding::{Fetched, Reading};
+use crate::grouping::{Answered, Grouping};
 use crate::options::FileOptions;
 use crate::response;
 use crate::response::Sent;
@@ -38,6 +41,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct FileOrigin {
     path: PathBuf,
     forget: bool,
+    grouping: Grouping,
     current: Arc<Current>,
 }
 
@@ -46,6 +50,8 @@ struct Answer {
     status: StatusCode,
     fields: HeaderMap,
     body: FileBody,
+    /// That of a file.
+    group: Option<Group>,
 }
 
 impl FileOrigin {
@@ -56,9 +62,10 @@ impl FileOrigin {
     pub fn open(path: &Path, options: FileOptions) -> Result<Arc<FileOrigin>, OpenError> {
         let known = Known::open(path, &options)?;
         let (forget, current) = (options.forget, Arc::new(Current::new(known)));
+        let grouping = Grouping::new(options.files.index.clone(), forget);
         let started = Upkeep::new(&current, path, options).start();
         started.map_err(|error| OpenError::Io(path.to_owned(), error))?;
-        Ok(Arc::new(FileOrigin { path: path.to_owned(), forget, current }))
+        Ok(Arc::new(FileOrigin { path: path.to_owned(), forget, grouping, current }))
     }
 
     /// Returns the directory as it was named.
@@ -95,6 +102,7 @@ impl FileOrigin {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
+            let grouped = self.grouping.of(&file, path);
             match self.file(&known, (file, bytes), method, fields, now, &mut place).await {
                 Err(ReadError::Changed) if pauses < ATTEMPTS => {
                     pauses += 1;
@@ -105,9 +113,11 @@ impl FileOrigin {
                 }
                 Err(ReadError::Io(error)) => return Err(error),
                 Ok(Some(answer)) => {
-                    let fields = &answer.fields;
-                    stamp.into_iter().for_each(|stamp| known.note(path, accepted, fields, stamp));
-                    return Ok(answer);
+                    let Answer { status, fields: ref sent, ref body, .. } = answer;
+                    stamp.into_iter().for_each(|stamp| known.note(path, accepted, sent, stamp));
+                    let answered = Answered { path, request: fields, status, fields: sent, body };
+                    self.grouping.read(&grouped, &answered, &known);
+                    return Ok(Answer { group: Some(grouped.group), ..answer });
                 }
                 Ok(None) => {
                     place = transfers::place().await;
@@ -138,7 +148,7 @@ impl FileOrigin {
         let fields = response::fields(&file, now);
         let fields = match response::decide(method, request, fields, None, now) {
             Sent::Head(status, fields) => {
-                return Ok(Some(Answer { status, fields, body: FileBody::of(Bytes::new()) }));
+                return Ok(Some(Answer::new(status, fields, FileBody::of(Bytes::new()))));
             }
             Sent::Bytes(_, fields, _) => fields,
         };
@@ -166,7 +176,7 @@ impl FileOrigin {
         });
         let made = made.await.map_err(ReadError::Io)??;
         fields.insert(header::CONTENT_LENGTH, made.len().into());
-        Ok(Answer { status: StatusCode::OK, fields, body: FileBody::of(made.into()) })
+        Ok(Answer::new(StatusCode::OK, fields, FileBody::of(made.into())))
     }
 
     /// Answers with a file as it is, or a range of it.
@@ -184,7 +194,7 @@ impl FileOrigin {
         let (status, fields, range) =
             match response::decide(method, request, fields, Some(length), now) {
                 Sent::Head(status, fields) => {
-                    return Ok(Some(Answer { status, fields, body: FileBody::of(Bytes::new()) }));
+                    return Ok(Some(Answer::new(status, fields, FileBody::of(Bytes::new()))));
                 }
                 Sent::Bytes(status, fields, range) => (status, fields, range),
             };
@@ -202,7 +212,7 @@ impl FileOrigin {
                 FileBody::of(bytes.map_err(ReadError::Io)??.into())
             }
         };
-        Ok(Some(Answer { status, fields, body }))
+        Ok(Some(Answer::new(status, fields, body)))
     }
 
     async fn without_file(
@@ -273,22 +283,27 @@ impl FileOrigin {
         }
         fields.insert(header::CONTENT_LENGTH, bytes.len().into());
         let bytes = if *method == Method::HEAD { Bytes::new() } else { bytes };
-        Ok(Answer { status, fields, body: FileBody::of(bytes) })
+        Ok(Answer::new(status, fields, FileBody::of(bytes)))
     }
 }
 
 impl Answer {
+    /// Makes an answer that is of no group.
+    fn new(status: StatusCode, fields: HeaderMap, body: FileBody) -> Answer {
+        Answer { status, fields, body, group: None }
+    }
+
     /// Makes an answer that says its status in words.
     fn text(status: StatusCode, mut fields: HeaderMap, method: &Method) -> Answer {
         if status == StatusCode::NO_CONTENT {
-            return Answer { status, fields, body: FileBody::of(Bytes::new()) };
+            return Answer::new(status, fields, FileBody::of(Bytes::new()));
         }
         let text = Bytes::from(response::text(status));
         let plain = HeaderValue::from_static("text/plain; charset=utf-8");
         fields.insert(header::CONTENT_TYPE, plain);
         fields.insert(header::CONTENT_LENGTH, text.len().into());
         let text = if *method == Method::HEAD { Bytes::new() } else { text };
-        Answer { status, fields, body: FileBody::of(text) }
+        Answer::new(status, fields, FileBody::of(text))
     }
 
     /// Makes an answer that asks the client to come again.
@@ -310,11 +325,9 @@ impl Answer {
         let mut request = request.clone();
         request.remove(header::RANGE);
         match response::decide(method, &request, fields, Some(length), SystemTime::now()) {
-            Sent::Head(status, fields) => {
-                Answer { status, fields, body: FileBody::of(Bytes::new()) }
-            }
+            Sent::Head(status, fields) => Answer::new(status, fields, FileBody::of(Bytes::new())),
             Sent::Bytes(status, fields, _) => {
-                Answer { status, fields, body: FileBody::of(Bytes::from(page.html)) }
+                Answer::new(status, fields, FileBody::of(Bytes::from(page.html)))
             }
         }
     }
@@ -331,13 +344,16 @@ impl Origin for FileOrigin {
             };
             let (uri, fields) = (request.uri(), request.headers());
             let answer = self.answer(request.method(), uri.path(), uri.query(), fields).await;
-            let Answer { status, fields, body } = answer.unwrap_or_else(|error| {
+            let Answer { status, fields, body, group } = answer.unwrap_or_else(|error| {
                 log::warn!("{}: {}: {error}", self.path.display(), uri.path());
                 Answer::text(StatusCode::INTERNAL_SERVER_ERROR, HeaderMap::new(), request.method())
             });
             let mut response = Response::new(OriginBody::stream(body, silence));
             *response.status_mut() = status;
             *response.headers_mut() = fields;
+            if let Some(group) = group {
+                response.extensions_mut().insert(group);
+            }
             Ok(response)
         })
     }
@@ -476,5 +492,95 @@ mod tests {
         // A link may lead to what is not watched.
         let answer = origin.answer(&Method::GET, "/link", None, &none).await.unwrap();
         assert!(!is_known(&origin, "/link", answer.fields[header::ETAG].as_bytes()));
+    }
+
+    /// A root with these files, the bytes of which are what stands behind each.
+    fn site(files: &[(&str, &str)], options: FileOptions) -> (tempfile::TempDir, Arc<FileOrigin>) {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let origin = FileOrigin::open(root.path(), options).unwrap();
+        (root, origin)
+    }
+
+    async fn group(origin: &FileOrigin, path: &str, fields: &HeaderMap) -> Option<String> {
+        let answer = origin.answer(&Method::GET, path, None, fields).await.unwrap();
+        answer.group.map(|group| group.0.to_string())
+    }
+
+    #[tokio::test]
+    async fn a_file_is_of_the_group_of_its_directory_and_a_page_of_its_own() {
+        let files = ["index.html", "a b/index.html", "notes/intro.html", "notes/x", "notes/x.txt"];
+        let mut options = FileOptions::default();
+        options.files.clean_urls = true;
+        options.files.strip = vec![b"mounted".to_vec()];
+        let (_root, origin) = site(&files.map(|path| (path, path)), options);
+        for (path, group) in [
+            ("/mounted/", Some("/")),
+            ("/mounted/index.html", Some("/")),
+            ("/mounted//%61%20b/", Some("/a%20b/")),
+            ("/mounted/notes/intro", Some("/notes/intro.html")),
+            ("/mounted/notes/x", Some("/notes/")),
+            ("/mounted/notes/x.txt", Some("/notes/")),
+            ("/mounted/notes/none", None),
+            ("/mounted/notes", None),
+            ("/notes/x", None),
+        ] {
+            for method in [Method::GET, Method::HEAD] {
+                let answer = origin.answer(&method, path, None, &HeaderMap::new()).await.unwrap();
+                let found = answer.group.as_ref().map(|group| &*group.0);
+                assert_eq!(found, group, "{method} {path}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_only_one_page_refers_to_is_of_its_group() {
+        let a =
+            "<link rel=stylesheet href=/m/all.css><img src=../img/a.png><img src=/m/img/%62.png>";
+        let b =
+            "<link rel=stylesheet href=//a.example/m/all.css><img src=http://b.example/m/c.png>";
+        let files = [
+            ("p/a.html", a),
+            ("q/index.html", b),
+            ("all.css", ""),
+            ("img/a.png", ""),
+            ("img/b.png", ""),
+            ("img/c.png", ""),
+        ];
+        let mut options = FileOptions::default();
+        options.files.strip = vec![b"m".to_vec()];
+        options.files.compress = Compress {
+            codings: vec![Coding::Gzip],
+            types: vec!["text/html".to_owned()],
+            least: 0,
+            most: 10_000,
+        };
+        let (_root, origin) = site(&files, options);
+        let host = (header::HOST, HeaderValue::from_static("a.example"));
+        let gzip = (header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        let plain = HeaderMap::from_iter([host.clone()]);
+        let coded = HeaderMap::from_iter([host, gzip]);
+        assert_eq!(group(&origin, "/m/img/a.png", &plain).await.unwrap(), "/img/");
+        // The page is read beside its answer.
+        let known = async |page: &str, fields: &HeaderMap, path: &str, expected: &str| {
+            for _ in 0..1_000 {
+                group(&origin, page, fields).await.unwrap();
+                if group(&origin, path, fields).await.unwrap() == expected {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            panic!("{path} is not of {expected}");
+        };
+        known("/m/p/a.html", &coded, "/m/img/a.png", "/p/a.html").await;
+        assert_eq!(group(&origin, "/m/img/b.png", &plain).await.unwrap(), "/p/a.html");
+        assert_eq!(group(&origin, "/m/all.css", &plain).await.unwrap(), "/p/a.html");
+        known("/m/q/", &plain, "/m/all.css", "/").await;
+        assert_eq!(group(&origin, "/m/img/c.png", &plain).await.unwrap(), "/img/");
+        assert_eq!(group(&origin, "/m//img/%61.png", &plain).await.unwrap(), "/p/a.html");
     }
 }

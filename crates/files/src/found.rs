@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::coding::Coding;
 use crate::reader::Reader;
+use crate::request_path::{encode, parent};
 use crate::version::Version;
 
 /// What answers a request. `F` is what is known of a file: a [`File`] that is open, or its
@@ -96,6 +97,20 @@ impl File {
     /// Returns what is sent of it.
     pub fn representation(&self) -> Representation {
         Representation { version: self.version, compress: self.compress, varies: self.varies }
+    }
+
+    /// Returns the path of a URL that is its path below the root.
+    pub fn url_path(&self) -> String {
+        format!("/{}", encode(&self.path))
+    }
+
+    /// Returns the directory that it lies in, as the path of a URL below the root that begins and
+    /// ends with `/`.
+    pub fn directory(&self) -> String {
+        match parent(&self.path) {
+            [] => "/".to_owned(),
+            directory => format!("/{}/", encode(directory)),
+        }
     }
 
     /// Begins to read it. With `forget` the kernel drops from its own cache what was read.

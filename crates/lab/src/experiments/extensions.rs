@@ -6,6 +6,7 @@ mod drives;
 mod flash;
 pub(crate) mod modern_disks;
 mod policies;
+mod references;
 pub(crate) mod scenario;
 pub(crate) mod scenarios;
 mod space_bound;
@@ -24,6 +25,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     modern_disks::EXPERIMENT,
     write_amplification::EXPERIMENT,
     streams::EXPERIMENT,
+    references::EXPERIMENT,
     what_if::EXPERIMENT,
     policies::EXPERIMENT,
 ];

@@ -51,7 +51,12 @@ pub async fn insert<D: Device, C: Clock>(
     body: impl Iterator<Item = Content>,
 ) -> Result<(), Refusal> {
     let token = store.begin_fetch(key);
-    let hint = Hint { size: Some(object.size), kind: object.kind, stamp: object.version };
+    let hint = Hint {
+        size: Some(object.size),
+        kind: object.kind,
+        stamp: object.version,
+        ..Hint::default()
+    };
     let mut writer = store.insert(&token, key, Bytes::from_static(META), hint).await?;
     for part in body {
         writer.write(part).await?;

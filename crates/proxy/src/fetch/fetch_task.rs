@@ -16,6 +16,7 @@ use semantics::{
 };
 use store::{Hint, Key, Kind, Refusal};
 use upstream::connection::origin_body::OriginBody;
+use upstream::send::origin::Group;
 
 use crate::fetch::piggyback_validation;
 use crate::fetch::validation::ValidationRequest;
@@ -23,6 +24,7 @@ use crate::fill::pump::{Carried, Incoming, Pump, Unwatched};
 use crate::fill::registry::HitForMiss;
 use crate::fill::sink::{ByteStream, Sink};
 use crate::fill::state::{End, Failed, Fill, FillHead, FillStage};
+use crate::object::key::named_group;
 use crate::object::object_writer::{Judge, ObjectWriter, StorageKey};
 use crate::object::store::{Store, Writer};
 use crate::object::stored_response::StoredResponse;
@@ -62,6 +64,8 @@ pub(crate) struct FetchTask {
     pub joinable: bool,
     /// The reason for the fetch.
     pub purpose: FetchPurpose,
+    /// The group that the origin named in its answer, for the store.
+    pub group: Option<u64>,
 }
 
 /// The reason for a fetch.
@@ -137,6 +141,8 @@ impl FetchTask {
         times: ExchangeTimes,
         fill_guard: &mut FillGuard,
     ) {
+        let group = response.extensions().get::<Group>();
+        self.group = group.map(|group| named_group(&self.primary, group));
         if self.ranged && is_about_the_range(response.status()) {
             return Box::pin(self.part(response, times, fill_guard)).await;
         }
@@ -422,7 +428,7 @@ impl FetchTask {
         // Dates beyond 2106 and before 1970 count as unknown.
         let modified = head.packed().last_modified().map_or(0, |time| time.unix());
         let stamp = u32::try_from(modified).unwrap_or(0);
-        Hint { size: length, kind, stamp }
+        Hint { size: length, kind, stamp, group: self.group }
     }
 
     /// Carries the body to its end and commits it. Trailers are stored with `head`.

@@ -235,6 +235,7 @@ impl NeighbourValidation {
             asks_for_client: false,
             joinable: true,
             purpose: FetchPurpose::Neighbour,
+            group: None,
         })
     }
 }

@@ -441,6 +441,7 @@ impl CacheRequest<'_> {
             asks_for_client: self.is_first,
             joinable,
             purpose: FetchPurpose::Client,
+            group: None,
         }
     }
 

@@ -3,6 +3,7 @@
 use http::HeaderMap;
 use semantics::{Url, VaryMarker, cache_key};
 use store::{Key, Locality};
+use upstream::send::origin::Group;
 
 /// Returns what the keys of all objects of a site begin with: of a reverse site by its name, `None`
 /// for the forward proxy.
@@ -18,10 +19,20 @@ pub fn primary_key(prefix: &str, url: &Url) -> Option<Key> {
 
 /// Returns the FNV-1a hashes of the URL's site and of its directory.
 fn locality(url: &Url) -> Locality {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-    let site = url.site().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, step);
-    let group = url.group().as_bytes()[url.site().len()..].iter().fold(site, step);
-    Locality { site, group }
+    let site = hashed(0xcbf2_9ce4_8422_2325, url.site());
+    Locality { site, group: hashed(site, &url.group()[url.site().len()..]) }
+}
+
+/// Returns the hash of a group that the origin named in its answer to a request for an object of
+/// this key: that of the URL's directory when the name is its path.
+pub(crate) fn named_group(key: &Key, group: &Group) -> u64 {
+    hashed(key.locality().site, &group.0)
+}
+
+/// Goes on with the FNV-1a hash of what stands before `text`.
+fn hashed(before: u64, text: &str) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    text.bytes().fold(before, step)
 }
 
 /// Returns the key of a request's variant under a marker; `None` when it is too long.
@@ -52,5 +63,21 @@ mod tests {
         let c = place("http://a.example/e/x");
         assert!(a.site == c.site && a.group != c.group);
         assert_ne!(a.site, place("http://b.example/d/x").site);
+    }
+
+    #[test]
+    fn a_group_that_is_named_as_the_directory_is_that_of_the_url() {
+        let key = |url| primary_key("forward", &Url::parse(url).unwrap()).unwrap();
+        for (url, directory) in [
+            ("http://a.example/x", "/"),
+            ("http://a.example/d%20e/f/x?q", "/d%20e/f/"),
+            ("http://a.example:81/d/", "/d/"),
+        ] {
+            let (key, named) = (key(url), Group(directory.into()));
+            assert_eq!(named_group(&key, &named), key.locality().group, "{url}");
+        }
+        let [a, b] = ["http://a.example/x", "http://b.example/x"].map(key);
+        let named = Group("/elsewhere/".into());
+        assert_ne!(named_group(&a, &named), named_group(&b, &named), "groups are of a site");
     }
 }

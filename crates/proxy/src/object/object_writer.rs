@@ -109,7 +109,7 @@ impl ObjectWriter<'_> {
         hint: Hint,
     ) -> Result<Writer, Refusal> {
         if let Some(marker) = new_marker {
-            self.insert_marker(marker).await?;
+            self.insert_marker(marker, hint.group).await?;
         }
         self.store.insert(self.token, key, meta, hint).await
     }
@@ -117,7 +117,7 @@ impl ObjectWriter<'_> {
     /// Stores a marker, an object without a body. The marker that it extends must still be there:
     /// it was read before the fetch began, and what was removed since must not come back. A later
     /// removal overtakes the fetch.
-    async fn insert_marker(&self, marker: &VaryMarker) -> Result<(), Refusal> {
+    async fn insert_marker(&self, marker: &VaryMarker, group: Option<u64>) -> Result<(), Refusal> {
         let stored = match self.store.lookup(self.primary).await {
             Lookup::Hit(entry) => Metadata::of(&entry).and_then(Metadata::into_marker),
             _ => None,
@@ -125,7 +125,7 @@ impl ObjectWriter<'_> {
         if !marker.carries_on(stored.as_ref()) {
             return Err(Refusal::Overtaken);
         }
-        let hint = Hint { size: Some(0), ..Hint::default() };
+        let hint = Hint { size: Some(0), group, ..Hint::default() };
         self.store.insert(self.token, self.primary, marker.encode(), hint).await?.commit().await
     }
 
@@ -178,7 +178,7 @@ mod tests {
         let names = |name: &str| vec![name.parse().unwrap()];
         let old = VaryMarker::new(1, &names("accept"));
         ObjectWriter { store, token: &store.begin_fetch(primary), primary }
-            .insert_marker(&old)
+            .insert_marker(&old, None)
             .await
             .unwrap();
         let wider = old.with(&Vary::Names(names("accept-language")), 2);
@@ -186,11 +186,11 @@ mod tests {
         // The fetch begins after the removal, so that nothing overtakes it.
         let token = &store.begin_fetch(primary);
         let later = ObjectWriter { store, token, primary };
-        let stored = later.insert_marker(&wider).await;
+        let stored = later.insert_marker(&wider, None).await;
         assert_eq!(stored, Err(Refusal::Overtaken));
         assert_eq!(resident_marker(store, primary), None);
-        later.insert_marker(&old).await.unwrap();
-        later.insert_marker(&wider).await.unwrap();
+        later.insert_marker(&old, None).await.unwrap();
+        later.insert_marker(&wider, None).await.unwrap();
         assert_eq!(resident_marker(store, primary), Some(wider));
     }
 

@@ -12,16 +12,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, Response, header};
 use http_body::{Body, Frame};
+use proxy::object::key::{key_prefix, primary_key};
 use proxy::origin::site::Source;
+use semantics::Url;
+use store::Inspector;
 use upstream::connection::origin_body::OriginBody;
 use upstream::failure::error::{Failure, Reason};
-use upstream::send::origin::{Connector, Origin, Sending};
+use upstream::send::origin::{Connector, Group, Origin, Sending};
 use upstream::send::outgoing::Outgoing;
 use upstream::settings::endpoint::Endpoint;
 
 use crate::rig::Rig;
 
-/// Answers `/whole`, `/broken` (half of it) and nothing else.
+/// Answers `/whole`, `/broken` (half of it), `/grouped/GROUP/ANY` (of that group) and nothing else.
 #[derive(Debug, Default)]
 struct Table {
     asked: AtomicU32,
@@ -39,9 +42,12 @@ impl Table {
     fn answer(&self, request: &Outgoing<'_>) -> Result<Response<OriginBody>, Failure> {
         self.asked.fetch_add(1, Relaxed);
         let request = request.request.as_ref().unwrap();
-        let whole = match request.uri().path() {
+        let path = request.uri().path();
+        let group = path.strip_prefix("/grouped/").and_then(|rest| rest.split_once('/'));
+        let whole = match path {
             "/whole" => true,
             "/broken" => false,
+            _ if group.is_some() => true,
             path => {
                 let cause = format!("{path} is not in it");
                 return Err(Failure::Failed(Reason::Upstream, cause));
@@ -57,6 +63,10 @@ impl Table {
             .header(header::CONTENT_LENGTH, TEXT.len())
             .header(header::CACHE_CONTROL, "max-age=600")
             .header(header::ETAG, "\"1\"");
+        let response = match group {
+            Some((group, _)) => response.extension(Group(group.into())),
+            None => response,
+        };
         Ok(response.body(OriginBody::stream(Frames(frames), Duration::from_secs(20))).unwrap())
     }
 }
@@ -125,4 +135,30 @@ fn what_breaks_off_is_cut_and_what_fails_is_an_error() {
     let mut client = rig.client();
     client.send("POST /none HTTP/1.1\r\nHost: a.example\r\nContent-Length: 1\r\n\r\nx");
     assert_eq!(client.answer().status, 502);
+}
+
+#[test]
+fn a_group_that_an_answer_names_is_what_it_is_stored_with() {
+    let (mut rig, _) = table();
+    let paths = ["/grouped/a/x/1", "/grouped/b/x/1", "/grouped/a/y/1", "/whole"];
+    for path in paths {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: a.example\r\n\r\n");
+        assert_eq!(rig.client().send(request).answer().status, 200);
+    }
+    rig.stop();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let [a, b, also_a, url] = runtime.block_on(async {
+        let inspector = Inspector::open(&rig.device).await.unwrap();
+        let mut groups = Vec::new();
+        for path in paths {
+            let url = Url::parse(&format!("http://a.example{path}")).unwrap();
+            let key = primary_key(&key_prefix(Some("main")), &url).unwrap();
+            let found = inspector.find(key.as_bytes()).await.unwrap();
+            groups.push((found.unwrap().group, key.locality().group));
+        }
+        groups.try_into().unwrap()
+    });
+    assert_eq!(a.0, also_a.0);
+    assert!(a.0 != b.0 && a.1 != also_a.1, "{a:?} {b:?} {also_a:?}");
+    assert_eq!(url.0, url.1);
 }

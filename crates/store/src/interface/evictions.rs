@@ -65,7 +65,8 @@ impl<D: Device, C: Clock> Evictions<D, C> {
             let LeftMemory { digest, object, last_copy, fetch } = evicted;
             let token = FetchToken::begun(&volume.shared, digest, fetch);
             let locality = Locality { site: object.header.site, group: object.header.group };
-            let Some(key) = Key::new(object.key.clone(), locality) else { continue };
+            let key = self.store.key_on(volume, &object.key, locality);
+            let Some(key) = key else { continue };
             let (meta, len) = (object.meta.clone(), object.header.object_len);
             let whole = !object.in_pieces();
             let entry = whole.then(|| Entry::of_resident(Rc::clone(volume), digest, object));

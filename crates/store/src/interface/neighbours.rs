@@ -34,7 +34,7 @@ impl<D: Device, C: Clock> Store<D, C> {
             .filter_map(|object| {
                 let locality = Locality { site: object.header.site, group: object.header.group };
                 Some(Neighbour {
-                    key: Key::new(object.key.clone(), locality)?,
+                    key: self.key_on(volume, &object.key, locality)?,
                     meta: object.meta.clone(),
                     outdated_since: object.outdated_since().map(u64::from),
                 })

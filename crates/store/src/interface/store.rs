@@ -10,7 +10,7 @@ use device::{Clock, Device};
 
 use crate::base::digest::Digest;
 use crate::base::event::Event;
-use crate::base::key::Key;
+use crate::base::key::{Key, Locality};
 use crate::base::refusal::Refusal;
 use crate::config::lookup_options::LookupOptions;
 use crate::config::options::Options;
@@ -205,6 +205,8 @@ impl<D: Device, C: Clock> Store<D, C> {
         hint: Hint,
     ) -> Result<Writer<D, C>, Refusal> {
         let (volume, digest) = self.place(key);
+        let leads_here = |group: &u64| Rc::ptr_eq(self.volume_of(*group), volume);
+        let hint = Hint { group: hint.group.filter(leads_here), ..hint };
         let result = if token.admitted() {
             Writer::new(Rc::clone(volume), digest, key.clone(), meta, hint, token)
         } else {
@@ -338,26 +340,42 @@ impl<D: Device, C: Clock> Store<D, C> {
         &self.volumes
     }
 
-    /// Returns the volume that `key` belongs to (by rendezvous hashing of its group, weighted by
-    /// size: the neighbours stay together, and losing a device costs its share only), and its
-    /// digest there.
+    /// Returns the volume that `key` belongs to, and its digest there.
     pub(crate) fn place(&self, key: &Key) -> (&Rc<Volume<D, C>>, Digest) {
-        let volume = match &*self.volumes {
+        let volume = self.volume_of(key.locality().group);
+        (volume, volume.shared.digester.key(key.as_bytes()))
+    }
+
+    /// Returns the volume that the keys of a group belong to (by rendezvous hashing, weighted by
+    /// size: the neighbours stay together, and losing a device costs its share only).
+    fn volume_of(&self, group: u64) -> &Rc<Volume<D, C>> {
+        match &*self.volumes {
             [only] => only,
             volumes => volumes
                 .iter()
-                .max_by(|a, b| affinity(a, key).total_cmp(&affinity(b, key)))
+                .max_by(|a, b| affinity(a, group).total_cmp(&affinity(b, group)))
                 .expect("a store has a device"),
-        };
-        (volume, volume.shared.digester.key(key.as_bytes()))
+        }
+    }
+
+    /// Returns the key of an object that was stored with this locality on `volume`; `None` when it
+    /// would be looked for on another one: the devices are not those of then.
+    pub(crate) fn key_on(
+        &self,
+        volume: &Rc<Volume<D, C>>,
+        bytes: &Bytes,
+        locality: Locality,
+    ) -> Option<Key> {
+        let is_there = Rc::ptr_eq(self.volume_of(locality.group), volume);
+        Key::new(bytes.clone(), locality).filter(|_| is_there)
     }
 }
 
-/// Returns the weighted rendezvous score of a volume for a key's group.
-fn affinity<D: Device, C: Clock>(volume: &Volume<D, C>, key: &Key) -> f64 {
+/// Returns the weighted rendezvous score of a volume for a group.
+fn affinity<D: Device, C: Clock>(volume: &Volume<D, C>, group: u64) -> f64 {
     // By the cache's identity, not its number: devices may be given in another order, or without
     // one that is lost, and the others keep their shares.
-    let hash = xxhash_rust::xxh3::xxh3_64_with_seed(&volume.shared.uuid, key.locality().group);
+    let hash = xxhash_rust::xxh3::xxh3_64_with_seed(&volume.shared.uuid, group);
     let uniform = (hash >> 11) as f64 / (1_u64 << 53) as f64;
     -(volume.shared.weight as f64) / uniform.max(f64::MIN_POSITIVE).ln()
 }

@@ -40,6 +40,10 @@ pub struct Hint {
     /// Four bytes that the store keeps with the object and hands back as [`crate::Entry::stamp`];
     /// the exact index keeps them in memory as well (C1: when it was last modified). 0: unknown.
     pub stamp: u32,
+    /// Objects of its site that it belongs together with, when they are others than those of its
+    /// key's group. It is found under its key whatever this says; in a store of several devices,
+    /// whose keys are divided by their groups, it counts only where both lead to one device.
+    pub group: Option<u64>,
 }
 
 /// What [`crate::Store::read_unfinished`] found.
@@ -236,7 +240,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
             piece_size,
             stored_at: self.volume.clock.unix_seconds() as u32,
             site: locality.site,
-            group: locality.group,
+            group: self.hint.group.unwrap_or(locality.group),
             references: 1,
             stamp: self.hint.stamp,
         }

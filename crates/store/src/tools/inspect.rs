@@ -94,6 +94,8 @@ pub struct ObjectReport {
     pub runs: usize,
     /// Its sequence number.
     pub sequence: u64,
+    /// The group that it was stored with.
+    pub group: u64,
     /// Unix seconds.
     pub stored_at: u64,
     /// The record and its body are whole.
@@ -301,6 +303,7 @@ impl<'a, D: Device> Inspector<'a, D> {
             cluster: at.cluster,
             runs: at.runs,
             sequence: header.sequence,
+            group: header.group,
             stored_at: u64::from(header.stored_at),
             whole: found.verify_body(&self.superblock.secret, bytes),
         }

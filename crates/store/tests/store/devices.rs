@@ -9,12 +9,14 @@ use bytes::Bytes;
 use device::{Clock, Fault, ManualClock, MemoryDevice, Operation};
 use store::{FormatOptions, Hint, Key, Locality, Lookup, Mode, Options, Refusal, Store, Target};
 
+use crate::seeds::seeds;
+
 type Several = Store<MemoryDevice, ManualClock>;
 
 const OBJECTS: u64 = 60;
 
 fn key(number: u64) -> Key {
-    Key::new(format!("object {number}").into(), Locality { site: number, group: number }).unwrap()
+    Key::new(format!("object {number}").into(), Locality { site: 1, group: number }).unwrap()
 }
 
 fn formatted() -> MemoryDevice {
@@ -70,8 +72,13 @@ pub fn drive<T>(clock: &ManualClock, run: impl Future<Output = T>) -> T {
 }
 
 async fn insert(store: &Several, number: u64) {
+    insert_in(store, number, None).await;
+}
+
+/// Inserts an object with the hint that it belongs to a group.
+async fn insert_in(store: &Several, number: u64, group: Option<u64>) {
     let token = store.begin_fetch(&key(number));
-    let hint = Hint::default();
+    let hint = Hint { group, ..Hint::default() };
     let meta = Bytes::from_static(b"meta");
     let mut writer = store.insert(&token, &key(number), meta, hint).await.unwrap();
     writer.write(Bytes::from(vec![number as u8; 2000])).await.unwrap();
@@ -219,4 +226,55 @@ fn devices_keep_their_shares_in_any_order() {
     assert_eq!(with_store(&[c.clone(), a.clone(), b.clone()], there), OBJECTS as u32);
     let two = with_store(&[c, a], there);
     assert!(two > 20 && two < OBJECTS as u32, "{two} found on two of three devices");
+}
+
+#[test]
+fn a_group_that_is_hinted_at_is_no_part_of_the_key() {
+    for seed in seeds("a_group_that_is_hinted_at_is_no_part_of_the_key", 4) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let devices: Vec<_> = (0..random.usize(1..=3)).map(|_| formatted()).collect();
+        let mut hints: Vec<Option<u64>> = Vec::new();
+        with_store(&devices, async |store, _| {
+            for _ in 0..2 {
+                let hint = |_| random.bool().then(|| 1_000 + random.u64(..4));
+                hints = (0..OBJECTS).map(hint).collect();
+                for (number, hint) in (0..).zip(&hints) {
+                    insert_in(store, number, *hint).await;
+                }
+            }
+            assert_eq!(count(store).await, OBJECTS);
+            for number in 0..OBJECTS {
+                for neighbour in store.neighbours(&key(number)) {
+                    assert!(store.resident(&neighbour.key).is_some(), "{number}: {neighbour:?}");
+                }
+            }
+        });
+        with_store(&devices, async |store, _| {
+            assert_eq!(count(store).await, OBJECTS);
+            for number in 0..OBJECTS {
+                assert!(store.remove(&key(number)).await);
+                assert!(!is_there(store, number).await, "{number} was stored twice");
+            }
+        });
+    }
+}
+
+#[test]
+fn what_is_hinted_to_be_of_one_group_is_neighbours() {
+    let near = |devices: &[MemoryDevice]| {
+        with_store(devices, async |store, _| {
+            for number in 0..OBJECTS {
+                insert_in(store, number, Some(1_000 + number % 3)).await;
+            }
+            let near = store.neighbours(&key(0)).into_iter().map(|near| near.key);
+            let mut near: Vec<String> =
+                near.map(|key| String::from_utf8(key.as_bytes().to_vec()).unwrap()).collect();
+            near.sort();
+            near
+        })
+    };
+    let mut all: Vec<_> =
+        (3..OBJECTS).step_by(3).map(|number| format!("object {number}")).collect();
+    all.sort();
+    assert_eq!(near(&[formatted()]), all);
 }

@@ -34,7 +34,8 @@ pub type Sending<'a> = Pin<Box<dyn Future<Output = Result<Response<OriginBody>, 
 /// An origin, which answers requests. Shared by all workers; displayed, it is named as in the
 /// configuration.
 pub trait Origin: fmt::Debug + fmt::Display + Send + Sync {
-    /// Sends a request and waits for the head of the answer.
+    /// Sends a request and waits for the head of the answer, which may have a [`Group`] as an
+    /// extension.
     fn send<'a>(self: Arc<Self>, with: Connector<'a>, request: Outgoing<'a>) -> Sending<'a>;
 
     /// Returns one of the servers that requests may go to, by its number from 0 on; `None` beyond
@@ -52,6 +53,13 @@ pub trait Origin: fmt::Debug + fmt::Display + Send + Sync {
         Vec::new()
     }
 }
+
+/// A name for what an answer belongs together with, when the origin knows better than the URL
+/// tells; a directory's is its path, which begins and ends with `/`. An extension of the answer,
+/// and a hint: answers of one group are likely to be asked for together and are stored so. What is
+/// found under a URL does not depend on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group(pub Arc<str>);
 
 /// A number that an origin has of itself, as a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

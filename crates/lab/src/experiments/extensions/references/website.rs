@@ -1,0 +1,240 @@
+//! Web sites by where the files lie that their pages refer to, and what a cache may be told of
+//! what belongs together.
+//!
+//! The pages and parts are those of a stream, in which each page has its parts to itself. A site
+//! says in which directories they lie, and a tenth of the parts are files that many pages share.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::workload::contents::mix;
+use crate::workload::request::{Kind, Request};
+
+/// Pages of which the files lie in one directory, where it is shared at all.
+const BLOCK: u32 = 64;
+/// Files that so many pages share, and the bytes of each.
+const SHARED: u64 = 4;
+const SHARED_BYTES: u64 = 8_000;
+/// The number of the first of them, above those of the stream.
+const FIRST_SHARED: u32 = 1 << 30;
+/// One part in so many is a shared file.
+const SHARED_EVERY: u64 = 10;
+
+/// Where the files of a site lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Website {
+    /// Each page in a directory of its own, its parts with it.
+    Beside,
+    /// The same, but half of the parts in a directory of 64 pages.
+    Half,
+    /// The same; the page is `NAME.html` in a directory of 64 pages, asked for as `NAME/`.
+    Clean,
+    /// 64 pages in a directory, all of their parts in another.
+    Apart,
+    /// All pages in one directory, all parts in another.
+    Flat,
+}
+
+/// What the cache is told of what belongs together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Nothing: everything is by itself.
+    Nothing,
+    /// The directory of the URL.
+    Url,
+    /// The directory of the file.
+    File,
+    /// The directory of the only page that refers to it; else its own.
+    PagesDirectory,
+    /// The only page that refers to it; else its directory.
+    Page,
+}
+
+impl Told {
+    /// All.
+    pub(super) const ALL: [Told; 5] =
+        [Told::Nothing, Told::Url, Told::File, Told::PagesDirectory, Told::Page];
+
+    /// As tables name it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Told::Nothing => "nothing",
+            Told::Url => "URL's directory",
+            Told::File => "file's directory",
+            Told::PagesDirectory => "page's directory",
+            Told::Page => "page",
+        }
+    }
+}
+
+impl Website {
+    /// All.
+    pub(super) const ALL: [Website; 5] =
+        [Website::Beside, Website::Half, Website::Clean, Website::Apart, Website::Flat];
+
+    /// What is measured of it: the rest says the same as something else.
+    pub(super) fn told(self) -> &'static [Told] {
+        match self {
+            Website::Beside => &[Told::Nothing, Told::Url, Told::Page],
+            Website::Half => &[Told::Url, Told::Page],
+            Website::Clean => &[Told::Url, Told::File, Told::PagesDirectory, Told::Page],
+            Website::Apart | Website::Flat => &[Told::Url, Told::PagesDirectory, Told::Page],
+        }
+    }
+
+    /// As tables name it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Website::Beside => "parts beside their page",
+            Website::Half => "half of the parts elsewhere",
+            Website::Clean => "the same, clean URLs",
+            Website::Apart => "all parts elsewhere",
+            Website::Flat => "two directories",
+        }
+    }
+
+    /// What is asked for, and where it lies.
+    pub(super) fn place(self, request: &Request) -> Placed {
+        let page = request.group;
+        let is_page = request.kind == Kind::Html;
+        let chance = mix(u64::from(request.object));
+        let is_shared = !is_page && chance.is_multiple_of(SHARED_EVERY);
+        let own = directory(Level::Own, page);
+        let block = if self == Website::Flat { 0 } else { page / BLOCK };
+        let pages = directory(Level::Pages, block);
+        let parts = directory(Level::Parts, block);
+        let elsewhere = is_shared || chance >> 8 & 1 == 0;
+        let (url, file) = match (self, is_page) {
+            (Website::Clean, true) => (own, pages),
+            (Website::Beside | Website::Half, true) => (own, own),
+            (Website::Apart | Website::Flat, true) => (pages, pages),
+            (Website::Beside, false) if !is_shared => (own, own),
+            (Website::Half | Website::Clean, false) if !elsewhere => (own, own),
+            (_, false) => (parts, parts),
+        };
+        let mut asked = Request { site: 0, group: url, ..*request };
+        if is_shared {
+            let number = u64::from(page / BLOCK) * SHARED + (chance >> 16) % SHARED;
+            asked.object = FIRST_SHARED + number as u32;
+            asked.size = SHARED_BYTES;
+        }
+        Placed { request: asked, page, own, file }
+    }
+}
+
+/// The directories of a site.
+#[derive(Clone, Copy)]
+enum Level {
+    Own,
+    Pages,
+    Parts,
+}
+
+fn directory(level: Level, number: u32) -> u32 {
+    number * 3 + level as u32
+}
+
+/// A request, and where its file lies.
+pub(super) struct Placed {
+    /// Its group is the directory of its URL.
+    pub(super) request: Request,
+    /// The number of the page that it is, or that it was asked for with.
+    page: u32,
+    /// A name for that page alone.
+    own: u32,
+    /// The directory of the file.
+    file: u32,
+}
+
+impl Placed {
+    fn is_page(&self) -> bool {
+        self.request.kind == Kind::Html
+    }
+}
+
+/// Which page refers to which files: what is in the pages.
+#[derive(Default)]
+pub(super) struct Contents(HashMap<u32, Vec<u32>>);
+
+impl Contents {
+    /// Of the pages that will be asked for.
+    pub(super) fn of(site: Website, requests: impl Iterator<Item = Request>) -> Contents {
+        let mut pages: HashMap<u32, Vec<u32>> = HashMap::new();
+        for placed in requests.map(|request| site.place(&request)) {
+            let parts = pages.entry(placed.page).or_default();
+            if !placed.is_page() && !parts.contains(&placed.request.object) {
+                parts.push(placed.request.object);
+            }
+        }
+        Contents(pages)
+    }
+}
+
+/// Who refers to a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Referrer {
+    /// One page, or pages of one group.
+    Group(u32),
+    /// Several.
+    Several,
+}
+
+/// What was read in pages when they were stored: a bounded number of references, the oldest
+/// forgotten first.
+pub(super) struct References<'a> {
+    contents: &'a Contents,
+    told: Told,
+    known: HashMap<u32, Referrer>,
+    order: VecDeque<u32>,
+    most: usize,
+}
+
+impl<'a> References<'a> {
+    /// At most so many.
+    pub(super) fn new(contents: &'a Contents, told: Told, most: usize) -> References<'a> {
+        References { contents, told, known: HashMap::new(), order: VecDeque::new(), most }
+    }
+
+    /// The group of a file that is asked for.
+    pub(super) fn group(&self, placed: &Placed) -> u32 {
+        match self.told {
+            Told::Nothing => directory(Level::Own, placed.request.object),
+            Told::Url => placed.request.group,
+            Told::File => placed.file,
+            Told::PagesDirectory | Told::Page if placed.is_page() => self.of_page(placed),
+            Told::PagesDirectory | Told::Page => match self.known.get(&placed.request.object) {
+                Some(Referrer::Group(group)) => *group,
+                Some(Referrer::Several) | None => placed.file,
+            },
+        }
+    }
+
+    /// Reads a page that was stored.
+    pub(super) fn stored(&mut self, placed: &Placed) {
+        let is_read = matches!(self.told, Told::PagesDirectory | Told::Page);
+        if !placed.is_page() || !is_read {
+            return;
+        }
+        let group = self.of_page(placed);
+        for part in self.contents.0.get(&placed.page).into_iter().flatten() {
+            match self.known.get_mut(part) {
+                Some(referrer) if *referrer == Referrer::Group(group) => {}
+                Some(referrer) => *referrer = Referrer::Several,
+                None => {
+                    self.known.insert(*part, Referrer::Group(group));
+                    self.order.push_back(*part);
+                }
+            }
+        }
+        while self.order.len() > self.most {
+            let oldest = self.order.pop_front();
+            oldest.map(|oldest| self.known.remove(&oldest));
+        }
+    }
+
+    fn of_page(&self, placed: &Placed) -> u32 {
+        match self.told {
+            Told::Page => placed.own,
+            _ => placed.file,
+        }
+    }
+}
