@@ -8,7 +8,7 @@
 //! long as the stamp holds they say the same.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use files::watch::watcher::{Stamp, Watcher};
@@ -48,8 +48,8 @@ pub(crate) struct Fetched {
 pub(crate) struct Reading {
     /// Of files of at most so many; of none, when it is 0.
     pub most: u64,
-    /// The kernel forgets them.
-    pub forget: bool,
+    /// Of larger files the kernel forgets them.
+    pub page_cache_max: u64,
 }
 
 /// A search that waits for no disk: `None` when only a disk can tell.
@@ -80,7 +80,7 @@ impl Finding {
         let Some(wanted) = reading.wanted(&file) else {
             return Ok(Some(Fetched { file, bytes: None }));
         };
-        let bytes = wanted.reader(reading.forget).read_cached().transpose();
+        let bytes = reading.reader(wanted).read_cached().transpose();
         Ok(bytes.map(|bytes| Fetched { file, bytes: Some(bytes) }))
     }
 
@@ -91,7 +91,7 @@ impl Finding {
     pub fn fetch(&self, reading: Reading) -> io::Result<Fetched> {
         let find = || self.root.find(&self.request()).map(Some);
         let file = self.stamped(find, false)?.ok_or(io::ErrorKind::WouldBlock)?;
-        let bytes = reading.wanted(&file).map(|wanted| wanted.reader(reading.forget).read_rest());
+        let bytes = reading.wanted(&file).map(|wanted| reading.reader(wanted).read_rest());
         Ok(Fetched { file, bytes })
     }
 
@@ -129,6 +129,11 @@ impl Finding {
 }
 
 impl Reading {
+    /// Begins to read a file.
+    fn reader(self, file: &files::File) -> files::Reader<BorrowedFd<'_>> {
+        file.reader(file.version.size > self.page_cache_max)
+    }
+
     /// Returns the file whose bytes are to be read.
     fn wanted(self, file: &Stamped<files::File>) -> Option<&files::File> {
         match &file.found.outcome {

@@ -29,8 +29,6 @@ pub(crate) struct Grouping {
     references: Arc<References>,
     /// The names of files that stand for their directory.
     index: Vec<String>,
-    /// What was read for the cache is dropped from the kernel's own.
-    forget: bool,
 }
 
 /// What is known of a file when it is found.
@@ -50,8 +48,8 @@ pub(crate) struct Answered<'a> {
 
 impl Grouping {
     /// Begins without knowing any page.
-    pub fn new(index: Vec<String>, forget: bool) -> Grouping {
-        Grouping { references: Arc::new(References::new()), index, forget }
+    pub fn new(index: Vec<String>) -> Grouping {
+        Grouping { references: Arc::new(References::new()), index }
     }
 
     /// Returns the group of a file that was found under the path of a URL.
@@ -98,7 +96,7 @@ impl Grouping {
     ) -> impl FnOnce() -> Option<Bytes> + use<> {
         let is_coded = answered.fields.contains_key(header::CONTENT_ENCODING);
         let bytes = answered.body.whole().filter(|_| !is_coded).cloned();
-        let (root, path, forget) = (known.root.clone(), answered.path.to_owned(), self.forget);
+        let (root, path) = (known.root.clone(), answered.path.to_owned());
         move || {
             if bytes.is_some() {
                 return bytes;
@@ -107,7 +105,7 @@ impl Grouping {
             let found = root.find(&Request { path: path.as_bytes(), accepted }).ok()?;
             let Outcome::File(file) = found.outcome else { return None };
             let is_read = file.coding.is_none() && file.version.size <= WHOLE_MAX;
-            is_read.then(|| file.reader(forget).read_rest())?.ok().map(Bytes::from)
+            is_read.then(|| file.reader(false).read_rest())?.ok().map(Bytes::from)
         }
     }
 }

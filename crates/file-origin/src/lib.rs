@@ -19,6 +19,7 @@ mod page;
 mod pool;
 mod references;
 mod response;
+mod threads;
 mod transfers;
 mod upkeep;
 mod voucher;

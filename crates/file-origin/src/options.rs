@@ -13,8 +13,8 @@ pub struct FileOptions {
     pub watch: WatchOptions,
     /// Stored answers that are known to be current, at most; 16 bytes each. Others cost a look.
     pub answers: usize,
-    /// What was read for the cache is dropped from the kernel's own.
-    pub forget: bool,
+    /// Bytes of the largest file that stays in the kernel's own cache when it was read.
+    pub page_cache_max: u64,
 }
 
 impl Default for FileOptions {
@@ -23,7 +23,7 @@ impl Default for FileOptions {
             files: files::Options::default(),
             watch: WatchOptions { most: 65_536, interval: Duration::from_secs(1) },
             answers: 1 << 20,
-            forget: true,
+            page_cache_max: 0,
         }
     }
 }

@@ -40,7 +40,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// The files below one directory.
 pub struct FileOrigin {
     path: PathBuf,
-    forget: bool,
+    page_cache_max: u64,
     grouping: Grouping,
     current: Arc<Current>,
 }
@@ -61,11 +61,11 @@ impl FileOrigin {
     /// It is none, may not be entered, or an option is bad.
     pub fn open(path: &Path, options: FileOptions) -> Result<Arc<FileOrigin>, OpenError> {
         let known = Known::open(path, &options)?;
-        let (forget, current) = (options.forget, Arc::new(Current::new(known)));
-        let grouping = Grouping::new(options.files.index.clone(), forget);
+        let (page_cache_max, current) = (options.page_cache_max, Arc::new(Current::new(known)));
+        let grouping = Grouping::new(options.files.index.clone());
         let started = Upkeep::new(&current, path, options).start();
         started.map_err(|error| OpenError::Io(path.to_owned(), error))?;
-        Ok(Arc::new(FileOrigin { path: path.to_owned(), forget, grouping, current }))
+        Ok(Arc::new(FileOrigin { path: path.to_owned(), page_cache_max, grouping, current }))
     }
 
     /// Returns the directory as it was named.
@@ -85,7 +85,7 @@ impl FileOrigin {
         }
         let accepted = Accepted::of(fields);
         let most = if response::is_of_all(method, fields) { WHOLE_MAX } else { 0 };
-        let reading = Reading { most, forget: self.forget };
+        let reading = Reading { most, page_cache_max: self.page_cache_max };
         let (mut pauses, mut place) = (0, None);
         loop {
             let (known, now) = (self.current.known(), SystemTime::now());
@@ -168,7 +168,7 @@ impl FileOrigin {
         coding: Coding,
         place: SemaphorePermit<'static>,
     ) -> Result<Answer, ReadError> {
-        let mut reader = file.into_reader(self.forget);
+        let mut reader = self.reader(file);
         let made = known.pool.run(move || {
             let _place = place;
             let bytes = reader.read_rest()?;
@@ -177,6 +177,12 @@ impl FileOrigin {
         let made = made.await.map_err(ReadError::Io)??;
         fields.insert(header::CONTENT_LENGTH, made.len().into());
         Ok(Answer::new(StatusCode::OK, fields, FileBody::of(made.into())))
+    }
+
+    /// Begins to read a file.
+    fn reader(&self, file: File) -> files::Reader {
+        let forget = file.version.size > self.page_cache_max;
+        file.into_reader(forget)
     }
 
     /// Answers with a file as it is, or a range of it.
@@ -190,7 +196,7 @@ impl FileOrigin {
         place: &mut Option<Place>,
     ) -> Result<Option<Answer>, ReadError> {
         let (fields, length) = (response::fields(&file, now), file.version.size);
-        let reader = file.into_reader(self.forget);
+        let reader = self.reader(file);
         let (status, fields, range) =
             match response::decide(method, request, fields, Some(length), now) {
                 Sent::Head(status, fields) => {

@@ -1,19 +1,20 @@
 //! Work that may wait for a disk, on threads apart from the workers'.
 //!
-//! A disk that hangs, and clients who ask for what is dear, must not take all of these threads,
-//! which name lookups need, too, or all processors: each root has a few places, and what finds none
-//! waits for its turn without a thread. All roots together have places, too, so that many disks
-//! that hang leave threads for names.
+//! A disk that hangs, and clients who ask for what is dear, must not take threads without end, or
+//! all processors: each root has a few places, and what finds none waits for its turn without a
+//! thread. All roots together have places, too.
 
 use std::io;
 use std::sync::{Arc, LazyLock};
 
 use tokio::sync::Semaphore;
 
+use crate::threads;
+
 /// Looks and reads of a root at a time. More than disks take at once.
 const PLACES: usize = 64;
 
-/// Looks and reads of all roots at a time: fewer than the threads of one worker, 512.
+/// Looks and reads of all roots at a time.
 const ALL_PLACES: usize = 6 * PLACES;
 
 /// The places of all roots.
@@ -71,7 +72,7 @@ async fn run_at<T: Send + 'static>(
         let _places = (own, place);
         work()
     };
-    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)
+    threads::run(work).await
 }
 
 #[cfg(test)]

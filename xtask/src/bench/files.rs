@@ -80,7 +80,7 @@ fn systems(options: &Options) -> Result<Vec<System>, String> {
 fn ways(larder: &System) -> Vec<System> {
     let (mut tfs, mut page_cache) = (larder.clone(), larder.clone());
     tfs.set("preset", "tfs");
-    page_cache.configure("files", "page-cache = true");
+    page_cache.configure("files", "page-cache-max = \"1G\"");
     vec![larder.clone(), tfs, page_cache]
 }
 

@@ -109,6 +109,7 @@ for_all_and_site! {
     "known", Kind::Int(1024, 1_000_000_000), ["1048576"]
         => |m, v| m.options.answers = u64::take(v) as usize;
 
-    /// Whether the kernel may keep in its own cache what was read for Larder's.
-    "page-cache", Kind::Bool, ["false"] => |m, v| m.options.forget = !bool::take(v);
+    /// Largest file that the kernel may keep in its own cache when it was read for Larder's; larger
+    /// ones are dropped from there.
+    "page-cache-max", Kind::Size(0, 1 << 40), ["0"] -> options.page_cache_max;
 }
