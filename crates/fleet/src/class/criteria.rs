@@ -1,0 +1,258 @@
+//! What a document must be to belong to a class.
+
+use std::error::Error;
+use std::fmt;
+use std::str::FromStr;
+
+/// What is known of a document. Before its head is there the size and type are unknown, so that its
+/// class may be another than afterwards: what is asked for follows the first, what is kept the
+/// second.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DocumentFacts<'a> {
+    /// The length of its body in bytes, when known.
+    pub size: Option<u64>,
+    /// Its `Content-Type`, parameters and all, when known.
+    pub content_type: Option<&'a str>,
+    /// The host that its URL names, without the port.
+    pub host: &'a str,
+    /// How often it was lately asked for at this node: the caller's count and span of time.
+    pub requests: u64,
+}
+
+/// Numbers from one on and below another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The least of them.
+    pub from: u64,
+    /// The first that is too large; `None`: no number is.
+    pub below: Option<u64>,
+}
+
+impl Bounds {
+    /// All numbers, and what is unknown too.
+    pub const ANY: Bounds = Bounds { from: 0, below: None };
+
+    /// Returns whether `number` is one of them; an unknown one is of [`Bounds::ANY`] only.
+    fn contain(&self, number: Option<u64>) -> bool {
+        match number {
+            Some(number) => self.from <= number && self.below.is_none_or(|below| number < below),
+            None => *self == Bounds::ANY,
+        }
+    }
+
+    /// Returns whether there is no such number.
+    pub(super) fn are_empty(&self) -> bool {
+        self.below.is_some_and(|below| below <= self.from)
+    }
+
+    /// Returns whether all of `other` are among them.
+    fn cover(&self, other: &Bounds) -> bool {
+        let above = match (self.below, other.below) {
+            (None, _) => true,
+            (Some(mine), Some(theirs)) => theirs <= mine,
+            (Some(_), None) => false,
+        };
+        self.from <= other.from && above
+    }
+}
+
+impl fmt::Display for Bounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.below {
+            Some(below) => write!(f, "from {} below {below}", self.from),
+            None => write!(f, "from {}", self.from),
+        }
+    }
+}
+
+/// A text that is no pattern of hosts or media types.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidPattern {
+    given: Box<str>,
+    wanted: &'static str,
+}
+
+impl fmt::Display for InvalidPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is no pattern: {}", self.given, self.wanted)
+    }
+}
+
+impl Error for InvalidPattern {}
+
+/// A media type, `type/subtype` or `type/*`, compared without regard to case (RFC 9110, 8.3.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypePattern(Box<str>);
+
+impl TypePattern {
+    /// Returns whether the value of a `Content-Type` field is of this type; its parameters do not
+    /// count.
+    fn matches(&self, content_type: &str) -> bool {
+        let essence = content_type.split(';').next().unwrap_or("").trim_ascii();
+        match self.0.strip_suffix('*') {
+            Some(start) => prefix(essence, start).is_some_and(|rest| !rest.is_empty()),
+            None => essence.eq_ignore_ascii_case(&self.0),
+        }
+    }
+}
+
+/// Takes `start`, in any case, from the start of `text`.
+fn prefix<'t>(text: &'t str, start: &str) -> Option<&'t str> {
+    let (head, rest) = text.split_at_checked(start.len())?;
+    head.eq_ignore_ascii_case(start).then_some(rest)
+}
+
+impl FromStr for TypePattern {
+    type Err = InvalidPattern;
+
+    fn from_str(given: &str) -> Result<TypePattern, InvalidPattern> {
+        // A token (RFC 9110, 5.6.2), which could hold a star itself, so that one is left out.
+        let token = |part: &str| {
+            let plain =
+                |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&byte);
+            !part.is_empty() && part.bytes().all(plain)
+        };
+        match given.split_once('/') {
+            Some((kind, subtype)) if token(kind) && (subtype == "*" || token(subtype)) => {
+                Ok(TypePattern(given.to_ascii_lowercase().into()))
+            }
+            _ => Err(InvalidPattern {
+                given: given.into(),
+                wanted: "write a media type such as text/html, or image/* for all of a kind",
+            }),
+        }
+    }
+}
+
+impl fmt::Display for TypePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A host, or `*.` and a domain for all hosts below it, compared without regard to case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SitePattern(Box<str>);
+
+impl SitePattern {
+    /// Returns whether `host` is one that is meant.
+    fn matches(&self, host: &str) -> bool {
+        match self.0.strip_prefix('*') {
+            Some(domain) => {
+                let start = host.len().checked_sub(domain.len()).filter(|start| *start > 0);
+                let end = start.and_then(|start| host.get(start..));
+                end.is_some_and(|end| end.eq_ignore_ascii_case(domain))
+            }
+            None => host.eq_ignore_ascii_case(&self.0),
+        }
+    }
+}
+
+impl FromStr for SitePattern {
+    type Err = InvalidPattern;
+
+    fn from_str(given: &str) -> Result<SitePattern, InvalidPattern> {
+        let host = given.strip_prefix("*.").unwrap_or(given);
+        // Colons and brackets are those of an IPv6 address.
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+        if host.is_empty() || host.len() > 253 || !host.bytes().all(plain) {
+            return Err(InvalidPattern {
+                given: given.into(),
+                wanted: "write a host such as www.example.com, or *.example.com for those below",
+            });
+        }
+        Ok(SitePattern(given.to_ascii_lowercase().into()))
+    }
+}
+
+impl fmt::Display for SitePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a document must be to belong to a class: all of these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Criteria {
+    /// The length of its body, in bytes. An unknown length is within [`Bounds::ANY`] only.
+    pub size: Bounds,
+    /// How often it was lately asked for.
+    pub requests: Bounds,
+    /// Its media type is one of these; empty: any, and an unknown one too.
+    pub types: Vec<TypePattern>,
+    /// Its host is one of these; empty: any.
+    pub sites: Vec<SitePattern>,
+}
+
+impl Criteria {
+    /// All documents.
+    pub const ANY: Criteria =
+        Criteria { size: Bounds::ANY, requests: Bounds::ANY, types: Vec::new(), sites: Vec::new() };
+
+    /// Returns whether a document is such a one.
+    pub fn match_document(&self, document: &DocumentFacts<'_>) -> bool {
+        let type_fits = || {
+            let known = document.content_type;
+            known.is_some_and(|known| self.types.iter().any(|pattern| pattern.matches(known)))
+        };
+        self.size.contain(document.size)
+            && self.requests.contain(Some(document.requests))
+            && (self.types.is_empty() || type_fits())
+            && (self.sites.is_empty()
+                || self.sites.iter().any(|pattern| pattern.matches(document.host)))
+    }
+
+    /// Returns whether every document of `other` is one of these, as far as equal patterns show.
+    pub(super) fn cover(&self, other: &Criteria) -> bool {
+        fn all<T: PartialEq>(mine: &[T], theirs: &[T]) -> bool {
+            mine.is_empty()
+                || (!theirs.is_empty() && theirs.iter().all(|pattern| mine.contains(pattern)))
+        }
+        self.size.cover(&other.size)
+            && self.requests.cover(&other.requests)
+            && all(&self.types, &other.types)
+            && all(&self.sites, &other.sites)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_compared_without_parameters_and_case() {
+        let html: TypePattern = "Text/HTML".parse().unwrap();
+        let image: TypePattern = "image/*".parse().unwrap();
+        assert!(html.matches("text/html; charset=utf-8") && html.matches("TEXT/HTML"));
+        assert!(!html.matches("text/htmlx") && !html.matches(""));
+        assert!(
+            image.matches("image/PNG") && !image.matches("image/") && !image.matches("images/a")
+        );
+        for wrong in ["", "text", "*/*", "text/", "/html", "text/html;q=1", "te*t/html", "a/b/c"] {
+            assert!(wrong.parse::<TypePattern>().is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_star_stands_for_hosts_below_a_domain_only() {
+        let below: SitePattern = "*.Example.com".parse().unwrap();
+        assert!(below.matches("a.example.com") && below.matches("a.b.EXAMPLE.com"));
+        assert!(!below.matches("example.com") && !below.matches("badexample.com"));
+        assert!(!below.matches(".example.com") && !below.matches("é"));
+        let one: SitePattern = "example.com".parse().unwrap();
+        assert!(one.matches("EXAMPLE.com") && !one.matches("a.example.com"));
+        for wrong in ["", "*", "*.", "a*.b", "a b", "http://a", "**.b"] {
+            assert!(wrong.parse::<SitePattern>().is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_is_in_no_bounds() {
+        let small = Criteria { size: Bounds { from: 0, below: Some(10) }, ..Criteria::ANY };
+        let of = |size| DocumentFacts { size, ..DocumentFacts::default() };
+        assert!(small.match_document(&of(Some(9))) && !small.match_document(&of(Some(10))));
+        assert!(!small.match_document(&of(None)) && Criteria::ANY.match_document(&of(None)));
+        let typed = Criteria { types: vec!["a/b".parse().unwrap()], ..Criteria::ANY };
+        assert!(!typed.match_document(&of(None)));
+    }
+}

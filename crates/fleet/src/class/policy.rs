@@ -1,0 +1,288 @@
+//! What is done with the documents of a class.
+//!
+//! Four questions, each with a word that an operator writes. Not every combination makes sense:
+//! [`Policy::check`] names what contradicts what.
+
+use std::error::Error;
+use std::fmt;
+use std::num::NonZeroU16;
+use std::str::FromStr;
+
+/// A word that none of a setting's is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownWord {
+    setting: &'static str,
+    given: Box<str>,
+    known: String,
+}
+
+impl fmt::Display for UnknownWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is no {}: use {}", self.given, self.setting, self.known)
+    }
+}
+
+impl Error for UnknownWord {}
+
+/// Finds what `given` stands for in a table of words.
+pub(super) fn parse<T: Copy>(
+    setting: &'static str,
+    words: &[(&'static str, T)],
+    given: &str,
+) -> Result<T, UnknownWord> {
+    let found = words.iter().find(|(word, _)| *word == given);
+    found.map(|(_, value)| *value).ok_or_else(|| UnknownWord {
+        setting,
+        given: given.into(),
+        known: words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// Finds the word that stands for `value`.
+pub(super) fn word<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str {
+    words.iter().find(|(_, known)| known == value).map_or("", |(word, _)| word)
+}
+
+/// Where a document is looked for when this node's memory does not have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// `local`: on its own disk, then at the origin. No other node is asked.
+    Local,
+    /// `owner`: on its own disk, then at its owner, which fetches it when it must. The memories of
+    /// others are not asked: the paper's direct way to the disk node.
+    Owner,
+    /// `cooperate`: in the memories of other nodes, then on any disk, then as `owner`.
+    Cooperate,
+}
+
+impl Lookup {
+    const WORDS: [(&'static str, Lookup); 3] =
+        [("local", Lookup::Local), ("owner", Lookup::Owner), ("cooperate", Lookup::Cooperate)];
+}
+
+/// In whose memory a document stays that one node has read through another, its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copies {
+    /// `exclusive`: in that of the node that asked; none stays at the owner.
+    Exclusive,
+    /// `discard-cache`: in that of the owner; the node that asked keeps none.
+    DiscardCache,
+    /// `inclusive`: in both.
+    Inclusive,
+    /// `none`: in neither.
+    None,
+}
+
+impl Copies {
+    const WORDS: [(&'static str, Copies); 4] = [
+        ("exclusive", Copies::Exclusive),
+        ("discard-cache", Copies::DiscardCache),
+        ("inclusive", Copies::Inclusive),
+        ("none", Copies::None),
+    ];
+
+    /// Returns whether the node that asked keeps a copy.
+    pub fn at_reader(self) -> bool {
+        matches!(self, Copies::Exclusive | Copies::Inclusive)
+    }
+
+    /// Returns whether the owner keeps a copy of what another node asked for.
+    pub fn at_owner(self) -> bool {
+        matches!(self, Copies::DiscardCache | Copies::Inclusive)
+    }
+}
+
+/// What becomes of the last copy in any memory when it leaves for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eviction {
+    /// `drop`: it is gone.
+    Drop,
+    /// `offer`: a node that is less busy may take it.
+    Offer,
+}
+
+impl Eviction {
+    const WORDS: [(&'static str, Eviction); 2] =
+        [("drop", Eviction::Drop), ("offer", Eviction::Offer)];
+}
+
+/// On how many nodes' disks a document is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replication {
+    /// A number: on those of that many owners.
+    Owners(NonZeroU16),
+    /// `all`: on that of each node that has served it.
+    All,
+}
+
+impl Replication {
+    /// On the disk of one owner.
+    pub const ONE: Replication = Replication::Owners(NonZeroU16::MIN);
+}
+
+macro_rules! words {
+    ($type:ident, $setting:literal) => {
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(word(&$type::WORDS, self))
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = UnknownWord;
+
+            fn from_str(given: &str) -> Result<$type, UnknownWord> {
+                parse($setting, &$type::WORDS, given)
+            }
+        }
+    };
+}
+
+words!(Lookup, "lookup");
+words!(Copies, "rule for copies");
+words!(Eviction, "rule for evictions");
+
+impl fmt::Display for Replication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Replication::Owners(count) => count.fmt(f),
+            Replication::All => f.write_str("all"),
+        }
+    }
+}
+
+impl FromStr for Replication {
+    type Err = UnknownWord;
+
+    fn from_str(given: &str) -> Result<Replication, UnknownWord> {
+        let digits = !given.is_empty() && given.bytes().all(|byte| byte.is_ascii_digit());
+        match given.parse().ok().filter(|_| digits) {
+            Some(count) => Ok(Replication::Owners(count)),
+            None if given == "all" => Ok(Replication::All),
+            None => Err(UnknownWord {
+                setting: "replication",
+                given: given.into(),
+                known: "all, or a number of owners from 1 to 65535".into(),
+            }),
+        }
+    }
+}
+
+/// How the documents of a class are treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Where they are looked for.
+    pub lookup: Lookup,
+    /// In whose memory they stay.
+    pub copies: Copies,
+    /// What becomes of the last copy in memory.
+    pub eviction: Eviction,
+    /// On how many disks they are.
+    pub replication: Replication,
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Policy { lookup, copies, eviction, replication } = self;
+        write!(
+            f,
+            "lookup {lookup}, copies {copies}, eviction {eviction}, replication {replication}"
+        )
+    }
+}
+
+/// Settings of one policy that exclude each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contradiction {
+    /// Nobody asks an owner, and only owners would keep the document.
+    LocalWithoutReplication,
+    /// What is offered would never be found: memories of others are not asked.
+    OfferWithoutCooperation,
+    /// What is offered came into no memory.
+    OfferWithoutCopies,
+}
+
+impl fmt::Display for Contradiction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Contradiction::LocalWithoutReplication => {
+                "lookup \"local\" asks no owner, so each node must keep its own: set replication \
+                 to \"all\", or lookup to \"owner\""
+            }
+            Contradiction::OfferWithoutCooperation => {
+                "eviction \"offer\" puts copies in other nodes' memories, which only lookup \
+                 \"cooperate\" asks: set lookup to \"cooperate\", or eviction to \"drop\""
+            }
+            Contradiction::OfferWithoutCopies => {
+                "copies \"none\" leaves nothing in memory that eviction \"offer\" could offer: set \
+                 eviction to \"drop\""
+            }
+        })
+    }
+}
+
+impl Policy {
+    /// Checks that the settings agree with each other.
+    ///
+    /// # Errors
+    ///
+    /// The first contradiction.
+    pub fn check(&self) -> Result<(), Contradiction> {
+        if self.lookup == Lookup::Local && self.replication != Replication::All {
+            return Err(Contradiction::LocalWithoutReplication);
+        }
+        match (self.eviction, self.lookup, self.copies) {
+            (Eviction::Offer, Lookup::Local | Lookup::Owner, _) => {
+                Err(Contradiction::OfferWithoutCooperation)
+            }
+            (Eviction::Offer, Lookup::Cooperate, Copies::None) => {
+                Err(Contradiction::OfferWithoutCopies)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_written_as_it_is_read() {
+        for (text, value) in Lookup::WORDS {
+            assert_eq!((text.parse(), value.to_string()), (Ok(value), text.to_string()));
+        }
+        for (text, value) in Copies::WORDS {
+            assert_eq!((text.parse(), value.to_string()), (Ok(value), text.to_string()));
+        }
+        for (text, value) in Eviction::WORDS {
+            assert_eq!((text.parse(), value.to_string()), (Ok(value), text.to_string()));
+        }
+        for text in ["1", "3", "65535", "all"] {
+            assert_eq!(text.parse::<Replication>().unwrap().to_string(), text);
+        }
+        for wrong in ["", "0", "-1", "+1", "65536", "every"] {
+            assert!(wrong.parse::<Replication>().is_err(), "{wrong:?}");
+        }
+        let error = "peer".parse::<Lookup>().unwrap_err().to_string();
+        assert_eq!(error, "\"peer\" is no lookup: use local, owner, cooperate");
+    }
+
+    #[test]
+    fn contradictions_are_named() {
+        let right = Policy {
+            lookup: Lookup::Cooperate,
+            copies: Copies::Exclusive,
+            eviction: Eviction::Offer,
+            replication: Replication::ONE,
+        };
+        assert_eq!(right.check(), Ok(()));
+        let local = Policy { lookup: Lookup::Local, eviction: Eviction::Drop, ..right };
+        assert_eq!(local.check(), Err(Contradiction::LocalWithoutReplication));
+        assert_eq!(Policy { replication: Replication::All, ..local }.check(), Ok(()));
+        let owner = Policy { lookup: Lookup::Owner, ..right };
+        assert_eq!(owner.check(), Err(Contradiction::OfferWithoutCooperation));
+        let none = Policy { copies: Copies::None, ..right };
+        assert_eq!(none.check(), Err(Contradiction::OfferWithoutCopies));
+    }
+}

@@ -1,0 +1,166 @@
+//! Which node may hold a copy of a document in memory: a table of fixed size.
+//!
+//! A hint is four bytes: 16 bits that tell keys of one bucket apart, and a number for the member.
+//! A bucket has eight, and the oldest makes way. So hints are forgotten, and may name a node
+//! that never had the document: a key without hints finds that of another key with at most
+//! 8 / 65,535, about one in 8,000. Nothing depends on them but the order in which nodes are asked.
+
+use crate::key::KeyHash;
+use crate::member::MemberId;
+
+/// Hints of one bucket.
+const WAYS: usize = 8;
+/// Bytes of one bucket.
+const BUCKET_BYTES: usize = size_of::<Bucket>();
+/// Most members that hints can name at a time.
+const MEMBERS_MAX: usize = u16::MAX as usize;
+
+/// One hint. A `member` of 0 is none; otherwise it is the place in [`Hints::members`], from 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Hint {
+    tag: u16,
+    member: u16,
+}
+
+/// Hints of the keys that fall together, the newest first.
+type Bucket = [Hint; WAYS];
+
+/// What a node remembers of where copies are.
+#[derive(Clone, Debug)]
+pub struct Hints {
+    buckets: Box<[Bucket]>,
+    /// The members that hints name; one that is gone leaves its place to another.
+    members: Vec<Option<MemberId>>,
+}
+
+impl Hints {
+    /// Makes an empty table that takes at most `bytes` bytes, and never less than one bucket.
+    pub fn new(bytes: usize) -> Hints {
+        let buckets = (bytes / BUCKET_BYTES).max(1);
+        let empty = [Hint::default(); WAYS];
+        Hints { buckets: vec![empty; buckets].into(), members: Vec::new() }
+    }
+
+    /// Returns how many hints it has room for.
+    pub fn capacity(&self) -> usize {
+        self.buckets.len() * WAYS
+    }
+
+    /// Notes that `member` has a copy now. The oldest hint of the bucket makes way.
+    pub fn note(&mut self, key: KeyHash, member: &MemberId) {
+        let Some(member) = self.number(member) else { return };
+        let (bucket, tag) = self.place(key);
+        let bucket = &mut self.buckets[bucket];
+        let hint = Hint { tag, member };
+        let end = bucket.iter().position(|known| *known == hint).unwrap_or(WAYS - 1);
+        bucket[..=end].rotate_right(1);
+        bucket[0] = hint;
+    }
+
+    /// Notes that `member` has no copy any more, or had none when it was asked.
+    pub fn forget(&mut self, key: KeyHash, member: &MemberId) {
+        let Some(at) = self.find(member) else { return };
+        let (bucket, tag) = self.place(key);
+        remove(&mut self.buckets[bucket], |hint| {
+            hint.tag == tag && usize::from(hint.member) == at + 1
+        });
+    }
+
+    /// Forgets all hints that name `member`, which has left or restarted. Looks at all hints.
+    pub fn forget_member(&mut self, member: &MemberId) {
+        let Some(at) = self.find(member) else { return };
+        for bucket in &mut self.buckets {
+            remove(bucket, |hint| usize::from(hint.member) == at + 1);
+        }
+        self.members[at] = None;
+    }
+
+    /// Returns who may hold a copy, noted last first.
+    pub fn holders(&self, key: KeyHash) -> impl Iterator<Item = &MemberId> {
+        let (bucket, tag) = self.place(key);
+        let named = self.buckets[bucket].iter().filter(move |hint| hint.tag == tag);
+        named.filter_map(|hint| {
+            let at = usize::from(hint.member).checked_sub(1)?;
+            self.members.get(at)?.as_ref()
+        })
+    }
+
+    /// Returns the bucket of a key, by the upper half of its hash, and its tag, by the lower.
+    fn place(&self, key: KeyHash) -> (usize, u16) {
+        let upper = u128::from(key.bits() >> 16);
+        let bucket = (upper * self.buckets.len() as u128) >> 48;
+        (bucket as usize, key.bits() as u16)
+    }
+
+    fn find(&self, member: &MemberId) -> Option<usize> {
+        self.members.iter().position(|known| known.as_ref() == Some(member))
+    }
+
+    /// Returns the number of a member, a new one if it has none; none when all are taken.
+    fn number(&mut self, member: &MemberId) -> Option<u16> {
+        if let Some(at) = self.find(member) {
+            return u16::try_from(at + 1).ok();
+        }
+        let free = self.members.iter().position(Option::is_none);
+        let at = match free {
+            Some(at) => at,
+            None if self.members.len() < MEMBERS_MAX => {
+                self.members.push(None);
+                self.members.len() - 1
+            }
+            None => return None,
+        };
+        self.members[at] = Some(member.clone());
+        u16::try_from(at + 1).ok()
+    }
+}
+
+/// Removes the hints that are `gone` and keeps the order of the others.
+fn remove(bucket: &mut Bucket, gone: impl Fn(&Hint) -> bool) {
+    let mut kept = [Hint::default(); WAYS];
+    let left = bucket.iter().filter(|hint| !gone(hint));
+    kept.iter_mut().zip(left).for_each(|(to, from)| *to = *from);
+    *bucket = kept;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(name: &str) -> MemberId {
+        name.parse().unwrap()
+    }
+
+    fn named(hints: &Hints, key: u64) -> Vec<&str> {
+        hints.holders(KeyHash::from_bits(key)).map(MemberId::as_str).collect()
+    }
+
+    #[test]
+    fn the_latest_holder_is_named_first_and_the_oldest_hint_makes_way() {
+        let mut hints = Hints::new(0);
+        assert_eq!(hints.capacity(), 8);
+        let key = KeyHash::from_bits;
+        hints.note(key(1), &id("a"));
+        hints.note(key(1), &id("b"));
+        assert_eq!(named(&hints, 1), ["b", "a"]);
+        hints.note(key(1), &id("a"));
+        assert_eq!(named(&hints, 1), ["a", "b"]);
+        (2..9).for_each(|other| hints.note(key(other), &id("a")));
+        assert_eq!(named(&hints, 1), ["a"]);
+        hints.forget(key(1), &id("a"));
+        assert!(named(&hints, 1).is_empty());
+        assert_eq!(named(&hints, 8), ["a"]);
+    }
+
+    #[test]
+    fn a_member_that_left_is_named_no_more_nor_is_one_in_its_place() {
+        let mut hints = Hints::new(1 << 10);
+        hints.note(KeyHash::from_bits(1), &id("a"));
+        hints.note(KeyHash::from_bits(1), &id("b"));
+        hints.forget_member(&id("a"));
+        hints.note(KeyHash::from_bits(2), &id("c"));
+        assert_eq!(named(&hints, 1), ["b"]);
+        assert_eq!(named(&hints, 2), ["c"]);
+        hints.forget_member(&id("never"));
+    }
+}

@@ -1,0 +1,34 @@
+//! The decisions of a fleet: a group of nodes that share one cache, as pure functions.
+//!
+//! A node asks, this crate answers: which nodes own a document ([`placement`]), how documents of
+//! its class are treated ([`class`]), whom to ask for it, in which order, and what to keep
+//! afterwards ([`lookup`]), what becomes of a last copy that leaves memory ([`eviction`]), which
+//! node may hold a copy ([`hints`]), on how many nodes a hot document is kept ([`popularity`]), and
+//! whether a node that failed is asked again ([`breaker`]). What a node knows of the others is a
+//! [`Members`]. The rules follow Olaru and Tichy ("Request Distribution-Aware Caching in
+//! Cluster-Based Web Servers"); [`class::Preset`] has their policies.
+//!
+//! Nothing here reads a clock, draws a random number, waits or does I/O: time is an argument (a
+//! [`Duration`](std::time::Duration) since any fixed moment, never going back), so that the same
+//! answers come out of the product, of the simulator and of a test. No decision needs the nodes to
+//! agree: what one knows of the others may be old or wrong, which costs requests and copies but
+//! neither an answer nor its correctness.
+
+#![forbid(unsafe_code)]
+
+pub mod breaker;
+pub mod class;
+pub mod eviction;
+pub mod hints;
+pub mod key;
+pub mod lookup;
+pub mod member;
+pub mod members;
+pub mod placement;
+pub mod popularity;
+pub mod token_bucket;
+
+pub use class::{ClassTable, Policy};
+pub use key::{FleetSeed, KeyHash};
+pub use member::{Member, MemberId};
+pub use members::Members;

@@ -1,0 +1,143 @@
+//! Where keys are placed: the same everywhere, by weight, with little movement, within the bound.
+
+use fleet::member::State;
+use fleet::placement::rendezvous::ranking;
+use fleet::placement::{LoadBound, owners};
+use fleet::{KeyHash, Member, Members};
+
+use crate::fixture::{key, member, members, seeds, weighted};
+
+fn first(key: KeyHash, members: &Members) -> &str {
+    ranking(key, members)[0].id.as_str()
+}
+
+#[test]
+fn placement_is_the_same_on_every_platform_and_in_every_version() {
+    let heavy = Member { weight: 3, ..member("c") };
+    let view = members(vec![member("a"), member("b"), heavy]);
+    let ranked = |bits| {
+        let ranked = ranking(KeyHash::from_bits(bits), &view);
+        ranked.iter().map(|member| member.id.as_str()).collect::<String>()
+    };
+    let golden: Vec<String> = (0..12).map(|key| ranked(key * 0x0123_4567_89ab_cdef)).collect();
+    assert_eq!(golden.join(" "), "abc bca cba cba cab cba cba cab cab cba cba cba");
+}
+
+#[test]
+fn each_member_has_its_share_of_the_weights() {
+    for seed in seeds("each_member_has_its_share_of_the_weights", 4) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let view = members(weighted(&mut random, 6));
+        let total: u32 = view.iter().map(|member| member.weight).sum();
+        let keys = 8_000;
+        let drawn: Vec<_> = (0..keys).map(|_| key(&mut random)).collect();
+        for member in view.iter() {
+            let owned = drawn.iter().filter(|key| first(**key, &view) == member.id.as_str());
+            let share = owned.count() as f64 / f64::from(keys);
+            let fair = f64::from(member.weight) / f64::from(total);
+            // Six deviations of a fair draw: once in half a billion.
+            let deviation = (fair * (1.0 - fair) / f64::from(keys)).sqrt();
+            assert!((share - fair).abs() < 6.0 * deviation, "{}: {share} {fair}", member.id);
+        }
+    }
+}
+
+#[test]
+fn keys_move_only_to_a_member_that_joins_and_from_one_that_leaves() {
+    for seed in seeds("keys_move_only_to_a_member_that_joins", 8) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut list = weighted(&mut random, 7);
+        let all = members(list.clone());
+        list[3].state = State::Leaving;
+        let fewer = members(list);
+        let mut moved = 0;
+        for _ in 0..1_000 {
+            let key = key(&mut random);
+            let (before, after) = (first(key, &fewer), first(key, &all));
+            assert!(before == after || after == "n3", "{key:?}: {before} {after}");
+            moved += usize::from(before != after);
+            // The ranking of the others does not change either.
+            let others = ranking(key, &all).into_iter().filter(|member| member.id.as_str() != "n3");
+            assert!(others.map(|member| &member.id).eq(ranking(key, &fewer).iter().map(|m| &m.id)));
+        }
+        let total: u32 = all.iter().map(|member| member.weight).sum();
+        let fair = f64::from(all.get(&"n3".parse().unwrap()).unwrap().weight) / f64::from(total);
+        let deviation = (fair * (1.0 - fair) / 1_000.0).sqrt();
+        assert!((moved as f64 / 1_000.0 - fair).abs() < 6.0 * deviation, "{moved} {fair}");
+    }
+}
+
+#[test]
+fn nobody_is_loaded_above_the_bound() {
+    for seed in seeds("nobody_is_loaded_above_the_bound", 8) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut list = weighted(&mut random, 5);
+        let bound = LoadBound::new(random.u32(1..=50)).unwrap();
+        // A few keys, of which one is very hot: without a bound its owner would have most.
+        let keys: Vec<_> = (0..4).map(|_| key(&mut random)).collect();
+        for _ in 0..400 {
+            let view = members(list.clone());
+            let asked = keys[if random.u8(..) < 200 { 0 } else { random.usize(0..4) }];
+            let owner = owners(asked, &view, 1, Some(bound), |_| true)[0];
+            let limit = bound.limit(owner, &view);
+            assert!(owner.load < limit, "{} of {limit}", owner.load);
+            let first_with_room = ranking(asked, &view)
+                .into_iter()
+                .find(|member| member.load < bound.limit(member, &view));
+            assert_eq!(Some(&owner.id), first_with_room.map(|member| &member.id));
+            let id = owner.id.clone();
+            list.iter_mut().filter(|member| member.id == id).for_each(|member| member.load += 1);
+        }
+    }
+}
+
+#[test]
+fn the_bound_by_hand() {
+    // Ten requests and the one to come, half as much again, split 1 : 3: 4.125 and 12.375.
+    let list = vec![
+        Member { load: 4, ..member("a") },
+        Member { load: 6, weight: 3, ..member("b") },
+        Member { load: 99, state: State::Leaving, ..member("c") },
+    ];
+    let view = members(list);
+    let bound = LoadBound::new(50).unwrap();
+    let limits: Vec<_> = view.iter().map(|member| bound.limit(member, &view)).collect();
+    assert_eq!(limits, [5, 13, 0]);
+    assert!(LoadBound::new(0).is_err() && LoadBound::new(1001).is_err());
+}
+
+#[test]
+fn owners_are_of_different_zones_and_more_of_them_begin_with_the_same() {
+    for seed in seeds("owners_are_of_different_zones", 8) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut list = weighted(&mut random, 7);
+        for (member, at) in list.iter_mut().zip(0..) {
+            member.zone = ["x", "y", "z"][at % 3].into();
+        }
+        let view = members(list);
+        for _ in 0..100 {
+            let key = key(&mut random);
+            let three = owners(key, &view, 3, None, |_| true);
+            let zones: std::collections::BTreeSet<_> = three.iter().map(|m| &m.zone).collect();
+            assert_eq!(zones.len(), 3);
+            assert_eq!(three[0].id.as_str(), first(key, &view));
+            let all = owners(key, &view, 99, None, |_| true);
+            assert_eq!((all.len(), &all[..3]), (7, &three[..]));
+            let without = owners(key, &view, 1, None, |member| member.id != three[0].id);
+            assert_eq!(without[0].id, ranking(key, &view)[1].id);
+        }
+    }
+}
+
+#[test]
+fn only_who_serves_with_a_weight_owns() {
+    let list = vec![
+        Member { weight: 0, ..member("a") },
+        Member { state: State::Joining, ..member("b") },
+        Member { state: State::Leaving, ..member("c") },
+    ];
+    let view = members(list);
+    assert!(owners(KeyHash::from_bits(1), &view, 3, None, |_| true).is_empty());
+    let bound = LoadBound::new(25).ok();
+    assert!(owners(KeyHash::from_bits(1), &Members::empty(), 3, bound, |_| true).is_empty());
+}
