@@ -19,6 +19,7 @@
 pub mod breaker;
 pub mod class;
 pub mod eviction;
+pub mod grace;
 pub mod hints;
 pub mod key;
 pub mod lookup;

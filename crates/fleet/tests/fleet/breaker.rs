@@ -40,7 +40,8 @@ fn failures_in_a_row_open_it_and_a_try_closes_it() {
     assert_eq!((breaker.permit(MS(499)), breaker.is_open(MS(1_000))), (Permit::No, false));
     assert_eq!((breaker.permit(MS(1_000)), breaker.permit(MS(1_001))), (Permit::Try, Permit::No));
     breaker.succeeded(Permit::Yes);
-    assert_eq!(breaker.permit(MS(1_001)), Permit::No);
+    breaker.failed(Permit::Yes, MS(1_001));
+    assert_eq!((breaker.permit(MS(1_001)), breaker.is_open(MS(1_500))), (Permit::No, false));
     breaker.succeeded(Permit::Try);
     assert_eq!(breaker.permit(MS(1_001)), Permit::Yes);
 }

@@ -7,6 +7,7 @@ use fleet::lookup::{
     Ask, Asked, Keep, LookupPlan, MAX_HOPS, Reach, Request, Role, Step, View, may_follow, plan,
 };
 use fleet::member::State;
+use fleet::placement::LoadBound;
 use fleet::placement::rendezvous::ranking;
 use fleet::{KeyHash, Member, MemberId, Members, Policy};
 
@@ -22,6 +23,7 @@ struct Node {
     previous: Option<Members>,
     hinted: Vec<MemberId>,
     avoid: BTreeSet<MemberId>,
+    bound: Option<LoadBound>,
     policy: Policy,
 }
 
@@ -36,6 +38,7 @@ impl Node {
             previous: None,
             hinted: Vec::new(),
             avoid: BTreeSet::new(),
+            bound: None,
             policy,
         }
     }
@@ -53,7 +56,7 @@ impl Node {
             previous: self.previous.as_ref(),
             hinted: &self.hinted,
             avoid: &self.avoid,
-            bound: None,
+            bound: self.bound,
         };
         plan(&request, &self.policy, &view).unwrap()
     }
@@ -198,6 +201,12 @@ fn owners_of_a_hot_document_share_its_readers_and_one_of_them_fetches() {
         };
         let plan = plan(&request, &node.policy, &view).unwrap();
         let owner = asks(&plan).next().map(|ask| ask.member.clone());
+        // An owner keeps what others read through it, though reads of the class are exclusive.
+        let asked_by_peer = by_peer("else", Reach::Origin, 1);
+        let for_peer =
+            fleet::lookup::plan(&Request { asked: asked_by_peer, ..request }, &node.policy, &view);
+        let owns = ranked[..3].contains(me);
+        assert_eq!(for_peer.unwrap().keep, Keep { memory: owns, disk: owns });
         match ranked.iter().position(|id| id == me).unwrap() {
             0 => assert_eq!(owner, None),
             1 | 2 => assert_eq!(owner.as_ref(), Some(&ranked[0])),
@@ -205,6 +214,23 @@ fn owners_of_a_hot_document_share_its_readers_and_one_of_them_fetches() {
         }
     }
     assert!(asked.len() > 1 && asked.keys().all(|id| ranked[..3].contains(id)), "{asked:?}");
+}
+
+#[test]
+fn an_owner_that_is_busier_than_the_rest_is_passed_over() {
+    let all = ["x", "y", "z"].map(member);
+    let first = ranking(KEY, &members(all.to_vec()))[0].id.clone();
+    let loaded = |mut node: Member| {
+        node.load = if node.id == first { 100 } else { 10 };
+        node
+    };
+    let loaded = members(all.map(loaded).to_vec());
+    let second = &ranking(KEY, &loaded)[1].id;
+    let mut node = Node::new("a", Preset::RemoteDisk.policies()[0]);
+    node.members = loaded.clone();
+    assert_eq!(words(&node.plan(Asked::ByClient, false)), format!("memory {first}:Origin origin"));
+    node.bound = LoadBound::new(25).ok();
+    assert_eq!(words(&node.plan(Asked::ByClient, false)), format!("memory {second}:Origin origin"));
 }
 
 /// Carries out a plan in a fleet where nobody has the document, and notes who fetched it.
