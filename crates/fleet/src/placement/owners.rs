@@ -27,29 +27,24 @@ pub fn owners(
         Some(bound) => bound.order(ranked, members),
         None => (ranked, Vec::new()),
     };
-    let mut chosen = Chosen::default();
-    chosen.take(with_room, wanted);
-    chosen.take(full, wanted);
-    chosen.owners
+    let mut zones = BTreeMap::new();
+    let mut owners = spread(with_room, &mut zones);
+    owners.extend(spread(full, &mut zones));
+    owners.truncate(wanted);
+    owners
 }
 
-/// The owners chosen so far, and how many of them each zone has.
-#[derive(Default)]
-struct Chosen<'m> {
-    owners: Vec<&'m Member>,
-    zones: BTreeMap<&'m str, usize>,
-}
-
-impl<'m> Chosen<'m> {
-    /// Takes from `candidates`, which are in the order of their ranking, until there are `wanted`.
-    fn take(&mut self, mut candidates: Vec<&'m Member>, wanted: usize) {
-        while self.owners.len() < wanted {
-            let crowd = |member: &&Member| self.zones.get(&*member.zone).copied().unwrap_or(0);
-            let next = (0..candidates.len()).min_by_key(|at| (crowd(&candidates[*at]), *at));
-            let Some(next) = next else { return };
-            let owner = candidates.remove(next);
-            *self.zones.entry(&owner.zone).or_default() += 1;
-            self.owners.push(owner);
-        }
-    }
+/// Orders members, which are ranked, so that each next one is of a zone that has the fewest before
+/// it; `zones` says how many each has, and is brought up to date.
+fn spread<'m>(ranked: Vec<&'m Member>, zones: &mut BTreeMap<&'m str, usize>) -> Vec<&'m Member> {
+    let mut rounds: Vec<(usize, &Member)> = ranked
+        .into_iter()
+        .map(|member| {
+            let before = zones.entry(&member.zone).or_default();
+            *before += 1;
+            (*before, member)
+        })
+        .collect();
+    rounds.sort_by_key(|(round, _)| *round);
+    rounds.into_iter().map(|(_, member)| member).collect()
 }

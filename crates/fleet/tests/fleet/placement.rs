@@ -130,6 +130,32 @@ fn owners_are_of_different_zones_and_more_of_them_begin_with_the_same() {
 }
 
 #[test]
+fn zones_by_hand() {
+    let view = |busy: &[&str]| {
+        let zoned = |(name, zone): (&str, &str)| Member {
+            zone: zone.into(),
+            load: if busy.contains(&name) { 50 } else { 1 },
+            ..member(name)
+        };
+        members([("a", "x"), ("b", "x"), ("c", "x"), ("d", "y"), ("e", "y")].map(zoned).to_vec())
+    };
+    // A key for which they are ranked by name.
+    let all = view(&[]);
+    let in_order = |bits: &u64| {
+        let ranked = ranking(KeyHash::from_bits(*bits), &all);
+        ranked.iter().map(|member| member.id.as_str()).eq(["a", "b", "c", "d", "e"])
+    };
+    let key = KeyHash::from_bits((0..10_000).find(in_order).unwrap());
+    let names = |view: &Members, bound| {
+        let owners = owners(key, view, 9, bound, |_| true);
+        owners.iter().map(|member| member.id.as_str()).collect::<String>()
+    };
+    assert_eq!(names(&all, None), "adbec");
+    // Those above the bound come last, of the zone that has fewer so far first.
+    assert_eq!(names(&view(&["a", "e"]), LoadBound::new(25).ok()), "bdcea");
+}
+
+#[test]
 fn only_who_serves_with_a_weight_owns() {
     let list = vec![
         Member { weight: 0, ..member("a") },
