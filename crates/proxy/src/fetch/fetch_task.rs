@@ -1,6 +1,7 @@
-//! The task of a fill: it asks the origin, judges its answer, and carries the body to the readers
-//! and into the store. It belongs to no client: it ends when the body does, or when too much of the
-//! body is missing and no reader is left.
+//! The work of a fill: it asks the origin, judges its answer, and carries the body to the readers
+//! and into the store. It belongs to no client, though one may drive it
+//! ([`crate::fill::detached`]): it ends when the body does, or when too much of the body is missing
+//! and no reader is left.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -119,6 +119,42 @@ fn a_fill_that_is_not_shareable_is_for_its_own_client_only() {
 }
 
 #[test]
+fn who_began_a_fetch_may_leave_before_there_is_a_head() {
+    let (sender, receiver) = mpsc::channel::<()>();
+    let receiver = Mutex::new(receiver);
+    let origin = Origin::start(move |_, stream| {
+        let _ = receiver.lock().unwrap().recv();
+        let _ = stream.write_all(ok(FRESH, "for all").as_bytes());
+        Then::Stay
+    });
+    let rig = Rig::forward();
+    let url = origin.url("/left");
+    let ask = || {
+        let mut client = rig.client();
+        client.send(request("GET", &url, ""));
+        client
+    };
+    let first = ask();
+    wait_until("the fetch begins", || origin.count() == 1);
+    let rest: Vec<_> = (0..4).map(|_| ask()).collect();
+    thread::sleep(std::time::Duration::from_millis(100));
+    drop(first);
+    thread::sleep(std::time::Duration::from_millis(100));
+    sender.send(()).unwrap();
+    for mut client in rest {
+        let answer = client.answer();
+        assert_eq!(
+            (answer.status, answer.text().as_str()),
+            (200, "for all"),
+            "{}",
+            answer.detail()
+        );
+    }
+    assert_eq!(origin.count(), 1);
+    assert_eq!(rig.client().get(&url).detail(), "HIT_RAM");
+}
+
+#[test]
 fn a_follower_of_another_variant_fetches_its_own() {
     let (sender, receiver) = mpsc::channel::<()>();
     let receiver = Mutex::new(receiver);
