@@ -71,3 +71,32 @@ impl Drop for Led<'_> {
             .for_each(|running| drop(self.detached.sender.send(running)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    #[tokio::test(flavor = "local")]
+    async fn a_fetch_whose_request_leaves_goes_on() {
+        let (detached, ended) = (Rc::new(Detached::default()), Rc::new(Cell::new(false)));
+        let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
+        let noted = ended.clone();
+        let fetch: Running = Box::pin(async move {
+            receiver.await.ok();
+            noted.set(true);
+        });
+        drop(Led { running: Some(fetch), detached: &detached });
+        let taking = detached.clone();
+        let worker = spawn_local(async move { taking.run().await });
+        tokio::task::yield_now().await;
+        sender.send(()).expect("the fetch goes on");
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        assert!(ended.get());
+        worker.abort();
+    }
+}

@@ -64,6 +64,11 @@ impl Client {
         self
     }
 
+    /// Breaks the connection off (RST), which the proxy cannot take for the end of our side alone.
+    pub fn reset(self) {
+        socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).unwrap();
+    }
+
     /// Sends a GET for an absolute URL and reads the answer.
     pub fn get(&mut self, url: &str) -> Answer {
         self.get_with(url, "")

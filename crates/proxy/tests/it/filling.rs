@@ -138,7 +138,7 @@ fn who_began_a_fetch_may_leave_before_there_is_a_head() {
     wait_until("the fetch begins", || origin.count() == 1);
     let rest: Vec<_> = (0..4).map(|_| ask()).collect();
     thread::sleep(std::time::Duration::from_millis(100));
-    drop(first);
+    first.reset();
     thread::sleep(std::time::Duration::from_millis(100));
     sender.send(()).unwrap();
     for mut client in rest {
