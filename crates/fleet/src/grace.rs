@@ -37,6 +37,7 @@ impl Grace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log_position::LogPosition;
     use crate::member::{Member, State};
 
     #[test]
@@ -49,7 +50,7 @@ mod tests {
             load,
             program: "".into(),
             policy_version: 0,
-            purge_position: 0,
+            purges: LogPosition::default(),
             state: State::Serving,
         };
         let view = |load, weight| Members::new(load, vec![member(load, weight)]).unwrap();

@@ -4,7 +4,8 @@
 //! its class are treated ([`class`]), whom to ask for it, in which order, and what to keep
 //! afterwards ([`lookup`]), what becomes of a last copy that leaves memory ([`eviction`]), which
 //! node may hold a copy ([`hints`]), on how many nodes a hot document is kept ([`popularity`]), and
-//! whether a node that failed is asked again ([`breaker`]). What a node knows of the others is a
+//! which purges a node has
+//! carried out ([`purge_positions`]), and whether a node that failed is asked again ([`breaker`]). What a node knows of the others is a
 //! [`Members`]. The rules follow Olaru and Tichy ("Request Distribution-Aware Caching in
 //! Cluster-Based Web Servers"); [`class::Preset`] has their policies.
 //!
@@ -22,14 +23,18 @@ pub mod eviction;
 pub mod grace;
 pub mod hints;
 pub mod key;
+pub mod log_position;
 pub mod lookup;
 pub mod member;
 pub mod members;
 pub mod placement;
 pub mod popularity;
+pub mod purge_positions;
 pub mod token_bucket;
 
 pub use class::{ClassTable, Policy};
 pub use key::{FleetSeed, KeyHash};
+pub use log_position::LogPosition;
 pub use member::{Member, MemberId};
 pub use members::Members;
+pub use purge_positions::PurgePositions;

@@ -20,9 +20,9 @@
 //! with more than h hops ([`may_follow`]). Along any chain of nodes that wait for each other the
 //! hops grow, so it ends. What asks for memory or disk only waits for no fetch at all.
 //!
-//! A purge that the asking node knows is not undone by one that lags behind: each [`Ask`] says how
-//! many purges its sender has carried out, and who has carried out fewer uses nothing that it
-//! stored or began to fetch before ([`LookupPlan::behind`]).
+//! A purge that the asking node knows is not undone by one that lags behind: each [`Ask`] is sent
+//! with the positions of its sender ([`crate::purge_positions`]), and who does not cover them uses
+//! nothing that it stored or began to fetch before ([`LookupPlan::behind`]).
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -67,8 +67,8 @@ pub enum Asked {
         keep_copy: bool,
         /// How many nodes the request has travelled to, this one included.
         hops: u8,
-        /// How many of the fleet's purges the asking node has carried out.
-        purge_position: u64,
+        /// The asking node knows of purges that this one has not carried out.
+        behind: bool,
     },
 }
 
@@ -91,8 +91,6 @@ pub struct Request {
 pub struct View<'a> {
     /// This node.
     pub me: &'a MemberId,
-    /// How many of the fleet's purges this node has carried out.
-    pub purge_position: u64,
     /// The members.
     pub members: &'a Members,
     /// The members before the last change, for as long as the new owners may lack what the former
@@ -130,8 +128,6 @@ pub struct Ask {
     pub keep_copy: bool,
     /// How many nodes the request has travelled to when it arrives, from 1.
     pub hops: u8,
-    /// How many purges it must have carried out to answer with what it has.
-    pub purge_position: u64,
 }
 
 /// One place to look.
@@ -231,9 +227,7 @@ impl<'a> Planner<'a> {
         let (hops, reach, behind) = match &request.asked {
             Asked::ByClient => (0, Reach::Origin, false),
             Asked::ByPeer { hops, .. } if *hops > MAX_HOPS => return Err(TooManyHops(*hops)),
-            Asked::ByPeer { hops, reach, purge_position, .. } => {
-                ((*hops).max(1), *reach, *purge_position > view.purge_position)
-            }
+            Asked::ByPeer { hops, reach, behind, .. } => ((*hops).max(1), *reach, *behind),
         };
         let wanted = match policy.replication {
             Replication::Owners(count) => usize::from(count.get()),
@@ -334,10 +328,6 @@ impl<'a> Planner<'a> {
     }
 
     fn ask(&self, member: &MemberId, role: Role, reach: Reach) -> Step {
-        let required = match &self.request.asked {
-            Asked::ByClient => 0,
-            Asked::ByPeer { purge_position, .. } => *purge_position,
-        };
         Step::Ask(Ask {
             member: member.clone(),
             role,
@@ -346,7 +336,6 @@ impl<'a> Planner<'a> {
                 && reach == Reach::Origin
                 && self.policy.copies.at_owner(),
             hops: self.hops + 1,
-            purge_position: required.max(self.view.purge_position),
         })
     }
 

@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::log_position::LogPosition;
+
 /// Most bytes of a member's name.
 pub const NAME_MAX: usize = 64;
 
@@ -217,8 +219,8 @@ pub struct Member {
     pub program: Arc<str>,
     /// The version of its [`ClassTable`](crate::ClassTable), for operators; decides nothing.
     pub policy_version: u64,
-    /// How many of the fleet's purges it has carried out.
-    pub purge_position: u64,
+    /// The end of its log of purges.
+    pub purges: LogPosition,
     /// What it takes part in.
     pub state: State,
 }

@@ -106,6 +106,7 @@ impl Members {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log_position::LogPosition;
     use crate::member::State;
 
     fn member(name: &str) -> Member {
@@ -117,7 +118,7 @@ mod tests {
             load: 0,
             program: "0.1.0".into(),
             policy_version: 0,
-            purge_position: 0,
+            purges: LogPosition::default(),
             state: State::Serving,
         }
     }

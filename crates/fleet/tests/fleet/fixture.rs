@@ -1,7 +1,7 @@
 //! Seeds, members and keys for the tests.
 
 use fleet::member::State;
-use fleet::{KeyHash, Member, Members};
+use fleet::{KeyHash, LogPosition, Member, Members};
 
 /// Returns `count` seeds, each printed; that of `LARDER_SEED` alone where it is set.
 #[expect(clippy::disallowed_methods, reason = "a seed to run again comes from outside")]
@@ -24,7 +24,7 @@ pub fn member(name: &str) -> Member {
         load: 0,
         program: "".into(),
         policy_version: 1,
-        purge_position: 0,
+        purges: LogPosition::default(),
         state: State::Serving,
     }
 }

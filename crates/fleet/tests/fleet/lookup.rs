@@ -18,7 +18,6 @@ const KEY: KeyHash = KeyHash::from_bits(7);
 /// A node and what it knows, to be changed by a test.
 struct Node {
     me: MemberId,
-    purge_position: u64,
     members: Members,
     previous: Option<Members>,
     hinted: Vec<MemberId>,
@@ -33,7 +32,6 @@ impl Node {
         let front = |name| Member { weight: 0, ..member(name) };
         Node {
             me: id(me),
-            purge_position: 5,
             members: members(vec![front("a"), front("b"), member("disk")]),
             previous: None,
             hinted: Vec::new(),
@@ -51,7 +49,6 @@ impl Node {
         let request = Request { key, asked, on_own_disk, hot_owners: 1 };
         let view = View {
             me: &self.me,
-            purge_position: self.purge_position,
             members: &self.members,
             previous: self.previous.as_ref(),
             hinted: &self.hinted,
@@ -67,7 +64,7 @@ fn id(name: &str) -> MemberId {
 }
 
 fn by_peer(from: &str, reach: Reach, hops: u8) -> Asked {
-    Asked::ByPeer { from: id(from), reach, keep_copy: false, hops, purge_position: 5 }
+    Asked::ByPeer { from: id(from), reach, keep_copy: false, hops, behind: false }
 }
 
 /// Writes the steps as words: `memory`, `disk`, `a:Memory`, `origin`.
@@ -97,7 +94,7 @@ fn a_class_that_cooperates_asks_memories_before_disks() {
     assert_eq!(words(&plan), "memory b:Memory disk:Origin origin");
     assert_eq!(plan.keep, Keep { memory: true, disk: false });
     // The read is exclusive: the disk node keeps no copy in memory.
-    assert!(asks(&plan).all(|ask| !ask.keep_copy && ask.hops == 1 && ask.purge_position == 5));
+    assert!(asks(&plan).all(|ask| !ask.keep_copy && ask.hops == 1));
     let plan = node.plan(Asked::ByClient, true);
     assert_eq!(words(&plan), "memory b:Memory disk:Memory disk disk:Origin origin");
     node.avoid = ["b", "disk"].map(id).into();
@@ -141,7 +138,6 @@ fn what_travelled_too_far_is_refused() {
     let request = Request { key: KEY, asked, on_own_disk: true, hot_owners: 1 };
     let view = View {
         me: &node.me,
-        purge_position: 0,
         members: &node.members,
         previous: None,
         hinted: &[],
@@ -155,13 +151,13 @@ fn what_travelled_too_far_is_refused() {
 #[test]
 fn who_lags_behind_in_purges_uses_nothing_that_it_has() {
     let mut owner = Node::new("disk", Preset::CooperateOnAll.policies()[0]);
-    owner.purge_position = 4;
     owner.hinted = vec![id("b")];
-    let plan = owner.plan(by_peer("a", Reach::Origin, 1), true);
+    let behind =
+        |reach| Asked::ByPeer { from: id("a"), reach, keep_copy: false, hops: 1, behind: true };
+    let plan = owner.plan(behind(Reach::Origin), true);
     assert!(plan.behind);
     assert_eq!(words(&plan), "b:Memory origin");
-    assert!(asks(&plan).all(|ask| ask.purge_position == 5));
-    assert_eq!(words(&owner.plan(by_peer("a", Reach::Disk, 1), true)), "");
+    assert_eq!(words(&owner.plan(behind(Reach::Disk), true)), "");
 }
 
 #[test]
@@ -192,7 +188,6 @@ fn owners_of_a_hot_document_share_its_readers_and_one_of_them_fetches() {
             Request { key: KEY, asked: Asked::ByClient, on_own_disk: false, hot_owners: 3 };
         let view = View {
             me,
-            purge_position: 0,
             members: &node.members,
             previous: None,
             hinted: &[],
@@ -248,7 +243,7 @@ fn carry_out(nodes: &BTreeMap<MemberId, Node>, at: &MemberId, key: KeyHash, aske
                     reach: ask.reach,
                     keep_copy: ask.keep_copy,
                     hops: ask.hops,
-                    purge_position: ask.purge_position,
+                    behind: false,
                 };
                 let further = carry_out(nodes, &ask.member, key, asked);
                 trip.asked += 1 + further.asked;
