@@ -194,16 +194,29 @@ pub fn plan(
 /// Returns whether a request may wait for the fetch of the same document that runs by `running`,
 /// a plan of this node, instead of beginning its own. See the module for why not always.
 pub fn may_follow(asked: &Asked, running: &LookupPlan) -> bool {
-    let waits_with = running.steps.iter().filter_map(|step| match step {
-        Step::Ask(ask) if ask.reach == Reach::Origin => Some(ask.hops),
-        _ => None,
-    });
+    may_wait(asked, running.waits_with())
+}
+
+/// Does as [`may_follow`], for a fetch that [waits so](LookupPlan::waits_with).
+pub fn may_wait(asked: &Asked, waits_with: Option<u8>) -> bool {
     match asked {
         Asked::ByClient => true,
         Asked::ByPeer { reach: Reach::Origin, hops, .. } => {
-            waits_with.min().is_none_or(|waits| waits > *hops)
+            waits_with.is_none_or(|waits| waits > *hops)
         }
         Asked::ByPeer { .. } => false,
+    }
+}
+
+impl LookupPlan {
+    /// Returns with how many hops another node is asked to fetch, the least of several; `None`:
+    /// nobody is, and who follows this waits for no other node.
+    pub fn waits_with(&self) -> Option<u8> {
+        let asks = self.steps.iter().filter_map(|step| match step {
+            Step::Ask(ask) if ask.reach == Reach::Origin => Some(ask.hops),
+            _ => None,
+        });
+        asks.min()
     }
 }
 

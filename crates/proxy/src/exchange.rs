@@ -2,4 +2,5 @@
 
 pub(crate) mod dispatch;
 pub mod explain;
+pub(crate) mod node_question;
 pub(crate) mod purge;

@@ -8,5 +8,6 @@ pub(crate) mod fit;
 pub(crate) mod head_request;
 pub(crate) mod partial_response;
 pub(crate) mod plan;
+pub(crate) mod read_through;
 pub(crate) mod vouching;
 pub(crate) mod waiting;

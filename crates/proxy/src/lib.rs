@@ -16,6 +16,7 @@
 //!   bytes;
 //! - `request` is what a request means, and the request that is sent upstream for it;
 //! - `services` is what the requests of a worker share;
+//! - `peers` is this node's part in a fleet: what it knows of the others and asks them;
 //! - `fill` is a running fetch and its readers;
 //! - `origin` is the sites, the targets of requests, and failures as clients are told of them;
 //!   `object` is what is stored, the writer of all heads, and who needs the store; `rules` is the
@@ -45,6 +46,7 @@ pub mod observe;
 pub mod options;
 pub mod origin;
 mod partial;
+pub mod peers;
 pub mod request;
 mod response;
 pub mod rules;

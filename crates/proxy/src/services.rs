@@ -25,6 +25,7 @@ use crate::object::store_lease::Leases;
 use crate::object::variants::Variants;
 use crate::observe::observer::Observer;
 use crate::options::Options;
+use crate::peers::node::Node;
 
 /// The state that the requests of all workers share.
 pub(crate) struct Shared {
@@ -38,12 +39,19 @@ pub(crate) struct Shared {
     pub labels: Arc<ObjectLabels>,
     pub fill_budget: Arc<FillBudget>,
     pub tunnels: Arc<Places>,
+    /// This node of a fleet, if it is one.
+    pub node: Option<Arc<Node>>,
 }
 
 impl Shared {
     /// Makes the shared part with the first options, and so many bytes of memory for windows of
     /// fills.
-    pub fn new(options: &Options, observer: Arc<dyn Observer>, fill_budget: u64) -> Shared {
+    pub fn new(
+        options: &Options,
+        observer: Arc<dyn Observer>,
+        fill_budget: u64,
+        node: Option<Arc<Node>>,
+    ) -> Shared {
         Shared {
             observer,
             via: Via::new(&options.pseudonym),
@@ -55,6 +63,7 @@ impl Shared {
             labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
             fill_budget: Arc::new(FillBudget::new(fill_budget)),
             tunnels: Arc::default(),
+            node,
         }
     }
 }

@@ -24,11 +24,12 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Returns the client for the request of one stream.
-    pub fn of_stream(&self, reply: SendResponse<Bytes>) -> Rc<Client> {
-        let Client { state, address, link, .. } = self;
+    /// Returns the client for the request of one stream, which comes from `address`: that of the
+    /// connection, or where another node asks on its behalf its own.
+    pub fn of_stream(&self, reply: SendResponse<Bytes>, address: SocketAddr) -> Rc<Client> {
+        let Client { state, link, .. } = self;
         let (state, link, reply) = (state.clone(), link.clone(), Some(RefCell::new(reply)));
-        Rc::new(Client { state, address: *address, link, reply })
+        Rc::new(Client { state, address, link, reply })
     }
 
     /// Sends a 1xx answer. In HTTP/1 it is queued: what the service answers later has to wait for

@@ -11,4 +11,6 @@ pub(crate) struct Transport {
     pub scheme: Scheme,
     /// The facts of its TLS session; `None` without TLS.
     pub tls: Option<TlsFacts>,
+    /// It is of another node of the fleet: its requests are questions.
+    pub is_peer: bool,
 }

@@ -29,13 +29,16 @@ const FRESH: Duration = Duration::from_secs(1);
 pub(crate) struct Builders {
     pub http1: http1::Builder,
     pub http2: h2::server::Builder,
+    /// For other nodes of the fleet.
+    pub nodes: h2::server::Builder,
 }
 
 impl Builders {
     fn new(options: &Options) -> Rc<Builders> {
         let http1 = connection::builder(&options.client);
         let http2 = http2::builder(&options.client, &options.http2);
-        Rc::new(Builders { http1, http2 })
+        let nodes = http2::builder_for_nodes(&options.http2);
+        Rc::new(Builders { http1, http2, nodes })
     }
 }
 

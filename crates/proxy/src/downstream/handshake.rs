@@ -13,7 +13,7 @@ use ipnet::IpNet;
 use message::scheme::Scheme;
 use net::address;
 use net::socket::Socket;
-use rustls::ProtocolVersion;
+use rustls::{ProtocolVersion, ServerConfig};
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -42,6 +42,15 @@ pub struct ListenerProtocol {
     /// socket have no address and count as trusted when there is any network here. Empty: there is
     /// no such header.
     pub proxies: Vec<IpNet>,
+    /// Its connections are those of other nodes of the fleet, and of nobody else.
+    pub fleet: Option<FleetProtocol>,
+}
+
+/// What nodes of a fleet speak with each other: HTTP/2, which the one that connects begins.
+#[derive(Clone, Debug)]
+pub struct FleetProtocol {
+    /// TLS, in which both sides prove that they are nodes; `None`: who can connect is believed.
+    pub tls: Option<Arc<ServerConfig>>,
 }
 
 /// The versions of HTTP that differ on the wire.
@@ -76,7 +85,11 @@ pub(crate) async fn welcome(
     let mut client = peer;
     // A client of a Unix socket has no address unless a balancer tells one.
     let mut has_address = !on_unix_socket;
-    let mut link = Transport { scheme: Scheme::Http, tls: None };
+    let mut link = Transport { scheme: Scheme::Http, tls: None, is_peer: false };
+    if let Some(fleet) = &manners.fleet {
+        link.is_peer = true;
+        return meet_node(raw, client, link, fleet, options, observer).await;
+    }
     if !manners.proxies.is_empty() {
         let ip = address::canonical(peer.ip());
         let trusted = on_unix_socket || manners.proxies.iter().any(|network| network.contains(&ip));
@@ -167,6 +180,42 @@ async fn secure(
     };
     observer.count(Event::TlsFailed, 1);
     log::debug!("{client}: TLS handshake: {why}");
+    None
+}
+
+/// Makes a connection with another node ready, which has no more time for it than a client for a
+/// head.
+async fn meet_node(
+    mut raw: Raw,
+    client: SocketAddr,
+    link: Transport,
+    fleet: &FleetProtocol,
+    options: &Options,
+    observer: &dyn Observer,
+) -> Option<Negotiated> {
+    let bound = options.client.head_timeout;
+    let protocol = Protocol::Http2;
+    let Some(config) = &fleet.tls else {
+        let begins = timeout(bound, begins_with_preface(&mut raw)).await;
+        let stream = Stream::Plain(raw);
+        return (begins == Ok(true)).then_some(Negotiated {
+            stream,
+            client,
+            link,
+            protocol,
+            place: None,
+        });
+    };
+    let why = match timeout(bound, TlsAcceptor::from(config.clone()).accept(raw)).await {
+        Ok(Ok(stream)) => {
+            let stream = Stream::Tls(Box::new(stream));
+            return Some(Negotiated { stream, client, link, protocol, place: None });
+        }
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "too slow".to_owned(),
+    };
+    observer.count(Event::TlsFailed, 1);
+    log::debug!("{client}: not a node of this fleet: {why}");
     None
 }
 

@@ -18,6 +18,28 @@ use crate::client::limits::ClientLimits;
 
 pub(crate) use server::serve;
 
+/// Streams that another node may have open on one connection.
+const STREAMS_OF_NODE: u32 = 1000;
+
+/// Bytes of the head of a question: those of a client's request, and what nodes tell each other.
+const HEAD_OF_NODE: u32 = 256 << 10;
+
+/// Returns the server for other nodes of the fleet, which are not to be kept in check: what their
+/// clients do at will is spread over all of them.
+pub(crate) fn builder_for_nodes(options: &Http2Options) -> Builder {
+    let mut builder = Builder::new();
+    builder
+        .max_concurrent_streams(STREAMS_OF_NODE)
+        .initial_window_size(1 << 20)
+        .initial_connection_window_size(64 << 20)
+        .max_send_buffer_size(options.send_buffer)
+        .max_header_list_size(HEAD_OF_NODE)
+        .max_pending_accept_reset_streams(STREAMS_OF_NODE as usize * 10)
+        .max_concurrent_reset_streams(STREAMS_OF_NODE as usize)
+        .max_local_error_reset_streams(None);
+    builder
+}
+
 /// Returns the `h2` crate's server with these limits.
 pub(crate) fn builder(limits: &ClientLimits, options: &Http2Options) -> Builder {
     let mut builder = Builder::new();

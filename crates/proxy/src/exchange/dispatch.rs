@@ -19,6 +19,7 @@ use upstream::send::attempts::Attempts;
 use upstream::settings::endpoint::Endpoint;
 
 use crate::client::handle::Client;
+use crate::exchange::node_question;
 use crate::exchange::purge;
 use crate::exchange::purge::Answered;
 use crate::get::cache_request;
@@ -30,6 +31,7 @@ use crate::options::Options;
 use crate::origin::address_check::AddressCheck;
 use crate::origin::failure::Failure;
 use crate::origin::target::Target;
+use crate::peers::node::Node;
 use crate::request::context::RequestContext;
 use crate::request::prepare::{Prepared, prepare};
 use crate::request::route::Route;
@@ -51,6 +53,10 @@ pub(crate) async fn answer(
     trust: Trust,
 ) -> Response<ResponseBody> {
     let options = services.options();
+    if client.link.is_peer {
+        return Box::pin(node_question::answer(services, client, &options, request)).await;
+    }
+    let _busy = services.shared.node.as_ref().map(Node::busy);
     let mut response = decide(services, client, &options, request, trust).await;
     purge::hide_tags(&options, &mut response);
     response

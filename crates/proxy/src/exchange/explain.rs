@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use fleet::lookup::Asked;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, StatusCode, Uri};
@@ -272,7 +273,8 @@ impl Case<'_> {
         };
         let (options, facts, settings) = (self.options, &self.facts, self.settings());
         let (came, now) = (self.now, self.now);
-        let fit = FitInput { services, options, facts, settings, came, now };
+        let fit =
+            FitInput { services, options, facts, settings, came, now, asked: Asked::ByClient };
         let followed = match fit.running(key) {
             Some(Fit::Follow(head)) => Some(head),
             _ => None,

@@ -33,6 +33,8 @@ use crate::observe::event::Event;
 use crate::observe::outcome::Error;
 use crate::options::Options;
 use crate::origin::failure::Failure;
+use crate::peers::asking::Asking;
+use crate::peers::origin::FromPeer;
 use crate::request::upstream_request;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::services::Services;
@@ -67,6 +69,8 @@ pub(crate) struct FetchTask {
     pub purpose: FetchPurpose,
     /// The group that the origin named in its answer, for the store.
     pub group: Option<u64>,
+    /// What other nodes are asked before the origin.
+    pub asking: Option<Asking>,
 }
 
 /// The reason for a fetch.
@@ -123,6 +127,14 @@ impl Drop for FillGuard {
 }
 
 impl FetchTask {
+    /// Makes other nodes be asked before the origin.
+    pub fn ask_fleet(&mut self, asking: Option<Asking>) {
+        if let Some(asking) = &asking {
+            self.upstream_request.ask_fleet(asking.clone());
+        }
+        self.asking = asking;
+    }
+
     fn begin(&self) -> FillGuard {
         let keys = if self.joinable { vec![self.key.as_bytes().clone()] } else { Vec::new() };
         self.services.observer.count(Event::FillBegun, 1);
@@ -260,6 +272,7 @@ impl FetchTask {
         fill_guard: &mut FillGuard,
     ) {
         let (mut parts, body) = response.into_parts();
+        let of_peer = parts.extensions.get::<FromPeer>().is_some_and(|from| from.hit);
         upstream_request::sanitize_response(
             &self.services,
             &mut parts.headers,
@@ -271,7 +284,9 @@ impl FetchTask {
         let mut writer = None;
         let (shared, hit_for_miss) = match self.judge(status, &headers, times) {
             Ok((head, new_marker)) => {
-                writer = self.begin_writing(&head, length, new_marker).await;
+                if self.is_kept(&headers, length) {
+                    writer = self.begin_writing(&head, length, new_marker).await;
+                }
                 let hit_for_miss = hit_for_miss_of(&head, age::when_asked(&headers, times));
                 self.note_hit_for_miss(hit_for_miss);
                 self.remove_superseded(&head).await;
@@ -291,8 +306,17 @@ impl FetchTask {
             }
         };
         let (stored, key, selected) = (writer.is_some(), self.key.clone(), false);
-        let head =
-            FillHead { status, headers, shared, hit_for_miss, key, stored, length, selected };
+        let head = FillHead {
+            status,
+            headers,
+            shared,
+            hit_for_miss,
+            key,
+            stored,
+            length,
+            selected,
+            of_peer,
+        };
         Box::pin(self.bring(Arc::new(head), writer, body, fill_guard)).await;
     }
 
@@ -409,6 +433,14 @@ impl FetchTask {
         let marker = self.marker.as_ref().filter(|_| new_marker);
         let hint = self.hint(head, length);
         self.object_writer().insert(&self.key, marker, head.encode(), hint).await
+    }
+
+    /// Returns whether the fleet's policy keeps the answer at this node.
+    fn is_kept(&self, headers: &HeaderMap, length: Option<u64>) -> bool {
+        let Some(asking) = &self.asking else { return true };
+        let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let keep = asking.keep(length, kind);
+        keep.memory || keep.disk
     }
 
     /// Returns whether the operator's rule keeps an object of so many bytes out of the store.

@@ -236,6 +236,7 @@ impl NeighbourValidation {
             joinable: true,
             purpose: FetchPurpose::Neighbour,
             group: None,
+            asking: None,
         })
     }
 }

@@ -166,8 +166,17 @@ impl FetchTask {
         let key = self.key.clone();
         let stored = false;
         let (shared, hit_for_miss, selected) = (None, Some(HitForMiss::Range), false);
-        let head =
-            FillHead { status, headers, shared, hit_for_miss, key, stored, length, selected };
+        let head = FillHead {
+            status,
+            headers,
+            shared,
+            hit_for_miss,
+            key,
+            stored,
+            length,
+            selected,
+            of_peer: false,
+        };
         self.fill.publish(FillStage::Streaming(Arc::new(head)), None);
         fill_guard.leave_table();
         let (end, counted) = self.carry(body, &mut Sink::Nowhere, length, None).await;

@@ -144,8 +144,17 @@ impl FetchTask {
         let (status, headers, key) = (parts.status, parts.headers, self.key.clone());
         let stored = false;
         let (shared, hit_for_miss, length, selected) = (None, None, None, false);
-        let head =
-            FillHead { status, headers, shared, hit_for_miss, key, stored, length, selected };
+        let head = FillHead {
+            status,
+            headers,
+            shared,
+            hit_for_miss,
+            key,
+            stored,
+            length,
+            selected,
+            of_peer: false,
+        };
         fill_guard.leave_table();
         fill_guard.counted = Event::FillUnstored;
         self.fill.publish(FillStage::Streaming(Arc::new(head)), None);

@@ -119,6 +119,7 @@ impl FetchTask {
             stored: writer.is_some(),
             length: Some(length),
             selected: true,
+            of_peer: false,
         };
         let body = EntryBody::new(Some(self.store.clone()), other, 0..length, None);
         Box::pin(self.bring(Arc::new(head), writer, body, fill_guard)).await;

@@ -37,6 +37,8 @@ pub(crate) struct Fill {
     /// Proof of when the fetch began: an answer that was purged since must not be joined.
     token: FetchToken,
     begun: Instant,
+    /// Another node may be asked to fetch, with so many hops.
+    waits_with: Option<u8>,
     /// Where the bytes of the window are counted.
     fill_budget: Arc<FillBudget>,
 }
@@ -158,6 +160,8 @@ pub(crate) struct FillHead {
     pub length: Option<u64>,
     /// The origin selected a stored answer with a 304, whose body this is.
     pub selected: bool,
+    /// It came from another node, which had stored it.
+    pub of_peer: bool,
 }
 
 /// The end of a body.
@@ -188,7 +192,19 @@ pub(crate) enum Next {
 
 impl Fill {
     pub fn new(token: FetchToken, begun: Instant, fill_budget: Arc<FillBudget>) -> Fill {
-        Fill { state: Mutex::default(), token, begun, fill_budget }
+        Fill { state: Mutex::default(), token, begun, waits_with: None, fill_budget }
+    }
+
+    /// Notes that another node may be asked to fetch, with so many hops.
+    pub fn waiting_with(mut self, waits_with: Option<u8>) -> Fill {
+        self.waits_with = waits_with;
+        self
+    }
+
+    /// Returns with how many hops another node may be asked to fetch, if one may be
+    /// ([`fleet::lookup::may_wait`]).
+    pub fn waits_with(&self) -> Option<u8> {
+        self.waits_with
     }
 
     pub fn token(&self) -> &FetchToken {

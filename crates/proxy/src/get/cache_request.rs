@@ -31,6 +31,7 @@ use crate::object::stored_response::StoredResponse;
 use crate::observe::cache_status::{CacheStatus, Fwd};
 use crate::observe::event::Event;
 use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
+use crate::peers::asking::Asking;
 use crate::request::context::RequestContext;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
@@ -285,14 +286,20 @@ impl CacheRequest<'_> {
         transaction: Transaction,
     ) -> NextAction {
         let context = self.context;
-        let (fill, began, joinable) = match self.collapse(&key, to_validate.is_some()) {
+        let asking = self.asking();
+        let elsewhere =
+            asking.as_ref().is_some_and(|asking| asking.asks_owner() && asking.keeps_nothing());
+        let (fill, began, joinable) = match self.collapse(&key, to_validate.is_some(), elsewhere) {
+            Collapse::ReadThrough => {
+                return self.read_through(key, marker, asking, transaction).await;
+            }
             Collapse::Bypass(why) => {
                 return NextAction::Bypass(transaction, CacheStatus::new(Outcome::Bypass(why)));
             }
             Collapse::PastFills => return self.fetch_past_fills(key, marker, transaction).await,
-            Collapse::Alone => (Arc::new(self.new_fill()), true, false),
+            Collapse::Alone => (Arc::new(self.new_fill(asking.as_ref())), true, false),
             Collapse::Share => {
-                let (fill, began) = self.join_or_begin(&key);
+                let (fill, began) = self.join_or_begin(&key, asking.as_ref());
                 if began && self.came_meanwhile(&key) {
                     self.withdraw(&key, &fill);
                     return NextAction::Retry(transaction);
@@ -307,17 +314,18 @@ impl CacheRequest<'_> {
         let responder =
             FillResponder { context, store, primary, key, role, to_validate, status, is_first };
         if began {
-            return self.lead(responder, marker, reader, joinable, transaction).await;
+            return self.lead(responder, marker, asking, (reader, joinable), transaction).await;
         }
         context.services.observer.count(Event::FollowerJoined, 1);
         self.wait(responder, marker, reader, transaction).await
     }
 
     /// Decides whether the request shares a fill of `key`. `validates`: something is stored.
-    fn collapse(&self, key: &Key, validates: bool) -> Collapse {
+    /// `is_elsewhere`: another node has it, and it is not kept here.
+    fn collapse(&self, key: &Key, validates: bool, is_elsewhere: bool) -> Collapse {
         let (fit, headers) = (FitInput::by(self.context), &self.context.parts.headers);
         let input = CollapseInput::of(&fit, headers, key, validates);
-        CollapseInput { waits_no_more: self.alone, ..input }.decide()
+        CollapseInput { waits_no_more: self.alone, is_elsewhere, ..input }.decide()
     }
 
     /// Begins the fill of `reader`, and answers. `joinable`: others may join.
@@ -325,13 +333,14 @@ impl CacheRequest<'_> {
         &self,
         mut responder: FillResponder<'_>,
         marker: Option<VaryMarker>,
-        reader: Reader,
-        joinable: bool,
+        asking: Option<Asking>,
+        (reader, joinable): (Reader, bool),
         mut transaction: Transaction,
     ) -> NextAction {
         let (fill, key) = (reader.fill().clone(), responder.key.clone());
-        let fetch_task =
+        let mut fetch_task =
             self.fetch_task(fill, key, marker, responder.to_validate.as_ref(), joinable);
+        fetch_task.ask_fleet(asking);
         transaction.note_upstream(
             &fetch_task.upstream_request.to,
             fetch_task.upstream_request.trail.clone(),
@@ -343,11 +352,11 @@ impl CacheRequest<'_> {
 
     /// Returns the running fill of `key` if it may fit this request; else a new one in its place
     /// (then `true`).
-    pub fn join_or_begin(&self, key: &Key) -> (Arc<Fill>, bool) {
+    pub fn join_or_begin(&self, key: &Key, asking: Option<&Asking>) -> (Arc<Fill>, bool) {
         let fit = FitInput::by(self.context);
         let suits = |fill: &Fill| matches!(fit.of(key, fill), Fit::Follow(_));
         let fills = &self.context.services.shared.fills;
-        fills.join_if(key.as_bytes(), suits, || self.new_fill())
+        fills.join_if(key.as_bytes(), suits, || self.new_fill(asking))
     }
 
     /// Returns whether the fetch of another worker has stored, between the look-up and now, what
@@ -362,10 +371,16 @@ impl CacheRequest<'_> {
         fill.publish(FillStage::Absent(false), None);
     }
 
-    fn new_fill(&self) -> Fill {
+    /// Returns what other nodes are asked for it.
+    pub fn asking(&self) -> Option<Asking> {
+        self.context.asking(self.primary)
+    }
+
+    fn new_fill(&self, asking: Option<&Asking>) -> Fill {
         let Services { shared, clock, .. } = &**self.context.services;
         let token = self.store.begin_fetch(self.primary);
-        Fill::new(token, clock.instant(), shared.fill_budget.clone())
+        let fill = Fill::new(token, clock.instant(), shared.fill_budget.clone());
+        fill.waiting_with(asking.and_then(Asking::waits_with))
     }
 
     /// Validates an answer that expires soon while it is still fresh, so that later requests need
@@ -386,7 +401,8 @@ impl CacheRequest<'_> {
     /// Validates in the background, unless a fetch of the key is running.
     fn revalidate_in_background(&self, stored: &Rc<StoredResponse>) {
         let fills = &self.context.services.shared.fills;
-        let new = || self.new_fill();
+        let asking = self.asking();
+        let new = || self.new_fill(asking.as_ref());
         let (fill, began) = fills.join_or_begin(stored.key.as_bytes(), new);
         if !began {
             return;
@@ -399,6 +415,7 @@ impl CacheRequest<'_> {
         };
         let (key, marker) = (stored.key.clone(), stored.marker.clone());
         let mut fetch_task = self.fetch_task(fill, key, marker, Some(&to_validate), true);
+        fetch_task.ask_fleet(asking);
         fetch_task.upstream_request.interim = None;
         fetch_task.purpose = FetchPurpose::Behind;
         fetch_task.asks_for_client = false;
@@ -442,6 +459,7 @@ impl CacheRequest<'_> {
             joinable,
             purpose: FetchPurpose::Client,
             group: None,
+            asking: None,
         }
     }
 

@@ -19,6 +19,8 @@ pub(crate) enum Collapse {
     Alone,
     /// Sends the request to the origin as it came; its answer is stored if it may be by now.
     PastFills,
+    /// Reads through another node of the fleet, which has it or fetches it: nothing is kept here.
+    ReadThrough,
     /// Passes the cache.
     Bypass(Bypass),
 }
@@ -40,6 +42,8 @@ pub(crate) struct CollapseInput<'a> {
     pub waits_no_more: bool,
     /// The memory for the windows of fills is used up.
     pub is_memory_full: bool,
+    /// Another node of the fleet is asked to get it, and nothing of it is kept here.
+    pub is_elsewhere: bool,
 }
 
 impl<'a> CollapseInput<'a> {
@@ -62,6 +66,7 @@ impl<'a> CollapseInput<'a> {
             validates,
             waits_no_more: false,
             is_memory_full: shared.fill_budget.full(),
+            is_elsewhere: false,
         }
     }
 
@@ -77,6 +82,9 @@ impl<'a> CollapseInput<'a> {
             matches!(hit_for_miss, Some(HitForMiss::NotStorable | HitForMiss::Credentials));
         if is_unstored && !self.validates && !self.ranged && !self.facts.is_head {
             return Collapse::PastFills;
+        }
+        if self.is_elsewhere && !self.validates {
+            return Collapse::ReadThrough;
         }
         if self.is_memory_full && !matches!(self.running, Some(Fit::Follow(_))) {
             return Collapse::Bypass(Bypass::Memory);
@@ -121,6 +129,7 @@ mod tests {
             validates: false,
             waits_no_more: false,
             is_memory_full: false,
+            is_elsewhere: false,
         };
         change(&mut input);
         input.decide()
@@ -160,6 +169,22 @@ mod tests {
             (input.validates, input.hit_for_miss) = (true, Some(HitForMiss::NotStorable));
         };
         assert_eq!(decide(&[], validates), Collapse::Alone);
+    }
+
+    #[test]
+    fn what_another_node_keeps_is_read_through_it_unless_it_cannot_be_stored() {
+        let elsewhere = |input: &mut CollapseInput<'_>| input.is_elsewhere = true;
+        assert_eq!(decide(&[], elsewhere), Collapse::ReadThrough);
+        let range = [(header::RANGE, "bytes=0-1")];
+        assert_eq!(decide(&range, elsewhere), Collapse::ReadThrough);
+        let unstored = |input: &mut CollapseInput<'_>| {
+            (input.is_elsewhere, input.hit_for_miss) = (true, Some(HitForMiss::NotStorable));
+        };
+        assert_eq!(decide(&[], unstored), Collapse::PastFills);
+        let stale = |input: &mut CollapseInput<'_>| {
+            (input.is_elsewhere, input.validates) = (true, true);
+        };
+        assert_eq!(decide(&[], stale), Collapse::Share);
     }
 
     #[test]

@@ -10,19 +10,21 @@ use crate::fill::registry::HitForMiss;
 use crate::get::cache_request::{CacheRequest, FetchedResponse, NextAction, miss_status};
 use crate::object::object_writer::Judge;
 use crate::origin::failure::Failure;
+use crate::peers::asking::Asking;
 use crate::response::transaction::Transaction;
 use crate::response::{failure, pass_through};
 
 impl CacheRequest<'_> {
-    /// Asks the origin for this request alone.
+    /// Asks for this request alone: the nodes that `asking` names, and then the origin.
     pub(super) async fn ask_past_fills(
         &self,
         transaction: &mut Transaction,
+        asking: Option<Asking>,
     ) -> Result<FetchedResponse, Failure> {
         let token = self.store.begin_fetch(self.primary);
         let clock = self.context.services.clock;
         let requested = clock.time();
-        let response = pass_through::ask(self.context, transaction, None).await?;
+        let response = pass_through::ask_fleet(self.context, transaction, None, asking).await?;
         let times = ExchangeTimes { requested, received: clock.time() };
         Ok(FetchedResponse { response, times, token })
     }
@@ -35,7 +37,7 @@ impl CacheRequest<'_> {
         mut transaction: Transaction,
     ) -> NextAction {
         let (context, mut status) = (self.context, miss_status(&marker));
-        let fetched = match self.ask_past_fills(&mut transaction).await {
+        let fetched = match self.ask_past_fills(&mut transaction, None).await {
             Ok(fetched) => fetched,
             Err(failure) => return NextAction::Respond(failure::failed(transaction, failure)),
         };
@@ -63,7 +65,7 @@ impl CacheRequest<'_> {
         }
     }
 
-    fn judge(
+    pub(super) fn judge(
         &self,
         response: &Response<OriginBody>,
         times: ExchangeTimes,

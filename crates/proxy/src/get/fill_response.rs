@@ -244,6 +244,7 @@ impl FillResponder<'_> {
         if self.leads() {
             let mut status = match &self.to_validate {
                 Some(to_validate) => CacheStatus::new(Outcome::Refreshed).fwd(to_validate.why),
+                None if head.of_peer => CacheStatus { outcome: Outcome::HitPeer, ..self.status },
                 None => self.status,
             };
             if let Some(shared) = head.shared.as_ref().filter(|_| head.stored) {

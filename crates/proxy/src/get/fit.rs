@@ -5,6 +5,7 @@
 //! what was fresh when it was asked for, also when it became stale on its way: asking again would
 //! bring nothing younger (RFC 9111, 4). A request that came later gets what is fresh now.
 
+use fleet::lookup::{Asked, may_wait};
 use semantics::reuse::{Cause, Reuse, StalePermit};
 use semantics::{RequestFacts, Seconds, Settings, Time, reuse};
 use store::Key;
@@ -36,6 +37,8 @@ pub(crate) struct FitInput<'a> {
     /// When the request came.
     pub came: Time,
     pub now: Time,
+    /// Who wants it.
+    pub asked: Asked,
 }
 
 impl<'a> FitInput<'a> {
@@ -48,6 +51,7 @@ impl<'a> FitInput<'a> {
             settings: context.settings(),
             came: context.came,
             now: context.now(),
+            asked: context.asked(),
         }
     }
 
@@ -59,6 +63,10 @@ impl<'a> FitInput<'a> {
 
     /// Returns how the running fill of `key` fits the request, which has not joined it.
     pub fn of(&self, key: &Key, fill: &Fill) -> Fit {
+        // Nodes that wait for each other must not do so in a circle.
+        if !may_wait(&self.asked, fill.waits_with()) {
+            return Fit::Another;
+        }
         match fill.stage() {
             // The origin may have lost the request, or answer others.
             FillStage::Waiting

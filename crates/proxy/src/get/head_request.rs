@@ -44,7 +44,7 @@ impl CacheRequest<'_> {
     ) -> NextAction {
         let context = self.context;
         let FetchedResponse { response, times, token } =
-            match self.ask_past_fills(&mut transaction).await {
+            match self.ask_past_fills(&mut transaction, self.asking()).await {
                 Ok(fetched) => fetched,
                 Err(failure) => return NextAction::Respond(failure::failed(transaction, failure)),
             };

@@ -87,7 +87,8 @@ impl CacheRequest<'_> {
         if FitInput::by(self.context).running(&responder.key) == Some(Fit::Alone) {
             return None;
         }
-        let (fill, began) = self.join_or_begin(&responder.key);
+        let asking = self.asking();
+        let (fill, began) = self.join_or_begin(&responder.key, asking.as_ref());
         let reader = fill.join()?;
         if !began {
             self.context.services.observer.count(Event::FollowerJoined, 1);
@@ -96,6 +97,7 @@ impl CacheRequest<'_> {
         log::debug!("a fetch that others wait for takes long: one of them asks again");
         let (key, to_validate) = (responder.key.clone(), responder.to_validate.as_ref());
         let mut fetch_task = self.fetch_task(fill, key, marker.clone(), to_validate, true);
+        fetch_task.ask_fleet(asking);
         transaction.note_upstream(
             &fetch_task.upstream_request.to,
             fetch_task.upstream_request.trail.clone(),

@@ -38,7 +38,7 @@ impl CacheStatus {
     pub fn new(outcome: Outcome) -> CacheStatus {
         let fwd = match outcome {
             Outcome::HitRam | Outcome::HitDisk => None,
-            Outcome::Miss | Outcome::HitFill => Some(Fwd::UriMiss),
+            Outcome::Miss | Outcome::HitFill | Outcome::HitPeer => Some(Fwd::UriMiss),
             Outcome::Revalidated | Outcome::Refreshed => Some(Fwd::Stale),
             Outcome::Stale(Stale::IfError | Stale::Unreachable) => Some(Fwd::Stale),
             Outcome::Stale(Stale::WhileRevalidate | Stale::MaxStale) => None,

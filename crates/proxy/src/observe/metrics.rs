@@ -65,13 +65,16 @@ const BOUNDS: [u64; 20] = [
 const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /// The names of outcomes, reasons left out, in the order of [`name_index`].
-const NAMES: usize = 13;
+const NAMES: usize = 14;
 
 /// The counters of one thread. Aligned so that no two threads write to one cache line.
 #[repr(align(128))]
 struct Shard {
     requests: [[AtomicU64; CLASSES.len()]; Outcome::COUNT],
     body_bytes: [AtomicU64; NAMES],
+    /// Those of other nodes, and the bytes of body that they got.
+    questions: [AtomicU64; NAMES],
+    question_bytes: AtomicU64,
     /// By name: one more than [`BOUNDS`], for what takes longer.
     latency: [[AtomicU64; BOUNDS.len() + 1]; NAMES],
     latency_sum_us: [AtomicU64; NAMES],
@@ -84,6 +87,8 @@ impl Shard {
         Shard {
             requests: [const { [const { AtomicU64::new(0) }; CLASSES.len()] }; Outcome::COUNT],
             body_bytes: [const { AtomicU64::new(0) }; NAMES],
+            questions: [const { AtomicU64::new(0) }; NAMES],
+            question_bytes: AtomicU64::new(0),
             latency: [const { [const { AtomicU64::new(0) }; BOUNDS.len() + 1] }; NAMES],
             latency_sum_us: [const { AtomicU64::new(0) }; NAMES],
             events: [const { AtomicU64::new(0) }; Event::COUNT],
@@ -136,6 +141,13 @@ impl Metrics {
         }
     }
 
+    /// Counts a question of another node that ended, and the bytes of body that it got.
+    pub fn question(&self, outcome: Outcome, body_bytes: u64) {
+        let shard = self.shard();
+        add(&shard.questions[name_index(outcome)], 1);
+        add(&shard.question_bytes, body_bytes);
+    }
+
     /// Counts `n` of `event`.
     pub fn count(&self, event: Event, n: u64) {
         add(&self.shard().events[event as usize], n);
@@ -150,6 +162,7 @@ impl Metrics {
     pub fn scrape(&self) -> String {
         let mut out = Samples::default();
         self.requests(&mut out);
+        self.questions(&mut out);
         self.connections(&mut out);
         self.cache(&mut out);
         self.fills(&mut out);
@@ -220,6 +233,22 @@ impl Metrics {
                 BOUNDS.iter().map(|&us| us as f64 / 1e6).zip(counts.iter().copied()),
                 counts[BOUNDS.len()],
             );
+        }
+    }
+
+    /// Tells of other nodes only where there are some.
+    fn questions(&self, out: &mut Samples) {
+        for (name, text) in names() {
+            let n = self.sum(|shard| &shard.questions[name]);
+            if n > 0 {
+                let help = "Questions of other nodes of the fleet that ended, by outcome.";
+                out.counter("larder_fleet_questions", help, &[("outcome", text)], n);
+            }
+        }
+        let bytes = self.sum(|shard| &shard.question_bytes);
+        if bytes > 0 {
+            let help = "Bytes of body sent to other nodes of the fleet.";
+            out.counter("larder_fleet_sent_bytes", help, &[], bytes);
         }
     }
 
@@ -421,11 +450,12 @@ const fn name_index(outcome: Outcome) -> usize {
         Outcome::Refreshed => 5,
         Outcome::Tunnel => 6,
         Outcome::Purge => 7,
-        Outcome::Stale(_) => 8,
-        Outcome::Bypass(_) => 9,
-        Outcome::Error(_) => 10,
-        Outcome::Denied(_) => 11,
-        Outcome::Invalid(_) => 12,
+        Outcome::HitPeer => 8,
+        Outcome::Stale(_) => 9,
+        Outcome::Bypass(_) => 10,
+        Outcome::Error(_) => 11,
+        Outcome::Denied(_) => 12,
+        Outcome::Invalid(_) => 13,
     }
 }
 

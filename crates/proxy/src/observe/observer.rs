@@ -42,6 +42,9 @@ impl Observer for Unobserved {}
 pub struct RequestRecord<'a> {
     /// The client.
     pub client: SocketAddr,
+    /// Another node of the fleet asked on the client's behalf: the client's own request is reported
+    /// there.
+    pub is_peer: bool,
     /// The method.
     pub method: &'a Method,
     /// The version the client speaks.

@@ -186,6 +186,8 @@ pub enum Outcome {
     HitDisk,
     /// Streamed from a fill that another request had begun.
     HitFill,
+    /// Stored at another node of the fleet, which answered.
+    HitPeer,
     /// Not stored: fetched from the upstream.
     Miss,
     /// Stored but stale; the upstream said 304 and the stored body was served.
@@ -209,7 +211,7 @@ pub enum Outcome {
 }
 
 /// The count of outcomes without a reason; those with one are numbered behind them.
-const PLAIN: usize = 8;
+const PLAIN: usize = 9;
 const STALE: usize = PLAIN;
 const BYPASS: usize = STALE + Stale::ALL.len();
 const ERROR: usize = BYPASS + Bypass::ALL.len();
@@ -226,6 +228,7 @@ impl Outcome {
             Self::HitRam => "HIT_RAM",
             Self::HitDisk => "HIT_DISK",
             Self::HitFill => "HIT_FILL",
+            Self::HitPeer => "HIT_PEER",
             Self::Miss => "MISS",
             Self::Revalidated => "REVALIDATED",
             Self::Refreshed => "REFRESHED",
@@ -270,6 +273,7 @@ impl Outcome {
             Self::Refreshed => 5,
             Self::Tunnel => 6,
             Self::Purge => 7,
+            Self::HitPeer => 8,
             Self::Stale(r) => STALE + r as usize,
             Self::Bypass(r) => BYPASS + r as usize,
             Self::Error(r) => ERROR + r as usize,
@@ -289,6 +293,7 @@ impl Outcome {
             Self::Refreshed,
             Self::Tunnel,
             Self::Purge,
+            Self::HitPeer,
         ]
         .into_iter()
         .chain(Stale::ALL.iter().map(|&r| Self::Stale(r)))
@@ -302,7 +307,12 @@ impl Outcome {
     pub const fn is_hit(self) -> bool {
         matches!(
             self,
-            Self::HitRam | Self::HitDisk | Self::HitFill | Self::Revalidated | Self::Stale(_)
+            Self::HitRam
+                | Self::HitDisk
+                | Self::HitFill
+                | Self::HitPeer
+                | Self::Revalidated
+                | Self::Stale(_)
         )
     }
 
@@ -326,7 +336,10 @@ impl Outcome {
             Self::Error(Error::DnsTimeout | Error::ConnectTimeout | Error::UpstreamTimeout) => {
                 code!("TCP_MISS_TIMEDOUT")
             }
-            Self::Miss | Self::Bypass(_) | Self::Error(_) | Self::Purge => code!("TCP_MISS"),
+            // Who had it is told beside the code.
+            Self::HitPeer | Self::Miss | Self::Bypass(_) | Self::Error(_) | Self::Purge => {
+                code!("TCP_MISS")
+            }
             Self::Denied(_) => code!("TCP_DENIED"),
             Self::Tunnel => code!("TCP_TUNNEL"),
             Self::Invalid(_) => code!("NONE_NONE"),

@@ -53,6 +53,10 @@ impl Observer for Recorder {
 
     fn finished(&self, done: &RequestRecord<'_>) {
         let status = done.status.as_u16();
+        if done.is_peer {
+            self.metrics.question(done.outcome, done.body_bytes);
+            return;
+        }
         self.metrics.request(done.outcome, status, done.body_bytes, done.duration);
         let (Some(log), Some(texts)) = (&self.log, done.texts) else { return };
         // A refused request was sent nowhere, whatever had begun for it.
@@ -150,6 +154,7 @@ mod tests {
             let texts = LogFields { url: url.into(), content_type, ..LogFields::default() };
             let mut done = RequestRecord {
                 client,
+                is_peer: false,
                 method: &Method::GET,
                 version: Version::HTTP_11,
                 tls: None,

@@ -4,9 +4,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::header::{self, HeaderMap};
+use fleet::lookup::{Asked, Reach, Request};
+use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use message::upgrade::Upgrade;
+use net::address;
 use semantics::validators::Selected;
 use semantics::{Portion, RequestFacts, Settings, Time, Url};
 use store::Key;
@@ -18,6 +20,8 @@ use crate::object::store::Store;
 use crate::options::Options;
 use crate::origin::site::Site;
 use crate::origin::target::Target;
+use crate::peers::asking::Asking;
+use crate::peers::question::{About, Question};
 use crate::request::upstream_request::UpstreamRequest;
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
@@ -40,6 +44,8 @@ pub(crate) struct RequestContext<'a> {
     pub upgrade: Option<Rc<Upgrade>>,
     /// Its place among the tunnels, if it asks for one.
     pub place: Cell<Option<TunnelPermit>>,
+    /// The question of another node that it is; `None`: it is a client's own.
+    pub question: Option<Question>,
 }
 
 impl<'a> RequestContext<'a> {
@@ -68,7 +74,52 @@ impl<'a> RequestContext<'a> {
             rule,
             upgrade,
             place,
+            question: None,
         }
+    }
+
+    /// Makes it the question of another node. Where that wants nothing fetched, only what is stored
+    /// answers it.
+    pub fn with_question(mut self, question: Question) -> Self {
+        self.facts.directives.only_if_cached |= question.reach < Reach::Origin;
+        self.question = Some(question);
+        self
+    }
+
+    /// Returns who wants it, for the decisions of the fleet. A node that lags behind has been told
+    /// so before.
+    pub fn asked(&self) -> Asked {
+        match &self.question {
+            None => Asked::ByClient,
+            Some(Question { from, hops, reach, keep_copy, .. }) => Asked::ByPeer {
+                from: from.clone(),
+                reach: *reach,
+                keep_copy: *keep_copy,
+                hops: *hops,
+                behind: false,
+            },
+        }
+    }
+
+    /// Returns what other nodes are asked about the object of this key; `None` when none of them
+    /// matters.
+    pub fn asking(&self, primary: &Key) -> Option<Asking> {
+        let node = self.services.shared.node.as_ref()?;
+        let host = self.target.place().0;
+        if self.upgrade.is_some() || host.is_empty() || self.site().vouched().is_some() {
+            return None;
+        }
+        let key = node.hash(primary.as_bytes());
+        let about = About {
+            key,
+            scheme: self.target.scheme,
+            authority: HeaderValue::try_from(self.target.authority()).ok()?,
+            client: self.client.address,
+            rule: self.rule.as_ref().map(|rule| rule.name.clone()),
+        };
+        // What is on the disk here has been looked for before.
+        let request = Request { key, asked: self.asked(), on_own_disk: false, hot_owners: 1 };
+        Asking::of(node, request, address::bare(host), about)
     }
 
     /// Returns the time that decisions are made for: that of the last
@@ -170,13 +221,13 @@ impl<'a> RequestContext<'a> {
         // A server that is asked for another protocol may compare `Host` with `Origin`; nothing of
         // it is shared.
         let aliases = self.target.aliases.filter(|_| self.upgrade.is_none());
-        let mut upstream_request = UpstreamRequest::new(
-            self.services,
-            self.client.address,
-            self.options,
-            self.parts,
-            &Target { aliases, ..self.target },
-        );
+        let target = &Target { aliases, ..self.target };
+        let make = match self.question {
+            Some(_) => UpstreamRequest::passed_on,
+            None => UpstreamRequest::new,
+        };
+        let mut upstream_request =
+            make(self.services, self.client.address, self.options, self.parts, target);
         upstream_request.rule.clone_from(&self.rule);
         if let Some(upgrade) = &self.upgrade {
             upstream_request.ask_for(upgrade.clone());

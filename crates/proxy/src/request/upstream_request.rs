@@ -28,6 +28,8 @@ use crate::options::Options;
 use crate::origin::address_check::AddressCheck;
 use crate::origin::failure::Failure;
 use crate::origin::target::Target;
+use crate::peers::asking::Asking;
+use crate::peers::origin::{FleetOrigin, FromPeer};
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
 use crate::services::Services;
@@ -70,6 +72,28 @@ impl UpstreamRequest {
         parts: &Parts,
         target: &Target<'_>,
     ) -> UpstreamRequest {
+        let mut made = UpstreamRequest::passed_on(services, client, options, parts, target);
+        let fields = &mut made.headers;
+        if let Some(left) = max_forwards::hops_left(&parts.method, &parts.headers) {
+            fields.insert(header::MAX_FORWARDS, HeaderValue::from(left.saturating_sub(1)));
+        }
+        fields.append(header::VIA, services.shared.via.entry(parts.version));
+        add_forwarding_headers(fields, client.ip(), options, &as_told(&parts.method, target));
+        if matches!(parts.method, Method::GET | Method::HEAD) {
+            forwarded::remove_other_methods(fields);
+        }
+        made
+    }
+
+    /// Makes the request for the upstream from one that another node of the fleet has made of a
+    /// client's: what a proxy adds is there already.
+    pub fn passed_on(
+        services: &Services,
+        client: SocketAddr,
+        options: &Options,
+        parts: &Parts,
+        target: &Target<'_>,
+    ) -> UpstreamRequest {
         let mut fields = parts.headers.clone();
         hop_by_hop::strip(&mut fields);
         let to = target.origin(&options.upstream);
@@ -88,17 +112,9 @@ impl UpstreamRequest {
         if let Some(host) = host {
             fields.insert(header::HOST, host);
         }
-        if let Some(left) = max_forwards::hops_left(&parts.method, &parts.headers) {
-            fields.insert(header::MAX_FORWARDS, HeaderValue::from(left.saturating_sub(1)));
-        }
         if hop_by_hop::accepts_trailers(&parts.headers) {
             fields.insert(header::TE, HeaderValue::from_static("trailers"));
             fields.insert(header::CONNECTION, HeaderValue::from_static("te"));
-        }
-        fields.append(header::VIA, services.shared.via.entry(parts.version));
-        add_forwarding_headers(&mut fields, client.ip(), options, target);
-        if matches!(parts.method, Method::GET | Method::HEAD) {
-            forwarded::remove_other_methods(&mut fields);
         }
         // An HTTP/1.0 client knows no 1xx.
         let interim = (parts.version >= Version::HTTP_11).then(Arc::default);
@@ -124,6 +140,11 @@ impl UpstreamRequest {
     pub fn ask_for(&mut self, upgrade: Rc<Upgrade>) {
         upgrade.ask(&mut self.headers);
         self.upgrade = Some(upgrade);
+    }
+
+    /// Makes the nodes that this plan names be asked before the origin.
+    pub fn ask_fleet(&mut self, asking: Asking) {
+        self.to = Arc::new(FleetOrigin::new(asking, self.to.clone()));
     }
 
     /// Sends the request and waits for the head of the answer. `body` is the client's, if it has
@@ -181,7 +202,8 @@ impl UpstreamRequest {
         if let Err(why) = framing::settle(&self.method, status, length, response.headers_mut()) {
             return Err(self.bad_answer(services, format!("its answer cannot be passed on: {why}")));
         }
-        if let Some(rule) = &self.rule {
+        let is_settled = response.extensions().get::<FromPeer>().is_some();
+        if let Some(rule) = self.rule.as_ref().filter(|_| !is_settled) {
             rule.settle(self.uri.path(), response.headers_mut());
             if let Some(max) = rule.answer_max {
                 self.limit(services, &mut response, length, max)?;

@@ -21,6 +21,7 @@ use crate::observe::cache_status::CacheStatus;
 use crate::observe::event::Event;
 use crate::observe::outcome::{Error, Outcome};
 use crate::origin::failure::Failure;
+use crate::peers::asking::Asking;
 use crate::request::context::RequestContext;
 use crate::request::upstream_request;
 use crate::response::failure;
@@ -48,11 +49,26 @@ pub(crate) async fn ask(
     transaction: &mut Transaction,
     body: Option<RequestBody>,
 ) -> Result<Response<OriginBody>, Failure> {
-    let upstream_request = context.upstream_request();
+    ask_fleet(context, transaction, body, None).await
+}
+
+/// Does as [`ask`], but asks the nodes that `asking` names before the origin.
+pub(crate) async fn ask_fleet(
+    context: &RequestContext<'_>,
+    transaction: &mut Transaction,
+    body: Option<RequestBody>,
+    asking: Option<Asking>,
+) -> Result<Response<OriginBody>, Failure> {
+    let make = || {
+        let mut upstream_request = context.upstream_request();
+        asking.clone().into_iter().for_each(|asking| upstream_request.ask_fleet(asking));
+        upstream_request
+    };
+    let upstream_request = make();
     transaction.note_upstream(&upstream_request.to, upstream_request.trail.clone());
     let interim = upstream_request.interim.clone();
     let again = || {
-        let mut upstream_request = context.upstream_request();
+        let mut upstream_request = make();
         upstream_request.interim.clone_from(&interim);
         upstream_request
     };

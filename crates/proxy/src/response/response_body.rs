@@ -14,7 +14,7 @@ use upstream::connection::origin_body::OriginBody;
 use crate::body::fill_body::FillBody;
 use crate::body::stored_body::{EntryBody, TrailedBody};
 use crate::object::store_lease::{Lease, Leases};
-use crate::observe::outcome::Error;
+use crate::observe::outcome::{Error, Outcome};
 use crate::partial::multipart_body::MultipartBody;
 use crate::partial::partial_body::PartsBody;
 use crate::response::transaction::Transaction;
@@ -96,6 +96,11 @@ impl ResponseBody {
             _lease: None,
             tunnel,
         }
+    }
+
+    /// Returns the outcome of the request, unless a tunnel opens.
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.transaction.as_ref().map(Transaction::outcome)
     }
 
     /// Takes the tunnel that opens after this answer.

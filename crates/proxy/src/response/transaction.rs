@@ -81,6 +81,11 @@ impl Transaction {
         }
     }
 
+    /// Returns the outcome so far.
+    pub fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
     /// Marks the answer as the last one of its connection (in HTTP/1: in HTTP/2 each request has
     /// bounds of its own).
     pub fn mark_last(&self) {
@@ -152,6 +157,7 @@ impl Drop for Transaction {
         let (server, addresses) = self.trail.take().and_then(|trail| trail.told()).unzip();
         self.services.observer.finished(&RequestRecord {
             client: self.client.address,
+            is_peer: self.client.link.is_peer,
             method: &self.method,
             version: self.version,
             tls: self.client.link.tls.as_ref(),

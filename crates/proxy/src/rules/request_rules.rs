@@ -109,6 +109,11 @@ impl Rules {
     }
 
     /// Returns the rule for a request: the first that fits.
+    pub fn named(&self, name: &str) -> Option<&Arc<Rule>> {
+        self.list.iter().find(|rule| rule.name == name)
+    }
+
+    /// Returns the rule for a request: the first that fits.
     pub fn find(&self, asked: RuleQuery<'_>) -> Option<&Arc<Rule>> {
         if self.list.is_empty() {
             return None;

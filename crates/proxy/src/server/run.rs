@@ -26,6 +26,7 @@ use crate::downstream::listener::{Accepted, Listener};
 use crate::fill::fill_budget::WindowFigures;
 use crate::observe::observer::Observer;
 use crate::options::control::Control;
+use crate::peers::node::Node;
 use crate::server::cache_opening::{CacheSource, OpenState};
 use crate::server::worker::{Process, Worker};
 use crate::server::{cache_opening, handover, health_checks, reclaimer};
@@ -48,6 +49,8 @@ pub struct Setup {
     pub observer: Arc<dyn Observer>,
     /// The cache.
     pub cache: CacheSource,
+    /// This node of a fleet, if it is one.
+    pub node: Option<Arc<Node>>,
     /// The admin interface; `None`: there is none.
     pub admin: Option<AdminSetup>,
     /// Called once, when the first worker begins to accept clients.
@@ -139,12 +142,12 @@ fn together(all: impl IntoIterator<Item = io::Result<Ended>>) -> io::Result<Ende
 /// Makes what each worker starts with. Only the workers hold the listening sockets then: when they
 /// drain, the ports close.
 fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
-    let Setup { clock, network, control, listeners, workers, observer, cache, .. } = setup;
+    let Setup { clock, network, control, listeners, workers, observer, cache, node, .. } = setup;
     let (mut admin, accepting, released) = (setup.admin, setup.accepting, setup.released);
     let workers = workers.max(1);
     let options = control.options();
     let (reclaimer, asked) = ConnectionReclaimer::new(workers, options.client.connections);
-    let requests = Arc::new(Shared::new(&options, observer, cache.memory() / 8));
+    let requests = Arc::new(Shared::new(&options, observer, cache.memory() / 8, node));
     if let Some(admin) = &admin {
         admin.metrics.add_source(Box::new(WindowFigures(requests.fill_budget.clone())));
         admin.metrics.add_source(Box::new(ServerFigures(control.clone(), clock)));

@@ -35,15 +35,12 @@ use tokio::time::{interval, timeout};
 use crate::connection::request_body::OutBody;
 use crate::failure::failure_log::FailureLog;
 use crate::settings::endpoint::Endpoint;
+use crate::settings::limits::UpstreamLimits;
 use message::informational::Informational;
 use message::upgrade;
 use net::clock::TokioClock;
 use net::http2_stream::StreamIo;
 
-/// Bytes that an origin may send of one answer before they are read.
-const STREAM_WINDOW: u32 = 1 << 20;
-/// Bytes that it may send of all answers together: slow clients must not stop the others.
-const CONNECTION_WINDOW: u32 = 16 << 20;
 /// While answers are awaited an origin must show in this time that it is still there …
 const PING_EVERY: Duration = Duration::from_secs(15);
 /// … by an answer to a ping within this one.
@@ -120,16 +117,16 @@ impl Http2 {
     pub async fn handshake<S>(
         stream: S,
         peer: Peer,
-        head_bytes: usize,
+        limits: &UpstreamLimits,
     ) -> Result<Rc<Http2>, h2::Error>
     where
         S: AsyncRead + AsyncWrite + Unpin + 'static,
     {
         let (sender, mut connection) = Builder::new()
             .enable_push(false)
-            .initial_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW)
-            .max_header_list_size(u32::try_from(head_bytes).unwrap_or(u32::MAX))
+            .initial_window_size(limits.stream_window)
+            .initial_connection_window_size(limits.connection_window)
+            .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
             .handshake::<_, Bytes>(stream)
             .await?;
         let state = Rc::new(State {

@@ -297,7 +297,7 @@ impl Upstream {
                 failures: self.failures.clone(),
                 clock: self.clock,
             };
-            let shared = crate::connection::http2::Http2::handshake(stream, to, limits.head_bytes)
+            let shared = crate::connection::http2::Http2::handshake(stream, to, limits)
                 .await
                 .map_err(|e| broken(&e))?;
             self.pool.share(endpoint, shared.clone());

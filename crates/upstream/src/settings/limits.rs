@@ -32,6 +32,11 @@ pub struct UpstreamLimits {
     pub body_timeout: Duration,
     /// Bytes of an answer's head, at least 8,192; a longer one is a 502. Default 64 KiB.
     pub head_bytes: usize,
+    /// Bytes that a server may send of one answer in HTTP/2 before they are read. Default 1 MiB.
+    pub stream_window: u32,
+    /// Bytes that it may send so of all answers on one connection, at most 2 GiB less one. Default
+    /// 16 MiB.
+    pub connection_window: u32,
     /// Idle connections kept per origin and worker. Default 32.
     pub idle_per_origin: usize,
     /// Idle connections kept per worker. Default 512.
@@ -63,6 +68,8 @@ impl Default for UpstreamLimits {
             head_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(60),
             head_bytes: 64 * 1024,
+            stream_window: 1 << 20,
+            connection_window: 16 << 20,
             idle_per_origin: 32,
             idle_total: 512,
             idle_timeout: Duration::from_secs(30),

@@ -63,6 +63,14 @@ impl Tls {
         Tls(Arc::new(Inner { options, http2, config, without_http2 }))
     }
 
+    /// Makes settings of a configuration that is ready, for servers that are asked for `name`
+    /// whatever their address: their identity is for the configuration to verify.
+    pub fn ready(config: Arc<ClientConfig>, name: &str) -> Tls {
+        let options = TlsOptions { name: Some(name.to_owned()), ..TlsOptions::default() };
+        let (config, without_http2) = (OnceLock::from(Ok(config)), OnceLock::new());
+        Tls(Arc::new(Inner { options, http2: Http2::PriorKnowledge, config, without_http2 }))
+    }
+
     /// Returns the same settings with only HTTP/1.1 offered: always equal to itself.
     pub(crate) fn without_http2(&self) -> Tls {
         if self.0.http2 == Http2::Off {

@@ -31,6 +31,7 @@ use crate::downstream::connection::tunnel_through;
 use crate::downstream::connections::Connections;
 use crate::downstream::stream::Stream;
 use crate::exchange::dispatch;
+use crate::peers::question;
 use crate::response::response_body::ResponseBody;
 use crate::response::tunnel::Tunnel;
 use crate::services::Services;
@@ -52,7 +53,9 @@ struct Server<'a> {
 /// Serves a connection until it ends.
 pub(crate) async fn serve(connections: &Connections, client: &Rc<Client>, stream: Stream) {
     let io = ClientIo::new(stream, client.state.clone());
-    let handshake = connections.builders().http2.handshake(io);
+    let builders = connections.builders();
+    let builder = if client.link.is_peer { &builders.nodes } else { &builders.http2 };
+    let handshake = builder.handshake(io);
     let stage = Http2Stage::Handshake(handshake);
     let mut server = Server { services: &connections.services, client, stage, told_to_end: false };
     if let Err(error) = poll_fn(|cx| server.poll(cx)).await {
@@ -133,7 +136,10 @@ impl Server<'_> {
                         reply.send_reset(Reason::REFUSED_STREAM);
                         continue;
                     }
-                    let client = self.client.of_stream(reply);
+                    let named =
+                        self.client.link.is_peer.then(|| question::client(request.headers()));
+                    let address = named.flatten().unwrap_or(self.client.address);
+                    let client = self.client.of_stream(reply, address);
                     spawn_local(answer(self.services.clone(), client, request));
                 }
             }

@@ -1,0 +1,10 @@
+//! This node's part in a fleet: what it knows of the other nodes, and the questions that it asks
+//! them. The decisions are in the crate `fleet`; what other nodes ask is answered in
+//! [`crate::exchange`].
+
+pub(crate) mod asking;
+mod breakers;
+pub mod node;
+pub(crate) mod origin;
+pub(crate) mod question;
+mod roster;

@@ -1,0 +1,237 @@
+//! This node of a fleet: what it knows of the others, shared by all workers.
+//!
+//! It promises: nobody waits here, neither for another node nor for gossip. What is known may be
+//! old or wrong, which costs a question and never an answer.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use fleet::breaker::Permit;
+use fleet::class::Class;
+use fleet::class::DocumentFacts;
+use fleet::lookup::{Asked, LookupPlan, Request, View};
+use fleet::placement::LoadBound;
+use fleet::{ClassTable, FleetSeed, KeyHash, Member, MemberId, Members, PurgePositions};
+use http::header::HeaderValue;
+use net::clock::TokioClock;
+use rustls::ClientConfig;
+use upstream::settings::endpoint::Endpoint;
+use upstream::settings::limits::UpstreamLimits;
+use upstream::settings::lookup::Lookup;
+use upstream::settings::tls::Tls;
+
+use crate::peers::breakers::Breakers;
+use crate::peers::roster::Roster;
+
+/// The name that nodes ask each other for in TLS; who they are follows from their keys.
+const TLS_NAME: &str = "larder.fleet";
+
+/// What a node of a fleet is made of.
+#[derive(Clone, Debug)]
+pub struct NodeOptions {
+    /// What it says of itself at its start.
+    pub own: Member,
+    /// The number that the fleet shares.
+    pub seed: FleetSeed,
+    /// The classes of documents, and what is done with each.
+    pub classes: ClassTable,
+    /// TLS towards the other nodes; `None`: they are spoken to without.
+    pub tls: Option<Arc<ClientConfig>>,
+    /// How far above its share of the load an owner may be; `None`: no bound.
+    pub bound: Option<LoadBound>,
+    /// For how long a new owner asks the previous one before the origin.
+    pub grace: Duration,
+    /// How long a node that is asked may take to show that it is at work, by an answer or by a
+    /// sign; then the next is asked.
+    pub patience: Duration,
+}
+
+impl NodeOptions {
+    /// Makes options with defaults.
+    pub fn new(own: Member, seed: FleetSeed, classes: ClassTable) -> NodeOptions {
+        NodeOptions {
+            own,
+            seed,
+            classes,
+            tls: None,
+            bound: LoadBound::new(50).ok(),
+            grace: Duration::from_secs(300),
+            patience: Duration::from_millis(500),
+        }
+    }
+}
+
+/// This node of a fleet.
+pub struct Node {
+    options: NodeOptions,
+    tls: Option<Tls>,
+    limits: UpstreamLimits,
+    clock: TokioClock,
+    roster: ArcSwap<Roster>,
+    classes: ArcSwap<ClassTable>,
+    breakers: Breakers,
+    /// Questions and requests under way.
+    load: AtomicU64,
+    positions: RwLock<Arc<Positions>>,
+}
+
+/// The positions of this node in the logs of purges, and the field that tells them.
+pub(crate) struct Positions {
+    pub positions: PurgePositions,
+    pub value: HeaderValue,
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {}", self.options.own.id)
+    }
+}
+
+impl Node {
+    /// Makes the node, which knows nobody yet. Names of other nodes are looked up by `lookup`.
+    pub fn new(options: NodeOptions, lookup: Arc<dyn Lookup>, clock: TokioClock) -> Arc<Node> {
+        let tls = options.tls.clone().map(|config| Tls::ready(config, TLS_NAME));
+        let limits = UpstreamLimits {
+            connect_timeout: options.patience,
+            // One slow reader must not stop the others on the connection: each answer has a window
+            // of its own, and the connection's is as large as all of them.
+            stream_window: 256 << 10,
+            connection_window: (1 << 31) - 1,
+            lookup,
+            ..UpstreamLimits::default()
+        };
+        let seed = KeyHash::of(options.own.id.as_str().as_bytes(), options.seed).bits();
+        let nothing =
+            Positions { positions: PurgePositions::default(), value: HeaderValue::from_static("") };
+        Arc::new(Node {
+            tls,
+            limits,
+            clock,
+            roster: ArcSwap::from_pointee(Roster::empty()),
+            classes: ArcSwap::from_pointee(options.classes.clone()),
+            breakers: Breakers::new(seed),
+            load: AtomicU64::new(0),
+            positions: RwLock::new(Arc::new(nothing)),
+            options,
+        })
+    }
+
+    /// Returns the name of this node.
+    pub fn id(&self) -> &MemberId {
+        &self.options.own.id
+    }
+
+    /// Puts another view of the members in force.
+    pub fn set_members(&self, members: Members) {
+        let (now, grace) = (self.now(), self.options.grace);
+        let next = self.roster.load().followed_by(members, self.tls.as_ref(), now, grace);
+        self.breakers.retain(|id| next.members.get(id).is_some());
+        self.roster.store(Arc::new(next));
+    }
+
+    /// Returns the members as they are known now.
+    pub fn members(&self) -> Members {
+        self.roster.load().members.clone()
+    }
+
+    /// Returns the classes in force.
+    pub fn classes(&self) -> Arc<ClassTable> {
+        self.classes.load_full()
+    }
+
+    /// Puts other classes in force for requests from now on.
+    pub fn set_classes(&self, classes: ClassTable) {
+        self.classes.store(Arc::new(classes));
+    }
+
+    /// Returns the requests under way, of clients and of nodes.
+    pub fn load(&self) -> u64 {
+        self.load.load(Ordering::Relaxed)
+    }
+
+    /// Counts a request for as long as the guard lives.
+    pub(crate) fn busy(self: &Arc<Self>) -> Busy {
+        self.load.fetch_add(1, Ordering::Relaxed);
+        Busy(self.clone())
+    }
+
+    /// Returns the hash of a key.
+    pub(crate) fn hash(&self, key: &[u8]) -> KeyHash {
+        KeyHash::of(key, self.options.seed)
+    }
+
+    /// Returns the class of a document with these facts, as of now.
+    pub(crate) fn class(&self, facts: &DocumentFacts<'_>) -> Class {
+        self.classes.load().classify(facts).clone()
+    }
+
+    /// Plans a look-up; `None` when the question has travelled too far, or this node is alone.
+    pub(crate) fn plan(&self, request: &Request, class: &Class) -> Option<LookupPlan> {
+        let roster = self.roster.load();
+        let is_alone = roster.members.iter().all(|member| member.id == self.options.own.id);
+        if is_alone && request.asked == Asked::ByClient {
+            return None;
+        }
+        let avoid = self.breakers.open(self.now());
+        let view = View {
+            me: &self.options.own.id,
+            members: &roster.members,
+            previous: roster.previous(self.now()),
+            hinted: &[],
+            avoid: &avoid,
+            bound: self.options.bound,
+        };
+        fleet::lookup::plan(request, &class.policy, &view).ok()
+    }
+
+    /// Returns where a member is asked, if it may be asked now. The end of the question must be
+    /// told.
+    pub(crate) fn permit(&self, member: &MemberId) -> Option<(Arc<Endpoint>, Permit)> {
+        let endpoint = self.roster.load().endpoint(member)?.clone();
+        match self.breakers.permit(member, self.now()) {
+            Permit::No => None,
+            permit => Some((endpoint, permit)),
+        }
+    }
+
+    /// Notes that a question was answered.
+    pub(crate) fn succeeded(&self, member: &MemberId, permit: Permit) {
+        self.breakers.succeeded(member, permit);
+    }
+
+    /// Notes that a question failed.
+    pub(crate) fn failed(&self, member: &MemberId, permit: Permit) {
+        self.breakers.failed(member, permit, self.now());
+    }
+
+    /// Returns the limits of connections to other nodes.
+    pub(crate) fn limits(&self) -> &UpstreamLimits {
+        &self.limits
+    }
+
+    /// Returns how long a node that is asked may take to show that it is at work.
+    pub(crate) fn patience(&self) -> Duration {
+        self.options.patience
+    }
+
+    /// Returns how far this node has come in the purges of all.
+    pub(crate) fn positions(&self) -> Arc<Positions> {
+        self.positions.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    fn now(&self) -> Duration {
+        self.clock.running()
+    }
+}
+
+/// A request under way.
+pub(crate) struct Busy(Arc<Node>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.load.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,207 @@
+//! The source of a document in a fleet: the other nodes that its plan names, and then its origin.
+//!
+//! It promises: a node that fails, or shows no sign of work in time, is passed by, and the request
+//! ends as it would without a fleet; a node is believed only what it says is an answer.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use fleet::breaker::Permit;
+use fleet::lookup::Ask;
+use http::{Request, Response, StatusCode, header};
+use message::informational::Informational;
+use tokio::time::{Instant, sleep_until};
+use upstream::connection::origin_body::OriginBody;
+use upstream::connection::request_body::OutBody;
+use upstream::send::origin::{Connector, Origin, Sending, Voucher};
+use upstream::send::outgoing::Outgoing;
+use upstream::settings::endpoint::Endpoint;
+
+use crate::peers::asking::Asking;
+use crate::peers::question::{FLEET, PURGES, Question, Reply};
+
+/// An answer that came from another node: an extension of the response.
+#[derive(Clone, Debug)]
+pub(crate) struct FromPeer {
+    /// It had been stored there.
+    pub hit: bool,
+}
+
+/// A node that works on an answer sends a sign of it at least this often.
+pub(crate) const SIGN_EVERY: Duration = Duration::from_secs(1);
+
+/// A node that has shown that it works may then be silent for so long.
+const SILENCE: Duration = Duration::from_secs(4);
+
+/// The source of one document.
+pub(crate) struct FleetOrigin {
+    asking: Asking,
+    origin: Arc<dyn Origin>,
+}
+
+impl FleetOrigin {
+    /// Makes the source of what `origin` has, by this plan.
+    pub fn new(asking: Asking, origin: Arc<dyn Origin>) -> FleetOrigin {
+        FleetOrigin { asking, origin }
+    }
+
+    /// Asks one node. `None`: it has no answer.
+    async fn ask(
+        &self,
+        ask: &Ask,
+        with: Connector<'_>,
+        outgoing: &Outgoing<'_>,
+    ) -> Option<Response<OriginBody>> {
+        let node = self.asking.node();
+        let (endpoint, permit) = node.permit(&ask.member)?;
+        let guard = Asked { asking: &self.asking, ask, permit, ended: false };
+        let request = outgoing.request.as_ref()?;
+        let signs = Arc::<Informational>::default();
+        let make = || self.question(ask, request, &signs);
+        let connector =
+            Connector { upstream: with.upstream, limits: node.limits(), check: &|_| true };
+        let question = Outgoing {
+            request: Some(make()),
+            progress: None,
+            interim: Some(&signs),
+            again: Some(&make),
+            idempotent: true,
+            rewrite_host: false,
+            reuse_only: false,
+            place: "",
+            upgrade: None,
+            trail: outgoing.trail,
+        };
+        let sending = endpoint.send(connector, question);
+        let told = outgoing.interim;
+        let answer = while_it_works(sending, &signs, node.patience(), |status, fields| {
+            if let Some(told) = told {
+                told.receive(status, fields);
+            }
+        });
+        let mut response = match answer.await {
+            Some(Ok(response)) => response,
+            Some(Err(_)) | None => {
+                guard.end(false);
+                return None;
+            }
+        };
+        guard.end(true);
+        match Reply::take(response.headers_mut()) {
+            Reply::None => None,
+            reply => {
+                response.extensions_mut().insert(FromPeer { hit: reply == Reply::Hit });
+                Some(response)
+            }
+        }
+    }
+
+    /// Makes the question from the request that the origin would get.
+    fn question(
+        &self,
+        ask: &Ask,
+        request: &Request<OutBody>,
+        signs: &Arc<Informational>,
+    ) -> Request<OutBody> {
+        let (node, about) = (self.asking.node(), &self.asking.about);
+        let mut question = Request::new(OutBody::Empty);
+        *question.method_mut() = request.method().clone();
+        *question.uri_mut() = request.uri().clone();
+        let mut fields = request.headers().clone();
+        fields.insert(header::HOST, about.authority.clone());
+        fields.insert(FLEET, Question::of(ask, node.id(), about).value());
+        fields.insert(PURGES, node.positions().value.clone());
+        *question.headers_mut() = fields;
+        signs.attach(&mut question);
+        question
+    }
+}
+
+/// A question whose end is told to the breaker, however it ends.
+struct Asked<'a> {
+    asking: &'a Asking,
+    ask: &'a Ask,
+    permit: Permit,
+    ended: bool,
+}
+
+impl Asked<'_> {
+    fn end(mut self, well: bool) {
+        self.ended = true;
+        match well {
+            true => self.asking.node().succeeded(&self.ask.member, self.permit),
+            false => self.asking.node().failed(&self.ask.member, self.permit),
+        }
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        // Taken back by who asked: it says nothing of the node, unless it was being tried.
+        if !self.ended && self.permit == Permit::Try {
+            self.asking.node().failed(&self.ask.member, self.permit);
+        }
+    }
+}
+
+/// Waits for an answer while its node shows that it works on it: first for `patience`, then for
+/// [`SILENCE`] after each sign. Signs that are for the client go to `tell`.
+async fn while_it_works<T>(
+    answer: impl Future<Output = T>,
+    signs: &Informational,
+    patience: Duration,
+    tell: impl Fn(StatusCode, &http::HeaderMap),
+) -> Option<T> {
+    let mut answer = pin!(answer);
+    let mut silent = pin!(sleep_until(Instant::now() + patience));
+    poll_fn(|cx| {
+        if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
+            return Poll::Ready(Some(answer));
+        }
+        while let Poll::Ready(sign) = signs.poll_head(cx) {
+            silent.as_mut().reset(Instant::now() + SILENCE);
+            if sign.status() != StatusCode::PROCESSING {
+                tell(sign.status(), sign.headers());
+            }
+        }
+        silent.as_mut().poll(cx).map(|()| None)
+    })
+    .await
+}
+
+impl Origin for FleetOrigin {
+    fn send<'a>(self: Arc<Self>, with: Connector<'a>, request: Outgoing<'a>) -> Sending<'a> {
+        Box::pin(async move {
+            for ask in self.asking.asks() {
+                if let Some(response) = self.ask(ask, with, &request).await {
+                    return Ok(response);
+                }
+            }
+            self.origin.clone().send(with, request).await
+        })
+    }
+
+    fn endpoint(&self, number: usize) -> Option<&Endpoint> {
+        self.origin.endpoint(number)
+    }
+
+    fn voucher(&self) -> Option<&dyn Voucher> {
+        self.origin.voucher()
+    }
+}
+
+impl fmt::Debug for FleetOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.origin.fmt(f)
+    }
+}
+
+impl fmt::Display for FleetOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.origin, f)
+    }
+}

@@ -1,0 +1,249 @@
+//! A question of one node to another, and what the answer says of itself: the fields that they add
+//! to a request and a response of HTTP.
+//!
+//! A question is the request that the origin would get, with two fields more: `Larder-Fleet` says
+//! who asks for what, and for whom; `Larder-Purges` how far the asking node has come in the purges
+//! of all. They mean something on the connections between nodes alone: a client that sends them is
+//! a client.
+
+use std::error::Error;
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+use fleet::lookup::{Ask, Reach};
+use fleet::{KeyHash, MemberId};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use message::scheme::Scheme;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// The field that makes a request a question, and a response the answer to one.
+pub(crate) const FLEET: HeaderName = HeaderName::from_static("larder-fleet");
+/// The positions of the sender in the logs of purges.
+pub(crate) const PURGES: HeaderName = HeaderName::from_static("larder-purges");
+
+/// The version of these fields. A node that speaks another one is not understood, and not asked
+/// again until its breaker closes.
+const VERSION: &str = "1";
+
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+
+/// What one node asks another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    /// The node that asks.
+    pub from: MemberId,
+    /// How many nodes the request has travelled to, this one included.
+    pub hops: u8,
+    /// How far to go for an answer.
+    pub reach: Reach,
+    /// A copy may enter the memory of who answers.
+    pub keep_copy: bool,
+    /// The hash of the document's key: both must come to the same.
+    pub key: KeyHash,
+    /// The scheme of the document's URL.
+    pub scheme: Scheme,
+    /// The client that began it.
+    pub client: SocketAddr,
+    /// The name of the operator's rule for it, which the asking node has applied to the request.
+    pub rule: Option<String>,
+}
+
+/// A field that is no question of this version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NotUnderstood;
+
+impl fmt::Display for NotUnderstood {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{FLEET} is not understood: this node speaks version {VERSION}")
+    }
+}
+
+impl Error for NotUnderstood {}
+
+const REACHES: [(&str, Reach); 3] =
+    [("memory", Reach::Memory), ("disk", Reach::Disk), ("origin", Reach::Origin)];
+
+impl Question {
+    /// Makes the question of `ask`.
+    pub fn of(ask: &Ask, from: &MemberId, about: &About) -> Question {
+        Question {
+            from: from.clone(),
+            hops: ask.hops,
+            reach: ask.reach,
+            keep_copy: ask.keep_copy,
+            key: about.key,
+            scheme: about.scheme,
+            client: about.client,
+            rule: about.rule.clone(),
+        }
+    }
+
+    /// Returns the field that asks it.
+    pub fn value(&self) -> HeaderValue {
+        let reach = REACHES.iter().find(|(_, reach)| *reach == self.reach).map_or("", |(w, _)| w);
+        let copy = if self.keep_copy { "keep" } else { "drop" };
+        let rule = self.rule.as_deref().map(|name| utf8_percent_encode(name, PLAIN).to_string());
+        let text = format!(
+            "{VERSION} {} {} {reach} {copy} {:016x} {} {} {}",
+            self.from,
+            self.hops,
+            self.key.bits(),
+            self.scheme.name(),
+            self.client,
+            rule.as_deref().unwrap_or("*"),
+        );
+        // All of it is visible ASCII and spaces.
+        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
+    }
+
+    /// Takes the question out of the fields of a request.
+    ///
+    /// # Errors
+    /// There is none, or it is of another version.
+    pub fn take(fields: &mut HeaderMap) -> Result<Question, NotUnderstood> {
+        let value = fields.remove(FLEET).ok_or(NotUnderstood)?;
+        value.to_str().map_err(|_| NotUnderstood)?.parse()
+    }
+}
+
+/// Returns the client that a request of another node is for, without looking at the rest of it.
+pub(crate) fn client(fields: &HeaderMap) -> Option<SocketAddr> {
+    fields.get(FLEET)?.to_str().ok()?.split(' ').nth(7)?.parse().ok()
+}
+
+impl FromStr for Question {
+    type Err = NotUnderstood;
+
+    fn from_str(text: &str) -> Result<Question, NotUnderstood> {
+        let parts: Vec<&str> = text.split(' ').collect();
+        let [VERSION, from, hops, reach, copy, key, scheme, client, rule] = parts[..] else {
+            return Err(NotUnderstood);
+        };
+        let keep_copy = match copy {
+            "keep" => true,
+            "drop" => false,
+            _ => return Err(NotUnderstood),
+        };
+        let rule = match rule {
+            "*" => None,
+            name => {
+                let name = percent_decode_str(name).decode_utf8().map_err(|_| NotUnderstood)?;
+                Some(name.into_owned())
+            }
+        };
+        let reach = REACHES.iter().find(|(word, _)| *word == reach).ok_or(NotUnderstood)?.1;
+        Ok(Question {
+            from: from.parse().map_err(|_| NotUnderstood)?,
+            hops: hops.parse().map_err(|_| NotUnderstood)?,
+            reach,
+            keep_copy,
+            key: KeyHash::from_bits(u64::from_str_radix(key, 16).map_err(|_| NotUnderstood)?),
+            scheme: Scheme::named(scheme).ok_or(NotUnderstood)?,
+            client: client.parse().map_err(|_| NotUnderstood)?,
+            rule,
+        })
+    }
+}
+
+/// What a document's questions have in common, whoever is asked.
+#[derive(Clone, Debug)]
+pub(crate) struct About {
+    pub key: KeyHash,
+    pub scheme: Scheme,
+    /// Host and port of its URL, as in its key.
+    pub authority: HeaderValue,
+    pub client: SocketAddr,
+    pub rule: Option<String>,
+}
+
+/// What an answer says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// It had been stored there.
+    Hit,
+    /// It was fetched.
+    Fetched,
+    /// The node has none: it was asked for what it has alone, lags behind in purges, could not
+    /// reach the origin, or may not answer.
+    None,
+}
+
+impl Reply {
+    /// Takes what an answer says of itself out of its fields. Who says nothing has no answer.
+    pub fn take(fields: &mut HeaderMap) -> Reply {
+        let Some(value) = fields.remove(FLEET) else { return Reply::None };
+        let name = value.as_bytes().split(|byte| *byte == b'(').next().unwrap_or_default();
+        match name {
+            b"HIT_RAM" | b"HIT_DISK" | b"HIT_FILL" | b"HIT_PEER" | b"STALE" => Reply::Hit,
+            b"REVALIDATED" => Reply::Hit,
+            b"MISS" | b"REFRESHED" | b"BYPASS" => Reply::Fetched,
+            _ => Reply::None,
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::observe::outcome::{Error, Outcome};
+
+    fn question(rule: Option<&str>) -> Question {
+        Question {
+            from: "node-a".parse().unwrap(),
+            hops: 2,
+            reach: Reach::Disk,
+            keep_copy: true,
+            key: KeyHash::from_bits(0xab),
+            scheme: Scheme::Https,
+            client: "[2001:db8::1]:5".parse().unwrap(),
+            rule: rule.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_question_is_written_as_it_is_read() {
+        for rule in [None, Some("*"), Some("images, and ümläuts"), Some("")] {
+            let asked = question(rule);
+            let mut fields = HeaderMap::new();
+            fields.insert(FLEET, asked.value());
+            let read = Question::take(&mut fields);
+            // An empty name is that of no rule.
+            assert_eq!(read.map(|read| read == asked), Ok(true), "{rule:?}");
+            assert!(fields.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        let right = question(None).value().to_str().unwrap().to_owned();
+        assert!(right.parse::<Question>().is_ok(), "{right}");
+        let parts: Vec<&str> = right.split(' ').collect();
+        for at in 0..parts.len() - 1 {
+            let mut wrong = parts.clone();
+            wrong[at] = "?";
+            assert!(wrong.join(" ").parse::<Question>().is_err(), "{at}");
+            let mut fewer = parts.clone();
+            fewer.remove(at);
+            assert!(fewer.join(" ").parse::<Question>().is_err(), "{at}");
+        }
+        assert_eq!(Question::take(&mut HeaderMap::new()), Err(NotUnderstood));
+    }
+
+    #[test]
+    fn an_answer_tells_whether_it_is_one() {
+        let of = |outcome: Outcome| {
+            let mut fields = HeaderMap::new();
+            fields.insert(FLEET, outcome.text().parse().unwrap());
+            Reply::take(&mut fields)
+        };
+        assert_eq!(of(Outcome::HitRam), Reply::Hit);
+        assert_eq!(of(Outcome::Miss), Reply::Fetched);
+        assert_eq!(of(Outcome::Error(Error::OnlyIfCached)), Reply::None);
+        assert_eq!(Reply::take(&mut HeaderMap::new()), Reply::None);
+        for outcome in Outcome::all().filter(|outcome| outcome.is_hit()) {
+            assert_eq!(of(outcome), Reply::Hit, "{outcome}");
+        }
+    }
+}

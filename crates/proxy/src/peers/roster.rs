@@ -1,0 +1,66 @@
+//! The members of the fleet as this node knows them now, ready to be asked.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fleet::grace::Grace;
+use fleet::member::Address;
+use fleet::{MemberId, Members};
+use upstream::settings::endpoint::{At, Endpoint, Http2};
+use upstream::settings::tls::Tls;
+
+/// One view of the members: a value, which a request keeps for as long as it lasts.
+pub(super) struct Roster {
+    pub members: Members,
+    /// Who owned keys before the last change.
+    grace: Option<Grace>,
+    endpoints: BTreeMap<MemberId, Arc<Endpoint>>,
+}
+
+impl Roster {
+    /// Returns the roster of a node that knows nobody.
+    pub fn empty() -> Roster {
+        Roster { members: Members::empty(), grace: None, endpoints: BTreeMap::new() }
+    }
+
+    /// Returns the roster that follows this one, with connections to members kept.
+    pub fn followed_by(
+        &self,
+        members: Members,
+        tls: Option<&Tls>,
+        now: Duration,
+        grace: Duration,
+    ) -> Roster {
+        let endpoint = |id: &MemberId, address: &Address| {
+            let made = endpoint(address, tls);
+            let known = self.endpoints.get(id).filter(|known| ***known == made);
+            known.cloned().unwrap_or_else(|| Arc::new(made))
+        };
+        let endpoints = members
+            .iter()
+            .map(|member| (member.id.clone(), endpoint(&member.id, &member.address)))
+            .collect();
+        // The first view of all follows nothing.
+        let moved = (!self.members.is_empty())
+            .then(|| Grace::begin(&self.members, &members, now, grace))
+            .flatten();
+        Roster { grace: moved.or_else(|| self.grace.clone()), members, endpoints }
+    }
+
+    /// Returns the members before the last change, while they matter.
+    pub fn previous(&self, now: Duration) -> Option<&Members> {
+        self.grace.as_ref().and_then(|grace| grace.previous(now))
+    }
+
+    /// Returns where a member is asked.
+    pub fn endpoint(&self, member: &MemberId) -> Option<&Arc<Endpoint>> {
+        self.endpoints.get(member)
+    }
+}
+
+/// Returns the server at a member's address.
+pub(super) fn endpoint(address: &Address, tls: Option<&Tls>) -> Endpoint {
+    let at = At::Tcp(address.host().to_ascii_lowercase(), address.port());
+    Endpoint { at, tls: tls.cloned(), http2: Http2::PriorKnowledge }
+}
