@@ -5,8 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use device::{AnyDevice, OtherDevice};
-use proxy::downstream::handshake::ListenerProtocol;
+use proxy::downstream::handshake::{FleetProtocol, ListenerProtocol};
 use proxy::options::Options;
+use proxy::peers::node::{Node, NodeOptions};
 use proxy::{
     AdminSetup, CacheSetup, CacheSource, Control, Ended, Listener, Observer, Setup, Unobserved,
     run_here,
@@ -91,13 +92,15 @@ pub struct Proxy {
     pub observer: Arc<dyn Observer>,
     /// The admin interface, if it has one.
     pub admin: Option<AdminSetup>,
+    /// The node of a fleet that it is, if it is one: it listens for the others at its address.
+    pub node: Option<NodeOptions>,
 }
 
 impl Proxy {
     /// One with a worker, without a cache.
     pub fn new(host: Host, port: u16, options: Options) -> Proxy {
         let observer = Arc::new(Unobserved);
-        Proxy { host, port, options, workers: 1, cache: None, observer, admin: None }
+        Proxy { host, port, options, workers: 1, cache: None, observer, admin: None, node: None }
     }
 
     /// Starts it; it accepts clients as soon as its cache is open.
@@ -106,27 +109,39 @@ impl Proxy {
     ///
     /// When somebody listens there already.
     pub fn start(self, world: &World) -> io::Result<Running> {
-        let Proxy { host, port, mut options, workers, cache, observer, admin } = self;
+        let Proxy { host, port, mut options, workers, cache, observer, admin, node } = self;
         options.upstream.lookup = world.lookup();
         let control = Control::new(options);
+        let mut listeners = vec![Listener {
+            socket: listen(&host, port)?,
+            manners: Arc::new(ListenerProtocol::default()),
+        }];
+        let node = match node {
+            None => None,
+            Some(options) => {
+                let fleet = Some(FleetProtocol { tls: None });
+                let manners = ListenerProtocol { fleet, ..ListenerProtocol::default() };
+                let socket = listen(&host, options.own.address.port())?;
+                listeners.push(Listener { socket, manners: Arc::new(manners) });
+                Some(Node::new(options, world.lookup(), world.clock))
+            }
+        };
         let setup = Setup {
             clock: world.clock,
             network: network_of(&host),
             control: control.clone(),
-            listeners: vec![Listener {
-                socket: listen(&host, port)?,
-                manners: Arc::new(ListenerProtocol::default()),
-            }],
+            listeners,
             workers,
             observer,
             cache: CacheSource::from(cache.map(|cache| cache.setup())),
             admin,
+            node: node.clone(),
             accepting: Box::new(|| ()),
             released: Box::new(|| ()),
         };
         // What it begins belongs to it, and ends with it.
         let task = spawn_local(async { LocalSet::new().run_until(run_here(setup)).await });
-        Ok(Running { control, task })
+        Ok(Running { control, node, task })
     }
 }
 
@@ -134,6 +149,8 @@ impl Proxy {
 pub struct Running {
     /// Its options, and the switch to draining.
     pub control: Control,
+    /// The node of a fleet that it is.
+    pub node: Option<Arc<Node>>,
     task: JoinHandle<io::Result<Ended>>,
 }
 

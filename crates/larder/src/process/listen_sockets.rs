@@ -56,6 +56,7 @@ pub fn bind_listeners(
             None => return Err("a listener has no address".to_owned()),
         };
         let manners = ListenerProtocol {
+            fleet: None,
             tls: listener.tls,
             h2c: listener.h2c,
             proxies: listener.proxy_protocol.clone(),

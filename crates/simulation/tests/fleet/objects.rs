@@ -1,6 +1,9 @@
 //! What the origin has: objects of many sizes that change now and then, each at times of its own.
 //! Every byte says of which object and version it is.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,6 +20,10 @@ const COUNT: u32 = 40;
 pub struct Objects {
     seed: u64,
     began: Instant,
+    /// They never change.
+    last: bool,
+    /// How often the origin was asked for each.
+    asked: Rc<RefCell<BTreeMap<u32, usize>>>,
 }
 
 /// An object as it is in the beginning.
@@ -32,7 +39,22 @@ pub struct Facts {
 
 impl Objects {
     pub fn new(seed: u64, began: Instant) -> Objects {
-        Objects { seed, began }
+        Objects { seed, began, last: false, asked: Rc::default() }
+    }
+
+    /// Objects that never change.
+    pub fn lasting(seed: u64, began: Instant) -> Objects {
+        Objects { last: true, ..Objects::new(seed, began) }
+    }
+
+    /// Notes that the origin is asked for one.
+    pub fn note_asked(&self, object: u32) {
+        *self.asked.borrow_mut().entry(object).or_default() += 1;
+    }
+
+    /// How often the origin was asked for each.
+    pub fn asked(&self) -> BTreeMap<u32, usize> {
+        self.asked.borrow().clone()
     }
 
     /// One that is asked for: some are more often.
@@ -41,6 +63,10 @@ impl Objects {
     }
 
     pub fn facts(&self, object: u32) -> Facts {
+        if self.last {
+            let long = Duration::from_secs(100_000);
+            return Facts { period: long, lifetime: long, strict: true };
+        }
         let mut random = Rng::with_seed(self.seed << 8 ^ u64::from(object));
         Facts {
             period: Duration::from_millis(random.u64(3_000..40_000)),

@@ -40,6 +40,7 @@ fn answer(
     request: &Request<Incoming>,
 ) -> Response<Full<Bytes>> {
     let object: u32 = request.uri().path()[1..].parse().unwrap();
+    objects.note_asked(object);
     let Facts { lifetime, strict, .. } = objects.facts(object);
     let version = objects.current(object);
     let etag = format!("\"{object}-{version}\"");

@@ -1,0 +1,117 @@
+//! Nodes of a fleet: several proxies that are one cache.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fleet::class::{Copies, Eviction, Lookup, Replication};
+use fleet::member::State;
+use fleet::{ClassTable, FleetSeed, LogPosition, Member, Members, Policy};
+use net::address::Locals;
+use proxy::observe::front_kind::FrontKind;
+use proxy::options::Options;
+use proxy::origin::site::{Front, Site};
+use proxy::peers::node::NodeOptions;
+use proxy::rules::access::Access;
+use sim::network::{Host, Link};
+use simulation::{Cache, Proxy, Running, World};
+use tokio::task::spawn_local;
+use tokio::time::{Instant, sleep};
+use upstream::servers::group::Group;
+use upstream::settings::endpoint::Endpoint;
+
+use crate::objects::Objects;
+use crate::{client, origin};
+
+const MEGABYTE: u64 = 1 << 20;
+
+fn member(name: &str) -> Member {
+    Member {
+        id: name.parse().unwrap(),
+        address: format!("{name}:7000").parse().unwrap(),
+        zone: "".into(),
+        weight: 1,
+        load: 0,
+        program: "test".into(),
+        policy_version: 0,
+        purges: LogPosition::default(),
+        state: State::Serving,
+    }
+}
+
+fn policy(copies: Copies) -> Policy {
+    Policy {
+        lookup: Lookup::Owner,
+        copies,
+        eviction: Eviction::Drop,
+        replication: Replication::ONE,
+    }
+}
+
+fn options(own: IpAddr) -> Options {
+    let group = Group::one(Endpoint::plain("origin", 80));
+    let site = Site::new("main", group).with_pass_host(true);
+    let locals: Locals = [own].into_iter().collect();
+    let access = Access::new(FrontKind::Reverse, locals);
+    Options::new(Front::reverse(vec![site]), Arc::new(access))
+}
+
+async fn start(world: &World, host: &Host, names: &[&str], at: usize, copies: Copies) -> Running {
+    let mut proxy = Proxy::new(host.clone(), 80, options(host.address()));
+    proxy.cache = Some(Cache::new(world, 64 * MEGABYTE, 8 * MEGABYTE).await);
+    let classes = ClassTable::new(1, Vec::new(), policy(copies)).unwrap();
+    proxy.node = Some(NodeOptions::new(member(names[at]), FleetSeed(7), classes));
+    let running = proxy.start(world).unwrap();
+    let members = names.iter().map(|name| member(name)).collect();
+    running.node.as_ref().unwrap().set_members(Members::new(1, members).unwrap());
+    running
+}
+
+/// Asks each of three nodes for each of some objects, twice; returns what the answers said of
+/// themselves, and how often the origin was asked for each object.
+async fn ask_all(world: World, copies: Copies) -> (Vec<String>, BTreeMap<u32, usize>) {
+    let began = Instant::now();
+    let objects = Objects::lasting(world.seed, began);
+    let names = ["node-a", "node-b", "node-c"];
+    let [origin, client] = ["origin", "client"].map(|name| world.network.host(name));
+    spawn_local(origin::serve(origin.listen(80).unwrap(), objects.clone(), world.clock));
+    let hosts = names.map(|name| world.network.host(name));
+    let mut running = Vec::new();
+    for (at, host) in hosts.iter().enumerate() {
+        running.push(start(&world, host, &names, at, copies).await);
+    }
+    sleep(Duration::from_secs(1)).await;
+    let mut details = Vec::new();
+    for _ in 0..2 {
+        for object in 0..20 {
+            for host in &hosts {
+                let (to, begun) = (SocketAddr::new(host.address(), 80), began.elapsed());
+                let answer = client::get(&client, to, object).await.unwrap();
+                assert_eq!(answer.status, 200);
+                objects.judge(object, begun, &answer);
+                details.push(answer.detail);
+            }
+        }
+    }
+    for proxy in running {
+        assert_eq!(proxy.stop().await, proxy::Ended::Saved);
+    }
+    (details, objects.asked())
+}
+
+#[test]
+fn a_document_is_fetched_once_whichever_node_is_asked() {
+    for (copies, kept) in [(Copies::DiscardCache, false), (Copies::Inclusive, true)] {
+        let (details, asked) =
+            World::run(3, Link::default(), async |world| ask_all(world, copies).await);
+        assert!(asked.len() == 20 && asked.values().all(|times| *times == 1), "{asked:?}");
+        let of_peer = details.iter().filter(|detail| detail.ends_with("HIT_PEER")).count();
+        // Each of 20 objects is owned by one; of the others one asks for it first, in a third of
+        // the cases, and the rest find it there.
+        match kept {
+            false => assert!((60..100).contains(&of_peer), "{of_peer} {details:?}"),
+            true => assert!((20..40).contains(&of_peer), "{of_peer} {details:?}"),
+        }
+    }
+}
