@@ -68,6 +68,21 @@ pub struct PurgePosition {
 }
 
 impl PurgePosition {
+    /// Makes the position behind the first `number` purges of the log with the number `log`.
+    pub const fn new(log: u64, number: u64) -> PurgePosition {
+        PurgePosition { log, number }
+    }
+
+    /// Returns the number of the log.
+    pub const fn log(self) -> u64 {
+        self.log
+    }
+
+    /// Returns how many purges of the log stand before it.
+    pub const fn number(self) -> u64 {
+        self.number
+    }
+
     /// The position as bytes, to be stored or sent.
     pub fn to_bytes(self) -> [u8; 16] {
         let mut bytes = [0; 16];

@@ -247,6 +247,13 @@ impl Core {
         self.purge_log.get_or_insert_with(|| PurgeLog::new(uuid, *generation))
     }
 
+    /// Begins another log of purges by name in place of the one that there is.
+    pub(crate) fn begin_other_purge_log(&mut self, salt: u64) {
+        let other = self.begin_purge_log().another(salt);
+        self.purge_log = Some(other);
+        self.wake_background();
+    }
+
     /// Returns the log of purges by name, where there is one.
     pub(crate) fn purge_log(&mut self) -> Option<&mut PurgeLog> {
         self.purge_log.as_mut()

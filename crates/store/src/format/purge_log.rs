@@ -162,7 +162,22 @@ pub(crate) struct PurgeLog {
 impl PurgeLog {
     /// An empty log of a cache with this identity that is opened for the time `generation`.
     pub(crate) fn new(uuid: &[u8; 16], generation: u64) -> PurgeLog {
-        let log = xxh3_64(&[&uuid[..], &generation.to_le_bytes()].concat());
+        PurgeLog::numbered(xxh3_64(&[&uuid[..], &generation.to_le_bytes()].concat()), generation)
+    }
+
+    /// An empty log in place of this one, with a number that `salt` makes another. What was logged
+    /// before is told to nobody any more. Its purges are counted on, so that what is being written
+    /// counts for no later one.
+    pub(crate) fn another(&self, salt: u64) -> PurgeLog {
+        let Block { log, generation, .. } = self.tail();
+        let number = xxh3_64(&[log.to_le_bytes(), salt.to_le_bytes()].concat());
+        let mut other = PurgeLog::numbered(number, *generation);
+        other.tail_mut().first = self.tail().end();
+        let PurgeLog { written, durable, flushing, .. } = *self;
+        PurgeLog { written, durable, flushing, ..other }
+    }
+
+    fn numbered(log: u64, generation: u64) -> PurgeLog {
         let tail = Block {
             log,
             generation,

@@ -134,6 +134,25 @@ impl<D: Device, C: Clock> Store<D, C> {
         Some(core.begin_purge_log().since(position))
     }
 
+    /// Returns the end of the log of purges, with [`Purge logs`] on; `None` when no log is kept, or
+    /// no device is in use.
+    ///
+    /// [`Purge logs`]: crate::Options::purge_log
+    pub fn purge_log_end(&self) -> Option<PurgePosition> {
+        match self.purges_since(None)? {
+            PurgesSince::TooOld(end) | PurgesSince::Purges(_, end) => Some(end),
+        }
+    }
+
+    /// Begins another log in place of the present one, for who has learnt that purges are missing
+    /// in it: others know of more than it has. `salt` makes its number another; it should be one
+    /// that was never given before.
+    pub fn begin_other_purge_log(&self, salt: u64) {
+        if let Some(volume) = self.log_volume() {
+            self.volumes()[volume].shared.lock().begin_other_purge_log(salt);
+        }
+    }
+
     /// Carries out purges that were made elsewhere. They are durable when this returns, and are not
     /// logged: every store tells of its own.
     ///
