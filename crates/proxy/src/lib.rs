@@ -15,6 +15,7 @@
 //! - `response` makes responses and keeps the record of each; `body` has the sources of their
 //!   bytes;
 //! - `request` is what a request means, and the request that is sent upstream for it;
+//! - `fleet_control` is what nodes of a fleet tell each other besides documents;
 //! - `services` is what the requests of a worker share;
 //! - `peers` is this node's part in a fleet: what it knows of the others and asks them;
 //! - `fill` is a running fetch and its readers;
@@ -37,6 +38,7 @@ pub mod downstream;
 pub mod exchange;
 mod fetch;
 mod fill;
+mod fleet_control;
 mod get;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -57,6 +59,7 @@ mod services;
 
 pub use admin::backend::{AdminSetup, Reload};
 pub use downstream::listener::Listener;
+pub use fleet_control::upkeep::FleetSetup;
 pub use net::clock::TokioClock;
 pub use net::network::{ListenSocket, Network};
 pub use observe::observer::{LogFields, Observer, RequestRecord, Unobserved};

@@ -6,5 +6,6 @@ pub(crate) mod asking;
 mod breakers;
 pub mod node;
 pub(crate) mod origin;
+pub(crate) mod purge_state;
 pub(crate) mod question;
 mod roster;

@@ -18,9 +18,12 @@ use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{Method, Request, Response, StatusCode, Uri, header};
 use message::request_body::RequestBody;
-use tokio::time::{Instant, sleep_until};
+use http_body_util::{BodyExt, Limited};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::client::handle::Client;
+use crate::fleet_control::answers;
+use crate::fleet_control::post::MESSAGE_MAX;
 use crate::get::cache_request;
 use crate::observe::outcome::{Error, Invalid, Outcome};
 use crate::options::Options;
@@ -44,6 +47,9 @@ pub(crate) async fn answer(
     options: &Arc<Options>,
     request: Request<RequestBody>,
 ) -> Response<ResponseBody> {
+    if request.method() == Method::POST {
+        return control(services, client, request).await;
+    }
     let (mut parts, _body) = request.into_parts();
     let question = Question::take(&mut parts.headers);
     let scheme = question.as_ref().map_or(message::scheme::Scheme::Http, |asked| asked.scheme);
@@ -62,6 +68,33 @@ pub(crate) async fn answer(
     let outcome = HeaderValue::try_from(&*outcome).unwrap_or(HeaderValue::from_static(""));
     response.headers_mut().insert(FLEET, outcome);
     response
+}
+
+/// Answers what another node tells, or asks besides documents.
+async fn control(
+    services: &Rc<Services>,
+    client: &Rc<Client>,
+    request: Request<RequestBody>,
+) -> Response<ResponseBody> {
+    let (parts, body) = request.into_parts();
+    let scheme = message::scheme::Scheme::Http;
+    let transaction = Transaction::open(services, client, &parts, scheme);
+    let Some(node) = &services.shared.node else {
+        return refuse(transaction, StatusCode::NOT_FOUND, "This is no node of a fleet.");
+    };
+    let read = timeout(SIGN_EVERY * 5, Limited::new(body, MESSAGE_MAX).collect()).await;
+    let body = match read {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(_)) | Err(_) => {
+            return refuse(transaction, StatusCode::BAD_REQUEST, "The message did not come whole.");
+        }
+    };
+    let answer = Box::pin(answers::answer(services, node, parts.uri.path(), &body)).await;
+    let (status, body) = match answer {
+        Ok(answer) => (StatusCode::OK, answer),
+        Err(why) => (StatusCode::UNPROCESSABLE_ENTITY, format!("{why}\n")),
+    };
+    error_response::with_type(transaction, status, Outcome::Fleet, "application/json", body.into())
 }
 
 /// A question that is understood.
@@ -126,7 +159,9 @@ impl Asked<'_> {
             return true;
         }
         let theirs = theirs.to_str().ok().and_then(|text| text.parse::<PurgePositions>().ok());
-        theirs.is_some_and(|theirs| own.positions.cover(&theirs))
+        let Some(theirs) = theirs else { return false };
+        self.node.purges().learn(&theirs, self.node.now());
+        own.positions.cover(&theirs)
     }
 }
 

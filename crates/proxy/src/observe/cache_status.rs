@@ -58,6 +58,7 @@ impl CacheStatus {
             | Outcome::Denied(_)
             | Outcome::Tunnel
             | Outcome::Purge
+            | Outcome::Fleet
             | Outcome::Invalid(_) => None,
         };
         let fwd_status = (outcome == Outcome::Revalidated).then_some(304);

@@ -65,7 +65,7 @@ const BOUNDS: [u64; 20] = [
 const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /// The names of outcomes, reasons left out, in the order of [`name_index`].
-const NAMES: usize = 14;
+const NAMES: usize = 15;
 
 /// The counters of one thread. Aligned so that no two threads write to one cache line.
 #[repr(align(128))]
@@ -451,11 +451,12 @@ const fn name_index(outcome: Outcome) -> usize {
         Outcome::Tunnel => 6,
         Outcome::Purge => 7,
         Outcome::HitPeer => 8,
-        Outcome::Stale(_) => 9,
-        Outcome::Bypass(_) => 10,
-        Outcome::Error(_) => 11,
-        Outcome::Denied(_) => 12,
-        Outcome::Invalid(_) => 13,
+        Outcome::Fleet => 9,
+        Outcome::Stale(_) => 10,
+        Outcome::Bypass(_) => 11,
+        Outcome::Error(_) => 12,
+        Outcome::Denied(_) => 13,
+        Outcome::Invalid(_) => 14,
     }
 }
 

@@ -206,12 +206,14 @@ pub enum Outcome {
     Tunnel,
     /// A `PURGE`, understood or not.
     Purge,
+    /// What another node of the fleet told, or asked besides documents.
+    Fleet,
     /// Refused as a request.
     Invalid(Invalid),
 }
 
 /// The count of outcomes without a reason; those with one are numbered behind them.
-const PLAIN: usize = 9;
+const PLAIN: usize = 10;
 const STALE: usize = PLAIN;
 const BYPASS: usize = STALE + Stale::ALL.len();
 const ERROR: usize = BYPASS + Bypass::ALL.len();
@@ -238,6 +240,7 @@ impl Outcome {
             Self::Denied(_) => "DENIED",
             Self::Tunnel => "TUNNEL",
             Self::Purge => "PURGE",
+            Self::Fleet => "FLEET",
             Self::Invalid(_) => "INVALID",
         }
     }
@@ -274,6 +277,7 @@ impl Outcome {
             Self::Tunnel => 6,
             Self::Purge => 7,
             Self::HitPeer => 8,
+            Self::Fleet => 9,
             Self::Stale(r) => STALE + r as usize,
             Self::Bypass(r) => BYPASS + r as usize,
             Self::Error(r) => ERROR + r as usize,
@@ -294,6 +298,7 @@ impl Outcome {
             Self::Tunnel,
             Self::Purge,
             Self::HitPeer,
+            Self::Fleet,
         ]
         .into_iter()
         .chain(Stale::ALL.iter().map(|&r| Self::Stale(r)))
@@ -337,7 +342,12 @@ impl Outcome {
                 code!("TCP_MISS_TIMEDOUT")
             }
             // Who had it is told beside the code.
-            Self::HitPeer | Self::Miss | Self::Bypass(_) | Self::Error(_) | Self::Purge => {
+            Self::HitPeer
+            | Self::Miss
+            | Self::Bypass(_)
+            | Self::Error(_)
+            | Self::Purge
+            | Self::Fleet => {
                 code!("TCP_MISS")
             }
             Self::Denied(_) => code!("TCP_DENIED"),

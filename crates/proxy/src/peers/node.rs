@@ -3,9 +3,10 @@
 //! It promises: nobody waits here, neither for another node nor for gossip. What is known may be
 //! old or wrong, which costs a question and never an answer.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -14,8 +15,9 @@ use fleet::class::Class;
 use fleet::class::DocumentFacts;
 use fleet::lookup::{Asked, LookupPlan, Request, View};
 use fleet::placement::LoadBound;
-use fleet::{ClassTable, FleetSeed, KeyHash, Member, MemberId, Members, PurgePositions};
-use http::header::HeaderValue;
+use fleet::member::{Address, State};
+use fleet::{ClassTable, FleetSeed, KeyHash, LogPosition, Member, MemberId, Members};
+use membership::Membership;
 use net::clock::TokioClock;
 use rustls::ClientConfig;
 use upstream::settings::endpoint::Endpoint;
@@ -24,7 +26,8 @@ use upstream::settings::lookup::Lookup;
 use upstream::settings::tls::Tls;
 
 use crate::peers::breakers::Breakers;
-use crate::peers::roster::Roster;
+use crate::peers::purge_state::{Positions, PurgeState};
+use crate::peers::roster::{Roster, endpoint};
 
 /// The name that nodes ask each other for in TLS; who they are follows from their keys.
 const TLS_NAME: &str = "larder.fleet";
@@ -47,6 +50,12 @@ pub struct NodeOptions {
     /// How long a node that is asked may take to show that it is at work, by an answer or by a
     /// sign; then the next is asked.
     pub patience: Duration,
+    /// How long a purge waits for another node to carry it out. Default 10 s: more than the time in
+    /// which a silent node is noticed and that in which others count as in touch, together.
+    pub purge_patience: Duration,
+    /// How long a node that was told of others, and can reach none, waits for them before it gives
+    /// up what it has stored and goes on alone. Default 60 s.
+    pub alone_after: Duration,
 }
 
 impl NodeOptions {
@@ -60,6 +69,8 @@ impl NodeOptions {
             bound: LoadBound::new(50).ok(),
             grace: Duration::from_secs(300),
             patience: Duration::from_millis(500),
+            purge_patience: Duration::from_secs(10),
+            alone_after: Duration::from_secs(60),
         }
     }
 }
@@ -75,13 +86,9 @@ pub struct Node {
     breakers: Breakers,
     /// Questions and requests under way.
     load: AtomicU64,
-    positions: RwLock<Arc<Positions>>,
-}
-
-/// The positions of this node in the logs of purges, and the field that tells them.
-pub(crate) struct Positions {
-    pub positions: PurgePositions,
-    pub value: HeaderValue,
+    own: ArcSwap<Member>,
+    purges: PurgeState,
+    membership: OnceLock<Arc<dyn Membership>>,
 }
 
 impl fmt::Debug for Node {
@@ -114,7 +121,12 @@ impl Node {
             classes: ArcSwap::from_pointee(options.classes.clone()),
             breakers: Breakers::new(seed),
             load: AtomicU64::new(0),
-            positions: RwLock::new(Arc::new(nothing)),
+            own: ArcSwap::from_pointee(Member {
+                state: State::Joining,
+                ..options.own.clone()
+            }),
+            purges: PurgeState::new(),
+            membership: OnceLock::new(),
             options,
         })
     }
@@ -219,10 +231,83 @@ impl Node {
 
     /// Returns how far this node has come in the purges of all.
     pub(crate) fn positions(&self) -> Arc<Positions> {
-        self.positions.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.purges.positions()
     }
 
-    fn now(&self) -> Duration {
+    /// Returns how far this node has come in purges, and whether it may use what it has.
+    pub(crate) fn purges(&self) -> &PurgeState {
+        &self.purges
+    }
+
+    /// Sets the source of the members. Only the first call does.
+    pub(crate) fn set_membership(&self, membership: Arc<dyn Membership>) {
+        let _first = self.membership.set(membership);
+    }
+
+    /// Notes that a member answered or asked, and what it said of itself.
+    pub(crate) fn heard(&self, of: Member) {
+        if let Some(membership) = self.membership.get() {
+            membership.heard(of, self.now());
+        }
+    }
+
+    /// Notes that a member did not answer.
+    pub(crate) fn silent(&self, id: &MemberId) {
+        if let Some(membership) = self.membership.get() {
+            membership.silent(id, self.now());
+        }
+    }
+
+    /// Returns the members that were known and are lost, those that left in order apart, and since
+    /// when.
+    pub fn lost(&self) -> BTreeMap<String, String> {
+        let lost = self.membership.get().map(|membership| membership.lost()).unwrap_or_default();
+        let failed = lost.iter().filter(|lost| lost.member.state != State::Leaving);
+        let since = |since: Duration| {
+            format!("it was lost {} s ago", self.now().saturating_sub(since).as_secs())
+        };
+        failed.map(|lost| (lost.member.id.to_string(), since(lost.since))).collect()
+    }
+
+    /// Returns how long a purge waits for another node.
+    pub(crate) fn purge_patience(&self) -> Duration {
+        self.options.purge_patience
+    }
+
+    /// Returns how long it waits for others before it goes on alone.
+    pub(crate) fn alone_after(&self) -> Duration {
+        self.options.alone_after
+    }
+
+    /// Returns what this node says of itself now.
+    pub fn own(&self) -> Member {
+        (**self.own.load()).clone()
+    }
+
+    /// Says that it takes part so from now on.
+    pub(crate) fn set_state(&self, state: State) {
+        self.own.store(Arc::new(Member { state, ..self.own() }));
+    }
+
+    /// Brings what it says of itself up to date, with the end of its own log of purges.
+    pub(crate) fn refresh_own(&self, purges: LogPosition) -> Member {
+        let own = Member {
+            load: self.load(),
+            policy_version: self.classes.load().version(),
+            purges,
+            ..self.own()
+        };
+        self.own.store(Arc::new(own.clone()));
+        own
+    }
+
+    /// Returns the server at a member's address.
+    pub(crate) fn endpoint(&self, address: &Address) -> Arc<Endpoint> {
+        Arc::new(endpoint(address, self.tls.as_ref()))
+    }
+
+    /// Returns the monotonic time, as all that is known of the fleet is dated.
+    pub(crate) fn now(&self) -> Duration {
         self.clock.running()
     }
 }

@@ -133,8 +133,11 @@ impl<'a> RequestContext<'a> {
         self.now.set(self.services.clock.time());
     }
 
+    /// Returns the store, if what is stored may be used: in a fleet by a node that has caught up
+    /// with the purges of all.
     pub fn store(&self) -> Option<Store> {
-        self.services.store()
+        let is_away = self.services.shared.node.as_ref().is_some_and(|n| !n.purges().may_use());
+        self.services.store().filter(|_| !is_away)
     }
 
     /// Returns the portion of a representation that the request gets: conditions and ranges are

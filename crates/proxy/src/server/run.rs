@@ -24,9 +24,10 @@ use crate::downstream::connection_limit::ConnectionLimit;
 use crate::downstream::listener;
 use crate::downstream::listener::{Accepted, Listener};
 use crate::fill::fill_budget::WindowFigures;
+use crate::fleet_control::upkeep;
+use crate::fleet_control::upkeep::FleetSetup;
 use crate::observe::observer::Observer;
 use crate::options::control::Control;
-use crate::peers::node::Node;
 use crate::server::cache_opening::{CacheSource, OpenState};
 use crate::server::worker::{Process, Worker};
 use crate::server::{cache_opening, handover, health_checks, reclaimer};
@@ -49,8 +50,8 @@ pub struct Setup {
     pub observer: Arc<dyn Observer>,
     /// The cache.
     pub cache: CacheSource,
-    /// This node of a fleet, if it is one.
-    pub node: Option<Arc<Node>>,
+    /// The fleet that it is a node of, if it is one.
+    pub fleet: Option<FleetSetup>,
     /// The admin interface; `None`: there is none.
     pub admin: Option<AdminSetup>,
     /// Called once, when the first worker begins to accept clients.
@@ -142,11 +143,13 @@ fn together(all: impl IntoIterator<Item = io::Result<Ended>>) -> io::Result<Ende
 /// Makes what each worker starts with. Only the workers hold the listening sockets then: when they
 /// drain, the ports close.
 fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
-    let Setup { clock, network, control, listeners, workers, observer, cache, node, .. } = setup;
+    let Setup { clock, network, control, listeners, workers, observer, cache, fleet, .. } = setup;
     let (mut admin, accepting, released) = (setup.admin, setup.accepting, setup.released);
     let workers = workers.max(1);
     let options = control.options();
     let (reclaimer, asked) = ConnectionReclaimer::new(workers, options.client.connections);
+    let node = fleet.as_ref().map(|fleet| fleet.node.clone());
+    let mut fleet = fleet;
     let requests = Arc::new(Shared::new(&options, observer, cache.memory() / 8, node));
     if let Some(admin) = &admin {
         admin.metrics.add_source(Box::new(WindowFigures(requests.fill_budget.clone())));
@@ -188,6 +191,7 @@ fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
             patience,
             share: share.clone(),
             admin: admin.take(),
+            fleet: fleet.take(),
             accepting: accepting.take(),
             released: released.take(),
         });
@@ -209,6 +213,8 @@ struct Start {
     share: watch::Sender<OpenState>,
     /// Set for the first worker only.
     admin: Option<AdminSetup>,
+    /// Set for the first worker only.
+    fleet: Option<FleetSetup>,
     accepting: Option<Box<dyn FnOnce() + Send>>,
     /// Set for the first worker only.
     released: Option<Box<dyn FnOnce() + Send>>,
@@ -238,6 +244,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
     let worker = Worker::new(index, process.clone(), control.options());
     let reclaimer = spawn_local(reclaimer::answer(worker.clone(), asked));
     let detached = spawn_local(detached(worker.services.clone()));
+    let fleet = start.fleet.map(|fleet| spawn_local(upkeep::run(worker.services.clone(), fleet)));
     let arrival = store_arrives(worker.clone(), start.setup, start.share.clone());
     let mut arrival = spawn_local(arrival);
     let arrived = match start.patience {
@@ -287,6 +294,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
     reclaimer.abort();
     arrival.abort();
     detached.abort();
+    fleet.into_iter().for_each(|fleet| fleet.abort());
     if let Some(ended) = ended {
         return Ok(ended);
     }

@@ -1,0 +1,38 @@
+//! Answers the messages of other nodes.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::fleet_control::message::{HELLO, Misunderstood, PURGED, PURGES};
+use crate::fleet_control::spreading;
+use crate::peers::node::Node;
+use crate::services::Services;
+
+/// Answers the message `body` to `path`.
+///
+/// # Errors
+/// It is not understood, or cannot be done now; says why.
+pub(crate) async fn answer(
+    services: &Rc<Services>,
+    node: &Arc<Node>,
+    path: &str,
+    body: &[u8],
+) -> Result<String, Misunderstood> {
+    match path {
+        HELLO => told(&spreading::hello(node, &read(body)?)?),
+        PURGES => told(&spreading::purges(services, node, &read(body)?)?),
+        PURGED => told(&spreading::purged(services, node, &read(body)?).await?),
+        _ => Err(format!("no message of this version is sent to {path}").into()),
+    }
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Misunderstood> {
+    Ok(serde_json::from_slice(body)?)
+}
+
+fn told(answer: &impl Serialize) -> Result<String, Misunderstood> {
+    Ok(serde_json::to_string(answer)?)
+}

@@ -1,0 +1,149 @@
+//! Follows the logs of purges of other nodes.
+//!
+//! It promises: a log is noted as followed up to a place only when all before it has been carried
+//! out durably; where that cannot be had by name any more everything that is stored is purged.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fleet::{LogPosition, MemberId};
+use store::{LoggedPurge, Mode, PurgedTarget};
+
+use crate::fleet_control::message::{PURGES, Purge, Purges, PurgesOf};
+use crate::fleet_control::post::post;
+use crate::object::store::Store;
+use crate::peers::node::Node;
+use crate::services::Services;
+
+/// How long another node may take to tell its purges.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Follows the log of `member` up to `wanted` at least.
+///
+/// # Errors
+/// Nobody could tell it now, or the device could not make it durable; says why.
+pub(crate) async fn follow(
+    services: &Rc<Services>,
+    node: &Arc<Node>,
+    member: &MemberId,
+    wanted: LogPosition,
+) -> Result<(), String> {
+    let purges = node.purges();
+    let _turn = purges.turn.lock().await;
+    let store = services.store().ok_or("there is no cache here")?;
+    let following = Following { services, node, member, store };
+    loop {
+        let known = purges.positions().positions.get(member);
+        if known.is_some_and(|known| known.covers(wanted)) {
+            return Ok(());
+        }
+        let before = known;
+        following.step(known, wanted).await?;
+        if purges.positions().positions.get(member) == before {
+            return Err("it told nothing new".to_owned());
+        }
+        // The log has begun anew: what was wanted is of the past.
+        let reached = purges.positions().positions.get(member);
+        if reached.is_some_and(|reached| reached.log != wanted.log) {
+            return Ok(());
+        }
+    }
+}
+
+struct Following<'a> {
+    services: &'a Rc<Services>,
+    node: &'a Arc<Node>,
+    member: &'a MemberId,
+    store: Store,
+}
+
+impl Following<'_> {
+    /// Goes on from what is known.
+    async fn step(&self, known: Option<LogPosition>, wanted: LogPosition) -> Result<(), String> {
+        // Of a node that has just been met all is wanted, from its first purge on.
+        let since = known.unwrap_or(LogPosition { log: wanted.log, number: 0 });
+        match self.ask(since).await {
+            Some((Some(purges), end)) => self.carry_out(&purges, end).await,
+            Some((None, end)) => {
+                if known.is_some() || self.node.purges().is_away() {
+                    self.purge_everything("its log does not reach back so far").await?;
+                }
+                self.reach(end);
+                Ok(())
+            }
+            None if self.is_live() => Err("it could not be asked".to_owned()),
+            None => {
+                self.purge_everything("it is gone, and nobody has kept its log").await?;
+                self.reach(wanted);
+                Ok(())
+            }
+        }
+    }
+
+    fn is_live(&self) -> bool {
+        self.node.members().get(self.member).is_some()
+    }
+
+    /// Asks the node itself, and the others if it is not to be reached, for the purges since a
+    /// position. `None`: nobody can be asked, or has them.
+    async fn ask(&self, since: LogPosition) -> Option<(Option<Vec<LoggedPurge>>, LogPosition)> {
+        let told = self.ask_one(self.member, since).await;
+        if told.is_some() || self.is_live() {
+            return told;
+        }
+        let members = self.node.members();
+        for other in members.iter().filter(|other| other.id != *self.node.id()) {
+            if let Some((Some(purges), end)) = self.ask_one(&other.id, since).await {
+                return Some((Some(purges), end));
+            }
+        }
+        None
+    }
+
+    async fn ask_one(
+        &self,
+        asked: &MemberId,
+        since: LogPosition,
+    ) -> Option<(Option<Vec<LoggedPurge>>, LogPosition)> {
+        let question =
+            PurgesOf { node: self.member.to_string(), since: Some(since.to_string()) };
+        let asking = post::<Purges>(self.services, self.node, asked, (PURGES, &question), PATIENCE);
+        let told = asking.await.inspect_err(|why| log::debug!("{asked}: {why}")).ok()?;
+        let end = told.end.parse().ok()?;
+        let purges = told.purges.map(|purges| {
+            purges.iter().map(Purge::logged).collect::<Result<Vec<_>, _>>().ok()
+        });
+        match purges {
+            None => Some((None, end)),
+            Some(purges) => Some((Some(purges?), end)),
+        }
+    }
+
+    async fn carry_out(&self, purges: &[LoggedPurge], end: LogPosition) -> Result<(), String> {
+        let done = self.store.apply_purges(purges).await;
+        done.map_err(|refusal| format!("purges are not durable here: {refusal}"))?;
+        self.node.purges().keep(self.member, end, purges);
+        self.reach(end);
+        Ok(())
+    }
+
+    async fn purge_everything(&self, why: &str) -> Result<(), String> {
+        log::warn!(
+            "everything that is stored here counts as purged: purges of {} are not known ({why})",
+            self.member
+        );
+        purge_everything(&self.store).await
+    }
+
+    fn reach(&self, end: LogPosition) {
+        self.node.purges().reach(self.member, end, self.node.now());
+    }
+}
+
+/// Purges all that is stored here, and tells nobody.
+pub(crate) async fn purge_everything(store: &Store) -> Result<(), String> {
+    let all = LoggedPurge { target: PurgedTarget::Everything, mode: Mode::Hard, at: 0 };
+    let done = store.apply_purges(&[all]).await;
+    done.map_err(|refusal| format!("a purge of everything is not durable: {refusal}"))
+}

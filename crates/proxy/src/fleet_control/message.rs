@@ -1,0 +1,193 @@
+//! The messages, as they are on the wire.
+//!
+//! It promises: what is read was checked as far as its types tell; a name, position or key that is
+//! none is an error, never a default.
+
+use std::error::Error;
+
+use bytes::Bytes;
+use fleet::{LogPosition, Member, MemberId};
+use serde::{Deserialize, Serialize};
+use store::{Key, Locality, LoggedPurge, Mode, PurgedTarget};
+
+/// Where a node is met: both sides tell what they are and how far they have come.
+pub(crate) const HELLO: &str = "/hello";
+/// Where the purges of a log are read.
+pub(crate) const PURGES: &str = "/purges";
+/// Where a node is told that there is a purge, and answers when it has carried it out.
+pub(crate) const PURGED: &str = "/purged";
+
+/// The reason why a message cannot be understood.
+pub(crate) type Misunderstood = Box<dyn Error>;
+
+/// What a node says when it meets another, and the answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    pub member: MemberFacts,
+    /// How far it has come in the logs of all.
+    pub positions: String,
+}
+
+/// What a node says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MemberFacts {
+    pub name: String,
+    pub address: String,
+    pub zone: String,
+    pub weight: u32,
+    pub load: u64,
+    pub program: String,
+    pub policy_version: u64,
+    pub purges: String,
+    pub state: String,
+}
+
+impl MemberFacts {
+    pub fn of(member: &Member) -> MemberFacts {
+        MemberFacts {
+            name: member.id.to_string(),
+            address: member.address.to_string(),
+            zone: member.zone.to_string(),
+            weight: member.weight,
+            load: member.load,
+            program: member.program.to_string(),
+            policy_version: member.policy_version,
+            purges: member.purges.to_string(),
+            state: member.state.to_string(),
+        }
+    }
+
+    pub fn member(&self) -> Result<Member, Misunderstood> {
+        let long = self.zone.len().max(self.program.len()) > 64;
+        if long || self.zone.chars().chain(self.program.chars()).any(char::is_control) {
+            return Err("a zone or a version is longer than 64 bytes, or not plain".into());
+        }
+        Ok(Member {
+            id: self.name.parse()?,
+            address: self.address.parse()?,
+            zone: self.zone.as_str().into(),
+            weight: self.weight,
+            load: self.load,
+            program: self.program.as_str().into(),
+            policy_version: self.policy_version,
+            purges: self.purges.parse()?,
+            state: self.state.parse()?,
+        })
+    }
+}
+
+/// A question for the purges of one node's log, which another may have kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PurgesOf {
+    pub node: String,
+    /// `None`: where the log ends.
+    pub since: Option<String>,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Purges {
+    /// `None`: it cannot be said which there were.
+    pub purges: Option<Vec<Purge>>,
+    /// The position behind them.
+    pub end: String,
+}
+
+/// The news that there is a purge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Purged {
+    pub node: String,
+    pub end: String,
+}
+
+/// A purge by name. Bytes are written as hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Purge {
+    #[serde(flatten)]
+    target: Target,
+    soft: bool,
+    at: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "of")]
+enum Target {
+    Everything,
+    Label { kind: u8, name: String },
+    Prefix { name: String },
+    Key { name: String, site: u64, group: u64 },
+}
+
+impl Purge {
+    pub fn of(purge: &LoggedPurge) -> Purge {
+        let target = match &purge.target {
+            PurgedTarget::Everything => Target::Everything,
+            PurgedTarget::Label { kind, name } => Target::Label { kind: *kind, name: hex(name) },
+            PurgedTarget::Prefix(name) => Target::Prefix { name: hex(name) },
+            PurgedTarget::Key(key) => {
+                let Locality { site, group } = key.locality();
+                Target::Key { name: hex(key.as_bytes()), site, group }
+            }
+        };
+        Purge { target, soft: purge.mode == Mode::Soft, at: purge.at }
+    }
+
+    pub fn logged(&self) -> Result<LoggedPurge, Misunderstood> {
+        let target = match &self.target {
+            Target::Everything => PurgedTarget::Everything,
+            Target::Label { kind, name } => {
+                PurgedTarget::Label { kind: *kind, name: unhex(name)? }
+            }
+            Target::Prefix { name } => PurgedTarget::Prefix(unhex(name)?),
+            Target::Key { name, site, group } => {
+                let locality = Locality { site: *site, group: *group };
+                let key = Key::new(unhex(name)?, locality).ok_or("a key is too long")?;
+                PurgedTarget::Key(key)
+            }
+        };
+        let mode = if self.soft { Mode::Soft } else { Mode::Hard };
+        Ok(LoggedPurge { target, mode, at: self.at })
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Result<Bytes, Misunderstood> {
+    let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
+    let pairs = text.as_bytes().chunks(2).map(|pair| match pair {
+        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+        _ => None,
+    });
+    pairs.collect::<Option<Vec<u8>>>().map(Bytes::from).ok_or_else(|| "no hexadecimal bytes".into())
+}
+
+/// Reads a name and a position.
+pub(crate) fn place(node: &str, position: &str) -> Result<(MemberId, LogPosition), Misunderstood> {
+    Ok((node.parse()?, position.parse()?))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_purge_is_written_as_it_is_read() {
+        let name = Bytes::from_static(b"\0\xffx");
+        let key = Key::new(name.clone(), Locality { site: u64::MAX, group: 1 }).unwrap();
+        for target in [
+            PurgedTarget::Everything,
+            PurgedTarget::Label { kind: 3, name: name.clone() },
+            PurgedTarget::Prefix(name),
+            PurgedTarget::Key(key),
+        ] {
+            let purge = LoggedPurge { target, mode: Mode::Soft, at: 5 };
+            let text = serde_json::to_string(&Purge::of(&purge)).unwrap();
+            let read: Purge = serde_json::from_str(&text).unwrap();
+            assert_eq!(read.logged().unwrap(), purge, "{text}");
+        }
+        assert!(unhex("0").is_err() && unhex("0g").is_err());
+    }
+}

@@ -1,0 +1,126 @@
+//! Sends one message to another node, and reads its answer.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use fleet::MemberId;
+use http::header::{self, HeaderValue};
+use http::{Method, Request, StatusCode, Uri};
+use http_body_util::{BodyExt, Full, Limited};
+use message::request_body::RequestBody;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+use upstream::connection::request_body::{ClientBody, OutBody};
+use upstream::send::origin::{Connector, Origin};
+use upstream::send::outgoing::Outgoing;
+use upstream::settings::endpoint::Endpoint;
+
+use crate::peers::node::Node;
+use crate::peers::question::FLEET;
+use crate::services::Services;
+
+/// Bytes of a message at most: 256 purges of the longest keys, in hexadecimal digits.
+pub(crate) const MESSAGE_MAX: usize = 12 << 20;
+
+/// Tells a member something and returns its answer.
+///
+/// # Errors
+/// It is not known, could not be reached in time, or refused; says why.
+pub(crate) async fn post<T: DeserializeOwned>(
+    services: &Rc<Services>,
+    node: &Arc<Node>,
+    member: &MemberId,
+    (path, message): (&'static str, &impl Serialize),
+    patience: Duration,
+) -> Result<T, String> {
+    let (endpoint, permit) = node.permit(member).ok_or_else(|| {
+        "it is not known, or failed so often that it is not asked for a moment".to_owned()
+    })?;
+    let answer = post_to(services, node, endpoint, (path, message), patience).await;
+    match &answer {
+        Ok(_) => node.succeeded(member, permit),
+        // What it refuses it has read.
+        Err(Failed::Refused(_)) => node.succeeded(member, permit),
+        Err(Failed::Unreached(_)) => node.failed(member, permit),
+    }
+    answer.map_err(Failed::text)
+}
+
+/// The reason why there is no answer.
+pub(crate) enum Failed {
+    Refused(String),
+    Unreached(String),
+}
+
+impl Failed {
+    /// Returns why, in words.
+    pub fn text(self) -> String {
+        match self {
+            Failed::Refused(why) | Failed::Unreached(why) => why,
+        }
+    }
+}
+
+/// Does as [`post`] with a node of which only the address is known.
+pub(crate) async fn post_to<T: DeserializeOwned>(
+    services: &Rc<Services>,
+    node: &Arc<Node>,
+    endpoint: Arc<Endpoint>,
+    (path, message): (&'static str, &impl Serialize),
+    patience: Duration,
+) -> Result<T, Failed> {
+    let body = serde_json::to_vec(message).map_err(|why| Failed::Refused(why.to_string()))?;
+    let sending = send(services, node, endpoint, path, Bytes::from(body));
+    match timeout(patience, sending).await {
+        Ok(Ok((StatusCode::OK, answer))) => serde_json::from_slice(&answer)
+            .map_err(|why| Failed::Refused(format!("its answer is not understood: {why}"))),
+        Ok(Ok((_, answer))) => {
+            Err(Failed::Refused(String::from_utf8_lossy(&answer).trim().to_owned()))
+        }
+        Ok(Err(why)) => Err(Failed::Unreached(why)),
+        Err(_) => {
+            let seconds = patience.as_secs_f32();
+            Err(Failed::Unreached(format!("no answer within {seconds} s")))
+        }
+    }
+}
+
+async fn send(
+    services: &Rc<Services>,
+    node: &Arc<Node>,
+    endpoint: Arc<Endpoint>,
+    path: &'static str,
+    body: Bytes,
+) -> Result<(StatusCode, Bytes), String> {
+    let whole = Full::new(body.clone()).map_err(|never| match never {});
+    let body = ClientBody::new(RequestBody::Stream(Box::pin(whole)), None);
+    let progress = Some(body.progress());
+    let mut request = Request::new(OutBody::Client(body));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = Uri::from_static(path);
+    let from = HeaderValue::try_from(node.id().as_str()).map_err(|why| why.to_string())?;
+    request.headers_mut().insert(FLEET, from);
+    request.headers_mut().insert(header::HOST, HeaderValue::from_static("larder.fleet"));
+    let connector =
+        Connector { upstream: &services.upstream, limits: node.limits(), check: &|_| true };
+    let outgoing = Outgoing {
+        request: Some(request),
+        progress,
+        interim: None,
+        again: None,
+        // All messages may be sent twice.
+        idempotent: true,
+        rewrite_host: false,
+        reuse_only: false,
+        place: "",
+        upgrade: None,
+        trail: None,
+    };
+    let response = endpoint.send(connector, outgoing).await.map_err(|why| why.to_string())?;
+    let status = response.status();
+    let body = Limited::new(response.into_body(), MESSAGE_MAX).collect().await;
+    Ok((status, body.map_err(|why| why.to_string())?.to_bytes()))
+}

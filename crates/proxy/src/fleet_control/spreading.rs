@@ -1,0 +1,132 @@
+//! Spreads the purges that were made here, and answers what other nodes say of theirs.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use fleet::member::State;
+use fleet::{LogPosition, MemberId};
+use store::{PurgePosition, PurgesSince};
+
+use crate::fleet_control::following::follow;
+use crate::fleet_control::message::{Hello, MemberFacts, PURGED, Purge, Purged, Purges, PurgesOf};
+use crate::fleet_control::message::{Misunderstood, place};
+use crate::fleet_control::post::post;
+use crate::object::store::Store;
+use crate::peers::node::Node;
+use crate::services::Services;
+
+/// What came of a purge at the other nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spread {
+    /// Nodes that have carried it out durably.
+    pub nodes: usize,
+    /// Nodes that could not be reached, and why. They catch up before they use what they have.
+    pub unreached: BTreeMap<String, String>,
+}
+
+/// Returns the end of this node's own log.
+pub(crate) fn own_end(store: &Store) -> Option<LogPosition> {
+    store.purge_log_end().map(position)
+}
+
+fn position(of: PurgePosition) -> LogPosition {
+    LogPosition { log: of.log(), number: of.number() }
+}
+
+/// Tells all other nodes that there is a purge here, and waits until each has carried it out, or
+/// its time is over.
+pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread {
+    let Some(end) = services.store().as_ref().and_then(own_end) else { return Spread::default() };
+    node.purges().reach(node.id(), end, node.now());
+    let news = Purged { node: node.id().to_string(), end: end.to_string() };
+    let members = node.members();
+    let others = members.iter().filter(|member| member.id != *node.id());
+    let telling: Vec<_> = others
+        .map(|member| {
+            let (services, node) = (services.clone(), node.clone());
+            let (id, news) = (member.id.clone(), news.clone());
+            tokio::task::spawn_local(async move {
+                let patience = node.purge_patience();
+                let told =
+                    post::<Purged>(&services, &node, &id, (PURGED, &news), patience).await;
+                (id, told)
+            })
+        })
+        .collect();
+    let mut spread = Spread { nodes: 0, unreached: node.lost() };
+    for telling in telling {
+        match telling.await {
+            Ok((id, Ok(_))) => {
+                spread.nodes += 1;
+                spread.unreached.remove(id.as_str());
+            }
+            Ok((id, Err(why))) => {
+                spread.unreached.insert(id.to_string(), why);
+            }
+            Err(error) => log::error!("a purge could not be told: {error}"),
+        }
+    }
+    spread
+}
+
+/// Answers a node that says hello: what this node is, and how far it has come.
+pub(crate) fn hello(node: &Arc<Node>, hello: &Hello) -> Result<Hello, Misunderstood> {
+    let member = hello.member.member()?;
+    let now = node.now();
+    if member.id == *node.id() {
+        return Err(format!("another node is named {}, too", member.id).into());
+    }
+    node.purges().learn(&hello.positions.parse()?, now);
+    node.purges().learn_end(&member.id, member.purges, now);
+    node.heard(member);
+    Ok(own_hello(node))
+}
+
+/// Returns what this node says of itself.
+pub(crate) fn own_hello(node: &Arc<Node>) -> Hello {
+    let positions = node.positions().positions.to_string();
+    Hello { member: MemberFacts::of(&node.own()), positions }
+}
+
+/// Answers a node that follows a log: this node's own, or another's that it has kept.
+pub(crate) fn purges(
+    services: &Services,
+    node: &Node,
+    asked: &PurgesOf,
+) -> Result<Purges, Misunderstood> {
+    let of: MemberId = asked.node.parse()?;
+    let since: Option<LogPosition> = asked.since.as_deref().map(str::parse).transpose()?;
+    if of == *node.id() {
+        let since = since.map(|since| PurgePosition::new(since.log, since.number));
+        let store = services.store().ok_or("there is no cache here")?;
+        return Ok(match store.purges_since(since).ok_or("there is no log of purges here")? {
+            PurgesSince::Purges(purges, end) => Purges {
+                purges: Some(purges.iter().map(Purge::of).collect()),
+                end: position(end).to_string(),
+            },
+            PurgesSince::TooOld(end) => Purges { purges: None, end: position(end).to_string() },
+        });
+    }
+    let kept = since.and_then(|since| node.purges().kept_since(&of, since));
+    let end = node.positions().positions.get(&of).ok_or("its log is not followed here")?;
+    let purges = kept.map(|kept| kept.iter().map(Purge::of).collect());
+    Ok(Purges { purges, end: end.to_string() })
+}
+
+/// Answers a node that tells of a purge: when it has been carried out here.
+pub(crate) async fn purged(
+    services: &Rc<Services>,
+    node: &Arc<Node>,
+    news: &Purged,
+) -> Result<Purged, Misunderstood> {
+    let (member, end) = place(&news.node, &news.end)?;
+    node.purges().learn_end(&member, end, node.now());
+    if node.own().state == State::Joining || node.purges().is_away() {
+        // It uses nothing that it has, and will ask for all before it does.
+        follow(services, node, &member, end).await.ok();
+        return Ok(news.clone());
+    }
+    follow(services, node, &member, end).await?;
+    Ok(news.clone())
+}

@@ -1,0 +1,294 @@
+//! What a node does by itself: it joins, keeps up with the members and their purges, and leaves.
+//!
+//! A node begins as one that may use nothing that it has stored. It meets all members that it is
+//! told of, carries out what it has missed, and serves from then on. One that was told of others
+//! and can reach none waits; after a time it gives up what it has stored, for it cannot know what
+//! was purged, and goes on alone.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fleet::member::State;
+use fleet::{LogPosition, Member, MemberId};
+use membership::Membership;
+use tokio::task::spawn_local;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::fleet_control::following::{follow, purge_everything};
+use crate::fleet_control::message::{HELLO, Hello};
+use crate::fleet_control::post::post;
+use crate::fleet_control::saved_positions;
+use crate::fleet_control::spreading::{own_end, own_hello};
+use crate::object::store::Store;
+use crate::peers::node::Node;
+use crate::services::Services;
+
+/// The time between two looks at the members.
+const TICK: Duration = Duration::from_millis(500);
+
+/// How long another node may take to say hello.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Positions are saved anew so often, so that they are not among what is evicted.
+const SAVE_EVERY: Duration = Duration::from_secs(300);
+
+/// After how long without an answer a member no longer keeps this node from serving.
+const UNREACHED: Duration = Duration::from_secs(10);
+
+/// The part of a process in a fleet.
+pub struct FleetSetup {
+    /// This node.
+    pub node: Arc<Node>,
+    /// The source of its members.
+    pub membership: Arc<dyn Membership>,
+    /// It was told of other nodes: it does not begin alone.
+    pub has_seeds: bool,
+}
+
+/// Does all that, for ever.
+pub(crate) async fn run(services: Rc<Services>, setup: FleetSetup) {
+    let FleetSetup { node, membership, has_seeds } = setup;
+    node.set_membership(membership.clone());
+    let upkeep = Rc::new(Upkeep { services, node, membership, has_seeds });
+    while upkeep.services.awaits_store() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    upkeep.begin().await;
+    let following = upkeep.clone();
+    let following = spawn_local(async move { following.keep_up().await });
+    let _ends = AbortAtEnd(following);
+    upkeep.look_after_members().await;
+}
+
+/// Ends a task with its owner.
+struct AbortAtEnd(tokio::task::JoinHandle<()>);
+
+impl Drop for AbortAtEnd {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+struct Upkeep {
+    services: Rc<Services>,
+    node: Arc<Node>,
+    membership: Arc<dyn Membership>,
+    has_seeds: bool,
+}
+
+impl Upkeep {
+    /// Reads how far this node had come.
+    async fn begin(&self) {
+        let Some(store) = self.services.store() else { return };
+        let saved = saved_positions::read(&store).await;
+        let is_empty = store.stats().iter().all(|stats| stats.index_entries == 0);
+        let purges = self.node.purges();
+        purges.begin(saved.unwrap_or_default(), !is_empty);
+        if let Some(end) = own_end(&store) {
+            purges.reach(self.node.id(), end, self.node.now());
+        }
+    }
+
+    /// Meets members, tells them of this node, and follows what they say.
+    async fn look_after_members(&self) {
+        let began = self.node.now();
+        let mut met = Vec::new();
+        let mut saved = began;
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tick.tick().await;
+            let (now, store) = (self.node.now(), self.services.store());
+            let end = store.as_ref().and_then(own_end).unwrap_or_default();
+            self.node.purges().reach(self.node.id(), end, now);
+            self.membership.announce(&self.node.refresh_own(end));
+            self.membership.elapse(now);
+            self.take_members();
+            self.meet(&mut met, now).await;
+            if self.node.own().state == State::Joining {
+                self.join(&met, began).await;
+            }
+            let due = now.saturating_sub(saved) >= SAVE_EVERY;
+            if let (Some(store), Some(positions)) = (store, self.positions_to_save(due)) {
+                saved_positions::save(&store, &positions).await;
+                saved = now;
+            }
+        }
+    }
+
+    fn positions_to_save(&self, due: bool) -> Option<fleet::PurgePositions> {
+        let unsaved = self.node.purges().take_unsaved();
+        unsaved.or_else(|| due.then(|| self.node.positions().positions.clone()))
+    }
+
+    /// Takes over the members as they are known now, and how far they say that they are.
+    fn take_members(&self) {
+        let (members, now) = (self.membership.members(), self.node.now());
+        for member in members.iter().filter(|member| member.id != *self.node.id()) {
+            if member.purges != LogPosition::default() {
+                self.node.purges().learn_end(&member.id, member.purges, now);
+            }
+        }
+        if members.version() != self.node.members().version() || self.node.members().is_empty() {
+            self.node.set_members(members);
+        }
+    }
+
+    /// Says hello to all that are known: to members each time they come, and so that a source of
+    /// members that learns from that alone keeps up, to all again and again.
+    async fn meet(&self, met: &mut Vec<Met>, now: Duration) {
+        let lost = self.membership.lost().into_iter().map(|lost| lost.member);
+        let known: Vec<Member> = self.membership.members().iter().cloned().chain(lost).collect();
+        let others = known.iter().filter(|member| member.id != *self.node.id());
+        met.retain(|met| known.iter().any(|member| member.id == met.id));
+        let mut asking = Vec::new();
+        for member in others {
+            let known = met.iter().any(|met| met.id == member.id);
+            if !known {
+                met.push(Met { id: member.id.clone(), answered: false, first: now });
+            }
+            asking.push(self.say_hello(member.clone()));
+        }
+        for asking in asking {
+            let (id, answered) = match asking.await {
+                Ok(told) => told,
+                Err(_) => continue,
+            };
+            if let Some(met) = met.iter_mut().find(|met| met.id == id) {
+                met.answered |= answered;
+            }
+        }
+    }
+
+    fn say_hello(&self, member: Member) -> tokio::task::JoinHandle<(MemberId, bool)> {
+        let (services, node) = (self.services.clone(), self.node.clone());
+        spawn_local(async move {
+            let answered = say_hello(&services, &node, &member).await;
+            (member.id, answered)
+        })
+    }
+
+    /// Serves, if nothing more is to be waited for.
+    async fn join(&self, met: &[Met], began: Duration) {
+        let now = self.node.now();
+        let late = |met: &&Met| !met.answered && now.saturating_sub(met.first) < UNREACHED;
+        if met.iter().any(|met| late(&met)) || !self.node.purges().lacking().is_empty() {
+            return;
+        }
+        let is_alone = !met.iter().any(|met| met.answered);
+        if is_alone && self.has_seeds {
+            if now.saturating_sub(began) < self.node.alone_after() {
+                return;
+            }
+            log::warn!(
+                "no other node of the fleet could be reached: this one gives up what it has \
+                 stored, for it cannot know what was purged, and goes on alone"
+            );
+            if let Some(store) = self.services.store()
+                && purge_everything(&store).await.is_err()
+            {
+                return;
+            }
+        }
+        self.node.purges().caught_up();
+        self.node.set_state(State::Serving);
+        log::info!("node {} of the fleet serves, with {} others", self.node.id(), met.len());
+    }
+
+    /// Catches up whenever this node lags behind.
+    async fn keep_up(&self) {
+        let purges = self.node.purges();
+        loop {
+            // Woken or not: what failed is tried again.
+            let _ = timeout(TICK, purges.lags.notified()).await;
+            for (member, wanted) in purges.lacking() {
+                if let Err(why) = follow(&self.services, &self.node, &member, wanted).await {
+                    log::debug!("the purges of {member} cannot be followed: {why}");
+                }
+            }
+            if self.node.own().state != State::Joining {
+                purges.caught_up();
+            }
+        }
+    }
+}
+
+/// A node that this one knows of.
+struct Met {
+    id: MemberId,
+    answered: bool,
+    /// When it was first heard of.
+    first: Duration,
+}
+
+/// Says hello to a member, and notes what it answers.
+async fn say_hello(services: &Rc<Services>, node: &Arc<Node>, member: &Member) -> bool {
+    let hello = own_hello(node);
+    let told = match node.members().get(&member.id) {
+        Some(_) => post::<Hello>(services, node, &member.id, (HELLO, &hello), PATIENCE).await,
+        None => crate::fleet_control::post::post_to::<Hello>(
+            services,
+            node,
+            node.endpoint(&member.address),
+            (HELLO, &hello),
+            PATIENCE,
+        )
+        .await
+        .map_err(|failed| failed.text()),
+    };
+    let learnt = told.and_then(|told| {
+        let positions = told.positions.parse::<fleet::PurgePositions>();
+        let positions = positions.map_err(|why| why.to_string())?;
+        let member = told.member.member().map_err(|why| why.to_string())?;
+        Ok((member, positions))
+    });
+    match learnt {
+        Ok((told, _)) if told.id != member.id => {
+            log::warn!("{} answers as {}: it is not believed", member.id, told.id);
+            false
+        }
+        Ok((told, positions)) => {
+            let now = node.now();
+            check_own_log(services, node, &positions).await;
+            node.purges().learn(&positions, now);
+            node.purges().learn_end(&told.id, told.purges, now);
+            node.heard(told);
+            true
+        }
+        Err(why) => {
+            log::debug!("{} did not say hello: {why}", member.id);
+            node.silent(&member.id);
+            false
+        }
+    }
+}
+
+/// Begins another log when others have followed more of this node's own than there is: its disk is
+/// an old one.
+async fn check_own_log(
+    services: &Rc<Services>,
+    node: &Arc<Node>,
+    theirs: &fleet::PurgePositions,
+) {
+    let Some(store) = services.store() else { return };
+    let (Some(end), Some(followed)) = (own_end(&store), theirs.get(node.id())) else { return };
+    if followed.log != end.log || followed.number <= end.number {
+        return;
+    }
+    log::error!(
+        "others know of {} purges that were made here, and there are {}: the cache is an older \
+         one, and all that it has counts as purged",
+        followed.number,
+        end.number
+    );
+    node.purges().set_away();
+    if let Err(why) = purge_everything(&store).await {
+        log::error!("{why}");
+        return;
+    }
+    store.begin_other_purge_log(services.clock.since_1970().as_nanos() as u64);
+    if let Some(end) = own_end(&store) {
+        node.purges().reach(node.id(), end, node.now());
+    }
+}

@@ -1,0 +1,302 @@
+//! How far this node has come in the purges of all, and whether it may use what it has stored.
+//!
+//! Each node follows the logs of the others. While a purge spreads a node may use what it has: the
+//! purge is not acknowledged before the node has carried it out, or has been named as one that
+//! could not be reached. A node that was out of touch for so long that it may have been named is
+//! *away*: it uses nothing that it has until it has caught up with all that can be reached.
+//!
+//! It promises: what is noted as carried out has been; who is away says so from the first moment on
+//! at which it could know.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use fleet::{LogPosition, MemberId, PurgePositions};
+use http::header::HeaderValue;
+use store::LoggedPurge;
+use tokio::sync::Notify;
+
+/// A node that has not been known to be up to date for this long may have been named as one that
+/// could not be reached. Less than the time that a purge waits for a node, minus the time in which a
+/// silent node is noticed.
+pub(crate) const IN_TOUCH: Duration = Duration::from_secs(2);
+
+/// Purges of other nodes that are kept, to be told on when those are gone.
+const KEPT: usize = 4096;
+
+/// The positions of this node in the logs of purges, and the field that tells them.
+pub(crate) struct Positions {
+    pub positions: PurgePositions,
+    pub value: HeaderValue,
+}
+
+impl Positions {
+    fn of(positions: PurgePositions) -> Arc<Positions> {
+        // Names, digits and punctuation.
+        let value = HeaderValue::try_from(positions.to_string());
+        Arc::new(Positions { positions, value: value.unwrap_or(HeaderValue::from_static("?")) })
+    }
+}
+
+/// See the module.
+pub(crate) struct PurgeState {
+    told: RwLock<Arc<Positions>>,
+    may_use: AtomicBool,
+    inner: Mutex<Inner>,
+    /// Something is to be caught up with.
+    pub lags: Notify,
+    /// One log is followed at a time.
+    pub turn: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Inner {
+    positions: PurgePositions,
+    /// How far others are known to have come.
+    wanted: PurgePositions,
+    /// Logs that others have replaced: who still names one lags behind itself.
+    former: BTreeSet<(MemberId, u64)>,
+    /// When this node was last known to have carried out all of a log.
+    in_sync: BTreeMap<MemberId, Duration>,
+    away: bool,
+    /// The positions have changed since they were last saved.
+    unsaved: bool,
+    kept: VecDeque<(MemberId, LogPosition, LoggedPurge)>,
+}
+
+impl PurgeState {
+    /// Makes the state of a node that has not joined yet: it may use nothing.
+    pub fn new() -> PurgeState {
+        PurgeState {
+            told: RwLock::new(Positions::of(PurgePositions::default())),
+            may_use: AtomicBool::new(false),
+            inner: Mutex::default(),
+            lags: Notify::new(),
+            turn: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Returns how far this node has come.
+    pub fn positions(&self) -> Arc<Positions> {
+        self.told.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns whether this node may use what it has stored.
+    pub fn may_use(&self) -> bool {
+        self.may_use.load(Ordering::Acquire)
+    }
+
+    /// Begins with the positions that the store had, as one that was away if it has anything.
+    pub fn begin(&self, saved: PurgePositions, was_away: bool) {
+        let mut inner = self.lock();
+        (inner.positions, inner.away, inner.unsaved) = (saved, was_away, true);
+        self.publish(&inner);
+    }
+
+    /// Returns whether this node was away: what it does not know of a log counts as missed.
+    pub fn is_away(&self) -> bool {
+        self.lock().away
+    }
+
+    /// Notes how far others have come.
+    pub fn learn(&self, others: &PurgePositions, now: Duration) {
+        let mut inner = self.lock();
+        for (member, position) in others.iter() {
+            if !inner.former.contains(&(member.clone(), position.log)) {
+                inner.learn(member, position, now);
+            }
+        }
+        self.settle(&inner);
+    }
+
+    /// Notes how far the log of `member` has come, as it says itself.
+    pub fn learn_end(&self, member: &MemberId, end: LogPosition, now: Duration) {
+        let mut inner = self.lock();
+        inner.learn(member, end, now);
+        self.settle(&inner);
+    }
+
+    /// Notes that all before `position` has been carried out.
+    pub fn reach(&self, member: &MemberId, position: LogPosition, now: Duration) {
+        let mut inner = self.lock();
+        if let Some(known) = inner.positions.get(member).filter(|known| known.log != position.log) {
+            inner.former.insert((member.clone(), known.log));
+        }
+        inner.positions.reach(member, position);
+        inner.in_sync.insert(member.clone(), now);
+        inner.unsaved = true;
+        self.publish(&inner);
+    }
+
+    /// Keeps purges of `member` that end before `position`, to be told on.
+    pub fn keep(&self, member: &MemberId, position: LogPosition, purges: &[LoggedPurge]) {
+        let mut inner = self.lock();
+        let begin = position.number.saturating_sub(purges.len() as u64);
+        for (number, purge) in (begin..).zip(purges) {
+            let at = LogPosition { number, ..position };
+            inner.kept.push_back((member.clone(), at, purge.clone()));
+        }
+        let over = inner.kept.len().saturating_sub(KEPT);
+        inner.kept.drain(..over);
+    }
+
+    /// Returns the purges of the log of `member` since a position, as far as this node has come;
+    /// `None` when they are not all kept.
+    pub fn kept_since(&self, member: &MemberId, since: LogPosition) -> Option<Vec<LoggedPurge>> {
+        let inner = self.lock();
+        let end = inner.positions.get(member).filter(|end| end.covers(since))?;
+        let of_log = inner.kept.iter().filter(|(of, at, _)| of == member && at.log == since.log);
+        let mut wanted: Vec<_> = of_log
+            .filter(|(_, at, _)| (since.number..end.number).contains(&at.number))
+            .map(|(_, at, purge)| (at.number, purge.clone()))
+            .collect();
+        wanted.sort_by_key(|(number, _)| *number);
+        wanted.dedup_by_key(|(number, _)| *number);
+        let all = wanted.len() as u64 == end.number - since.number;
+        all.then(|| wanted.into_iter().map(|(_, purge)| purge).collect())
+    }
+
+    /// Returns the logs in which this node lags behind, and how far others have come there.
+    pub fn lacking(&self) -> Vec<(MemberId, LogPosition)> {
+        let inner = self.lock();
+        let lacking = inner.positions.lacking(&inner.wanted);
+        lacking.map(|(member, position)| (member.clone(), position)).collect()
+    }
+
+    /// Notes that this node has caught up with all that can be reached: it may use what it has,
+    /// unless more has become known meanwhile.
+    pub fn caught_up(&self) {
+        let mut inner = self.lock();
+        if inner.positions.cover(&inner.wanted) {
+            inner.away = false;
+            self.may_use.store(true, Ordering::Release);
+        }
+    }
+
+    /// Notes that this node is out of touch.
+    pub fn set_away(&self) {
+        self.lock().away = true;
+        self.may_use.store(false, Ordering::Release);
+        self.lags.notify_one();
+    }
+
+    /// Returns the positions if they are to be saved.
+    pub fn take_unsaved(&self) -> Option<PurgePositions> {
+        let mut inner = self.lock();
+        std::mem::take(&mut inner.unsaved).then(|| inner.positions.clone())
+    }
+
+    fn settle(&self, inner: &Inner) {
+        if inner.positions.cover(&inner.wanted) {
+            return;
+        }
+        if inner.away {
+            self.may_use.store(false, Ordering::Release);
+        }
+        self.lags.notify_one();
+    }
+
+    fn publish(&self, inner: &Inner) {
+        let told = Positions::of(inner.positions.clone());
+        *self.told.write().unwrap_or_else(PoisonError::into_inner) = told;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn learn(&mut self, member: &MemberId, position: LogPosition, now: Duration) {
+        self.wanted.reach(member, position);
+        let own = self.positions.get(member);
+        if own.is_some_and(|own| own.covers(position)) {
+            // A log that is ahead of what another knows of it says nothing of being in touch.
+            if own == Some(position) {
+                self.in_sync.insert(member.clone(), now);
+            }
+            return;
+        }
+        let in_touch = match self.in_sync.get(member) {
+            Some(then) => now.saturating_sub(*then) < IN_TOUCH,
+            // A node that has just been met; who was away is so until it has caught up.
+            None => own.is_none(),
+        };
+        self.away |= !in_touch;
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use store::{Mode, PurgedTarget};
+
+    use super::*;
+
+    fn at(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn joined(text: &str) -> PurgeState {
+        let state = PurgeState::new();
+        state.begin(text.parse().unwrap(), false);
+        state.learn(&text.parse().unwrap(), at(0));
+        state.caught_up();
+        assert!(state.may_use());
+        state
+    }
+
+    #[test]
+    fn a_purge_that_spreads_does_not_stop_a_node_that_is_in_touch() {
+        let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
+        state.learn_end(&a, LogPosition { log: 1, number: 6 }, at(1900));
+        assert!(state.may_use());
+        assert_eq!(state.lacking().len(), 1);
+        state.reach(&a, LogPosition { log: 1, number: 6 }, at(1910));
+        assert!(state.lacking().is_empty());
+        assert_eq!(state.positions().value, "a=1.6");
+    }
+
+    #[test]
+    fn one_that_was_out_of_touch_uses_nothing_until_it_has_caught_up() {
+        let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
+        let newer = LogPosition { log: 1, number: 7 };
+        state.learn_end(&a, newer, at(2500));
+        assert!(!state.may_use() && state.is_away());
+        state.caught_up();
+        assert!(!state.may_use(), "it has not");
+        state.reach(&a, newer, at(2600));
+        state.caught_up();
+        assert!(state.may_use() && !state.is_away());
+        // A log that began anew.
+        state.learn_end(&a, LogPosition { log: 2, number: 0 }, at(9000));
+        assert!(!state.may_use());
+    }
+
+    #[test]
+    fn what_another_node_does_not_know_yet_changes_nothing() {
+        let state = joined("a=1.5;b=1.1");
+        state.learn(&"a=1.3".parse().unwrap(), at(60_000));
+        assert!(state.may_use() && state.lacking().is_empty());
+    }
+
+    #[test]
+    fn purges_are_told_on_when_all_are_kept() {
+        let (state, a) = (joined("a=1.5"), "a".parse::<MemberId>().unwrap());
+        let purge = |at| LoggedPurge { target: PurgedTarget::Everything, mode: Mode::Hard, at };
+        let end = LogPosition { log: 1, number: 8 };
+        state.keep(&a, end, &[purge(5), purge(6), purge(7)]);
+        state.reach(&a, end, at(1));
+        let since = |number| {
+            let kept = state.kept_since(&a, LogPosition { log: 1, number });
+            kept.map(|kept| kept.iter().map(|purge| purge.at).collect::<Vec<_>>())
+        };
+        assert_eq!(since(5), Some(vec![5, 6, 7]));
+        assert_eq!(since(8), Some(vec![]));
+        assert_eq!(since(4), None);
+        assert_eq!(since(9), None);
+        assert_eq!(state.kept_since(&a, LogPosition { log: 2, number: 7 }), None);
+    }
+}
