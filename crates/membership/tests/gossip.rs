@@ -45,16 +45,16 @@ fn node(name: &str, key: Option<[u8; 32]>, seeds: &[&Gossip]) -> Gossip {
     Gossip::start(settings(name, key, &seeds), TokioClock::system()).unwrap()
 }
 
-fn names(node: &Gossip) -> Vec<String> {
+fn names(node: &dyn Membership) -> Vec<String> {
     node.members().iter().map(|member| member.id.to_string()).collect()
 }
 
-fn lost(node: &Gossip) -> Vec<String> {
+fn lost(node: &dyn Membership) -> Vec<String> {
     node.lost().iter().map(|lost| lost.member.id.to_string()).collect()
 }
 
 /// Returns what a node knows of another.
-fn known(node: &Gossip, name: &str) -> Option<Member> {
+fn known(node: &dyn Membership, name: &str) -> Option<Member> {
     node.members().get(&name.parse().unwrap()).cloned()
 }
 
@@ -235,6 +235,33 @@ fn forged_messages_are_refused_without_a_key() {
     until("it tells of itself as before", || known(&b, "a").unwrap().weight == 4);
     assert_eq!(known(&b, "a").unwrap().state, State::Serving);
     assert_eq!(a.figures().restarts, 0);
+}
+
+/// What a node knows stays so small that its messages fit into datagrams.
+#[test]
+fn invented_members_are_admitted_while_there_is_room() {
+    let a = node("a", None, &[]);
+    let b = node("b", None, &[&a]);
+    until("both are there", || names(&a) == ["a", "b"] && names(&b) == ["a", "b"]);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for i in 0..60_u16 {
+        let nodes = (0..50_u16).map(|k| {
+            let name = format!("{:0>64}", i * 50 + k);
+            let address = [&[4, 127, 0, 0, 1][..], &9_u16.to_le_bytes()].concat();
+            [b"@\0", name.as_bytes(), &[0; 8], &address, &[1; 1], &[0; 23]].concat()
+        });
+        let nodes = nodes.collect::<Vec<_>>().concat();
+        let syn = [&[0x53, 0xb0, 0, 0, 50, 0][..], &nodes, b"\x04\0test"].concat();
+        socket.send_to(&syn, a.address()).unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    until("there is no room", || a.figures().crowded > 40 && b.figures().received > 0);
+    a.announce(&Member { weight: 4, ..member("a") });
+    until("they gossip as before", || known(&b, "a").unwrap().weight == 4);
+    for node in [&a, &b] {
+        assert_eq!(names(node), ["a", "b"], "nobody lives by being named");
+        assert_eq!((node.figures().restarts, node.figures().oversized), (0, 0));
+    }
 }
 
 #[test]

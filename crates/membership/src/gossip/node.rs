@@ -194,10 +194,12 @@ impl Node {
         loop {
             let found = seeds::find(&self.seeds, &self.name_servers).await;
             let now = self.shared.wire.clock.running();
-            for (seed, why) in found.failed {
-                if let Some(more) = warnings.seeds.due(now) {
-                    log::warn!("the seed {seed} of the fleet cannot be looked up: {why}{more}");
-                }
+            if !found.failed.is_empty()
+                && let Some(more) = warnings.seeds.due(now)
+            {
+                let failed = found.failed.iter().map(|(seed, why)| format!("{seed}: {why}"));
+                let failed = failed.collect::<Vec<_>>().join("; ");
+                log::warn!("seeds of the fleet cannot be looked up: {failed}{more}");
             }
             let live = handle.with_chitchat(|chitchat| {
                 let live = chitchat.live_nodes().map(|node| node.gossip_advertise_addr);

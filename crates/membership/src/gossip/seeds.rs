@@ -21,6 +21,8 @@ use hickory_resolver::{TokioResolver, system_conf};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::gossip::wire::is_of_one;
+
 /// The longest that a seed is looked up.
 const LOOKUP_MAX: Duration = Duration::from_secs(5);
 
@@ -65,7 +67,7 @@ impl FromStr for Seed {
             return if is_name(name) { Ok(Seed::Service(name.into())) } else { Err(error()) };
         }
         match text.parse::<SocketAddr>() {
-            Ok(address) if address.port() != 0 => Ok(Seed::Address(address)),
+            Ok(address) if is_of_one(address) => Ok(Seed::Address(address)),
             Ok(_) => Err(error()),
             Err(_) => text.parse().map(Seed::Host).map_err(|_| error()),
         }
@@ -107,7 +109,8 @@ pub async fn find(seeds: &[Seed], name_servers: &[SocketAddr]) -> Found {
         let name_servers = name_servers.to_vec();
         lookups.spawn(async move {
             let found = timeout(LOOKUP_MAX, addresses(&seed, &name_servers)).await;
-            (seed, found.unwrap_or_else(|_| Err("no answer came in time".to_owned())))
+            let found = found.unwrap_or_else(|_| Err("no answer came in time".to_owned()));
+            (seed, found.and_then(usable))
         });
     }
     let mut found = Found::default();
@@ -118,6 +121,15 @@ pub async fn find(seeds: &[Seed], name_servers: &[SocketAddr]) -> Found {
         }
     }
     found
+}
+
+/// Leaves out addresses that are not of one node.
+fn usable(mut addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, String> {
+    addresses.retain(|address| is_of_one(*address));
+    match addresses.is_empty() {
+        true => Err("it has no address of a node".to_owned()),
+        false => Ok(addresses),
+    }
 }
 
 async fn addresses(seed: &Seed, servers: &[SocketAddr]) -> Result<Vec<SocketAddr>, String> {
@@ -199,7 +211,17 @@ mod tests {
             assert_eq!(text.parse::<Seed>().unwrap().to_string(), text);
         }
         assert_eq!("_a._udp.b".parse::<Seed>(), "srv:_a._udp.b".parse());
-        for wrong in ["", "node", "node:0", "10.0.0.1:0", "10.0.0.1", "srv:", "srv:a..b", "_a b"] {
+        for wrong in [
+            "",
+            "node",
+            "node:0",
+            "10.0.0.1:0",
+            "10.0.0.1",
+            "srv:",
+            "srv:a..b",
+            "_a b",
+            "0.0.0.0:7",
+        ] {
             assert!(wrong.parse::<Seed>().is_err(), "{wrong:?}");
         }
     }

@@ -36,6 +36,12 @@ const BLOCK_MAX: usize = 16_384;
 /// bytes.
 const DELTA_MAX: usize = 1 << 20;
 
+/// Most blocks of a delta: all but the last are full.
+const BLOCKS_MAX: usize = DELTA_MAX / BLOCK_MAX + 1;
+
+/// How a frame of zstd begins (RFC 8878, 3.1.1).
+const ZSTD: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
+
 /// Generations, heartbeats and versions stay below: nothing that counts up from there overflows.
 const NUMBER_MAX: u64 = 1 << 62;
 
@@ -133,27 +139,35 @@ fn fact(operations: &mut Reader<'_>, before: u64) -> Result<u64, &'static str> {
 /// Unpacks the blocks of a delta.
 fn unpack(reader: &mut Reader<'_>) -> Result<Vec<u8>, &'static str> {
     let mut unpacked = Vec::new();
-    let mut block = vec![0; BLOCK_MAX];
-    loop {
+    let mut buffer = vec![0; BLOCK_MAX];
+    for _ in 0..=BLOCKS_MAX {
         let kind = reader.u8()?;
         if kind == 0 {
             return Ok(unpacked);
         }
         let length = reader.u16()?;
-        let bytes = reader.take(usize::from(length))?;
+        let block = reader.take(usize::from(length))?;
         match kind {
-            1 => {
-                let length = zstd::bulk::decompress_to_buffer(bytes, &mut block)
-                    .map_err(|_| "a block of it cannot be unpacked")?;
-                unpacked.extend_from_slice(&block[..length]);
-            }
-            2 => unpacked.extend_from_slice(bytes),
+            1 => unpacked.extend_from_slice(decompress(block, &mut buffer)?),
+            2 => unpacked.extend_from_slice(block),
             _ => return Err("it has a block of an unknown kind"),
         }
         if unpacked.len() > DELTA_MAX {
             return Err("it unpacks to too much");
         }
     }
+    Err("it has too many blocks")
+}
+
+/// Decompresses a block: one frame, in no former format of zstd.
+fn decompress<'a>(block: &[u8], buffer: &'a mut [u8]) -> Result<&'a [u8], &'static str> {
+    let whole = |length| zstd::zstd_safe::find_frame_compressed_size(block) == Ok(length);
+    if !block.starts_with(&ZSTD) || !whole(block.len()) {
+        return Err("a block of it is no frame of zstd");
+    }
+    let length = zstd::bulk::decompress_to_buffer(block, buffer)
+        .map_err(|_| "a block of it cannot be unpacked")?;
+    Ok(&buffer[..length])
 }
 
 /// The bytes that are still to be read.
@@ -334,14 +348,20 @@ mod tests {
 
     #[test]
     fn a_delta_unpacks_to_little() {
-        let zeros = zstd::bulk::compress(&vec![0; 60_000], 0).unwrap();
+        let packed = |length| zstd::bulk::compress(&vec![0; length], 0).unwrap();
         let block = |bytes: &[u8]| [&[1][..], &(bytes.len() as u16).to_le_bytes(), bytes].concat();
-        let one = message(2, &[&block(&zeros), &[0]]);
-        assert_eq!(examine(&one, &own()), Err("a block of it cannot be unpacked"));
-        let zeros = zstd::bulk::compress(&vec![0; BLOCK_MAX], 0).unwrap();
-        let many = message(2, &[&block(&zeros).repeat(2_000), &[0]]);
-        assert!(many.len() < 65_507);
-        assert_eq!(examine(&many, &own()), Err("it unpacks to too much"));
+        let delta = |blocks: Vec<u8>| examine(&message(2, &[&blocks, &[0]]), &own());
+        assert_eq!(delta(block(&packed(0))), Ok(Content::default()));
+        assert_eq!(delta(block(&packed(60_000))), Err("a block of it cannot be unpacked"));
+        assert_eq!(delta(block(&packed(BLOCK_MAX)).repeat(1_000)), Err("it unpacks to too much"));
+        assert_eq!(delta(block(&packed(0)).repeat(1_000)), Err("it has too many blocks"));
+        assert_eq!(delta([2, 0, 0].repeat(1_000)), Err("it has too many blocks"));
+        let no_frame = Err("a block of it is no frame of zstd");
+        assert_eq!(delta(block(&packed(0).repeat(2))), no_frame);
+        let mut former = packed(100);
+        former[0] = 0x27;
+        assert_eq!(delta(block(&former)), no_frame);
+        assert_eq!(delta(block(b"")), no_frame);
     }
 
     #[test]
