@@ -1,0 +1,218 @@
+//! What a node says of itself, as keys with values of text, and back.
+//!
+//! A key is one letter, so that a node has few of them whatever it is sent, and only what changed
+//! is sent again. A value has one spelling: what would be written in another way than it was read
+//! is refused. Keys of a later version are ignored; a later version that must not be misunderstood
+//! raises [`FORMAT`].
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use fleet::member::{Address, State};
+use fleet::{Member, MemberId};
+
+/// The version of the facts' format.
+pub const FORMAT: &str = "1";
+
+/// Most bytes of a value: an address has up to 261.
+pub const VALUE_MAX: usize = 320;
+
+/// Most bytes of a zone and of a program's version.
+const TEXT_MAX: usize = 64;
+
+const FORMAT_KEY: &str = "f";
+const ADDRESS: &str = "a";
+const ZONE: &str = "z";
+const WEIGHT: &str = "w";
+pub const LOAD: &str = "l";
+const PROGRAM: &str = "v";
+const POLICY: &str = "c";
+const PURGES: &str = "u";
+const STATE: &str = "s";
+
+/// A fact that is missing, or not written as it must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidFact {
+    what: &'static str,
+    /// `None`: it is missing.
+    given: Option<Box<str>>,
+}
+
+impl fmt::Display for InvalidFact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.given {
+            None => write!(f, "its {} is missing", self.what),
+            Some(given) => write!(f, "{given:?} is no {} of a member", self.what),
+        }
+    }
+}
+
+impl std::error::Error for InvalidFact {}
+
+/// Writes the facts of a member.
+///
+/// # Errors
+///
+/// When its zone or the version of its program is too long or has control characters.
+pub fn encode(member: &Member) -> Result<Vec<(&'static str, String)>, InvalidFact> {
+    Ok(vec![
+        (FORMAT_KEY, FORMAT.to_owned()),
+        (ADDRESS, member.address.to_string()),
+        (ZONE, text("zone", &member.zone)?.to_string()),
+        (WEIGHT, member.weight.to_string()),
+        (PROGRAM, text("version", &member.program)?.to_string()),
+        (POLICY, member.policy_version.to_string()),
+        (PURGES, member.purge_position.to_string()),
+        (STATE, member.state.to_string()),
+        (LOAD, member.load.to_string()),
+    ])
+}
+
+/// Reads the facts of a member; `value` finds the value of a key.
+///
+/// # Errors
+///
+/// When one is missing or malformed.
+pub fn decode<'a>(
+    id: MemberId,
+    value: impl Fn(&str) -> Option<&'a str>,
+) -> Result<Member, InvalidFact> {
+    let fact = |what, key: &str| value(key).ok_or(InvalidFact { what, given: None });
+    let format = fact("format", FORMAT_KEY)?;
+    if format != FORMAT {
+        return Err(InvalidFact { what: "format", given: Some(excerpt(format)) });
+    }
+    let zone = fact("zone", ZONE)?;
+    let program = fact("version", PROGRAM)?;
+    Ok(Member {
+        id,
+        address: read::<Address>("address", fact("address", ADDRESS)?)?,
+        zone: text("zone", zone)?,
+        weight: read("weight", fact("weight", WEIGHT)?)?,
+        load: read("load", fact("load", LOAD)?)?,
+        program: text("version", program)?,
+        policy_version: read("policy", fact("policy", POLICY)?)?,
+        purge_position: read("number of purges", fact("number of purges", PURGES)?)?,
+        state: read::<State>("state", fact("state", STATE)?)?,
+    })
+}
+
+/// Returns a member of which only this is known.
+pub fn unheard(id: MemberId, address: Address, zone: Arc<str>, weight: u32) -> Member {
+    Member {
+        id,
+        address,
+        zone,
+        weight,
+        load: 0,
+        program: "".into(),
+        policy_version: 0,
+        purge_position: 0,
+        state: State::Joining,
+    }
+}
+
+/// Reads a value that has one spelling.
+fn read<T: FromStr + fmt::Display>(what: &'static str, given: &str) -> Result<T, InvalidFact> {
+    let value = given.parse::<T>().ok().filter(|value| value.to_string() == given);
+    value.ok_or_else(|| InvalidFact { what, given: Some(excerpt(given)) })
+}
+
+/// Checks a text.
+fn text(what: &'static str, given: &str) -> Result<Arc<str>, InvalidFact> {
+    match given.len() <= TEXT_MAX && !given.chars().any(char::is_control) {
+        true => Ok(given.into()),
+        false => Err(InvalidFact { what, given: Some(excerpt(given)) }),
+    }
+}
+
+/// Returns the begin of a text, for an error.
+fn excerpt(given: &str) -> Box<str> {
+    given.chars().take(TEXT_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn random_member(random: &mut fastrand::Rng) -> Member {
+        let mut word = |most: usize| -> String {
+            let length = random.usize(1..=most);
+            std::iter::repeat_with(|| random.alphanumeric()).take(length).collect()
+        };
+        let (id, host, zone, program) = (word(64), word(200), word(64), word(64));
+        Member {
+            id: id.parse().unwrap(),
+            address: format!("{host}:{}", random.u16(1..)).parse().unwrap(),
+            zone: zone.into(),
+            weight: random.u32(..),
+            load: random.u64(..),
+            program: program.into(),
+            policy_version: random.u64(..),
+            purge_position: random.u64(..),
+            state: *random.choice(&[State::Joining, State::Serving, State::Leaving]).unwrap(),
+        }
+    }
+
+    fn decoded(id: &MemberId, facts: &[(&'static str, String)]) -> Result<Member, InvalidFact> {
+        decode(id.clone(), |key| {
+            facts.iter().find(|(known, _)| *known == key).map(|(_, value)| value.as_str())
+        })
+    }
+
+    #[test]
+    fn facts_are_read_as_they_were_written() {
+        let mut random = fastrand::Rng::with_seed(crate::seed());
+        for _ in 0..500 {
+            let member = random_member(&mut random);
+            let facts = encode(&member).unwrap();
+            assert!(facts.iter().all(|(key, value)| key.len() == 1 && value.len() <= VALUE_MAX));
+            assert_eq!(decoded(&member.id, &facts).unwrap(), member);
+        }
+    }
+
+    #[test]
+    fn each_fact_is_needed_and_strict() {
+        let member = random_member(&mut fastrand::Rng::with_seed(1));
+        let facts = encode(&member).unwrap();
+        for left_out in 0..facts.len() {
+            let mut facts = facts.clone();
+            facts.remove(left_out);
+            let error = decoded(&member.id, &facts).unwrap_err().to_string();
+            assert!(error.ends_with("is missing"), "{error}");
+        }
+        let long = "x".repeat(65);
+        for (key, wrong) in [
+            (FORMAT_KEY, "2"),
+            (ADDRESS, "nowhere"),
+            (ADDRESS, "h:080"),
+            (ZONE, "a\nb"),
+            (ZONE, &long),
+            (WEIGHT, "-1"),
+            (WEIGHT, "4294967296"),
+            (WEIGHT, "+1"),
+            (LOAD, "01"),
+            (LOAD, ""),
+            (PROGRAM, "\u{7f}"),
+            (POLICY, "1 "),
+            (PURGES, "1e3"),
+            (STATE, "Serving"),
+        ] {
+            let mut facts = facts.clone();
+            facts.iter_mut().find(|(known, _)| *known == key).unwrap().1 = wrong.to_owned();
+            assert!(decoded(&member.id, &facts).is_err(), "{key}={wrong:?}");
+        }
+        let mut later = facts.clone();
+        later.push(("x", "of a later version".to_owned()));
+        assert_eq!(decoded(&member.id, &later).unwrap(), member);
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_an_error_at_once() {
+        let member = random_member(&mut fastrand::Rng::with_seed(2));
+        let error = encode(&Member { zone: "a\0".into(), ..member.clone() }).unwrap_err();
+        assert_eq!(error.to_string(), "\"a\\0\" is no zone of a member");
+        assert!(encode(&Member { program: "é".repeat(33).into(), ..member }).is_err());
+    }
+}

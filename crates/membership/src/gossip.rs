@@ -1,0 +1,241 @@
+//! Members that tell each other of themselves, by gossip over UDP (`chitchat`: Scuttlebutt
+//! reconciliation and a phi accrual failure detector).
+//!
+//! A node needs one live address of the fleet to find all of it ([`Seed`]). It then tells what it
+//! is ([`Membership::announce`]), and learns within some rounds what all others are; a node that
+//! was killed leaves the view after three to six seconds, one that stops in order says so before
+//! ([`Gossip::leave`]). With a key, datagrams are sealed: who has it is a member, whoever has not
+//! is not heard. Without one, gossip belongs on a network on which nobody else can send: strangers
+//! could make members of themselves, and have others send to any address.
+//!
+//! What is promised even then: no datagram makes a node panic, or grow without bound. All that
+//! nodes know is bounded by the size of a datagram, to some 900 nodes with short names and 400 with
+//! the longest, the dead of the last half hour among them; one more is not admitted, with a
+//! warning.
+
+mod figures;
+mod node;
+mod seal;
+mod seeds;
+mod seldom;
+mod socket;
+mod view;
+mod wire;
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use chitchat::ChitchatId;
+use fleet::member::State;
+use fleet::{Member, MemberId, Members};
+use net::clock::TokioClock;
+use tokio::sync::{oneshot, watch};
+
+pub use crate::gossip::figures::Figures;
+pub use crate::gossip::seeds::{InvalidSeed, Seed};
+
+use crate::facts;
+use crate::gossip::figures::Counters;
+use crate::gossip::node::{Node, ROUND, Shared};
+use crate::gossip::seal::Seal;
+use crate::gossip::socket::Wire;
+use crate::gossip::view::View;
+use crate::published::{Published, is_own, lock};
+use crate::{Lost, Membership};
+
+/// Most bytes of a fleet's name.
+const FLEET_MAX: usize = 64;
+
+/// The rounds for which a node that leaves says so: in one it tells three others, who tell as many.
+const LEAVING_ROUNDS: u32 = 5;
+
+/// What a node needs to gossip.
+pub struct Settings {
+    /// The name of the fleet: nodes of another one are not heard.
+    pub fleet: String,
+    /// The address at which this node receives.
+    pub bind: SocketAddr,
+    /// The address at which the others reach it; `None`: the one it is bound to.
+    pub advertise: Option<SocketAddr>,
+    /// This node.
+    pub own: Member,
+    /// Where the others may be found. This node may be among them.
+    pub seeds: Vec<Seed>,
+    /// The name servers that are asked for services; none: those of the system.
+    pub name_servers: Vec<SocketAddr>,
+    /// The key that all nodes of the fleet have.
+    pub key: Option<[u8; 32]>,
+}
+
+/// Why gossip cannot begin.
+#[derive(Debug)]
+pub enum StartError {
+    /// The name of the fleet is empty or too long.
+    FleetName,
+    /// The others cannot reach this node at this address.
+    Unreachable(SocketAddr),
+    /// A fact of this node cannot be told.
+    Fact(Box<str>),
+    /// The system refuses.
+    System(SocketAddr, io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::FleetName => write!(f, "the name of a fleet has 1 to {FLEET_MAX} bytes"),
+            StartError::Unreachable(address) => {
+                write!(f, "other nodes cannot reach {address}: set an address of this node alone")
+            }
+            StartError::Fact(error) => write!(f, "this node cannot be a member: {error}"),
+            StartError::System(address, error) => {
+                write!(f, "gossip cannot begin at {address}: {error}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// A node that gossips, until it is dropped. Dropping it is a death: the others notice after some
+/// seconds. [`Gossip::leave`] tells them before.
+pub struct Gossip {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    own: watch::Sender<Member>,
+    leaving: AtomicBool,
+    /// What stops the thread, by being dropped.
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Gossip {
+    /// Begins to gossip.
+    ///
+    /// # Errors
+    ///
+    /// When a setting is wrong, or the address cannot be bound.
+    pub fn start(settings: Settings, clock: TokioClock) -> Result<Gossip, StartError> {
+        let Settings { fleet, bind, advertise, own, seeds, name_servers, key } = settings;
+        if fleet.is_empty() || fleet.len() > FLEET_MAX {
+            return Err(StartError::FleetName);
+        }
+        facts::encode(&own).map_err(|error| StartError::Fact(error.to_string().into()))?;
+        let failed = |error| StartError::System(bind, error);
+        let socket = UdpSocket::bind(bind).map_err(failed)?;
+        socket.set_nonblocking(true).map_err(failed)?;
+        let address = match advertise {
+            Some(address) => address,
+            None => socket.local_addr().map_err(failed)?,
+        };
+        if !wire::is_of_one(address) {
+            return Err(StartError::Unreachable(address));
+        }
+        let wire = Arc::new(Wire {
+            socket,
+            seal: key.map(|key| Seal::new(&key, &fleet)),
+            counters: Counters::default(),
+            clock,
+            warnings: Default::default(),
+        });
+        let first = ChitchatId::new(own.id.as_str(), node::generation(&wire), address);
+        let shared = Arc::new(Shared {
+            wire,
+            view: View::new(first.clone(), own.clone()).into(),
+            // One member is neither twice there nor too many.
+            published: Published::new(vec![own.clone()])
+                .map_err(|error| StartError::Fact(error.to_string().into()))?,
+        });
+        let own = watch::Sender::new(own);
+        let own_told = own.subscribe();
+        let node =
+            Node { shared: shared.clone(), fleet, first, seeds, name_servers, own: own_told };
+        let (stop, stopped) = oneshot::channel();
+        let thread = begin(node, stopped).map_err(failed)?;
+        let leaving = AtomicBool::new(false);
+        Ok(Gossip { shared, address, own, leaving, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Returns the address at which the others reach this node.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns what gossip has done so far.
+    pub fn figures(&self) -> Figures {
+        self.shared.wire.counters.read()
+    }
+
+    /// Announces that this node leaves, for as long as it takes until the others know. It says
+    /// nothing else from then on.
+    pub async fn leave(&self) {
+        self.leaving.store(true, Relaxed);
+        let own = lock(&self.shared.view).own().clone();
+        self.announce(&own);
+        tokio::time::sleep(ROUND * LEAVING_ROUNDS).await;
+    }
+}
+
+/// Begins the thread of a node.
+fn begin(node: Node, stopped: oneshot::Receiver<()>) -> io::Result<JoinHandle<()>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    thread::Builder::new().name("gossip".to_owned()).spawn(move || {
+        runtime.block_on(node.run(stopped));
+        // A name that is being looked up is not waited for.
+        runtime.shutdown_background();
+    })
+}
+
+impl Drop for Gossip {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            log::error!("the thread of gossip ended with a panic");
+        }
+    }
+}
+
+/// Liveness is found by gossip itself: what requests tell of it is not needed.
+impl Membership for Gossip {
+    fn members(&self) -> Members {
+        self.shared.published.members()
+    }
+
+    fn changes(&self) -> watch::Receiver<Members> {
+        self.shared.published.changes()
+    }
+
+    fn announce(&self, own: &Member) {
+        let mut view = lock(&self.shared.view);
+        if !is_own(&view.own().id, own) {
+            return;
+        }
+        if let Err(error) = facts::encode(own) {
+            log::error!("what this node says of itself stays as it was: {error}");
+            return;
+        }
+        let state = if self.leaving.load(Relaxed) { State::Leaving } else { own.state };
+        let own = Member { state, ..own.clone() };
+        if *view.own() != own {
+            view.announce(own.clone());
+            self.shared.published.publish(view.members());
+            self.own.send_replace(own);
+        }
+    }
+
+    fn lost(&self) -> Vec<Lost> {
+        lock(&self.shared.view).lost()
+    }
+
+    fn heard(&self, _of: Member, _now: Duration) {}
+
+    fn silent(&self, _id: &MemberId, _now: Duration) {}
+
+    fn elapse(&self, _now: Duration) {}
+}

@@ -1,0 +1,46 @@
+//! Warnings that whatever comes over the network can cause: at most one a minute of each kind.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use crate::published::lock;
+
+/// The least time between two warnings of a kind.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// A kind of warning.
+#[derive(Default)]
+pub struct Seldom(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    last: Option<Duration>,
+    /// How often there was reason to warn since, without a warning.
+    unsaid: u64,
+}
+
+impl Seldom {
+    /// Notes a reason to warn. Returns the end of the warning, when there is to be one: how often
+    /// there was reason since the one before.
+    pub fn due(&self, now: Duration) -> Option<String> {
+        let mut state = lock(&self.0);
+        if state.last.is_some_and(|last| now.saturating_sub(last) < PAUSE) {
+            state.unsaid += 1;
+            return None;
+        }
+        state.last = Some(now);
+        Some(match std::mem::take(&mut state.unsaid) {
+            0 => String::new(),
+            unsaid => format!(" (and {unsaid} times since the last warning)"),
+        })
+    }
+}
+
+#[test]
+fn one_a_minute_is_said() {
+    let (seldom, at) = (Seldom::default(), Duration::from_secs);
+    assert_eq!(seldom.due(at(0)).as_deref(), Some(""));
+    assert!((1..60).all(|second| seldom.due(at(second)).is_none()));
+    assert_eq!(seldom.due(at(60)).as_deref(), Some(" (and 59 times since the last warning)"));
+    assert_eq!(seldom.due(at(120)).as_deref(), Some(""));
+}

@@ -1,0 +1,315 @@
+//! Which members follow from the nodes that gossip says are alive. Pure: times are arguments.
+//!
+//! A node is a name, a generation (when it started) and an address. Of two live nodes with one name
+//! the one that started later is the member: a node that was restarted is there before its former
+//! life is found dead. When both go on living, two machines have been given the same name; both
+//! stay in the dark about half of the fleet's requests, so it is reported, and a node that finds
+//! itself to be the older one acts as one that leaves.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use chitchat::ChitchatId;
+use fleet::member::State;
+use fleet::{Member, MemberId};
+
+use crate::Lost;
+use crate::facts::InvalidFact;
+
+/// Most lost members that are remembered; the first to be lost are forgotten first.
+const LOST_MAX: usize = fleet::members::MEMBERS_MAX;
+
+/// The time for which two nodes of one name live before that is an error: a node that was killed is
+/// found dead earlier.
+const SAME_NAME_AFTER: Duration = Duration::from_secs(10);
+
+/// The time after which that error is repeated.
+const SAME_NAME_AGAIN: Duration = Duration::from_secs(60);
+
+/// A live node.
+pub struct Live {
+    /// The node.
+    pub node: ChitchatId,
+    /// What it says of itself; `None`: nothing has come yet.
+    pub facts: Option<Result<Member, InvalidFact>>,
+}
+
+/// Something for the operator.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Complaint {
+    /// What this node says of itself cannot be used: it is not a member.
+    Malformed(ChitchatId, InvalidFact),
+    /// Two nodes have one name.
+    SameName {
+        /// The name.
+        name: MemberId,
+        /// Where the one is that started first, and is ignored.
+        older: SocketAddr,
+        /// Where the other is.
+        newer: SocketAddr,
+    },
+}
+
+/// The members as a node knows them.
+pub struct View {
+    /// This node, by name and generation.
+    node: ChitchatId,
+    own: Member,
+    /// Whether a live node of the same name has started later.
+    superseded: bool,
+    others: BTreeMap<MemberId, Member>,
+    lost: BTreeMap<MemberId, Lost>,
+    same_names: BTreeMap<MemberId, SameName>,
+}
+
+/// Two live nodes of one name.
+struct SameName {
+    since: Duration,
+    reported: Option<Duration>,
+}
+
+impl View {
+    /// Makes the view of a node that knows of nobody.
+    pub fn new(node: ChitchatId, own: Member) -> View {
+        View {
+            node,
+            own,
+            superseded: false,
+            others: BTreeMap::new(),
+            lost: BTreeMap::new(),
+            same_names: BTreeMap::new(),
+        }
+    }
+
+    /// Returns what this node says of itself.
+    pub fn own(&self) -> &Member {
+        &self.own
+    }
+
+    /// Changes what this node says of itself.
+    pub fn announce(&mut self, own: Member) {
+        self.own = own;
+    }
+
+    /// Makes this node another generation: gossip was begun again.
+    pub fn begin_again(&mut self, node: ChitchatId) {
+        self.node = node;
+    }
+
+    /// Returns the members.
+    pub fn members(&self) -> Vec<Member> {
+        let state = if self.superseded { State::Leaving } else { self.own.state };
+        let own = Member { state, ..self.own.clone() };
+        self.others.values().cloned().chain([own]).collect()
+    }
+
+    /// Returns the members that were lost, by name.
+    pub fn lost(&self) -> Vec<Lost> {
+        self.lost.values().cloned().collect()
+    }
+
+    /// Takes over which nodes are alive now.
+    pub fn update(&mut self, live: Vec<Live>, now: Duration) -> Vec<Complaint> {
+        let mut complaints = Vec::new();
+        let mut names: BTreeMap<MemberId, Vec<Live>> = BTreeMap::new();
+        let own = Live { node: self.node.clone(), facts: None };
+        for live in live.into_iter().filter(|live| live.node != self.node).chain([own]) {
+            // Other names do not get here: the wire is examined.
+            if let Ok(name) = live.node.node_id.parse() {
+                names.entry(name).or_default().push(live);
+            }
+        }
+        for nodes in names.values_mut() {
+            nodes.sort_by_key(|live| (live.node.generation_id, live.node.gossip_advertise_addr));
+        }
+        self.find_same_names(&names, now, &mut complaints);
+        let ours = names.remove(&self.own.id).unwrap_or_default();
+        self.superseded = ours.last().is_some_and(|newest| newest.node != self.node);
+        let present = names.into_values().filter_map(|nodes| member(nodes, &mut complaints));
+        self.replace(present.map(|member| (member.id.clone(), member)).collect(), now);
+        complaints
+    }
+
+    /// Finds the names that several nodes go on having, at different addresses.
+    fn find_same_names(
+        &mut self,
+        names: &BTreeMap<MemberId, Vec<Live>>,
+        now: Duration,
+        complaints: &mut Vec<Complaint>,
+    ) {
+        let mut found = BTreeMap::new();
+        for (name, nodes) in names {
+            let Some((older, newer)) = apart(nodes) else { continue };
+            let first = SameName { since: now, reported: None };
+            let mut same = self.same_names.remove(name).unwrap_or(first);
+            let wait = |since: Duration, wait| now.saturating_sub(since) >= wait;
+            if wait(same.since, SAME_NAME_AFTER)
+                && same.reported.is_none_or(|last| wait(last, SAME_NAME_AGAIN))
+            {
+                same.reported = Some(now);
+                complaints.push(Complaint::SameName { name: name.clone(), older, newer });
+            }
+            found.insert(name.clone(), same);
+        }
+        self.same_names = found;
+    }
+
+    /// Makes these the other members; who is not among them any more is lost.
+    fn replace(&mut self, present: BTreeMap<MemberId, Member>, now: Duration) {
+        let before = std::mem::replace(&mut self.others, present);
+        for (id, member) in before {
+            if !self.others.contains_key(&id) {
+                self.lost.insert(id, Lost { member, since: now });
+            }
+        }
+        self.lost.retain(|id, _| !self.others.contains_key(id));
+        while self.lost.len() > LOST_MAX {
+            let first = self.lost.values().min_by_key(|lost| lost.since);
+            let Some(first) = first.map(|lost| lost.member.id.clone()) else { break };
+            self.lost.remove(&first);
+        }
+    }
+}
+
+/// Returns the member that nodes of one name are, the oldest first: the newest that has said what
+/// it is.
+fn member(nodes: Vec<Live>, complaints: &mut Vec<Complaint>) -> Option<Member> {
+    let newest = nodes.into_iter().rev().find(|live| live.facts.is_some())?;
+    match newest.facts? {
+        Ok(member) => Some(member),
+        Err(error) => {
+            complaints.push(Complaint::Malformed(newest.node, error));
+            None
+        }
+    }
+}
+
+/// Returns where two nodes are that cannot both have a name, the older first. A node that was
+/// restarted is where it was.
+fn apart(nodes: &[Live]) -> Option<(SocketAddr, SocketAddr)> {
+    let addresses = || nodes.iter().map(|live| live.node.gossip_advertise_addr);
+    let newest = addresses().next_back()?;
+    addresses().rev().find(|address| *address != newest).map(|older| (older, newest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts;
+
+    fn node(name: &str, generation: u64, port: u16) -> ChitchatId {
+        ChitchatId::new(name, generation, ([127, 0, 0, 1], port).into())
+    }
+
+    fn says(name: &str, load: u64) -> Member {
+        let address = "h:1".parse().unwrap();
+        let member = facts::unheard(name.parse().unwrap(), address, "".into(), 1);
+        Member { load, state: State::Serving, ..member }
+    }
+
+    fn live(name: &str, generation: u64, port: u16) -> Live {
+        let facts = Some(Ok(says(name, generation)));
+        Live { node: node(name, generation, port), facts }
+    }
+
+    fn view() -> View {
+        View::new(node("own", 5, 1), says("own", 0))
+    }
+
+    /// Returns the members' names, with the generation that was taken.
+    fn members(view: &View) -> Vec<(String, u64)> {
+        view.members().iter().map(|member| (member.id.to_string(), member.load)).collect()
+    }
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn members_come_and_go_and_come_back() {
+        let mut view = view();
+        view.update(vec![live("b", 1, 2), live("a", 1, 3), live("own", 5, 1)], at(1));
+        assert_eq!(members(&view), [("a".into(), 1), ("b".into(), 1), ("own".into(), 0)]);
+        view.update(vec![live("b", 1, 2)], at(2));
+        view.update(vec![live("b", 1, 2)], at(3));
+        let lost = view.lost();
+        assert_eq!((lost.len(), lost[0].since), (1, at(2)));
+        assert_eq!(lost[0].member, says("a", 1));
+        view.update(vec![live("b", 1, 2), live("a", 9, 7)], at(4));
+        assert_eq!(members(&view), [("a".into(), 9), ("b".into(), 1), ("own".into(), 0)]);
+        assert!(view.lost().is_empty());
+    }
+
+    #[test]
+    fn the_later_life_of_a_node_counts_once_it_has_spoken() {
+        let mut view = view();
+        let unheard = || Live { node: node("a", 2, 4), facts: None };
+        view.update(vec![live("a", 1, 3), unheard()], at(1));
+        assert_eq!(members(&view)[0], ("a".into(), 1));
+        view.update(vec![live("a", 1, 3), live("a", 2, 4)], at(2));
+        assert_eq!(members(&view)[0], ("a".into(), 2));
+        view.update(vec![unheard()], at(3));
+        assert_eq!(members(&view).len(), 1);
+        assert_eq!(view.lost()[0].member.load, 2);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_no_member() {
+        let mut view = view();
+        let error = facts::decode("a".parse().unwrap(), |_| None).unwrap_err();
+        let malformed = Live { node: node("a", 1, 3), facts: Some(Err(error.clone())) };
+        let complaints = view.update(vec![malformed, live("b", 1, 2)], at(1));
+        assert_eq!(complaints, [Complaint::Malformed(node("a", 1, 3), error)]);
+        assert_eq!(members(&view).len(), 2);
+    }
+
+    #[test]
+    fn two_nodes_of_one_name_are_reported_when_both_go_on() {
+        let mut view = view();
+        let both = || vec![live("a", 2, 4), live("a", 1, 3)];
+        let address = |port| ([127, 0, 0, 1], port).into();
+        let report = Complaint::SameName {
+            name: "a".parse().unwrap(),
+            older: address(3),
+            newer: address(4),
+        };
+        assert_eq!(view.update(both(), at(1)), []);
+        assert_eq!(view.update(both(), at(10)), []);
+        assert_eq!(view.update(both(), at(11)), [report]);
+        assert_eq!(view.update(both(), at(12)), []);
+        assert_eq!(view.update(both(), at(71)).len(), 1);
+        assert_eq!(members(&view)[0], ("a".into(), 2), "the older one gives way");
+        view.update(vec![live("a", 2, 4)], at(72));
+        assert_eq!(view.update(both(), at(82)), [], "it is another time");
+        let mut restarted = self::view();
+        let same_place = || vec![live("a", 2, 3), live("a", 1, 3)];
+        restarted.update(same_place(), at(1));
+        assert_eq!(restarted.update(same_place(), at(100)), [], "one socket, one node");
+    }
+
+    #[test]
+    fn a_node_that_finds_itself_to_be_the_older_leaves() {
+        let state = |view: &View| view.members().last().unwrap().state;
+        let mut view = view();
+        view.update(vec![live("own", 4, 9)], at(1));
+        assert_eq!(state(&view), State::Serving, "the other is older");
+        view.update(vec![live("own", 6, 9)], at(2));
+        assert_eq!(state(&view), State::Leaving);
+        assert_eq!(view.update(vec![live("own", 6, 9)], at(12)).len(), 1);
+        view.update(vec![], at(13));
+        assert_eq!(state(&view), State::Serving);
+    }
+
+    #[test]
+    fn few_lost_members_are_remembered() {
+        let mut view = view();
+        for i in 0..LOST_MAX as u64 + 10 {
+            view.update(vec![live(&format!("n{i}"), 1, 3)], at(i));
+        }
+        view.update(vec![], at(9_999));
+        let lost = view.lost();
+        assert_eq!(lost.len(), LOST_MAX);
+        assert!(lost.iter().all(|lost| lost.since >= at(10)));
+    }
+}
