@@ -3,14 +3,16 @@
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use device::{AnyDevice, OtherDevice};
+use membership::static_list::{Listed, StaticList};
 use proxy::downstream::handshake::{FleetProtocol, ListenerProtocol};
 use proxy::options::Options;
 use proxy::peers::node::{Node, NodeOptions};
 use proxy::{
-    AdminSetup, CacheSetup, CacheSource, Control, Ended, Listener, Observer, Setup, Unobserved,
-    run_here,
+    AdminSetup, CacheSetup, CacheSource, Control, Ended, FleetSetup, Listener, Observer, Setup,
+    Unobserved, run_here,
 };
 use sim::network::Host;
 use sim::{Contents, SimDisk, TokioDisk, Uniform};
@@ -18,6 +20,9 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 use crate::adapters::Deposited;
 use crate::{World, listen, network_of};
+
+/// How long a node that does not answer is still a member.
+const SILENCE: Duration = Duration::from_secs(3);
 
 /// A disk with a cache on it. A clone is another handle on the same disk.
 #[derive(Clone)]
@@ -70,7 +75,11 @@ impl Cache {
         let device = Deposited::new(AnyDevice::Other(OtherDevice::new(self.disk.clone())));
         CacheSetup {
             devices: Box::new(move |_| Ok(vec![Rc::new(device.get()?)])),
-            options: store::Options { memory: self.memory, ..store::Options::default() },
+            options: store::Options {
+                memory: self.memory,
+                purge_log: true,
+                ..store::Options::default()
+            },
             opened: Box::new(|_| ()),
         }
     }
@@ -93,7 +102,7 @@ pub struct Proxy {
     /// The admin interface, if it has one.
     pub admin: Option<AdminSetup>,
     /// The node of a fleet that it is, if it is one: it listens for the others at its address.
-    pub node: Option<NodeOptions>,
+    pub node: Option<(NodeOptions, Vec<Listed>)>,
 }
 
 impl Proxy {
@@ -118,14 +127,24 @@ impl Proxy {
         }];
         let node = match node {
             None => None,
-            Some(options) => {
+            Some((options, list)) => {
                 let fleet = Some(FleetProtocol { tls: None });
                 let manners = ListenerProtocol { fleet, ..ListenerProtocol::default() };
                 let socket = listen(&host, options.own.address.port())?;
                 listeners.push(Listener { socket, manners: Arc::new(manners) });
-                Some(Node::new(options, world.lookup(), world.clock))
+                let own = options.own.clone();
+                let node = Node::new(options, world.lookup(), world.clock);
+                let now = world.clock.running();
+                let list = StaticList::new(own, &list, SILENCE, now).map_err(io::Error::other)?;
+                Some(FleetSetup {
+                    node,
+                    membership: Arc::new(list),
+                    has_seeds: true,
+                    hello_every: Duration::from_millis(500),
+                })
             }
         };
+        let fleet_node = node.as_ref().map(|fleet| fleet.node.clone());
         let setup = Setup {
             clock: world.clock,
             network: network_of(&host),
@@ -135,13 +154,13 @@ impl Proxy {
             observer,
             cache: CacheSource::from(cache.map(|cache| cache.setup())),
             admin,
-            node: node.clone(),
+            fleet: node,
             accepting: Box::new(|| ()),
             released: Box::new(|| ()),
         };
         // What it begins belongs to it, and ends with it.
         let task = spawn_local(async { LocalSet::new().run_until(run_here(setup)).await });
-        Ok(Running { control, node, task })
+        Ok(Running { control, node: fleet_node, task })
     }
 }
 

@@ -11,6 +11,10 @@ use std::fmt;
 use crate::member::Member;
 use crate::members::Members;
 
+/// A member with fewer requests under way than this is never full: what is known of loads is some
+/// moments old, and where there are few requests chance would move keys to and fro.
+const IDLE: u64 = 32;
+
 /// Why a bound cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidLoadBound(u32);
@@ -65,7 +69,7 @@ impl LoadBound {
             return 0;
         }
         let share = u128::from(100 + self.percent) * (totals.load + 1) * u128::from(member.weight);
-        u64::try_from(share.div_ceil(100 * totals.weight)).unwrap_or(u64::MAX)
+        u64::try_from(share.div_ceil(100 * totals.weight)).unwrap_or(u64::MAX).max(IDLE)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::exchange::explain::Question;
 use crate::exchange::{explain, purge};
 use crate::observe::metrics::Metrics;
 use crate::options::control::Control;
-use crate::request::purge_order::{Purge, Purged};
+use crate::request::purge_order::{Purge, PurgeResult};
 use crate::services::Services;
 
 /// A function that reads the configuration again; see [`crate::admin::interface::Reloaded`]. Called
@@ -125,7 +125,7 @@ impl Backend for ProxyBackend {
         server_status::view(&self.control.options(), self.services.clock)
     }
 
-    fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = Purged> + 'a>> {
+    fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = PurgeResult> + 'a>> {
         Box::pin(async move { purge::purge(&self.services, &self.control.options(), purge).await })
     }
 }

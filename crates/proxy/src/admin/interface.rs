@@ -35,7 +35,7 @@ use crate::admin::guard::Guard;
 use crate::admin::seats::{Seat, Seats};
 use crate::exchange::explain::Question;
 use crate::observe::metrics::CONTENT_TYPE;
-use crate::request::purge_order::{Purge, Purged};
+use crate::request::purge_order::{Purge, PurgeResult};
 
 /// Bytes of a request's head at most.
 const HEAD_BYTES: usize = 16 << 10;
@@ -97,7 +97,7 @@ pub trait Backend: 'static {
     }
 
     /// Purges what is asked for, under every front, durably.
-    fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = Purged> + 'a>>;
+    fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = PurgeResult> + 'a>>;
 }
 
 /// The admin interface.

@@ -17,8 +17,8 @@ use http::header::HeaderValue;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{Method, Request, Response, StatusCode, Uri, header};
-use message::request_body::RequestBody;
 use http_body_util::{BodyExt, Limited};
+use message::request_body::RequestBody;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::client::handle::Client;

@@ -5,19 +5,22 @@
 //! outdated, is one entry in the store for each name, which concerns whatever is stored or is being
 //! fetched.
 
+use std::rc::Rc;
+
 use http::{HeaderMap, Response, StatusCode};
 use net::address;
 use net::address::bare;
 use semantics::{TagFields, Url};
 use store::{Key, Mode, Target};
 
+use crate::fleet_control::spreading::spread;
 use crate::object::purge_labels;
 use crate::object::store::Store;
 use crate::observe::outcome::{Denied, Outcome};
 use crate::options::Options;
 use crate::origin::site::{Front, Site};
 use crate::request::context::RequestContext;
-use crate::request::purge_order::{Purge, Purged, Scope};
+use crate::request::purge_order::{Purge, PurgeResult, Purged, Scope};
 use crate::response::error_response;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
@@ -29,8 +32,22 @@ pub(crate) const METHOD: &str = "PURGE";
 /// Fields that ask for a soft purge, with any value but `0`.
 const SOFT: [&str; 2] = ["soft-purge", "fastly-soft-purge"];
 
-/// Carries out a purge.
-pub(crate) async fn purge(services: &Services, options: &Options, purge: &Purge) -> Purged {
+/// Carries out a purge, in a fleet at all of its nodes.
+pub(crate) async fn purge(
+    services: &Rc<Services>,
+    options: &Options,
+    purge: &Purge,
+) -> PurgeResult {
+    let purged = purge_here(services, options, purge).await;
+    let is_done = matches!(purged, Purged::Found { .. } | Purged::Nothing(_) | Purged::InForce);
+    let spread = match &services.shared.node {
+        Some(node) if is_done => Some(spread(services, node).await),
+        _ => None,
+    };
+    PurgeResult { purged, spread }
+}
+
+async fn purge_here(services: &Services, options: &Options, purge: &Purge) -> Purged {
     if services.awaits_store() {
         let text = "the process before holds the cache; ask again in a moment";
         return Purged::NotDurable(text.to_owned());

@@ -89,11 +89,13 @@ impl Following<'_> {
     /// position. `None`: nobody can be asked, or has them.
     async fn ask(&self, since: LogPosition) -> Option<(Option<Vec<LoggedPurge>>, LogPosition)> {
         let told = self.ask_one(self.member, since).await;
-        if told.is_some() || self.is_live() {
+        if told.is_some() {
             return told;
         }
         let members = self.node.members();
-        for other in members.iter().filter(|other| other.id != *self.node.id()) {
+        for other in
+            members.iter().filter(|other| ![self.node.id(), self.member].contains(&&other.id))
+        {
             if let Some((Some(purges), end)) = self.ask_one(&other.id, since).await {
                 return Some((Some(purges), end));
             }
@@ -106,14 +108,13 @@ impl Following<'_> {
         asked: &MemberId,
         since: LogPosition,
     ) -> Option<(Option<Vec<LoggedPurge>>, LogPosition)> {
-        let question =
-            PurgesOf { node: self.member.to_string(), since: Some(since.to_string()) };
+        let question = PurgesOf { node: self.member.to_string(), since: Some(since.to_string()) };
         let asking = post::<Purges>(self.services, self.node, asked, (PURGES, &question), PATIENCE);
         let told = asking.await.inspect_err(|why| log::debug!("{asked}: {why}")).ok()?;
         let end = told.end.parse().ok()?;
-        let purges = told.purges.map(|purges| {
-            purges.iter().map(Purge::logged).collect::<Result<Vec<_>, _>>().ok()
-        });
+        let purges = told
+            .purges
+            .map(|purges| purges.iter().map(Purge::logged).collect::<Result<Vec<_>, _>>().ok());
         match purges {
             None => Some((None, end)),
             Some(purges) => Some((Some(purges?), end)),

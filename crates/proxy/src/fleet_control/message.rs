@@ -135,9 +135,7 @@ impl Purge {
     pub fn logged(&self) -> Result<LoggedPurge, Misunderstood> {
         let target = match &self.target {
             Target::Everything => PurgedTarget::Everything,
-            Target::Label { kind, name } => {
-                PurgedTarget::Label { kind: *kind, name: unhex(name)? }
-            }
+            Target::Label { kind, name } => PurgedTarget::Label { kind: *kind, name: unhex(name)? },
             Target::Prefix { name } => PurgedTarget::Prefix(unhex(name)?),
             Target::Key { name, site, group } => {
                 let locality = Locality { site: *site, group: *group };

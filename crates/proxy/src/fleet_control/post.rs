@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 use upstream::connection::request_body::{ClientBody, OutBody};
+use upstream::failure::error::Failure;
 use upstream::send::origin::{Connector, Origin};
 use upstream::send::outgoing::Outgoing;
 use upstream::settings::endpoint::Endpoint;
@@ -119,8 +120,16 @@ async fn send(
         upgrade: None,
         trail: None,
     };
-    let response = endpoint.send(connector, outgoing).await.map_err(|why| why.to_string())?;
+    let response = endpoint.send(connector, outgoing).await.map_err(in_words)?;
     let status = response.status();
     let body = Limited::new(response.into_body(), MESSAGE_MAX).collect().await;
     Ok((status, body.map_err(|why| why.to_string())?.to_bytes()))
+}
+
+/// Returns why a node could not be asked.
+fn in_words(failure: Failure) -> String {
+    match failure {
+        Failure::Denied => "no address of it may be connected to".to_owned(),
+        Failure::Failed(_, cause) | Failure::Request(_, cause) => cause,
+    }
 }

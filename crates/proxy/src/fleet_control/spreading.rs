@@ -1,6 +1,5 @@
 //! Spreads the purges that were made here, and answers what other nodes say of theirs.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -14,16 +13,8 @@ use crate::fleet_control::message::{Misunderstood, place};
 use crate::fleet_control::post::post;
 use crate::object::store::Store;
 use crate::peers::node::Node;
+use crate::request::purge_order::Spread;
 use crate::services::Services;
-
-/// What came of a purge at the other nodes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Spread {
-    /// Nodes that have carried it out durably.
-    pub nodes: usize,
-    /// Nodes that could not be reached, and why. They catch up before they use what they have.
-    pub unreached: BTreeMap<String, String>,
-}
 
 /// Returns the end of this node's own log.
 pub(crate) fn own_end(store: &Store) -> Option<LogPosition> {
@@ -48,8 +39,7 @@ pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread 
             let (id, news) = (member.id.clone(), news.clone());
             tokio::task::spawn_local(async move {
                 let patience = node.purge_patience();
-                let told =
-                    post::<Purged>(&services, &node, &id, (PURGED, &news), patience).await;
+                let told = post::<Purged>(&services, &node, &id, (PURGED, &news), patience).await;
                 (id, told)
             })
         })

@@ -20,7 +20,6 @@ use crate::fleet_control::message::{HELLO, Hello};
 use crate::fleet_control::post::post;
 use crate::fleet_control::saved_positions;
 use crate::fleet_control::spreading::{own_end, own_hello};
-use crate::object::store::Store;
 use crate::peers::node::Node;
 use crate::services::Services;
 
@@ -44,13 +43,16 @@ pub struct FleetSetup {
     pub membership: Arc<dyn Membership>,
     /// It was told of other nodes: it does not begin alone.
     pub has_seeds: bool,
+    /// How often it says hello to a node that has answered: often, where the source of the members
+    /// knows from that alone who lives.
+    pub hello_every: Duration,
 }
 
 /// Does all that, for ever.
 pub(crate) async fn run(services: Rc<Services>, setup: FleetSetup) {
-    let FleetSetup { node, membership, has_seeds } = setup;
+    let FleetSetup { node, membership, has_seeds, hello_every } = setup;
     node.set_membership(membership.clone());
-    let upkeep = Rc::new(Upkeep { services, node, membership, has_seeds });
+    let upkeep = Rc::new(Upkeep { services, node, membership, has_seeds, hello_every });
     while upkeep.services.awaits_store() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -75,6 +77,7 @@ struct Upkeep {
     node: Arc<Node>,
     membership: Arc<dyn Membership>,
     has_seeds: bool,
+    hello_every: Duration,
 }
 
 impl Upkeep {
@@ -144,11 +147,16 @@ impl Upkeep {
         met.retain(|met| known.iter().any(|member| member.id == met.id));
         let mut asking = Vec::new();
         for member in others {
-            let known = met.iter().any(|met| met.id == member.id);
-            if !known {
-                met.push(Met { id: member.id.clone(), answered: false, first: now });
+            let at = met.iter().position(|met| met.id == member.id).unwrap_or_else(|| {
+                met.push(Met { id: member.id.clone(), answered: false, first: now, last: None });
+                met.len() - 1
+            });
+            let Met { answered, last, .. } = &mut met[at];
+            let pause = if *answered { self.hello_every } else { TICK };
+            if last.is_none_or(|last| now.saturating_sub(last) >= pause) {
+                *last = Some(now);
+                asking.push(self.say_hello(member.clone()));
             }
-            asking.push(self.say_hello(member.clone()));
         }
         for asking in asking {
             let (id, answered) = match asking.await {
@@ -202,6 +210,7 @@ impl Upkeep {
         loop {
             // Woken or not: what failed is tried again.
             let _ = timeout(TICK, purges.lags.notified()).await;
+            purges.elapse(self.node.now());
             for (member, wanted) in purges.lacking() {
                 if let Err(why) = follow(&self.services, &self.node, &member, wanted).await {
                     log::debug!("the purges of {member} cannot be followed: {why}");
@@ -220,6 +229,8 @@ struct Met {
     answered: bool,
     /// When it was first heard of.
     first: Duration,
+    /// When it was last said hello to.
+    last: Option<Duration>,
 }
 
 /// Says hello to a member, and notes what it answers.
@@ -266,11 +277,7 @@ async fn say_hello(services: &Rc<Services>, node: &Arc<Node>, member: &Member) -
 
 /// Begins another log when others have followed more of this node's own than there is: its disk is
 /// an old one.
-async fn check_own_log(
-    services: &Rc<Services>,
-    node: &Arc<Node>,
-    theirs: &fleet::PurgePositions,
-) {
+async fn check_own_log(services: &Rc<Services>, node: &Arc<Node>, theirs: &fleet::PurgePositions) {
     let Some(store) = services.store() else { return };
     let (Some(end), Some(followed)) = (own_end(&store), theirs.get(node.id())) else { return };
     if followed.log != end.log || followed.number <= end.number {

@@ -14,8 +14,8 @@ use fleet::breaker::Permit;
 use fleet::class::Class;
 use fleet::class::DocumentFacts;
 use fleet::lookup::{Asked, LookupPlan, Request, View};
-use fleet::placement::LoadBound;
 use fleet::member::{Address, State};
+use fleet::placement::LoadBound;
 use fleet::{ClassTable, FleetSeed, KeyHash, LogPosition, Member, MemberId, Members};
 use membership::Membership;
 use net::clock::TokioClock;
@@ -111,8 +111,6 @@ impl Node {
             ..UpstreamLimits::default()
         };
         let seed = KeyHash::of(options.own.id.as_str().as_bytes(), options.seed).bits();
-        let nothing =
-            Positions { positions: PurgePositions::default(), value: HeaderValue::from_static("") };
         Arc::new(Node {
             tls,
             limits,
@@ -121,10 +119,7 @@ impl Node {
             classes: ArcSwap::from_pointee(options.classes.clone()),
             breakers: Breakers::new(seed),
             load: AtomicU64::new(0),
-            own: ArcSwap::from_pointee(Member {
-                state: State::Joining,
-                ..options.own.clone()
-            }),
+            own: ArcSwap::from_pointee(Member { state: State::Joining, ..options.own.clone() }),
             purges: PurgeState::new(),
             membership: OnceLock::new(),
             options,

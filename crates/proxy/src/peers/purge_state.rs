@@ -60,6 +60,8 @@ struct Inner {
     former: BTreeSet<(MemberId, u64)>,
     /// When this node was last known to have carried out all of a log.
     in_sync: BTreeMap<MemberId, Duration>,
+    /// Since when this node lags behind in a log.
+    lags_since: BTreeMap<MemberId, Duration>,
     away: bool,
     /// The positions have changed since they were last saved.
     unsaved: bool,
@@ -163,6 +165,23 @@ impl PurgeState {
         let inner = self.lock();
         let lacking = inner.positions.lacking(&inner.wanted);
         lacking.map(|(member, position)| (member.clone(), position)).collect()
+    }
+
+    /// Notes the time: who lags behind for so long may have been named as one that could not be
+    /// reached, however in touch it was.
+    pub fn elapse(&self, now: Duration) {
+        let mut inner = self.lock();
+        let Inner { positions, wanted, lags_since, .. } = &mut *inner;
+        let lacking: BTreeSet<MemberId> =
+            positions.lacking(wanted).map(|(member, _)| member.clone()).collect();
+        lags_since.retain(|member, _| lacking.contains(member));
+        let mut overdue = false;
+        for member in lacking {
+            let since = *lags_since.entry(member).or_insert(now);
+            overdue |= now.saturating_sub(since) >= IN_TOUCH;
+        }
+        inner.away |= overdue;
+        self.settle(&inner);
     }
 
     /// Notes that this node has caught up with all that can be reached: it may use what it has,
@@ -272,6 +291,17 @@ mod tests {
         assert!(state.may_use() && !state.is_away());
         // A log that began anew.
         state.learn_end(&a, LogPosition { log: 2, number: 0 }, at(9000));
+        assert!(!state.may_use());
+    }
+
+    #[test]
+    fn one_that_cannot_catch_up_uses_nothing_after_a_while() {
+        let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
+        state.learn_end(&a, LogPosition { log: 1, number: 6 }, at(1000));
+        state.elapse(at(1100));
+        state.elapse(at(3000));
+        assert!(state.may_use());
+        state.elapse(at(3100));
         assert!(!state.may_use());
     }
 

@@ -1,5 +1,7 @@
 //! Purges: their scope, read from a request, and their result.
 
+use std::collections::BTreeMap;
+
 use http::uri::Authority;
 use http::{StatusCode, Uri};
 use serde_json::{Map, Value, json};
@@ -50,6 +52,43 @@ pub enum Purged {
     NotOurs(String),
     /// What was stored is gone from memory, but the device could not make that durable; says why.
     NotDurable(String),
+}
+
+/// The result of a purge in a fleet: that of this node, and what came of it at the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PurgeResult {
+    /// What it did here.
+    pub purged: Purged,
+    /// What came of it at the other nodes; `None` when there is no fleet, or nothing was purged.
+    pub spread: Option<Spread>,
+}
+
+/// What came of a purge at the other nodes of the fleet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spread {
+    /// How many have carried it out durably.
+    pub nodes: usize,
+    /// Those that could not be reached, and why. They catch up before they use what they have.
+    pub unreached: BTreeMap<String, String>,
+}
+
+impl PurgeResult {
+    /// Returns status and body of the answer. Where something was purged nowhere, or is not known
+    /// to be stored here, the fleet's other nodes may have had it: it is no error then.
+    pub(crate) fn answer(&self, purge: &Purge) -> (StatusCode, Value) {
+        let (status, mut told) = self.purged.answer(purge);
+        let Some(Spread { nodes, unreached }) = &self.spread else { return (status, told) };
+        told["fleet"] = json!({"nodes": nodes, "unreached": unreached});
+        match &self.purged {
+            Purged::Nothing(_) => {
+                if let Value::Object(members) = &mut told {
+                    members.remove("error");
+                }
+                (StatusCode::OK, told)
+            }
+            _ => (status, told),
+        }
+    }
 }
 
 impl Purge {

@@ -100,7 +100,7 @@ fn start_proxy() -> SocketAddr {
         })),
         admin: None,
         accepting: Box::new(|| ()),
-        node: None,
+        fleet: None,
         released: Box::new(|| ()),
     };
     thread::spawn(move || proxy::run(setup));

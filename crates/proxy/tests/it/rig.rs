@@ -221,7 +221,7 @@ impl Rig {
                 reload: Arc::new(|| Err("a test has no configuration".to_owned())),
             }),
             accepting: Box::new(|| ()),
-            node: None,
+            fleet: None,
             released: Box::new(|| ()),
         };
         let thread = thread::spawn(move || proxy::run(setup).unwrap());

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use fleet::class::{Copies, Eviction, Lookup, Replication};
 use fleet::member::State;
-use fleet::{ClassTable, FleetSeed, LogPosition, Member, Members, Policy};
+use fleet::{ClassTable, FleetSeed, LogPosition, Member, Policy};
+use membership::static_list::Listed;
 use net::address::Locals;
 use proxy::observe::front_kind::FrontKind;
 use proxy::options::Options;
@@ -40,6 +41,11 @@ fn member(name: &str) -> Member {
     }
 }
 
+fn listed(name: &str) -> Listed {
+    let Member { id, address, zone, weight, .. } = member(name);
+    Listed { id, address, zone, weight }
+}
+
 fn policy(copies: Copies) -> Policy {
     Policy {
         lookup: Lookup::Owner,
@@ -61,11 +67,9 @@ async fn start(world: &World, host: &Host, names: &[&str], at: usize, copies: Co
     let mut proxy = Proxy::new(host.clone(), 80, options(host.address()));
     proxy.cache = Some(Cache::new(world, 64 * MEGABYTE, 8 * MEGABYTE).await);
     let classes = ClassTable::new(1, Vec::new(), policy(copies)).unwrap();
-    proxy.node = Some(NodeOptions::new(member(names[at]), FleetSeed(7), classes));
-    let running = proxy.start(world).unwrap();
-    let members = names.iter().map(|name| member(name)).collect();
-    running.node.as_ref().unwrap().set_members(Members::new(1, members).unwrap());
-    running
+    let options = NodeOptions::new(member(names[at]), FleetSeed(7), classes);
+    proxy.node = Some((options, names.iter().map(|name| listed(name)).collect()));
+    proxy.start(world).unwrap()
 }
 
 /// Asks each of three nodes for each of some objects, twice; returns what the answers said of
@@ -81,7 +85,7 @@ async fn ask_all(world: World, copies: Copies) -> (Vec<String>, BTreeMap<u32, us
     for (at, host) in hosts.iter().enumerate() {
         running.push(start(&world, host, &names, at, copies).await);
     }
-    sleep(Duration::from_secs(1)).await;
+    sleep(Duration::from_secs(5)).await;
     let mut details = Vec::new();
     for _ in 0..2 {
         for object in 0..20 {

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
 use super::*;
-use crate::request::purge_order::Scope;
+use crate::request::purge_order::{Purged, Scope};
 
 /// A backend with one stored URL that remembers what was purged.
 struct Shelf {
@@ -52,11 +52,12 @@ impl Backend for Rc<Shelf> {
         serde_json::json!({ "sites": [] })
     }
 
-    fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = Purged> + 'a>> {
+    fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = PurgeResult> + 'a>> {
         Box::pin(async move {
             tokio::task::yield_now().await;
             if self.broken.get() {
-                return Purged::NotDurable("the device is dead".to_owned());
+                let purged = Purged::NotDurable("the device is dead".to_owned());
+                return PurgeResult { purged, spread: None };
             }
             let name = match &purge.scope {
                 Scope::Url(url) => url.to_string(),
@@ -64,13 +65,14 @@ impl Backend for Rc<Shelf> {
             };
             let found = name == "http://a.example/x?y=1&z";
             self.purged.borrow_mut().push(name);
-            match purge.scope {
+            let purged = match purge.scope {
                 Scope::Url(_) if found => {
                     Purged::Found { fronts: vec!["forward".to_owned()], objects: 1 }
                 }
                 Scope::Url(_) => Purged::Nothing("a hint".to_owned()),
                 _ => Purged::InForce,
-            }
+            };
+            PurgeResult { purged, spread: None }
         })
     }
 }
