@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use fleet::member::{Address, State};
-use fleet::{Member, MemberId};
+use fleet::{LogPosition, Member, MemberId};
 
 /// The version of the facts' format.
 pub const FORMAT: &str = "1";
@@ -63,7 +63,7 @@ pub fn encode(member: &Member) -> Result<Vec<(&'static str, String)>, InvalidFac
         (WEIGHT, member.weight.to_string()),
         (PROGRAM, text("version", &member.program)?.to_string()),
         (POLICY, member.policy_version.to_string()),
-        (PURGES, member.purge_position.to_string()),
+        (PURGES, member.purges.to_string()),
         (STATE, member.state.to_string()),
         (LOAD, member.load.to_string()),
     ])
@@ -93,7 +93,7 @@ pub fn decode<'a>(
         load: read("load", fact("load", LOAD)?)?,
         program: text("version", program)?,
         policy_version: read("policy", fact("policy", POLICY)?)?,
-        purge_position: read("number of purges", fact("number of purges", PURGES)?)?,
+        purges: read("position of purges", fact("position of purges", PURGES)?)?,
         state: read::<State>("state", fact("state", STATE)?)?,
     })
 }
@@ -108,7 +108,7 @@ pub fn unheard(id: MemberId, address: Address, zone: Arc<str>, weight: u32) -> M
         load: 0,
         program: "".into(),
         policy_version: 0,
-        purge_position: 0,
+        purges: LogPosition::default(),
         state: State::Joining,
     }
 }
@@ -150,7 +150,7 @@ mod tests {
             load: random.u64(..),
             program: program.into(),
             policy_version: random.u64(..),
-            purge_position: random.u64(..),
+            purges: LogPosition { log: random.u64(..), number: random.u64(..) },
             state: *random.choice(&[State::Joining, State::Serving, State::Leaving]).unwrap(),
         }
     }
@@ -196,7 +196,8 @@ mod tests {
             (LOAD, ""),
             (PROGRAM, "\u{7f}"),
             (POLICY, "1 "),
-            (PURGES, "1e3"),
+            (PURGES, "1"),
+            (PURGES, "A.1"),
             (STATE, "Serving"),
         ] {
             let mut facts = facts.clone();

@@ -5,8 +5,8 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use fleet::Member;
 use fleet::member::State;
+use fleet::{LogPosition, Member};
 use membership::Membership;
 use membership::gossip::{Gossip, Settings, StartError};
 use net::clock::TokioClock;
@@ -23,7 +23,7 @@ fn member(name: &str) -> Member {
         load: 0,
         program: "0.1.0".into(),
         policy_version: 7,
-        purge_position: 9,
+        purges: LogPosition { log: 5, number: 9 },
         state: State::Serving,
     }
 }
