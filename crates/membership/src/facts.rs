@@ -93,11 +93,7 @@ pub fn decode<'a>(
         load: read("load", fact("load", LOAD)?)?,
         program: text("version", program)?,
         policy_version: read("policy", fact("policy", POLICY)?)?,
-<<<<<<< HEAD
-        purges: read("end of a log of purges", fact("end of a log of purges", PURGES)?)?,
-=======
         purges: read("position of purges", fact("position of purges", PURGES)?)?,
->>>>>>> 0ce6a1a0c526012907df5a580e17281001512ee1
         state: read::<State>("state", fact("state", STATE)?)?,
     })
 }

@@ -93,16 +93,19 @@ fn nobody_is_loaded_above_the_bound() {
 
 #[test]
 fn the_bound_by_hand() {
-    // Ten requests and the one to come, half as much again, split 1 : 3: 4.125 and 12.375.
+    // A hundred requests and the one to come, half as much again, split 1 : 3: 37.875 and 113.625.
+    // Below 32 nobody is full.
     let list = vec![
-        Member { load: 4, ..member("a") },
-        Member { load: 6, weight: 3, ..member("b") },
+        Member { load: 40, ..member("a") },
+        Member { load: 60, weight: 3, ..member("b") },
         Member { load: 99, state: State::Leaving, ..member("c") },
     ];
     let view = members(list);
     let bound = LoadBound::new(50).unwrap();
     let limits: Vec<_> = view.iter().map(|member| bound.limit(member, &view)).collect();
-    assert_eq!(limits, [5, 13, 0]);
+    assert_eq!(limits, [38, 114, 0]);
+    let idle = members(vec![Member { load: 31, ..member("a") }, member("b")]);
+    assert!(idle.iter().all(|member| bound.limit(member, &idle) == 32));
     assert!(LoadBound::new(0).is_err() && LoadBound::new(1001).is_err());
 }
 
