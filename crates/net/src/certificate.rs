@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rustls::RootCertStore;
 use rustls::crypto::ring;
 use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::PemObject;
@@ -103,6 +104,16 @@ impl Certificate {
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| error.to_string())
+}
+
+/// Reads the authorities of a file in PEM. The error names the file.
+pub fn authorities(file: &Path) -> Result<RootCertStore, String> {
+    let at = file.display();
+    let mut store = RootCertStore::empty();
+    for certificate in certificates(file, &read(file).map_err(|why| format!("{at}: {why}"))?)? {
+        store.add(certificate).map_err(|error| format!("{at}: not an authority: {error}"))?;
+    }
+    Ok(store)
 }
 
 /// Reads the certificates in `file`, which holds `text`. The error names the file, and the line.

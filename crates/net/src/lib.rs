@@ -1,10 +1,12 @@
-//! Sockets, the network, addresses, certificates, clocks, random numbers.
+//! Sockets, the network, addresses, certificates, the keys of a fleet, clocks, random numbers.
 
 pub mod address;
 pub mod certificate;
 pub mod certificate_store;
 pub mod clock;
 pub mod descriptors;
+pub mod fleet_key;
+pub mod fleet_tls;
 pub mod http2_stream;
 pub mod network;
 pub mod pem;

@@ -65,6 +65,9 @@ impl fmt::Display for Bounds {
     }
 }
 
+/// Most bytes of the two names of a media type together (RFC 6838, 4.2).
+const TYPE_MAX: usize = 255;
+
 /// A text that is no pattern of hosts or media types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidPattern {
@@ -113,7 +116,9 @@ impl FromStr for TypePattern {
             !part.is_empty() && part.bytes().all(plain)
         };
         match given.split_once('/') {
-            Some((kind, subtype)) if token(kind) && (subtype == "*" || token(subtype)) => {
+            Some((kind, subtype))
+                if given.len() <= TYPE_MAX && token(kind) && (subtype == "*" || token(subtype)) =>
+            {
                 Ok(TypePattern(given.to_ascii_lowercase().into()))
             }
             _ => Err(InvalidPattern {
@@ -172,6 +177,8 @@ impl fmt::Display for SitePattern {
 }
 
 /// What a document must be to belong to a class: all of these.
+///
+/// The default is [`Criteria::ANY`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Criteria {
     /// The length of its body, in bytes. An unknown length is within [`Bounds::ANY`] only.
@@ -184,10 +191,21 @@ pub struct Criteria {
     pub sites: Vec<SitePattern>,
 }
 
+impl Default for Criteria {
+    fn default() -> Criteria {
+        Criteria::ANY
+    }
+}
+
 impl Criteria {
     /// All documents.
     pub const ANY: Criteria =
         Criteria { size: Bounds::ANY, requests: Bounds::ANY, types: Vec::new(), sites: Vec::new() };
+
+    /// Returns how many patterns a document may have to be compared with.
+    pub(super) fn patterns(&self) -> usize {
+        self.types.len() + self.sites.len()
+    }
 
     /// Returns whether a document is such a one.
     pub fn match_document(&self, document: &DocumentFacts<'_>) -> bool {

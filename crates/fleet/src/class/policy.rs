@@ -120,8 +120,23 @@ impl Replication {
     pub const ONE: Replication = Replication::Owners(NonZeroU16::MIN);
 }
 
+/// Takes the words out of a table.
+const fn names<T: Copy, const N: usize>(words: &[(&'static str, T); N]) -> [&'static str; N] {
+    let (mut all, mut at) = ([""; N], 0);
+    while at < N {
+        all[at] = words[at].0;
+        at += 1;
+    }
+    all
+}
+
 macro_rules! words {
     ($type:ident, $setting:literal) => {
+        impl $type {
+            /// The words, in the order of the variants.
+            pub const NAMES: [&'static str; $type::WORDS.len()] = names(&$type::WORDS);
+        }
+
         impl fmt::Display for $type {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(word(&$type::WORDS, self))
@@ -221,7 +236,28 @@ impl fmt::Display for Contradiction {
     }
 }
 
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy::DEFAULT
+    }
+}
+
 impl Policy {
+    /// The product's: what is not said otherwise.
+    ///
+    /// All nodes ask one owner, so that the fleet fetches a document once and keeps it on one disk:
+    /// its disks are one disk as large as all together. A document is in one memory, that of a node
+    /// that was asked for it, so the memories add up as well; what is hot gets more owners
+    /// ([`crate::popularity`]) and is the one thing that is kept twice. An evicted copy is dropped:
+    /// the owner's disk has it, and reads it in less time than most networks take to move copies
+    /// that may never be asked for.
+    pub const DEFAULT: Policy = Policy {
+        lookup: Lookup::Cooperate,
+        copies: Copies::Exclusive,
+        eviction: Eviction::Drop,
+        replication: Replication::ONE,
+    };
+
     /// Checks that the settings agree with each other.
     ///
     /// # Errors
@@ -249,6 +285,8 @@ mod tests {
 
     #[test]
     fn every_word_is_written_as_it_is_read() {
+        assert_eq!(Lookup::NAMES, ["local", "owner", "cooperate"]);
+        assert_eq!(Policy::DEFAULT.check(), Ok(()));
         for (text, value) in Lookup::WORDS {
             assert_eq!((text.parse(), value.to_string()), (Ok(value), text.to_string()));
         }

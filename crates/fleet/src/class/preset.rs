@@ -8,6 +8,9 @@
 //! node's cache. Here it does not: a class that is "cached at the discard cache" is cached there
 //! alone, except in the first arm of figure 5, which is about keeping copies at both. The base of
 //! figure 4 is cooperation on all classes, with exclusive reads (4.1: "turned on by default").
+//!
+//! Beside them there is [`PRODUCT`], a table without classes, by which a fleet works when nothing
+//! is said.
 
 use std::fmt;
 use std::str::FromStr;
@@ -53,6 +56,19 @@ pub enum Preset {
     /// cache; evictions of class 2 are handled.
     ReplicateSmallDiscardTail,
 }
+
+/// The product's own table.
+const PRODUCT: &str = "larder";
+
+/// The names of all tables that need not be written: the product's, then those of the paper.
+pub const PRESETS: [&str; 1 + Preset::WORDS.len()] = {
+    let (mut all, mut at) = ([PRODUCT; 1 + Preset::WORDS.len()], 0);
+    while at < Preset::WORDS.len() {
+        all[at + 1] = Preset::WORDS[at].0;
+        at += 1;
+    }
+    all
+};
 
 /// What the presets are put together from.
 const REPLICATE: Policy = Policy {
@@ -139,6 +155,24 @@ impl Preset {
     }
 }
 
+impl ClassTable {
+    /// Makes the table of one of [`PRESETS`].
+    ///
+    /// # Errors
+    ///
+    /// A sentence, when `name` is none of them.
+    pub fn named(version: u64, name: &str) -> Result<ClassTable, String> {
+        if !PRESETS.contains(&name) {
+            return Err(format!("{name:?} is no preset: use {}", PRESETS.join(", ")));
+        }
+        let table = match name.parse::<Preset>() {
+            Ok(preset) => preset.table(version),
+            Err(_) => ClassTable::new(version, Vec::new(), Policy::DEFAULT),
+        };
+        table.map_err(|problem| problem.to_string())
+    }
+}
+
 impl fmt::Display for Preset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(policy::word(&Preset::WORDS, self))
@@ -177,6 +211,11 @@ mod tests {
             assert_eq!(&*class_of(&table, u64::MAX).name, "class-3");
         }
         assert_eq!(Preset::all().count(), 13);
+        for name in PRESETS {
+            assert_eq!(ClassTable::named(3, name).unwrap().version(), 3, "{name}");
+        }
+        let error = ClassTable::named(1, "Larder").unwrap_err();
+        assert!(error.starts_with("\"Larder\" is no preset: use larder, replicated, "), "{error}");
     }
 
     #[test]

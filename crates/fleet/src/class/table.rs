@@ -10,11 +10,15 @@ use crate::class::policy::{Contradiction, Policy};
 /// Most classes of a table: each is looked at for each request, and counted in the metrics.
 pub const CLASSES_MAX: usize = 64;
 
-/// The name of the class of documents that no other is for.
-const REST: &str = "rest";
+/// Most patterns of types and hosts in a table: each may be looked at for each request.
+pub const PATTERNS_MAX: usize = 1024;
 
-/// Documents that are treated alike.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The name of the class of documents that no other is for.
+pub const REST: &str = "rest";
+
+/// Documents that are treated alike; by default all documents, by [`Policy::DEFAULT`], under no
+/// name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Class {
     /// What operators call it.
     pub name: Box<str>,
@@ -40,6 +44,10 @@ pub struct InvalidTable {
 pub enum Problem {
     /// It is not among the first [`CLASSES_MAX`].
     TooMany,
+    /// With its patterns the table has more than [`PATTERNS_MAX`].
+    TooManyPatterns,
+    /// It is the last one, for all documents, and has criteria.
+    RestWithCriteria,
     /// Its name is empty, long, or has other letters than are allowed.
     Name,
     /// Another class has its name, or it is called as the last one always is.
@@ -58,6 +66,16 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Problem::TooMany => write!(f, "a table has at most {CLASSES_MAX} classes"),
+            Problem::TooManyPatterns => {
+                write!(f, "a table has at most {PATTERNS_MAX} types and sites")
+            }
+            Problem::RestWithCriteria => {
+                write!(
+                    f,
+                    "class {REST:?} is for all documents that are in no other: give it no \
+                           sizes, requests, types and sites, or another name"
+                )
+            }
             Problem::Name => f.write_str("name it with 1 to 32 of a-z, 0-9 and '-'"),
             Problem::NameTaken => {
                 write!(f, "another class has this name ({REST:?} is that of the last): rename it")
@@ -115,6 +133,28 @@ impl ClassTable {
         Ok(ClassTable { version, classes: classes.into() })
     }
 
+    /// Makes a table of classes as they are written: the last may be called [`REST`], and is then
+    /// that of documents in no other; without it they are treated by [`Policy::DEFAULT`].
+    ///
+    /// # Errors
+    ///
+    /// As [`ClassTable::new`], and when that last class has criteria.
+    pub fn of_classes(version: u64, mut classes: Vec<Class>) -> Result<ClassTable, InvalidTable> {
+        let Some(rest) = classes.pop_if(|last| *last.name == *REST) else {
+            return ClassTable::new(version, classes, Policy::DEFAULT);
+        };
+        if rest.criteria != Criteria::ANY {
+            let (number, problem) = (classes.len() + 1, Problem::RestWithCriteria);
+            return Err(InvalidTable { number, name: rest.name, problem });
+        }
+        ClassTable::new(version, classes, rest.policy)
+    }
+
+    /// Returns the same classes under another version.
+    pub fn with_version(&self, version: u64) -> ClassTable {
+        ClassTable { version, classes: self.classes.clone() }
+    }
+
     /// Returns the version.
     pub fn version(&self) -> u64 {
         self.version
@@ -143,6 +183,10 @@ fn check(class: &Class, earlier: &[Class], last: bool) -> Result<(), Problem> {
         check_name(&class.name, earlier)?;
         if earlier.len() >= CLASSES_MAX {
             return Err(Problem::TooMany);
+        }
+        let patterns = |class: &Class| class.criteria.patterns();
+        if earlier.iter().map(patterns).sum::<usize>() + patterns(class) > PATTERNS_MAX {
+            return Err(Problem::TooManyPatterns);
         }
         if class.criteria.size.are_empty() {
             return Err(Problem::NoSize(class.criteria.size));
@@ -224,6 +268,16 @@ mod tests {
         assert_eq!(problem(hidden), Problem::Unreachable("a".into()));
         let many = (0..=CLASSES_MAX as u64).map(|i| sized(&format!("c{i}"), i, Some(i + 1)));
         assert_eq!(problem(many.collect()), Problem::TooMany);
+        let typed = |count| {
+            let mut class = sized("typed", 0, None);
+            class.criteria.types = vec!["a/b".parse().unwrap(); count];
+            vec![class]
+        };
+        assert!(ClassTable::new(1, typed(PATTERNS_MAX), PLAIN).is_ok());
+        assert_eq!(problem(typed(PATTERNS_MAX + 1)), Problem::TooManyPatterns);
+        let rest = vec![sized("a", 0, Some(1)), sized("rest", 0, Some(10))];
+        let wrong = ClassTable::of_classes(1, rest).unwrap_err();
+        assert_eq!((wrong.number, wrong.problem), (2, Problem::RestWithCriteria));
         let local = Policy { lookup: Lookup::Local, ..PLAIN };
         assert_eq!(
             ClassTable::new(1, Vec::new(), local).unwrap_err().problem,

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod breaker;
+mod class_text;
 mod eviction;
 mod fixture;
 mod hints;

@@ -159,20 +159,16 @@ fn build(options: &TlsOptions, http2: Http2) -> Result<ClientConfig, String> {
 
 /// Reads the authorities of a file, or those that the system trusts.
 fn authorities(file: Option<&Path>) -> Result<RootCertStore, String> {
+    if let Some(file) = file {
+        return certificate::authorities(file);
+    }
     let mut store = RootCertStore::empty();
-    let Some(file) = file else {
-        let found = rustls_native_certs::load_native_certs();
-        let (added, _) = store.add_parsable_certificates(found.certs);
-        if added == 0 {
-            return Err("the system has no list of certificate authorities: install one \
-                        (package ca-certificates), or name a file of authorities"
-                .to_owned());
-        }
-        return Ok(store);
-    };
-    for certificate in certificates(file)? {
-        let added = store.add(certificate);
-        added.map_err(|error| format!("{}: not an authority: {error}", file.display()))?;
+    let found = rustls_native_certs::load_native_certs();
+    let (added, _) = store.add_parsable_certificates(found.certs);
+    if added == 0 {
+        return Err("the system has no list of certificate authorities: install one \
+                    (package ca-certificates), or name a file of authorities"
+            .to_owned());
     }
     Ok(store)
 }
