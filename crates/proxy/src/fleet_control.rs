@@ -5,6 +5,7 @@
 //! document waits here.
 
 pub(crate) mod answers;
+pub(crate) mod classes;
 pub(crate) mod following;
 pub(crate) mod message;
 pub(crate) mod post;

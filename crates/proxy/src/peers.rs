@@ -9,3 +9,5 @@ pub(crate) mod origin;
 pub(crate) mod purge_state;
 pub(crate) mod question;
 mod roster;
+pub(crate) mod status;
+pub(crate) mod tally;

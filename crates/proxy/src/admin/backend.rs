@@ -15,8 +15,10 @@ use crate::admin::server_status;
 use crate::client::reclaimer::ConnectionReclaimer;
 use crate::exchange::explain::Question;
 use crate::exchange::{explain, purge};
+use crate::fleet_control::classes;
 use crate::observe::metrics::Metrics;
 use crate::options::control::Control;
+use crate::peers::status;
 use crate::request::purge_order::{Purge, PurgeResult};
 use crate::services::Services;
 
@@ -123,6 +125,22 @@ impl Backend for ProxyBackend {
 
     fn upstreams(&self) -> serde_json::Value {
         server_status::view(&self.control.options(), self.services.clock)
+    }
+
+    fn fleet(&self) -> Option<serde_json::Value> {
+        self.services.shared.node.as_deref().map(status::view)
+    }
+
+    fn fleet_policy(&self) -> Option<(u64, String)> {
+        let table = self.services.shared.node.as_ref()?.classes();
+        Some((table.version(), table.to_text()))
+    }
+
+    fn set_fleet_policy<'a>(&'a self, text: &'a str) -> Reloaded<'a> {
+        Box::pin(async move {
+            let node = self.services.shared.node.as_ref().ok_or("this is no node of a fleet")?;
+            classes::put_in_force(&self.services, node, text).await
+        })
     }
 
     fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = PurgeResult> + 'a>> {

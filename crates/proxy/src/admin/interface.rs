@@ -91,6 +91,22 @@ pub trait Backend: 'static {
     /// Returns the servers of all sites, and their state.
     fn upstreams(&self) -> serde_json::Value;
 
+    /// Returns the state of the fleet; `None` where there is none.
+    fn fleet(&self) -> Option<serde_json::Value> {
+        None
+    }
+
+    /// Returns the table of classes in force, as text, and its version; `None` where there is no
+    /// fleet.
+    fn fleet_policy(&self) -> Option<(u64, String)> {
+        None
+    }
+
+    /// Puts the table of classes of a text in force in the whole fleet.
+    fn set_fleet_policy<'a>(&'a self, _text: &'a str) -> Reloaded<'a> {
+        Box::pin(async { Err(NO_FLEET.to_owned()) })
+    }
+
     /// Closes other idle connections, for want of a descriptor for a client of this interface.
     fn close_idle_clients(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async {})
@@ -99,6 +115,9 @@ pub trait Backend: 'static {
     /// Purges what is asked for, under every front, durably.
     fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = PurgeResult> + 'a>>;
 }
+
+/// The answer where there is no fleet.
+const NO_FLEET: &str = "this is no node of a fleet: start it with --fleet ADDR:PORT";
 
 /// The admin interface.
 pub struct Admin<B> {
@@ -197,7 +216,10 @@ impl<B: Backend> Admin<B> {
     async fn route(&self, request: Request<Bytes>) -> Answer {
         let path = request.uri().path().to_owned();
         let allowed = match path.as_str() {
-            "/" | "/healthz" | "/readyz" | "/metrics" | "/explain" | "/upstreams" => "GET, HEAD",
+            "/" | "/healthz" | "/readyz" | "/metrics" | "/explain" | "/upstreams" | "/fleet" => {
+                "GET, HEAD"
+            }
+            "/fleet/policy" => "GET, HEAD, POST",
             "/purge" | "/reload" => "POST",
             _ => {
                 let what = format!("There is no {path} here.\n\n{ENDPOINTS}");
@@ -206,7 +228,7 @@ impl<B: Backend> Admin<B> {
         };
         let fits = match *request.method() {
             Method::GET | Method::HEAD => allowed != "POST",
-            Method::POST => allowed == "POST",
+            Method::POST => allowed.ends_with("POST"),
             _ => false,
         };
         if !fits {
@@ -227,6 +249,11 @@ impl<B: Backend> Admin<B> {
             "/explain" => self.explain(request.uri().query()).await,
             "/purge" => self.purge(request).await,
             "/reload" => self.reload().await,
+            "/fleet" => match self.backend.fleet() {
+                Some(view) => json_answer(StatusCode::OK, &view),
+                None => no_fleet(),
+            },
+            "/fleet/policy" => self.fleet_policy(&request).await,
             "/upstreams" => json_answer(StatusCode::OK, &self.backend.upstreams()),
             _ => text(StatusCode::OK, format!("Larder's admin interface.\n\n{ENDPOINTS}")),
         }
@@ -257,6 +284,24 @@ impl<B: Backend> Admin<B> {
 
     async fn reload(&self) -> Answer {
         match self.backend.reload().await {
+            Ok(told) => json_answer(StatusCode::OK, &told),
+            Err(why) => {
+                json_answer(StatusCode::UNPROCESSABLE_ENTITY, &serde_json::json!({"error": why}))
+            }
+        }
+    }
+
+    async fn fleet_policy(&self, request: &Request<Bytes>) -> Answer {
+        let Some((version, text)) = self.backend.fleet_policy() else { return no_fleet() };
+        if request.method() != Method::POST {
+            let told = serde_json::json!({"version": version, "text": text});
+            return json_answer(StatusCode::OK, &told);
+        }
+        let Ok(text) = std::str::from_utf8(request.body()) else {
+            let wrong = serde_json::json!({"error": "the table is not UTF-8"});
+            return json_answer(StatusCode::BAD_REQUEST, &wrong);
+        };
+        match self.backend.set_fleet_policy(text).await {
             Ok(told) => json_answer(StatusCode::OK, &told),
             Err(why) => {
                 json_answer(StatusCode::UNPROCESSABLE_ENTITY, &serde_json::json!({"error": why}))
@@ -309,6 +354,9 @@ GET  /readyz             200 when ready for traffic, 503 while recovering or dra
                          cache out of use it is 200 still, and the text says so
 GET  /metrics            figures for Prometheus
 GET  /upstreams          the servers of all sites, and how they are (JSON)
+GET  /fleet              the nodes of the fleet as this one sees them (JSON)
+GET  /fleet/policy       the table of classes in force (JSON)
+POST /fleet/policy       puts another in force in the whole fleet; its text (TOML) is the body
 POST /reload             reads the configuration and the certificates again, as SIGHUP does
 GET  /explain?url=URL    what would become of a request, and why; also method, header,
                          status and answer (of an answer that the origin might give), ask=true
@@ -321,6 +369,10 @@ POST /purge?url=URL      removes what is stored for URL, all variants; instead o
                          The same may be sent as form fields, or as JSON: {\"url\": \"...\"},
                          {\"tags\": [\"...\"], \"soft\": true}
 ";
+
+fn no_fleet() -> Answer {
+    json_answer(StatusCode::NOT_FOUND, &serde_json::json!({"error": NO_FLEET}))
+}
 
 pub(super) fn text(status: StatusCode, what: String) -> Answer {
     let mut answer = Response::new(Full::new(Bytes::from(what)));

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::fleet_control::message::{HELLO, Misunderstood, PURGED, PURGES};
-use crate::fleet_control::spreading;
+use crate::fleet_control::message::{HELLO, Misunderstood, POLICY, PURGED, PURGES};
+use crate::fleet_control::{classes, spreading};
 use crate::peers::node::Node;
 use crate::services::Services;
 
@@ -24,6 +24,7 @@ pub(crate) async fn answer(
     match path {
         HELLO => told(&spreading::hello(node, &read(body)?)?),
         PURGES => told(&spreading::purges(services, node, &read(body)?)?),
+        POLICY => told(&classes::answer(node, &read(body)?)?),
         PURGED => told(&spreading::purged(services, node, &read(body)?).await?),
         _ => Err(format!("no message of this version is sent to {path}").into()),
     }

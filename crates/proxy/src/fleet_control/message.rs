@@ -17,6 +17,9 @@ pub(crate) const PURGES: &str = "/purges";
 /// Where a node is told that there is a purge, and answers when it has carried it out.
 pub(crate) const PURGED: &str = "/purged";
 
+/// Where a node is asked about a table of classes.
+pub(crate) const POLICY: &str = "/policy";
+
 /// The reason why a message cannot be understood.
 pub(crate) type Misunderstood = Box<dyn Error>;
 
@@ -98,6 +101,26 @@ pub(crate) struct Purges {
 pub(crate) struct Purged {
     pub node: String,
     pub end: String,
+}
+
+/// A table of classes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Policy {
+    pub step: PolicyStep,
+    pub version: u64,
+    pub text: String,
+}
+
+/// What is done with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum PolicyStep {
+    /// The one in force is told.
+    Tell,
+    /// It is only asked whether the node could follow it.
+    MayFollow,
+    /// It is put in force.
+    Follow,
 }
 
 /// A purge by name. Bytes are written as hexadecimal digits.

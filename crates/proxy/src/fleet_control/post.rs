@@ -37,10 +37,10 @@ pub(crate) async fn post<T: DeserializeOwned>(
     (path, message): (&'static str, &impl Serialize),
     patience: Duration,
 ) -> Result<T, String> {
-    let (endpoint, permit) = node.permit(member).ok_or_else(|| {
+    let (peer, permit) = node.permit(member).ok_or_else(|| {
         "it is not known, or failed so often that it is not asked for a moment".to_owned()
     })?;
-    let answer = post_to(services, node, endpoint, (path, message), patience).await;
+    let answer = post_to(services, node, peer.endpoint.clone(), (path, message), patience).await;
     match &answer {
         Ok(_) => node.succeeded(member, permit),
         // What it refuses it has read.

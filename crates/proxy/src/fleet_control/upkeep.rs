@@ -15,6 +15,7 @@ use membership::Membership;
 use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
+use crate::fleet_control::classes;
 use crate::fleet_control::following::{follow, purge_everything};
 use crate::fleet_control::message::{HELLO, Hello};
 use crate::fleet_control::post::post;
@@ -109,6 +110,7 @@ impl Upkeep {
             self.membership.elapse(now);
             self.take_members();
             self.meet(&mut met, now).await;
+            classes::take_over(&self.services, &self.node).await;
             if self.node.own().state == State::Joining {
                 self.join(&met, began).await;
             }

@@ -3,7 +3,7 @@
 //! It promises: nobody waits here, neither for another node nor for gossip. What is known may be
 //! old or wrong, which costs a question and never an answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -27,7 +27,8 @@ use upstream::settings::tls::Tls;
 
 use crate::peers::breakers::Breakers;
 use crate::peers::purge_state::{Positions, PurgeState};
-use crate::peers::roster::{Roster, endpoint};
+use crate::peers::roster::{Peer, Roster, endpoint};
+use crate::peers::tally::Tally;
 
 /// The name that nodes ask each other for in TLS; who they are follows from their keys.
 const TLS_NAME: &str = "larder.fleet";
@@ -196,11 +197,11 @@ impl Node {
 
     /// Returns where a member is asked, if it may be asked now. The end of the question must be
     /// told.
-    pub(crate) fn permit(&self, member: &MemberId) -> Option<(Arc<Endpoint>, Permit)> {
-        let endpoint = self.roster.load().endpoint(member)?.clone();
+    pub(crate) fn permit(&self, member: &MemberId) -> Option<(Arc<Peer>, Permit)> {
+        let peer = self.roster.load().peer(member)?.clone();
         match self.breakers.permit(member, self.now()) {
             Permit::No => None,
-            permit => Some((endpoint, permit)),
+            permit => Some((peer, permit)),
         }
     }
 
@@ -212,6 +213,16 @@ impl Node {
     /// Notes that a question failed.
     pub(crate) fn failed(&self, member: &MemberId, permit: Permit) {
         self.breakers.failed(member, permit, self.now());
+    }
+
+    /// Returns what came of the questions to a member.
+    pub(crate) fn tally(&self, member: &MemberId) -> Tally {
+        self.roster.load().peer(member).map(|peer| peer.tally.clone()).unwrap_or_default()
+    }
+
+    /// Returns the members that are not asked at present.
+    pub(crate) fn avoided(&self) -> BTreeSet<MemberId> {
+        self.breakers.open(self.now())
     }
 
     /// Returns the limits of connections to other nodes.

@@ -23,6 +23,7 @@ use upstream::settings::endpoint::Endpoint;
 
 use crate::peers::asking::Asking;
 use crate::peers::question::{FLEET, PURGES, Question, Reply};
+use crate::peers::tally::Told;
 
 /// An answer that came from another node: an extension of the response.
 #[derive(Clone, Debug)]
@@ -57,7 +58,7 @@ impl FleetOrigin {
         outgoing: &Outgoing<'_>,
     ) -> Option<Response<OriginBody>> {
         let node = self.asking.node();
-        let (endpoint, permit) = node.permit(&ask.member)?;
+        let (peer, permit) = node.permit(&ask.member)?;
         let guard = Asked { asking: &self.asking, ask, permit, ended: false };
         let request = outgoing.request.as_ref()?;
         let signs = Arc::<Informational>::default();
@@ -76,7 +77,7 @@ impl FleetOrigin {
             upgrade: None,
             trail: outgoing.trail,
         };
-        let sending = endpoint.send(connector, question);
+        let sending = peer.endpoint.clone().send(connector, question);
         let told = outgoing.interim;
         let answer = while_it_works(sending, &signs, node.patience(), |status, fields| {
             if let Some(told) = told {
@@ -87,13 +88,19 @@ impl FleetOrigin {
             Some(Ok(response)) => response,
             Some(Err(_)) | None => {
                 guard.end(false);
+                peer.tally.count(Told::Failed);
                 return None;
             }
         };
         guard.end(true);
         match Reply::take(response.headers_mut()) {
-            Reply::None => None,
+            Reply::None => {
+                peer.tally.count(Told::Absent);
+                None
+            }
             reply => {
+                let told = if reply == Reply::Hit { Told::Hit } else { Told::Fetched };
+                peer.tally.count(told);
                 response.extensions_mut().insert(FromPeer { hit: reply == Reply::Hit });
                 Some(response)
             }

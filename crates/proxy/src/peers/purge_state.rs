@@ -160,6 +160,12 @@ impl PurgeState {
         all.then(|| wanted.into_iter().map(|(_, purge)| purge).collect())
     }
 
+    /// Returns whether this node lags behind in the log of `member`.
+    pub fn lags_behind(&self, member: &MemberId) -> bool {
+        let inner = self.lock();
+        inner.positions.lacking(&inner.wanted).any(|(lacking, _)| lacking == member)
+    }
+
     /// Returns the logs in which this node lags behind, and how far others have come there.
     pub fn lacking(&self) -> Vec<(MemberId, LogPosition)> {
         let inner = self.lock();

@@ -10,18 +10,26 @@ use fleet::{MemberId, Members};
 use upstream::settings::endpoint::{At, Endpoint, Http2};
 use upstream::settings::tls::Tls;
 
+use crate::peers::tally::Tally;
+
 /// One view of the members: a value, which a request keeps for as long as it lasts.
 pub(super) struct Roster {
     pub members: Members,
     /// Who owned keys before the last change.
     grace: Option<Grace>,
-    endpoints: BTreeMap<MemberId, Arc<Endpoint>>,
+    peers: BTreeMap<MemberId, Arc<Peer>>,
+}
+
+/// Where a member is asked, and what came of it.
+pub(crate) struct Peer {
+    pub endpoint: Arc<Endpoint>,
+    pub tally: Tally,
 }
 
 impl Roster {
     /// Returns the roster of a node that knows nobody.
     pub fn empty() -> Roster {
-        Roster { members: Members::empty(), grace: None, endpoints: BTreeMap::new() }
+        Roster { members: Members::empty(), grace: None, peers: BTreeMap::new() }
     }
 
     /// Returns the roster that follows this one, with connections to members kept.
@@ -32,20 +40,26 @@ impl Roster {
         now: Duration,
         grace: Duration,
     ) -> Roster {
-        let endpoint = |id: &MemberId, address: &Address| {
+        let peer = |id: &MemberId, address: &Address| {
             let made = endpoint(address, tls);
-            let known = self.endpoints.get(id).filter(|known| ***known == made);
-            known.cloned().unwrap_or_else(|| Arc::new(made))
+            let known = self.peers.get(id);
+            match known.filter(|known| *known.endpoint == made) {
+                Some(same) => same.clone(),
+                None => {
+                    let tally = known.map(|known| known.tally.clone()).unwrap_or_default();
+                    Arc::new(Peer { endpoint: Arc::new(made), tally })
+                }
+            }
         };
-        let endpoints = members
+        let peers = members
             .iter()
-            .map(|member| (member.id.clone(), endpoint(&member.id, &member.address)))
+            .map(|member| (member.id.clone(), peer(&member.id, &member.address)))
             .collect();
         // The first view of all follows nothing.
         let moved = (!self.members.is_empty())
             .then(|| Grace::begin(&self.members, &members, now, grace))
             .flatten();
-        Roster { grace: moved.or_else(|| self.grace.clone()), members, endpoints }
+        Roster { grace: moved.or_else(|| self.grace.clone()), members, peers }
     }
 
     /// Returns the members before the last change, while they matter.
@@ -54,8 +68,8 @@ impl Roster {
     }
 
     /// Returns where a member is asked.
-    pub fn endpoint(&self, member: &MemberId) -> Option<&Arc<Endpoint>> {
-        self.endpoints.get(member)
+    pub fn peer(&self, member: &MemberId) -> Option<&Arc<Peer>> {
+        self.peers.get(member)
     }
 }
 

@@ -28,6 +28,7 @@ use crate::fleet_control::upkeep;
 use crate::fleet_control::upkeep::FleetSetup;
 use crate::observe::observer::Observer;
 use crate::options::control::Control;
+use crate::peers::status::FleetFigures;
 use crate::server::cache_opening::{CacheSource, OpenState};
 use crate::server::worker::{Process, Worker};
 use crate::server::{cache_opening, handover, health_checks, reclaimer};
@@ -151,6 +152,9 @@ fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
     let node = fleet.as_ref().map(|fleet| fleet.node.clone());
     let mut fleet = fleet;
     let requests = Arc::new(Shared::new(&options, observer, cache.memory() / 8, node));
+    if let (Some(admin), Some(node)) = (&admin, &requests.node) {
+        admin.metrics.add_source(Box::new(FleetFigures(node.clone())));
+    }
     if let Some(admin) = &admin {
         admin.metrics.add_source(Box::new(WindowFigures(requests.fill_budget.clone())));
         admin.metrics.add_source(Box::new(ServerFigures(control.clone(), clock)));
