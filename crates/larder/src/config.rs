@@ -5,6 +5,7 @@ pub mod checks;
 pub mod configuration;
 pub mod example_file;
 pub mod file;
+pub mod fleet;
 pub mod idle_rules;
 pub mod layers;
 pub mod listen_addr;

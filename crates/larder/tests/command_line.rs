@@ -42,6 +42,47 @@ fn check_config_warns_of_what_is_probably_not_meant() {
     expect(&output, 0, "a.toml: ok\n", warning);
 }
 
+/// Writes a configuration of a fleet with its key.
+fn fleet(directory: &Path, key: &str) {
+    let text = "[fleet]\nlisten = ':3130'\nadvertise = 'a.example:3130'\nnode = 'a'\n\
+                capacity = '1G'\njoin = 'larder.example:3130'\nkey-file = 'fleet.key'\n";
+    fs::write(directory.join("larder.toml"), text).expect("written");
+    fs::write(directory.join("fleet.key"), key).expect("written");
+    let mode = fs::Permissions::from_mode(0o604);
+    fs::set_permissions(directory.join("fleet.key"), mode).expect("set");
+}
+
+#[test]
+fn check_config_reads_the_key_of_a_fleet_and_says_what_the_node_is() {
+    let dir = tempfile::tempdir().expect("a directory");
+    fleet(dir.path(), "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n");
+    let output = larder(dir.path(), &["check-config", "larder.toml"]);
+    let told = "larder.toml: fleet larder: this node is a, which listens on [::]:3130 and is \
+                reached at a.example:3130, with weight 1024; it joins by larder.example:3130; \
+                connections are encrypted, gossip is sealed; classes: 1; a document has another \
+                owner for each 100 requests a second, up to 4; purges wait 10s; 32M a second are \
+                offered; hints take 4M\nlarder.toml: ok\n";
+    let warning = "larder: warning: larder.toml: fleet.key-file: fleet.key: every user of this \
+                   machine may read or change the fleet's key (mode 604): chmod 600 it\n";
+    expect(&output, 0, told, warning);
+    fleet(dir.path(), "a good secret\n");
+    let output = larder(dir.path(), &["check-config", "larder.toml"]);
+    let error = "larder: larder.toml: fleet.key-file: fleet.key: expected 32 random bytes or more \
+                 in hex, in base64 or as they are, got another text: make one with `openssl rand \
+                 -hex 32`\n";
+    expect(&output, 2, "", error);
+}
+
+#[test]
+fn a_node_of_a_fleet_is_not_started_open_to_the_network() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let output = larder(dir.path(), &["serve", "--fleet", ":3130", "--join", "a.example:3130"]);
+    let said = text(&output.stderr);
+    assert!(said.contains("--fleet: [::]:3130: without fleet.key-file anybody"), "{said}");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(!dir.path().join("larder.cache").exists());
+}
+
 #[test]
 fn check_config_names_the_sites_that_store_cookies() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -93,6 +93,11 @@ impl Locals {
         Ok(if_addrs::get_if_addrs()?.iter().map(if_addrs::Interface::ip).collect())
     }
 
+    /// Returns the addresses of the interfaces, in their canonical form and no order.
+    pub fn iter(&self) -> impl Iterator<Item = IpAddr> {
+        self.addresses.iter().copied()
+    }
+
     /// Returns whether a connection to `ip` ends on this machine: an address of an interface, all
     /// of loopback, and the unspecified address, which a connect takes for loopback.
     pub fn contains(&self, ip: IpAddr) -> bool {

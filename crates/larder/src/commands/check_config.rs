@@ -26,6 +26,12 @@ pub fn run(path: &Path) -> Result<(), Failure> {
     }
     // The files that TLS to origin servers needs.
     wrong.extend(front(config, &[], &OpenRoots::default()).err());
+    let fleet = machine::fleet(config).unwrap_or_else(|whys| {
+        wrong.extend(whys);
+        None
+    });
+    let warnings = fleet.iter().flat_map(|fleet| &fleet.warnings);
+    warnings.for_each(|text| warn(&format!("{}: {text}", path.display())));
     let mut told: Vec<String> = Vec::new();
     for line in wrong.iter().map(|why| format!("{}: {why}", path.display())) {
         if !told.contains(&line) {
@@ -35,5 +41,6 @@ pub fn run(path: &Path) -> Result<(), Failure> {
     if !told.is_empty() {
         return Err(Failure::usage(told.join("\n")));
     }
-    answer(&format!("{}: ok", path.display()))
+    let fleet = fleet.map(|fleet| format!("{}: {fleet}\n", path.display())).unwrap_or_default();
+    answer(&format!("{fleet}{}: ok", path.display()))
 }

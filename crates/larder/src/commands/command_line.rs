@@ -129,9 +129,8 @@ fn inspection(matches: &ArgMatches) -> Inspection {
 fn flags(matches: &ArgMatches) -> Result<Layer, Vec<Problem>> {
     let mut layer = Layer::new();
     let mut problems = Vec::new();
-    for setting in SETTINGS.iter().filter(|setting| setting.flag) {
-        let texts: Vec<String> =
-            matches.get_many(setting.key).into_iter().flatten().cloned().collect();
+    for (setting, flag) in SETTINGS.iter().filter_map(|setting| Some((setting, setting.flag?))) {
+        let texts: Vec<String> = matches.get_many(flag).into_iter().flatten().cloned().collect();
         problems.extend(add_flag(&mut layer, setting.key, &texts).err());
     }
     if problems.is_empty() { Ok(layer) } else { Err(problems) }
@@ -181,11 +180,11 @@ fn serve() -> Command {
              configuration file and reopens the access log.",
         )
         .arg(config.long("config"))
-        .args(SETTINGS.iter().filter(|setting| setting.flag).map(flag))
+        .args(SETTINGS.iter().filter_map(|setting| Some(flag(setting, setting.flag?))))
 }
 
-fn flag(setting: &'static Setting) -> Arg {
-    let (name, many) = match setting.kind {
+fn flag(setting: &'static Setting, called: &'static str) -> Arg {
+    let (value, many) = match setting.kind {
         Kind::List(item) => (item.value_name(), true),
         kind => (kind.value_name(), false),
     };
@@ -197,7 +196,7 @@ fn flag(setting: &'static Setting) -> Arg {
         help.push_str(&format!(" [at least {}]", units::size(min)));
     }
     help.push_str(&format!(" [default: {}]", default_text(setting)));
-    Arg::new(setting.key).long(setting.key).value_name(name).help(help).action(if many {
+    Arg::new(called).long(called).value_name(value).help(help).action(if many {
         ArgAction::Append
     } else {
         ArgAction::Set
@@ -305,8 +304,9 @@ mod tests {
     fn help_names_every_default() {
         let help = serve().render_long_help().to_string();
         let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-        for setting in SETTINGS.iter().filter(|setting| setting.flag) {
-            assert!(help.contains(&format!("--{} <", setting.key)), "{}", setting.key);
+        for setting in SETTINGS {
+            let Some(flag) = setting.flag else { continue };
+            assert!(help.contains(&format!("--{flag} <")), "{flag}");
             assert!(help.contains(&format!("[default: {}]", default_text(setting))), "{help}");
         }
     }

@@ -91,6 +91,7 @@ fn prepare(
     refused.iter().for_each(|why| log::warn!("{why}"));
     let identity = limits::identity(config.user.as_deref()).map_err(Failure::usage)?;
     let guard = guard(&config).map_err(Failure::usage)?;
+    refuse_fleet(&config)?;
 
     let listeners = config.all_listeners();
     let bound = bind_listeners(&listeners, config.admin.as_slice(), inherited);
@@ -136,6 +137,17 @@ fn prepare(
         sockets,
         upgrader,
     })
+}
+
+/// Refuses a configuration of a fleet, after all that is wrong with it: a node that were alone and
+/// said nothing would be taken for one that shares.
+fn refuse_fleet(config: &Config) -> Result<(), Failure> {
+    match machine::fleet(config).map_err(|wrong| Failure::usage(wrong.join("\n")))? {
+        Some(fleet) => Err(Failure::usage(format!(
+            "fleet.listen: {fleet}: this program does not speak with other nodes yet"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Returns a function that reloads, for the signals and the admin interface.
@@ -241,6 +253,7 @@ impl Start {
             workers: sizing::workers(self.config.workers),
             observer: Arc::new(Recorder::new(front, clock, metrics, log)),
             cache,
+            node: None,
             admin,
             accepting,
             released,

@@ -34,6 +34,7 @@ impl Checker<'_> {
         self.manners();
         self.rules();
         self.store();
+        self.fleet();
         self.list
     }
 
@@ -76,6 +77,31 @@ impl Checker<'_> {
                  ({slot} bytes)"
             );
             self.complain(&format!("store.{key}"), text);
+        }
+    }
+
+    fn fleet(&mut self) {
+        let fleet = &self.config.fleet;
+        let lines: Vec<usize> = self.file.classes.iter().map(|(_, line)| *line).collect();
+        for (table, key, text) in fleet.problems(&|key| self.given(key)) {
+            match table.and_then(|table| lines.get(table)) {
+                Some(line) => {
+                    let place = Place::Line(*line);
+                    self.list.push(Problem { place, key: key.to_owned(), text });
+                }
+                None => self.complain(key, text),
+            }
+        }
+        if fleet.listen.is_none() && self.flags.contains_key("fleet.join") {
+            let text = "expected --fleet, or fleet.listen, beside it";
+            self.complain("fleet.join", text.to_owned());
+        }
+        let listeners = self.config.all_listeners();
+        let others = listeners.iter().filter_map(|listener| listener.address.as_ref()?.ip());
+        let mut others = others.chain(self.config.admin);
+        if let Some(listen) = fleet.listen.filter(|listen| others.any(|other| other == *listen)) {
+            let text = format!("{listen} cannot be both: for nodes of the fleet and for others");
+            self.complain("fleet.listen", text);
         }
     }
 

@@ -22,6 +22,7 @@ use proxy::rules::purging::Purging;
 use store::{FormatOptions, LayoutName};
 use upstream::settings::limits::UpstreamLimits;
 
+use crate::config::fleet::FleetConfig;
 use crate::config::listen_addr::ListenAddr;
 use crate::config::listener::{Certificate, Listener};
 use crate::config::request_rule::RequestRule;
@@ -82,6 +83,7 @@ pub struct Config {
     /// Whether tags are passed on is in `pass_tags`.
     pub purging: Purging,
     pub pass_tags: Option<bool>,
+    pub fleet: FleetConfig,
     pub sites: Vec<Site>,
     pub access: Vec<Rule>,
     pub rules: Vec<RequestRule>,

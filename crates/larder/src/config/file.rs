@@ -14,7 +14,9 @@ use toml::de::{DeTable, DeValue};
 
 use crate::config::layers::{FileLayer, Given, Place, Problem, Problems, nearest};
 use crate::config::setting::Field;
-use crate::config::settings::{ACCESS, CERTIFICATE, LISTENER, RULE, SETTINGS, SITE, find};
+use crate::config::settings::{
+    ACCESS, CERTIFICATE, FLEET_CLASS, LISTENER, RULE, SETTINGS, SITE, find,
+};
 use crate::config::value::{Kind, Value};
 
 /// A configuration file as it was read: what it says, and its name for messages.
@@ -50,7 +52,7 @@ impl File {
 }
 
 /// The names of the repeated tables.
-const REPEATED: [&str; 5] = ["site", "access", "rule", "listener", "certificate"];
+const REPEATED: [&str; 6] = ["site", "access", "rule", "listener", "certificate", "fleet.class"];
 
 /// Returns all values in the text, and all problems of it.
 fn read(text: &str) -> (FileLayer, Vec<Problem>) {
@@ -132,6 +134,10 @@ impl Reader<'_> {
     }
 
     fn setting(&mut self, name: &str, at: Range<usize>, node: &Node<'_>) {
+        if name == "fleet.class" {
+            self.layer.classes = self.repeated(name, FLEET_CLASS, node);
+            return;
+        }
         let Some(setting) = find(name) else {
             return self.unknown(name, at);
         };

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use fleet::class::Class;
 use proxy::rules::access::Rule;
 
 use crate::config::configuration::Site;
 use crate::config::listener::{Certificate, Listener};
 use crate::config::request_rule::RequestRule;
+use crate::config::settings::find;
 use crate::config::value::Value;
 
 /// The place of a value.
@@ -58,6 +60,8 @@ pub struct FileLayer {
     pub listeners: Vec<(Listener, usize)>,
     /// The `[[certificate]]` tables.
     pub certificates: Vec<(Certificate, usize)>,
+    /// The `[[fleet.class]]` tables.
+    pub classes: Vec<(Class, usize)>,
 }
 
 /// All problems found, ready to be printed.
@@ -82,6 +86,11 @@ impl Problems {
     }
 }
 
+/// Returns the flag of a key.
+fn flag_of(key: &str) -> &str {
+    find(key).and_then(|setting| setting.flag).unwrap_or(key)
+}
+
 impl fmt::Display for Problems {
     /// Returns one line per problem: `larder.toml:12: cache-size: expected …`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -90,7 +99,7 @@ impl fmt::Display for Problems {
                 writeln!(f)?;
             }
             match place {
-                Place::Flag => write!(f, "--{key}: {text}")?,
+                Place::Flag => write!(f, "--{}: {text}", flag_of(key))?,
                 Place::Line(line) if key.is_empty() => write!(f, "{}:{line}: {text}", self.file)?,
                 Place::Line(line) => write!(f, "{}:{line}: {key}: {text}", self.file)?,
             }

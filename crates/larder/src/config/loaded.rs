@@ -10,6 +10,7 @@ use std::path::Path;
 use crate::config::checks;
 use crate::config::configuration::Config;
 use crate::config::file::File;
+use crate::config::fleet::FleetConfig;
 use crate::config::layers::{Given, Layer, Place, Problem, Problems};
 use crate::config::setting::Effect;
 use crate::config::settings::{SETTINGS, find};
@@ -51,6 +52,10 @@ impl Loaded {
             rules: layer.rules.iter().map(|(rule, _)| rule.clone()).collect(),
             listeners: layer.listeners.iter().map(|(listener, _)| listener.clone()).collect(),
             certificates: layer.certificates.iter().map(|(c, _)| c.clone()).collect(),
+            fleet: FleetConfig {
+                classes: layer.classes.iter().map(|(class, _)| class.clone()).collect(),
+                ..FleetConfig::default()
+            },
             ..Config::default()
         };
         let loaded = Loaded { config: with_values(tables, &values), values };
@@ -84,6 +89,9 @@ impl Loaded {
         changes.note("certificate", replace(&mut old.certificates, &new.certificates));
         if old.listeners != new.listeners {
             changes.waiting.push("listener");
+        }
+        if old.fleet.classes != new.fleet.classes {
+            changes.waiting.push("fleet.class");
         }
         if old.sites != new.sites {
             changes.waiting.push("site");

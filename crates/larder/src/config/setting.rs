@@ -5,8 +5,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use fleet::MemberId;
+use fleet::class::{Copies, Eviction, Lookup, SitePattern, TypePattern};
+use fleet::member::Address;
 use http::{HeaderName, Method};
 use ipnet::IpNet;
+use membership::gossip::Seed;
 use message::pseudonym::Pseudonym;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{HostPattern, PortRange};
@@ -15,6 +19,7 @@ use store::policy::{AdmissionName, PolicyName};
 use store::{IndexKind, LayoutName};
 
 pub use crate::config::configuration::{Config, Site};
+use crate::config::fleet::listed::Listed;
 use crate::config::listen_addr::ListenAddr;
 use crate::config::value::{Kind, Value};
 
@@ -43,8 +48,8 @@ pub struct Field<T: 'static> {
     pub example: Option<&'static str>,
     /// The time at which a change takes effect.
     pub effect: Effect,
-    /// Whether `larder serve` has a flag of this name.
-    pub flag: bool,
+    /// The flag of `larder serve` that sets it, without its dashes.
+    pub flag: Option<&'static str>,
     /// Its effect: a sentence or more, for help and documentation.
     pub text: &'static str,
     set: fn(&mut T, Value),
@@ -72,7 +77,7 @@ impl<T> Field<T> {
         // A line of a comment begins with a blank.
         let text = text.split_at(1).1;
         let (default, example) = (Some(default), None);
-        Field { key, kind, word, default, example, effect, flag: false, text, set }
+        Field { key, kind, word, default, example, effect, flag: None, text, set }
     }
 
     /// Makes it accept this word as well, which stands for no value.
@@ -92,7 +97,13 @@ impl<T> Field<T> {
 
     /// Gives `larder serve` a flag of this name.
     pub const fn flag(self) -> Field<T> {
-        Field { flag: true, ..self }
+        let name = self.key;
+        self.flag_called(name)
+    }
+
+    /// Gives `larder serve` a flag that is called otherwise than the key.
+    pub const fn flag_called(self, name: &'static str) -> Field<T> {
+        Field { flag: Some(name), ..self }
     }
 
     /// Makes a reload apply a changed value.
@@ -404,6 +415,7 @@ macro_rules! parsed {
 }
 
 parsed!(HeaderName, Method, HostPattern, PathPrefix, PortRange, AdmissionName, PolicyName);
+parsed!(Address, Copies, Eviction, Listed, Lookup, MemberId, Seed, SitePattern, TypePattern);
 
 /// The same of types that are found by their name.
 macro_rules! named {

@@ -9,6 +9,7 @@ mod client;
 mod common;
 mod files;
 mod fill;
+mod fleet;
 mod general;
 mod listeners;
 mod purging;
@@ -18,6 +19,7 @@ mod tables;
 mod upstream;
 
 pub use common::Setting;
+pub use fleet::CLASS as FLEET_CLASS;
 pub use listeners::{CERTIFICATE, LISTENER};
 pub use rules::RULE;
 pub use tables::{ACCESS, SITE};
@@ -37,6 +39,7 @@ const PARTS: &[&[Setting]] = &[
     fill::SETTINGS,
     listeners::SETTINGS,
     purging::SETTINGS,
+    fleet::SETTINGS,
 ];
 
 /// Every setting outside the repeated tables, in the order of the documentation.
@@ -77,6 +80,12 @@ pub fn write_all(writer: &mut impl Writer) {
     LISTENER.iter().for_each(|field| writer.key(field.key, field));
     writer.table("certificate", "One certificate for clients.");
     CERTIFICATE.iter().for_each(|field| writer.key(field.key, field));
+    writer.table(
+        "fleet.class",
+        "One class of a fleet's documents; the first that fits a document is its class \
+         (docs/guide/fleet.md). All nodes should have the same ones.",
+    );
+    FLEET_CLASS.iter().for_each(|field| writer.key(field.key, field));
 }
 
 /// Returns the setting of this name.

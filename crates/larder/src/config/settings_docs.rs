@@ -47,7 +47,7 @@ impl Writer for Reference {
 }
 
 fn entry<T>(out: &mut String, key: &str, field: &Field<T>) {
-    let flag = if field.flag { format!(" (flag `--{}`)", field.key) } else { String::new() };
+    let flag = field.flag.map(|name| format!(" (flag `--{name}`)")).unwrap_or_default();
     let list = if matches!(field.kind, Kind::List(_)) { "a list, each " } else { "" };
     let default = match field.default_value() {
         Some(value) => format!("Default: `{}`", value.literal()),

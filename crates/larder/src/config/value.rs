@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::str::FromStr;
 use std::time::Duration;
 
 use cli::units;
@@ -58,10 +59,32 @@ pub enum Kind {
     Path,
     /// Any text but the empty one; the words say what it is.
     Text(&'static str),
+    /// Text that a type of its own reads.
+    Checked(&'static Checked),
     /// One of these words.
     OneOf(&'static [&'static str]),
     /// Any number of values of another kind.
     List(&'static Kind),
+}
+
+/// How text is read that has a type of its own.
+#[derive(Debug)]
+pub struct Checked {
+    /// Whether the type can be read from a text.
+    pub check: fn(&str) -> bool,
+    /// What is accepted.
+    pub expected: &'static str,
+    /// The name of a value in a usage line.
+    pub value_name: &'static str,
+    /// A text that is accepted.
+    pub example: &'static str,
+}
+
+impl Checked {
+    /// Returns whether a `T` can be read from `text`.
+    pub fn read<T: FromStr>(text: &str) -> bool {
+        text.parse::<T>().is_ok()
+    }
 }
 
 /// A value that was read.
@@ -142,6 +165,7 @@ impl Kind {
             Kind::Path | Kind::Text(_) => {
                 (!text.is_empty() && !text.contains('\0')).then(|| Value::Text(text.to_owned()))
             }
+            Kind::Checked(checked) => (checked.check)(text).then(|| Value::Text(text.to_owned())),
             Kind::OneOf(words) => words.contains(&text).then(|| Value::Text(text.to_owned())),
             Kind::List(item) => return item.parse(text).map(|value| Value::List(vec![value])),
         };
@@ -153,6 +177,7 @@ impl Kind {
     pub fn expected(&self) -> String {
         match *self {
             Kind::Bool => "true or false".to_owned(),
+            Kind::Int(min, u64::MAX) => format!("a whole number, at least {min}"),
             Kind::Int(min, max) => format!("a whole number from {min} to {max}"),
             Kind::Size(min, max) => bounds(
                 units::SIZE_EXAMPLE,
@@ -185,6 +210,7 @@ impl Kind {
             Kind::Token => "a name of at most 64 letters, digits and -".to_owned(),
             Kind::Path => "a path".to_owned(),
             Kind::Text(what) => what.to_owned(),
+            Kind::Checked(checked) => format!("{}, such as {}", checked.expected, checked.example),
             Kind::OneOf(words) => one_of(words),
             Kind::List(item) => item.expected(),
         }
@@ -208,6 +234,7 @@ impl Kind {
             Kind::Header | Kind::Token => "NAME",
             Kind::Path | Kind::PathPrefix => "PATH",
             Kind::Text(_) => "NAME",
+            Kind::Checked(checked) => checked.value_name,
             Kind::OneOf(_) => "WORD",
             Kind::List(item) => item.value_name(),
         }

@@ -4,11 +4,13 @@
 //! It promises: nothing is opened for writing, created or changed.
 
 use std::collections::BTreeMap;
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
+use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use cli::units::about;
+use net::address::Locals;
 use net::certificate::Certificate;
 use nix::sys::statfs::{
     CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC, DEVPTS_SUPER_MAGIC, PROC_SUPER_MAGIC,
@@ -18,6 +20,7 @@ use nix::unistd::{AccessFlags, Uid, User, access};
 
 use crate::caches::open_caches;
 use crate::config::configuration::Config;
+use crate::config::fleet::{FleetSettings, Surroundings};
 use crate::config::listen_addr::ListenAddr;
 use crate::config::sizing;
 use crate::config::to_options::guard;
@@ -149,6 +152,40 @@ fn no_socket(path: &Path) -> Option<String> {
     }
 }
 
+/// Returns the settings of the node of a fleet that this process is to be, if it is to be one. The
+/// error is all that is wrong, each a sentence.
+pub fn fleet(config: &Config) -> Result<Option<FleetSettings>, Vec<String>> {
+    let around = match config.fleet.listen {
+        Some(_) => surroundings(config).map_err(|why| vec![why])?,
+        None => Surroundings::default(),
+    };
+    config.fleet.settle(&around)
+}
+
+/// Returns what a node of a fleet finds on this machine. The error is a sentence.
+fn surroundings(config: &Config) -> Result<Surroundings, String> {
+    let locals = Locals::of_this_machine()
+        .map_err(|error| format!("cannot list the addresses of this machine: {error}"))?;
+    let machine = nix::unistd::gethostname()
+        .map_err(|error| format!("this machine does not tell its name: {}", error.desc()))?;
+    Ok(Surroundings {
+        machine: machine.to_string_lossy().into_owned(),
+        addresses: locals.iter().collect(),
+        cache_bytes: config.cache.iter().map(|path| cache_bytes(config, path)).sum(),
+    })
+}
+
+/// Returns the size of a cache that is there, or that a new one would have.
+fn cache_bytes(config: &Config, path: &Path) -> u64 {
+    // Where a device ends is not in its metadata.
+    let there = File::open(path).and_then(|mut file| file.seek(SeekFrom::End(0))).unwrap_or(0);
+    let new = config.cache_size.unwrap_or_else(|| {
+        let caches = config.cache.len() as u64;
+        sizing::default_cache_size(sizing::free_space(path).unwrap_or(0), caches)
+    });
+    if there > 0 { there.max(config.cache_size.unwrap_or(0)) } else { new }
+}
+
 fn directory(path: &Path) -> PathBuf {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     parent.unwrap_or(Path::new(".")).to_owned()
@@ -217,12 +254,13 @@ fn crowded(wishes: &[Wish]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::file::File;
+    use crate::config::file;
     use crate::config::layers::Layer;
     use crate::config::loaded::Loaded;
 
     fn config(text: &str) -> Config {
-        let file = File::parse("larder.toml", text).unwrap_or_else(|problems| panic!("{problems}"));
+        let file =
+            file::File::parse("larder.toml", text).unwrap_or_else(|problems| panic!("{problems}"));
         let loaded = Loaded::build(&file, &Layer::new());
         loaded.unwrap_or_else(|problems| panic!("{problems}")).config
     }
@@ -238,6 +276,19 @@ mod tests {
             |wanted, free| Wish { paths: vec!["a".to_owned(), "b".to_owned()], wanted, free };
         let said = crowded(&[wish(3 << 30, 2 << 30), wish(1, 1)]);
         assert_eq!(said, ["cache-size: a, b would take 3G, and the file system has 2G free"]);
+    }
+
+    #[test]
+    fn a_fleet_is_told_the_size_of_caches_that_are_there_and_of_new_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+        fs::write(&b, vec![0; 9 << 20]).unwrap();
+        let text = format!("cache-size = '8M'\ncache = [{a:?}, {b:?}]");
+        let found = surroundings(&config(&text)).unwrap();
+        assert_eq!(found.cache_bytes, (8 << 20) + (9 << 20));
+        assert!(!found.machine.is_empty() && !found.addresses.is_empty());
+        let auto = surroundings(&config(&format!("cache = {a:?}"))).unwrap().cache_bytes;
+        assert!(auto > 0 && auto <= sizing::DEFAULT_CACHE_SIZE);
     }
 
     #[test]

@@ -18,6 +18,7 @@ fn example(kind: Kind) -> Value {
         Kind::Ports => "80-81".to_owned(),
         Kind::PathPrefix => "/a/".to_owned(),
         Kind::Path | Kind::Text(_) => "x".to_owned(),
+        Kind::Checked(checked) => checked.example.to_owned(),
         Kind::OneOf(words) => words[words.len() - 1].to_owned(),
         Kind::List(item) => return Value::List(vec![example(*item)]),
     };
@@ -54,6 +55,7 @@ fn declarations_agree_with_themselves() {
     check(RULE);
     check(LISTENER);
     check(CERTIFICATE);
+    check(FLEET_CLASS);
 }
 
 #[test]
@@ -73,8 +75,13 @@ fn every_flag_of_the_manual_is_a_setting() {
         "workers",
         "allow",
         "user",
+        "fleet",
+        "join",
+        "fleet-advertise",
+        "fleet-node",
+        "fleet-key",
     ];
-    let declared: Vec<_> = SETTINGS.iter().filter(|s| s.flag).map(|s| s.key).collect();
+    let declared: Vec<_> = SETTINGS.iter().filter_map(|s| s.flag).collect();
     assert_eq!(declared, flags);
 }
 

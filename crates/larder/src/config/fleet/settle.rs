@@ -1,0 +1,233 @@
+//! What a node of a fleet starts with: everything that was left open is chosen, every file is read.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cli::units;
+use fleet::member::{Address, State};
+use fleet::popularity::Hotness;
+use fleet::{ClassTable, LogPosition, Member, MemberId};
+use membership::gossip::Seed;
+use membership::static_list;
+use net::fleet_tls::FleetTls;
+use proxy::peers::node::NodeOptions;
+
+use super::FleetConfig;
+use super::addresses::{advertised, node_name};
+use super::listed::Listed;
+use super::security::Security;
+
+/// What decides beside the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// The name of this machine.
+    pub machine: String,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+    /// Bytes of all caches.
+    pub cache_bytes: u64,
+}
+
+/// How the members of the fleet are known.
+#[derive(Clone, Debug)]
+pub enum Discovery {
+    /// They tell each other, beginning with those found here; none: this is the first.
+    Gossip(Vec<Seed>),
+    /// They are listed, this node among them.
+    List(Vec<static_list::Listed>),
+}
+
+/// A node of a fleet, ready to start.
+pub struct FleetSettings {
+    /// The name of the fleet.
+    pub name: String,
+    /// Where this node listens: for requests of nodes in TCP, for gossip in UDP.
+    pub listen: SocketAddr,
+    /// The node: what it says of itself, its classes of documents, TLS towards other nodes.
+    pub node: NodeOptions,
+    /// How it knows the others.
+    pub discovery: Discovery,
+    /// What seals gossip; `None`: it is not sealed.
+    pub gossip_key: Option<[u8; 32]>,
+    /// TLS between nodes, in both directions; `None`: anybody is believed.
+    pub tls: Option<FleetTls>,
+    /// From when on a document has several owners; counted over a second.
+    pub hotness: Hotness,
+    /// How long a purge waits for the other nodes.
+    pub purge_timeout: Duration,
+    /// Bytes a second of evicted documents that are offered to other nodes.
+    pub offer_rate: u64,
+    /// Bytes of memory for what is known of the others' memories.
+    pub hints_memory: usize,
+    /// Warnings about files.
+    pub warnings: Vec<String>,
+}
+
+impl fmt::Debug for FleetSettings {
+    /// Writes what an operator may see: nothing of the keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Returns the weight of so many bytes: MiB, and 0 for none only.
+fn weight(bytes: u64) -> u32 {
+    let least = u32::from(bytes > 0);
+    u32::try_from(bytes >> 20).unwrap_or(u32::MAX).max(least)
+}
+
+impl FleetConfig {
+    /// Makes the settings of the node; `None` where it is in no fleet. The error is all that is
+    /// wrong, each a sentence that begins with the key.
+    pub fn settle(&self, around: &Surroundings) -> Result<Option<FleetSettings>, Vec<String>> {
+        let mut wrong = Vec::new();
+        let mut keep = |key: &str, why: String| wrong.push(format!("{key}: {why}"));
+        let security = Security::read(self);
+        let Some(listen) = self.listen else {
+            // What is shared by nodes is checked also where the node is to be told on its start.
+            return security.map(|_| None).map_err(|why| vec![why]);
+        };
+        let node = match &self.node {
+            Some(node) => Ok(node.clone()),
+            None => node_name(&around.machine, listen.port()),
+        };
+        let node = node.map_err(|why| keep("fleet.node", why)).ok();
+        let place = node.as_ref().and_then(|node| {
+            self.place(node, listen, around).map_err(|(key, why)| keep(key, why)).ok()
+        });
+        let classes = self.class_table().map_err(|why| keep("fleet.class", why.to_string())).ok();
+        let security = security.map_err(|why| wrong.push(why)).ok();
+        let (Some(node), Some(place), Some(classes), Some(security)) =
+            (node, place, classes, security)
+        else {
+            return Err(wrong);
+        };
+        let Security { gossip_key, tls, seed, warnings } = security;
+        let own = place.member(node, &classes);
+        let client = tls.as_ref().map(|tls| tls.client.clone());
+        let at_least_one = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
+        Ok(Some(FleetSettings {
+            name: self.name.clone(),
+            listen,
+            node: NodeOptions { tls: client, ..NodeOptions::new(own, seed, classes) },
+            discovery: match self.members.is_empty() {
+                true => Discovery::Gossip(self.join.clone()),
+                false => Discovery::List(self.members.iter().map(Listed::to_member).collect()),
+            },
+            gossip_key,
+            tls,
+            hotness: Hotness {
+                per_owner: at_least_one(self.hot_rate),
+                owners_max: at_least_one(self.hot_owners),
+            },
+            purge_timeout: self.purge_timeout,
+            offer_rate: self.offer_rate,
+            hints_memory: usize::try_from(self.hints_memory).unwrap_or(usize::MAX),
+            warnings,
+        }))
+    }
+
+    /// Returns what the others know of this node. The error is a key and a sentence.
+    fn place(
+        &self,
+        node: &MemberId,
+        listen: SocketAddr,
+        around: &Surroundings,
+    ) -> Result<Place, (&'static str, String)> {
+        if self.members.is_empty() {
+            let advertised = match &self.advertise {
+                Some(address) => address.clone(),
+                None => {
+                    advertised(listen, &around.addresses).map_err(|why| ("fleet.listen", why))?
+                }
+            };
+            let zone = self.zone.as_deref().unwrap_or_default().into();
+            let weight = weight(self.capacity.unwrap_or(around.cache_bytes));
+            return Ok(Place { advertised, zone, weight });
+        }
+        let own = self.members.iter().find(|member| member.id == *node).ok_or_else(|| {
+            let why = format!("this node, {node}, is not among them: add it, or set fleet.node");
+            ("fleet.members", why)
+        })?;
+        let static_list::Listed { address, zone, weight, .. } = own.to_member();
+        Ok(Place { advertised: address, zone, weight })
+    }
+}
+
+impl Listed {
+    /// Returns the member as a list has it. Without capacities all own the same share.
+    fn to_member(&self) -> static_list::Listed {
+        let (id, address) = (self.id.clone(), self.address.clone());
+        let zone = self.zone.as_deref().unwrap_or_default().into();
+        static_list::Listed { id, address, zone, weight: self.capacity.map_or(1, weight) }
+    }
+}
+
+/// What the others know of this node.
+struct Place {
+    advertised: Address,
+    zone: Arc<str>,
+    weight: u32,
+}
+
+impl Place {
+    /// Returns what the node says of itself at its start.
+    fn member(self, id: MemberId, classes: &ClassTable) -> Member {
+        Member {
+            id,
+            address: self.advertised,
+            zone: self.zone,
+            weight: self.weight,
+            load: 0,
+            program: env!("CARGO_PKG_VERSION").into(),
+            policy_version: classes.version(),
+            purges: LogPosition::default(),
+            state: State::Joining,
+        }
+    }
+}
+
+impl fmt::Display for FleetSettings {
+    /// Writes a sentence for an operator, who sees in it what was chosen.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FleetSettings { name, listen, .. } = self;
+        let Member { id, address, zone, weight, .. } = &self.node.own;
+        write!(
+            f,
+            "fleet {name}: this node is {id}, which listens on {listen} and is reached at {address}"
+        )?;
+        if !zone.is_empty() {
+            write!(f, ", in zone {zone}")?;
+        }
+        write!(f, ", with weight {weight}; ")?;
+        match &self.discovery {
+            Discovery::Gossip(seeds) if seeds.is_empty() => {
+                f.write_str("it joins no other node")?
+            }
+            Discovery::Gossip(seeds) => {
+                let seeds: Vec<String> = seeds.iter().map(Seed::to_string).collect();
+                write!(f, "it joins by {}", seeds.join(", "))?;
+            }
+            Discovery::List(members) => write!(f, "{} members are listed", members.len())?,
+        }
+        let not = |is: bool| if is { "" } else { "not " };
+        let (tls, sealed) = (not(self.tls.is_some()), not(self.gossip_key.is_some()));
+        write!(f, "; connections are {tls}encrypted, gossip is {sealed}sealed; ")?;
+        let Hotness { per_owner, owners_max } = self.hotness;
+        write!(
+            f,
+            "classes: {}; a document has another owner for each {per_owner} requests a second, up \
+             to {owners_max}; purges wait {}; {} a second are offered; hints take {}",
+            self.node.classes.iter().count(),
+            units::duration(self.purge_timeout),
+            units::size(self.offer_rate),
+            units::size(self.hints_memory as u64),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

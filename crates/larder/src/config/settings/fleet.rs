@@ -1,0 +1,278 @@
+//! Declarations of a fleet: the keys of `[fleet]`, and those of a `[[fleet.class]]` table.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU16;
+
+use fleet::MemberId;
+use fleet::class::{
+    Class, Copies, Eviction, Lookup, PRESETS, Replication, SitePattern, TypePattern,
+};
+use fleet::member::Address;
+use membership::gossip::Seed;
+
+use super::common::{Setting, TIMEOUT};
+use crate::config::configuration::Config;
+use crate::config::fleet::listed::Listed;
+use crate::config::listen_addr::ListenAddr;
+use crate::config::setting::{Field, Take, fields};
+use crate::config::value::{Checked, Kind};
+
+const LISTEN: Kind = Kind::Checked(&Checked {
+    check: |text| listen(text).is_some(),
+    expected: "an IP address and a port, or a port alone for all addresses",
+    value_name: "ADDR:PORT",
+    example: "10.0.0.7:3130",
+});
+
+const ADDRESS: Kind = Kind::Checked(&Checked {
+    check: Checked::read::<Address>,
+    expected: "a host or IP address and a port",
+    value_name: "HOST:PORT",
+    example: "node-1.example:3130",
+});
+
+const SEED: Kind = Kind::Checked(&Checked {
+    check: Checked::read::<Seed>,
+    expected: "host:port, or srv:NAME for the hosts of a service in DNS",
+    value_name: "HOST:PORT",
+    example: "srv:_fleet._tcp.larder.example",
+});
+
+const NAME: Kind = Kind::Checked(&Checked {
+    check: Checked::read::<MemberId>,
+    expected: "1 to 64 of A-Z, a-z, 0-9, '-', '.' and '_'",
+    value_name: "NAME",
+    example: "node-1",
+});
+
+const MEMBER: Kind = Kind::Checked(&Checked {
+    check: Checked::read::<Listed>,
+    expected: "name@host:port, and behind it zone=NAME and capacity=SIZE where wanted",
+    value_name: "MEMBER",
+    example: "node-1@10.0.0.7:3130 zone=a capacity=10G",
+});
+
+const TYPE: Kind = Kind::Checked(&Checked {
+    check: Checked::read::<TypePattern>,
+    expected: "a media type, or a kind of them and /*",
+    value_name: "TYPE",
+    example: "image/*",
+});
+
+const SITE: Kind = Kind::Checked(&Checked {
+    check: Checked::read::<SitePattern>,
+    expected: "a host, or *. and a domain for the hosts below it",
+    value_name: "HOST",
+    example: "*.example.com",
+});
+
+/// A number of requests.
+const REQUESTS: Kind = Kind::Int(0, u64::MAX);
+/// A number of bytes.
+const BYTES: Kind = Kind::Size(0, u64::MAX);
+
+/// Reads an address of a node: a port that is left to the system could not be told to the others.
+fn listen(text: &str) -> Option<SocketAddr> {
+    text.parse::<ListenAddr>().ok()?.ip().filter(|address| address.port() != 0)
+}
+
+/// The table `[fleet]`.
+pub const SETTINGS: &[Setting] = fields! {
+    Config;
+
+    /// Make this node one of a fleet, whose nodes share their caches, and listen here for the
+    /// others: in TCP for their requests, in UDP for who is in the fleet (docs/guide/fleet.md).
+    /// Clients are served elsewhere (`listen`). "none": this node is alone.
+    "fleet.listen", LISTEN, ["none"], word("none"), flag_called("fleet")
+        => |c, v| c.fleet.listen = <Option<String> as Take>::take(v).and_then(|text| listen(&text));
+
+    /// Where other nodes of the fleet are found: host:port, all of whose addresses are tried, or
+    /// srv:NAME, for the hosts and ports of a service in DNS (SRV), as Kubernetes and Consul
+    /// publish them. Looked up again and again; one is enough, this node may be among them, and
+    /// what cannot be found is a warning. None: this is the first node. May be given several times.
+    "fleet.join", Kind::List(&SEED), [], flag_called("join") -> fleet.join;
+
+    /// Where the other nodes reach this one. "auto" is the address of `fleet.listen`; where that is
+    /// all addresses of the machine (0.0.0.0, [::]), its private one if there is just one, else its
+    /// public one if there is just one, else an error.
+    "fleet.advertise", ADDRESS, ["auto"], word("auto"), flag_called("fleet-advertise")
+        -> fleet.advertise;
+
+    /// Name of this node, which no other node of the fleet has. Its documents are those of its
+    /// name: with the same name it finds them again, wherever it runs. "auto" is the machine's name
+    /// and the port of `fleet.listen`, such as web-1-3130.
+    "fleet.node", NAME, ["auto"], word("auto"), flag_called("fleet-node") -> fleet.node;
+
+    /// Name of the fleet. Nodes of another one are not heard.
+    "fleet.name", Kind::Token, ["larder"] -> fleet.name;
+
+    /// What this node fails together with: a rack, a data centre. Documents that are kept by
+    /// several nodes are kept in different zones.
+    "fleet.zone", NAME, ["none"], word("none") -> fleet.zone;
+
+    /// The share of the documents that this node owns, relative to the others'. "auto" is the size
+    /// of its cache; with 0 it owns none, and passes on what the others have.
+    "fleet.capacity", Kind::Size(0, 1 << 50), ["auto"], word("auto") -> fleet.capacity;
+
+    /// A file with the key that all nodes of the fleet share: 32 random bytes or more, in hex
+    /// (`openssl rand -hex 32`), in base64 or as they are. Nodes know each other by it, and encrypt
+    /// with keys that follow from it. Whoever has it is a node.
+    "fleet.key-file", Kind::Path, ["none"], word("none"), flag_called("fleet-key")
+        -> fleet.key_file;
+
+    /// In place of the key: a PEM file with a certificate of this node, then those between it and
+    /// one of `fleet.ca`. It must be good for servers and clients.
+    "fleet.certificate", Kind::Path, ["none"], word("none") -> fleet.certificate;
+
+    /// PEM file with the private key of the certificate; "none": it is in the file of
+    /// `fleet.certificate`, too.
+    "fleet.private-key", Kind::Path, ["none"], word("none") -> fleet.private_key;
+
+    /// PEM file with the authorities of the fleet: whoever has a certificate of theirs is a node,
+    /// whatever name is in it.
+    "fleet.ca", Kind::Path, ["none"], word("none") -> fleet.ca;
+
+    /// Without a key and certificates a fleet is for one machine only: addresses other than
+    /// loopback are refused. true allows them, for networks that keep strangers away.
+    "fleet.insecure", Kind::Bool, ["false"] -> fleet.insecure;
+
+    /// All members of the fleet, this one among them, in place of `fleet.join`: none is found,
+    /// those that answer are there. The same list on all nodes. `zone` and `capacity` are as the
+    /// settings; without capacities all own the same share.
+    "fleet.members", Kind::List(&MEMBER), [] -> fleet.members;
+
+    /// What is done with which documents: "larder" keeps each on the disk of one node and in the
+    /// memory of one, hot ones on more; the others are those of a paper's figures
+    /// (docs/guide/fleet.md). [[fleet.class]] tables take its place.
+    "fleet.policy", Kind::OneOf(&PRESETS), ["larder"] -> fleet.policy;
+
+    /// How long a purge waits for the other nodes; those that have not answered by then are named,
+    /// and carry it out when they are back.
+    "fleet.purge-timeout", TIMEOUT, ["10s"] -> fleet.purge_timeout;
+
+    /// Requests a second for one document, seen at one node, for each of which one owner is enough;
+    /// above it the next owner keeps the document as well.
+    "fleet.hot-rate", Kind::Int(1, 1_000_000), ["100"] -> fleet.hot_rate;
+
+    /// Most owners of a document for its popularity. 1: it is never kept by more.
+    "fleet.hot-owners", Kind::Int(1, 1024), ["4"] -> fleet.hot_owners;
+
+    /// Bytes a second of documents leaving memory that are offered to other nodes, in classes whose
+    /// `eviction` is "offer"; the others are dropped. 0: none.
+    "fleet.offer-rate", Kind::Size(0, 1 << 40), ["32M"] -> fleet.offer_rate;
+
+    /// Memory for what this node knows of the others' memories, four bytes for a document.
+    "fleet.hints-memory", Kind::Size(0, 1 << 36), ["4M"] -> fleet.hints_memory;
+};
+
+/// What a class says where nothing is said, as it is written.
+const DEFAULT: [&str; 4] = ["cooperate", "exclusive", "drop", "1"];
+
+/// The keys of a `[[fleet.class]]` table.
+pub const CLASS: &[Field<Class>] = fields! {
+    Class;
+
+    /// Name of the class, in metrics and messages: 1 to 32 of a-z, 0-9 and '-'. The last one may be
+    /// called "rest": it is for all other documents, and has no criteria.
+    "name", Kind::Text("a name of 1 to 32 of a-z, 0-9 and '-'"), [], required,
+        example(r#""pictures""#) => |c, v| c.name = String::take(v).into();
+
+    /// Bytes of the smallest body. What has an unknown length is in classes without bounds only.
+    "size-from", BYTES, ["0"], example(r#""1K""#) -> criteria.size.from;
+
+    /// Bytes of the first body that is too large. "none": none is.
+    "size-below", BYTES, ["none"], word("none"), example(r#""1M""#) -> criteria.size.below;
+
+    /// Requests that a document has lately had at this node, at least.
+    "requests-from", REQUESTS, ["0"] -> criteria.requests.from;
+
+    /// Requests with which it is out of the class. "none": with any number it is in it.
+    "requests-below", REQUESTS, ["none"], word("none") -> criteria.requests.below;
+
+    /// Media types of the documents; none: any, and an unknown one too.
+    "types", Kind::List(&TYPE), [], example(r#"["image/*", "font/woff2"]"#) -> criteria.types;
+
+    /// Hosts of their URLs; none: any.
+    "sites", Kind::List(&SITE), [], example(r#"["www.example.com"]"#) -> criteria.sites;
+
+    /// Where a document is looked for that this node's memory does not have. "local": on its own
+    /// disk, then at the origin server. "owner": on its own disk, then at the node that owns it,
+    /// which fetches it. "cooperate": in the memories of other nodes before that.
+    "lookup", Kind::OneOf(&Lookup::NAMES), [DEFAULT[0]] -> policy.lookup;
+
+    /// In whose memory a document stays that one node has through its owner: "exclusive" in that of
+    /// the node that was asked, "discard-cache" in the owner's, "inclusive" in both, "none" in
+    /// neither.
+    "copies", Kind::OneOf(&Copies::NAMES), [DEFAULT[1]] -> policy.copies;
+
+    /// What becomes of the last copy that leaves memory: "drop", or "offer" it to a node that is
+    /// less busy.
+    "eviction", Kind::OneOf(&Eviction::NAMES), [DEFAULT[2]] -> policy.eviction;
+
+    /// On the disks of how many owners a document is, or "all": of each node that has served it.
+    "replication", Kind::Int(1, u16::MAX as u64), [DEFAULT[3]], word("all")
+        => |c, v| c.policy.replication = replication(Take::take(v));
+};
+
+fn replication(owners: Option<u16>) -> Replication {
+    owners.and_then(NonZeroU16::new).map_or(Replication::All, Replication::Owners)
+}
+
+#[cfg(test)]
+mod tests {
+    use fleet::{ClassTable, Policy};
+
+    use super::*;
+    use crate::config::file::File;
+    use crate::config::layers::Layer;
+    use crate::config::loaded::Loaded;
+
+    fn table(text: &str) -> ClassTable {
+        let file = File::parse("larder.toml", text).unwrap_or_else(|why| panic!("{text}\n{why}"));
+        let loaded = Loaded::build(&file, &Layer::new());
+        let loaded = loaded.unwrap_or_else(|why| panic!("{text}\n{why}"));
+        loaded.config.fleet.class_table().unwrap()
+    }
+
+    #[test]
+    fn classes_are_written_in_the_file_as_nodes_send_them() {
+        assert!(table("").iter().eq(ClassTable::named(0, "larder").unwrap().iter()));
+        let every_key = "
+            [[class]]
+            name = 'a'
+            size-from = '1K'
+            size-below = 10_240
+            requests-from = 1
+            requests-below = 18446744073709551615
+            types = ['image/*', 'Text/HTML']
+            sites = '*.example.com'
+            lookup = 'local'
+            copies = 'none'
+            eviction = 'drop'
+            replication = 'all'
+            [[class]]
+            name = 'b'
+            types = 'a/b'
+        ";
+        let named = PRESETS.map(|name| ClassTable::named(0, name).unwrap());
+        let all = named.into_iter().chain([ClassTable::from_text(0, every_key).unwrap()]);
+        for expected in all {
+            for text in [every_key, &expected.to_text()] {
+                let read = table(&text.replace("[[class]]", "[[fleet.class]]"));
+                assert!(read.iter().eq(ClassTable::from_text(0, text).unwrap().iter()), "{text}");
+            }
+        }
+        for name in PRESETS {
+            let named = table(&format!("[fleet]\npolicy = '{name}'"));
+            assert!(named.iter().eq(ClassTable::named(0, name).unwrap().iter()), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_defaults_of_a_class_are_those_of_the_fleet() {
+        let Policy { lookup, copies, eviction, replication } = Policy::DEFAULT;
+        let words =
+            [lookup.to_string(), copies.to_string(), eviction.to_string(), replication.to_string()];
+        assert_eq!(words, DEFAULT);
+    }
+}
