@@ -1,6 +1,7 @@
 //! The process: its limits and user, its messages, signals and sockets, and its replacement by
 //! another.
 
+pub mod fleet;
 pub mod limits;
 pub mod listen_sockets;
 pub mod logging;

@@ -47,7 +47,7 @@ use crate::gossip::seal::Seal;
 use crate::gossip::socket::Wire;
 use crate::gossip::view::View;
 use crate::published::{Published, is_own, lock};
-use crate::{Lost, Membership};
+use crate::{Leaving, Lost, Membership};
 
 /// Most bytes of a fleet's name.
 const FLEET_MAX: usize = 64;
@@ -231,6 +231,10 @@ impl Membership for Gossip {
 
     fn lost(&self) -> Vec<Lost> {
         lock(&self.shared.view).lost()
+    }
+
+    fn leave(&self) -> Leaving<'_> {
+        Box::pin(Gossip::leave(self))
     }
 
     fn heard(&self, _of: Member, _now: Duration) {}

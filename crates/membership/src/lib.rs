@@ -17,6 +17,7 @@ pub mod gossip;
 mod published;
 pub mod static_list;
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use fleet::{Member, MemberId, Members};
@@ -31,6 +32,9 @@ pub struct Lost {
     /// When it was lost: the time since the same fixed moment as everywhere in the membership.
     pub since: Duration,
 }
+
+/// A node that is leaving.
+pub type Leaving<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// A source of the fleet's members. Times are those since any fixed moment, never going back.
 pub trait Membership: Send + Sync {
@@ -52,6 +56,12 @@ pub trait Membership: Send + Sync {
 
     /// Notes that a member did not answer.
     fn silent(&self, id: &MemberId, now: Duration);
+
+    /// Tells the others that this node leaves in order, and waits until they have had time to hear
+    /// it.
+    fn leave(&self) -> Leaving<'_> {
+        Box::pin(async {})
+    }
 
     /// Notes the time, about once a second: members that were silent for too long are lost.
     fn elapse(&self, now: Duration);

@@ -136,9 +136,10 @@ impl Proxy {
                 let node = Node::new(options, world.lookup(), world.clock);
                 let now = world.clock.running();
                 let list = StaticList::new(own, &list, SILENCE, now).map_err(io::Error::other)?;
+                let list = Arc::new(list);
                 Some(FleetSetup {
                     node,
-                    membership: Arc::new(list),
+                    members: Box::new(move || Ok(list.clone())),
                     has_seeds: true,
                     hello_every: Duration::from_millis(500),
                 })

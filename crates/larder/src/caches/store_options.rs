@@ -56,7 +56,9 @@ pub fn admission_bytes(config: &Config) -> u64 {
 pub fn options(config: &Config, files: &[Arc<CacheFile>]) -> Options {
     let paths = files.iter().map(|file| file.path().to_owned()).collect();
     let on_event = Arc::new(progress::listener(paths));
-    Options { memory: config.memory, on_event, ..config.store.clone() }
+    // The other nodes of a fleet follow what is purged here.
+    let purge_log = config.fleet.listen.is_some();
+    Options { memory: config.memory, on_event, purge_log, ..config.store.clone() }
 }
 
 /// Returns one line on each cache: path, size, fill, and the kind of its device.

@@ -37,6 +37,7 @@ use crate::caches::open_caches::Cache;
 use crate::caches::store_options;
 use crate::commands::reload::Reloader;
 use crate::config::configuration::Config;
+use crate::config::fleet::FleetSettings;
 use crate::config::layers::Layer;
 use crate::config::loaded::Loaded;
 use crate::config::sizing;
@@ -44,10 +45,10 @@ use crate::config::to_options::{Surroundings, guard, keyring, keyring_warnings, 
 use crate::config::webroot::OpenRoots;
 use crate::process::limits;
 use crate::process::limits::Identity;
-use crate::process::listen_sockets::{Bound, bind_admin, bind_listeners};
+use crate::process::listen_sockets::{Bound, bind_admin, bind_fleet, bind_listeners};
 use crate::process::upgrade::Upgrader;
 use crate::process::upgrade_protocol::{Inherited, Predecessor};
-use crate::process::{logging, machine, signals};
+use crate::process::{self, logging, machine, signals};
 
 /// Interval at which the addresses of this machine are read again.
 const ADDRESSES_EVERY: Duration = Duration::from_secs(30);
@@ -91,13 +92,17 @@ fn prepare(
     refused.iter().for_each(|why| log::warn!("{why}"));
     let identity = limits::identity(config.user.as_deref()).map_err(Failure::usage)?;
     let guard = guard(&config).map_err(Failure::usage)?;
-    refuse_fleet(&config)?;
+    let fleet = fleet(&config)?;
 
     let listeners = config.all_listeners();
     let bound = bind_listeners(&listeners, config.admin.as_slice(), inherited);
     let bound = bound.map_err(Failure::runtime)?;
     let admin = config.admin.map(|address| bind_admin(address, &listeners, inherited));
     let admin = admin.transpose().map_err(Failure::runtime)?;
+    let mut bound = bound;
+    if let Some(fleet) = &fleet {
+        bound.push(bind_fleet(fleet, &listeners, inherited).map_err(Failure::runtime)?);
+    }
     for name in inherited.left() {
         log::warn!("{name} was handed over, and is not in the configuration: not served any more");
     }
@@ -132,6 +137,7 @@ fn prepare(
         metrics,
         guard,
         reload,
+        fleet,
         bound,
         admin,
         sockets,
@@ -139,15 +145,14 @@ fn prepare(
     })
 }
 
-/// Refuses a configuration of a fleet, after all that is wrong with it: a node that were alone and
-/// said nothing would be taken for one that shares.
-fn refuse_fleet(config: &Config) -> Result<(), Failure> {
-    match machine::fleet(config).map_err(|wrong| Failure::usage(wrong.join("\n")))? {
-        Some(fleet) => Err(Failure::usage(format!(
-            "fleet.listen: {fleet}: this program does not speak with other nodes yet"
-        ))),
-        None => Ok(()),
+/// Returns the part of this process in a fleet, if it has one.
+fn fleet(config: &Config) -> Result<Option<FleetSettings>, Failure> {
+    let fleet = machine::fleet(config).map_err(|wrong| Failure::usage(wrong.join("\n")))?;
+    if let Some(fleet) = &fleet {
+        log::info!("{fleet}");
+        fleet.warnings.iter().for_each(|warning| log::warn!("{warning}"));
     }
+    Ok(fleet)
 }
 
 /// Returns a function that reloads, for the signals and the admin interface.
@@ -168,6 +173,7 @@ struct Start {
     metrics: Arc<Metrics>,
     guard: Guard,
     reload: Reload,
+    fleet: Option<FleetSettings>,
     bound: Vec<Bound>,
     admin: Option<Bound>,
     sockets: Arc<Mutex<ListenSockets>>,
@@ -245,6 +251,8 @@ impl Start {
         });
         let clock = TokioClock::system();
         let (metrics, log) = (self.metrics.clone(), self.access_log.clone());
+        let lookup = self.control.options().upstream.lookup.clone();
+        let fleet = self.fleet.as_ref().map(|fleet| process::fleet::setup(fleet, lookup, clock));
         let setup = Setup {
             clock,
             network: Network::System,
@@ -253,7 +261,7 @@ impl Start {
             workers: sizing::workers(self.config.workers),
             observer: Arc::new(Recorder::new(front, clock, metrics, log)),
             cache,
-            node: None,
+            fleet,
             admin,
             accepting,
             released,

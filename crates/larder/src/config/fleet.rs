@@ -21,7 +21,7 @@ use fleet::{ClassTable, MemberId};
 use listed::Listed;
 use membership::gossip::Seed;
 
-pub use settle::{FleetSettings, Surroundings};
+pub use settle::{Discovery, FleetSettings, Surroundings};
 
 /// The version of the classes that a configuration has: any that are set while the fleet runs are
 /// newer.

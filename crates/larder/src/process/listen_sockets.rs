@@ -14,10 +14,11 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::unistd::{Group, User, chown};
-use proxy::downstream::handshake::ListenerProtocol;
+use proxy::downstream::handshake::{FleetProtocol, ListenerProtocol};
 use proxy::{ListenSocket, Listener};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
+use crate::config::fleet::FleetSettings;
 use crate::config::listen_addr::ListenAddr;
 use crate::config::listener;
 use crate::process::upgrade_protocol::{Inherited, PassedSocket};
@@ -64,6 +65,23 @@ pub fn bind_listeners(
         Ok(Bound { manners: Arc::new(manners), ..bound })
     };
     listeners.iter().map(&mut bind_one).collect()
+}
+
+/// Binds the address at which other nodes of the fleet reach this one, with the same care for the
+/// addresses of `listeners`.
+pub fn bind_fleet(
+    settings: &FleetSettings,
+    listeners: &[listener::Listener],
+    inherited: &mut Inherited,
+) -> Result<Bound, String> {
+    let address = settings.listen;
+    let bound = match inherited.take(&address.to_string()) {
+        Some(socket) => adopt(Some(socket), &ListenAddr::Ip(address))?,
+        None => bind(address, shares_port(address, &[], &ip_addresses(listeners)))?,
+    };
+    let fleet = FleetProtocol { tls: settings.tls.as_ref().map(|tls| tls.server.clone()) };
+    let manners = ListenerProtocol { fleet: Some(fleet), ..ListenerProtocol::default() };
+    Ok(Bound { manners: Arc::new(manners), ..bound })
 }
 
 /// Binds the admin interface, with the same care for the addresses of `listeners`.

@@ -12,8 +12,9 @@ use std::time::Duration;
 use fleet::member::State;
 use fleet::{LogPosition, Member, MemberId};
 use membership::Membership;
+use tokio::sync::oneshot;
 use tokio::task::spawn_local;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::fleet_control::classes;
 use crate::fleet_control::following::{follow, purge_everything};
@@ -36,12 +37,16 @@ const SAVE_EVERY: Duration = Duration::from_secs(300);
 /// After how long without an answer a member no longer keeps this node from serving.
 const UNREACHED: Duration = Duration::from_secs(10);
 
+/// Makes the source of the members. It is called again when it fails, for the process before may
+/// not have let go of its address yet.
+pub type FindMembers = Box<dyn Fn() -> Result<Arc<dyn Membership>, String> + Send>;
+
 /// The part of a process in a fleet.
 pub struct FleetSetup {
     /// This node.
     pub node: Arc<Node>,
-    /// The source of its members.
-    pub membership: Arc<dyn Membership>,
+    /// Makes the source of its members.
+    pub members: FindMembers,
     /// It was told of other nodes: it does not begin alone.
     pub has_seeds: bool,
     /// How often it says hello to a node that has answered: often, where the source of the members
@@ -49,19 +54,48 @@ pub struct FleetSetup {
     pub hello_every: Duration,
 }
 
-/// Does all that, for ever.
-pub(crate) async fn run(services: Rc<Services>, setup: FleetSetup) {
-    let FleetSetup { node, membership, has_seeds, hello_every } = setup;
-    node.set_membership(membership.clone());
-    let upkeep = Rc::new(Upkeep { services, node, membership, has_seeds, hello_every });
-    while upkeep.services.awaits_store() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+/// Takes part until told to leave.
+pub(crate) async fn run(services: Rc<Services>, setup: FleetSetup, leave: oneshot::Receiver<()>) {
+    let FleetSetup { node, members, has_seeds, hello_every } = setup;
+    // The process before holds the cache, and is a node of this name, until it lets go of it.
+    while services.awaits_store() {
+        sleep(Duration::from_millis(5)).await;
     }
+    let membership = find(&members).await;
+    node.set_membership(Some(membership.clone()));
+    let _ends = Membered(node.clone());
+    let upkeep = Rc::new(Upkeep { services, node, membership, has_seeds, hello_every });
     upkeep.begin().await;
     let following = upkeep.clone();
-    let following = spawn_local(async move { following.keep_up().await });
-    let _ends = AbortAtEnd(following);
-    upkeep.look_after_members().await;
+    let _following = AbortAtEnd(spawn_local(async move { following.keep_up().await }));
+    tokio::select! {
+        () = upkeep.look_after_members() => {}
+        _ = leave => upkeep.leave().await,
+    }
+}
+
+async fn find(members: &FindMembers) -> Arc<dyn Membership> {
+    let mut told = false;
+    loop {
+        match members() {
+            Ok(membership) => return membership,
+            Err(why) if !told => {
+                log::error!("{why}: this node is alone until it can be done");
+                told = true;
+            }
+            Err(why) => log::debug!("{why}"),
+        }
+        sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Forgets the source of the members at the end: its address is free for another process then.
+struct Membered(Arc<Node>);
+
+impl Drop for Membered {
+    fn drop(&mut self) {
+        self.0.set_membership(None);
+    }
 }
 
 /// Ends a task with its owner.
@@ -204,6 +238,31 @@ impl Upkeep {
         self.node.purges().caught_up();
         self.node.set_state(State::Serving);
         log::info!("node {} of the fleet serves, with {} others", self.node.id(), met.len());
+    }
+
+    /// Says that this node leaves, so that the others stop to ask it.
+    async fn leave(&self) {
+        self.node.set_state(State::Leaving);
+        let own = self.node.own();
+        self.membership.announce(&own);
+        let others: Vec<Member> = self.membership.members().iter().cloned().collect();
+        let telling: Vec<_> = others
+            .into_iter()
+            .filter(|member| member.id != own.id)
+            .map(|member| self.say_hello(member))
+            .collect();
+        let told = async {
+            for telling in telling {
+                // Who does not hear it notices.
+                let _ = telling.await;
+            }
+        };
+        tokio::join!(told, self.membership.leave());
+        if let (Some(store), Some(positions)) =
+            (self.services.store(), self.positions_to_save(true))
+        {
+            saved_positions::save(&store, &positions).await;
+        }
     }
 
     /// Catches up whenever this node lags behind.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -89,7 +89,7 @@ pub struct Node {
     load: AtomicU64,
     own: ArcSwap<Member>,
     purges: PurgeState,
-    membership: OnceLock<Arc<dyn Membership>>,
+    membership: RwLock<Option<Arc<dyn Membership>>>,
 }
 
 impl fmt::Debug for Node {
@@ -122,7 +122,7 @@ impl Node {
             load: AtomicU64::new(0),
             own: ArcSwap::from_pointee(Member { state: State::Joining, ..options.own.clone() }),
             purges: PurgeState::new(),
-            membership: OnceLock::new(),
+            membership: RwLock::default(),
             options,
         })
     }
@@ -245,21 +245,25 @@ impl Node {
         &self.purges
     }
 
-    /// Sets the source of the members. Only the first call does.
-    pub(crate) fn set_membership(&self, membership: Arc<dyn Membership>) {
-        let _first = self.membership.set(membership);
+    /// Sets the source of the members, or `None` when there is none any more.
+    pub(crate) fn set_membership(&self, membership: Option<Arc<dyn Membership>>) {
+        *self.membership.write().unwrap_or_else(PoisonError::into_inner) = membership;
+    }
+
+    fn membership(&self) -> Option<Arc<dyn Membership>> {
+        self.membership.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Notes that a member answered or asked, and what it said of itself.
     pub(crate) fn heard(&self, of: Member) {
-        if let Some(membership) = self.membership.get() {
+        if let Some(membership) = self.membership() {
             membership.heard(of, self.now());
         }
     }
 
     /// Notes that a member did not answer.
     pub(crate) fn silent(&self, id: &MemberId) {
-        if let Some(membership) = self.membership.get() {
+        if let Some(membership) = self.membership() {
             membership.silent(id, self.now());
         }
     }
@@ -267,7 +271,7 @@ impl Node {
     /// Returns the members that were known and are lost, those that left in order apart, and since
     /// when.
     pub fn lost(&self) -> BTreeMap<String, String> {
-        let lost = self.membership.get().map(|membership| membership.lost()).unwrap_or_default();
+        let lost = self.membership().map(|membership| membership.lost()).unwrap_or_default();
         let failed = lost.iter().filter(|lost| lost.member.state != State::Leaving);
         let since = |since: Duration| {
             format!("it was lost {} s ago", self.now().saturating_sub(since).as_secs())

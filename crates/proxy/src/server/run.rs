@@ -248,7 +248,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
     let worker = Worker::new(index, process.clone(), control.options());
     let reclaimer = spawn_local(reclaimer::answer(worker.clone(), asked));
     let detached = spawn_local(detached(worker.services.clone()));
-    let fleet = start.fleet.map(|fleet| spawn_local(upkeep::run(worker.services.clone(), fleet)));
+    let fleet = start.fleet.map(|fleet| FleetTask::start(&worker.services, fleet));
     let arrival = store_arrives(worker.clone(), start.setup, start.share.clone());
     let mut arrival = spawn_local(arrival);
     let arrived = match start.patience {
@@ -287,6 +287,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
         // It ended early only by a panic, which was logged.
         let _ = task.await;
     }
+    let fleet = fleet.map(|fleet| fleet.end(control.hands_over()));
     let ended = match control.hands_over() {
         true => drain_for_next(&worker, &start.share, start.released).await,
         false => {
@@ -298,7 +299,10 @@ async fn serve(start: Start) -> io::Result<Ended> {
     reclaimer.abort();
     arrival.abort();
     detached.abort();
-    fleet.into_iter().for_each(|fleet| fleet.abort());
+    if let Some(left) = fleet.flatten() {
+        // Whoever does not hear it in time notices.
+        let _ = timeout(LEAVE_TIME, left).await;
+    }
     if let Some(ended) = ended {
         return Ok(ended);
     }
@@ -310,6 +314,32 @@ async fn serve(start: Start) -> io::Result<Ended> {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     Ok(if store.shutdown().await { Ended::Saved } else { Ended::Unsaved })
+}
+
+/// Time for a node to tell the others that it leaves, beyond the drain.
+const LEAVE_TIME: Duration = Duration::from_secs(3);
+
+/// The part of the process in a fleet while it runs.
+struct FleetTask {
+    leave: oneshot::Sender<()>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl FleetTask {
+    fn start(services: &Rc<Services>, fleet: FleetSetup) -> FleetTask {
+        let (leave, told) = oneshot::channel();
+        FleetTask { leave, task: spawn_local(upkeep::run(services.clone(), fleet, told)) }
+    }
+
+    /// Ends it, for the process that takes over at once; else in order: returns when it has ended
+    /// then.
+    fn end(self, hands_over: bool) -> Option<tokio::task::JoinHandle<()>> {
+        if hands_over || self.leave.send(()).is_err() {
+            self.task.abort();
+            return None;
+        }
+        Some(self.task)
+    }
 }
 
 /// Begins the health checks of the servers behind.

@@ -1,0 +1,64 @@
+//! The part of this process in a fleet.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use membership::Membership;
+use membership::gossip;
+use membership::gossip::Gossip;
+use membership::static_list::StaticList;
+use net::clock::TokioClock;
+use proxy::FleetSetup;
+use proxy::peers::node::Node;
+use upstream::settings::lookup::Lookup;
+
+use crate::config::fleet::{Discovery, FleetSettings};
+
+/// How long a listed node may be silent before it counts as lost.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// How often nodes that are listed say hello to each other, and those that gossip.
+const HELLO_OF_LISTED: Duration = Duration::from_millis(500);
+const HELLO_OF_GOSSIPING: Duration = Duration::from_secs(30);
+
+/// Makes the part of this process in the fleet. Names of other nodes are looked up by `lookup`.
+pub fn setup(settings: &FleetSettings, lookup: Arc<dyn Lookup>, clock: TokioClock) -> FleetSetup {
+    let node = Node::new(settings.node.clone(), lookup, clock);
+    let own = settings.node.own.clone();
+    match &settings.discovery {
+        Discovery::Gossip(seeds) => {
+            let (fleet, bind, key) = (settings.name.clone(), settings.listen, settings.gossip_key);
+            let advertise = own.address.host().parse().ok();
+            let advertise = advertise.map(|host: IpAddr| SocketAddr::new(host, own.address.port()));
+            let has_seeds = !seeds.is_empty();
+            let seeds = seeds.clone();
+            let start = move || {
+                let settings = gossip::Settings {
+                    fleet: fleet.clone(),
+                    bind,
+                    advertise,
+                    own: own.clone(),
+                    seeds: seeds.clone(),
+                    name_servers: Vec::new(),
+                    key,
+                };
+                let gossip = Gossip::start(settings, clock).map_err(|why| why.to_string())?;
+                Ok(Arc::new(gossip) as Arc<dyn Membership>)
+            };
+            let members = Box::new(start);
+            FleetSetup { node, members, has_seeds, hello_every: HELLO_OF_GOSSIPING }
+        }
+        Discovery::List(list) => {
+            let has_seeds = list.iter().any(|listed| listed.id != own.id);
+            let list = list.clone();
+            let start = move || {
+                let list = StaticList::new(own.clone(), &list, SILENCE, clock.running());
+                let list = list.map_err(|why| format!("fleet.members: {why}"))?;
+                Ok(Arc::new(list) as Arc<dyn Membership>)
+            };
+            let members = Box::new(start);
+            FleetSetup { node, members, has_seeds, hello_every: HELLO_OF_LISTED }
+        }
+    }
+}
