@@ -253,7 +253,7 @@ impl Start {
             workers: sizing::workers(self.config.workers),
             observer: Arc::new(Recorder::new(front, clock, metrics, log)),
             cache,
-            node: None,
+            fleet: None,
             admin,
             accepting,
             released,
