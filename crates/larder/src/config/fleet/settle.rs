@@ -4,7 +4,6 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::Duration;
 
 use cli::units;
 use fleet::member::{Address, State};
@@ -56,8 +55,6 @@ pub struct FleetSettings {
     pub tls: Option<FleetTls>,
     /// From when on a document has several owners; counted over a second.
     pub hotness: Hotness,
-    /// How long a purge waits for the other nodes.
-    pub purge_timeout: Duration,
     /// Bytes a second of evicted documents that are offered to other nodes.
     pub offer_rate: u64,
     /// Bytes of memory for what is known of the others' memories.
@@ -112,7 +109,11 @@ impl FleetConfig {
         Ok(Some(FleetSettings {
             name: self.name.clone(),
             listen,
-            node: NodeOptions { tls: client, ..NodeOptions::new(own, seed, classes) },
+            node: NodeOptions {
+                tls: client,
+                purge_patience: self.purge_timeout,
+                ..NodeOptions::new(own, seed, classes)
+            },
             discovery: match self.members.is_empty() {
                 true => Discovery::Gossip(self.join.clone()),
                 false => Discovery::List(self.members.iter().map(Listed::to_member).collect()),
@@ -123,7 +124,6 @@ impl FleetConfig {
                 per_owner: at_least_one(self.hot_rate),
                 owners_max: at_least_one(self.hot_owners),
             },
-            purge_timeout: self.purge_timeout,
             offer_rate: self.offer_rate,
             hints_memory: usize::try_from(self.hints_memory).unwrap_or(usize::MAX),
             warnings,
@@ -222,7 +222,7 @@ impl fmt::Display for FleetSettings {
             "classes: {}; a document has another owner for each {per_owner} requests a second, up \
              to {owners_max}; purges wait {}; {} a second are offered; hints take {}",
             self.node.classes.iter().count(),
-            units::duration(self.purge_timeout),
+            units::duration(self.node.purge_patience),
             units::size(self.offer_rate),
             units::size(self.hints_memory as u64),
         )

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
+use std::time::Duration;
 
 use fleet::MemberId;
 use fleet::class::{
@@ -10,7 +11,7 @@ use fleet::class::{
 use fleet::member::Address;
 use membership::gossip::Seed;
 
-use super::common::{Setting, TIMEOUT};
+use super::common::{Setting, hours};
 use crate::config::configuration::Config;
 use crate::config::fleet::listed::Listed;
 use crate::config::listen_addr::ListenAddr;
@@ -70,6 +71,9 @@ const SITE: Kind = Kind::Checked(&Checked {
 const REQUESTS: Kind = Kind::Int(0, u64::MAX);
 /// A number of bytes.
 const BYTES: Kind = Kind::Size(0, u64::MAX);
+
+/// Not less than the time in which a node notices that it is out of touch with the others.
+const PURGE_TIMEOUT: Kind = Kind::Time(Duration::from_secs(10), hours(1));
 
 /// Reads an address of a node: a port that is left to the system could not be told to the others.
 fn listen(text: &str) -> Option<SocketAddr> {
@@ -147,8 +151,9 @@ pub const SETTINGS: &[Setting] = fields! {
     "fleet.policy", Kind::OneOf(&PRESETS), ["larder"] -> fleet.policy;
 
     /// How long a purge waits for the other nodes; those that have not answered by then are named,
-    /// and carry it out when they are back.
-    "fleet.purge-timeout", TIMEOUT, ["10s"] -> fleet.purge_timeout;
+    /// and carry it out when they are back. At least 10s, in which a node notices that it is out of
+    /// touch with the others.
+    "fleet.purge-timeout", PURGE_TIMEOUT, ["10s"] -> fleet.purge_timeout;
 
     /// Requests a second for one document, seen at one node, for each of which one owner is enough;
     /// above it the next owner keeps the document as well.

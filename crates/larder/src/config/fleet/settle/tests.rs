@@ -1,6 +1,7 @@
 //! What a configuration of a fleet comes to, and all that is refused of it.
 
 use std::fs;
+use std::time::Duration;
 
 use fleet::FleetSeed;
 use fleet::member::State;
@@ -91,7 +92,7 @@ fn what_is_said_is_taken() {
         name = 'edge'
         zone = 'rack-1'
         capacity = '0'
-        purge-timeout = '3s'
+        purge-timeout = '20s'
         hot-rate = 7
         hot-owners = 2
         offer-rate = '1M'
@@ -110,8 +111,8 @@ fn what_is_said_is_taken() {
     assert_eq!((settings.hotness.per_owner.get(), settings.hotness.owners_max.get()), (7, 2));
     assert_eq!((settings.offer_rate, settings.hints_memory), (1 << 20, 1 << 10));
     assert_eq!(
-        (settings.purge_timeout, settings.node.classes.iter().count()),
-        (Duration::from_secs(3), 5)
+        (settings.node.purge_patience, settings.node.classes.iter().count()),
+        (Duration::from_secs(20), 5)
     );
     assert_eq!(weight(1), 1);
     assert_eq!(weight(u64::MAX), u32::MAX);
@@ -178,6 +179,7 @@ fn contradictions_are_named_with_their_lines() {
         ),
         ("listen = '127.0.0.1:3128'", "larder.toml:2: fleet.listen: 127.0.0.1:3128 cannot be both"),
         ("listen = '127.0.0.1:3129'", "larder.toml:2: fleet.listen: 127.0.0.1:3129 cannot be both"),
+        ("purge-timeout = '9s'", "larder.toml:2: fleet.purge-timeout: expected a duration such"),
         ("policy = 'x'", "larder.toml:2: fleet.policy: expected larder, replicated, "),
         (
             "policy = 'larder'\n[[fleet.class]]\nname = 'a'\nsites = 'a'",
