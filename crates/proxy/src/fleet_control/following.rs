@@ -19,6 +19,9 @@ use crate::services::Services;
 /// How long another node may take to tell its purges.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// After how long without a way to its log a node that is no member counts as gone.
+const GONE: Duration = Duration::from_secs(10);
+
 /// Follows the log of `member` up to `wanted` at least.
 ///
 /// # Errors
@@ -72,7 +75,7 @@ impl Following<'_> {
                 self.reach(end);
                 Ok(())
             }
-            None if self.is_live() => Err("it could not be asked".to_owned()),
+            None if self.may_come() => Err("it could not be asked".to_owned()),
             None => {
                 self.purge_everything("it is gone, and nobody has kept its log").await?;
                 self.reach(wanted);
@@ -81,8 +84,10 @@ impl Following<'_> {
         }
     }
 
-    fn is_live(&self) -> bool {
-        self.node.members().get(self.member).is_some()
+    /// Returns whether it is worth waiting for the node: it lives, or may not be known yet.
+    fn may_come(&self) -> bool {
+        let lags_for = self.node.purges().lags_for(self.member, self.node.now());
+        self.node.members().get(self.member).is_some() || lags_for < GONE
     }
 
     /// Asks the node itself, and the others if it is not to be reached, for the purges since a

@@ -190,6 +190,12 @@ impl PurgeState {
         self.settle(&inner);
     }
 
+    /// Returns for how long this node has lagged behind in the log of `member`.
+    pub fn lags_for(&self, member: &MemberId, now: Duration) -> Duration {
+        let since = self.lock().lags_since.get(member).copied();
+        since.map_or(Duration::ZERO, |since| now.saturating_sub(since))
+    }
+
     /// Notes that this node has caught up with all that can be reached: it may use what it has,
     /// unless more has become known meanwhile.
     pub fn caught_up(&self) {
