@@ -4,6 +4,7 @@ pub(crate) mod content;
 pub(crate) mod counters;
 pub(crate) mod digest;
 pub(crate) mod event;
+pub(crate) mod home;
 pub(crate) mod join;
 pub(crate) mod key;
 pub(crate) mod keyed_checksum;

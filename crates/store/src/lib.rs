@@ -45,6 +45,7 @@ mod test_seed;
 pub use base::content::Content;
 pub use base::counters::Counters;
 pub use base::event::Event;
+pub use base::home::Home;
 pub use base::key::{Key, Locality};
 pub use base::labels::{Label, Labels, Mode, Target};
 pub use base::limits::{CACHE_SIZE_MIN, CLUSTER_SIZES, PIECE_MAX};

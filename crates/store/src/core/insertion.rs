@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 
 use crate::base::digest::Digest;
+use crate::base::home::Home;
 use crate::base::now::Now;
 use crate::base::record::{Header, Record, RecordKind};
 use crate::base::refusal::Refusal;
@@ -88,8 +89,11 @@ impl Core {
             return TryInsert::Refused(Refusal::TooLarge);
         }
         let digest = new.record.header.digest;
+        if new.home == Home::Memory {
+            return self.insert_in_memory(new, now);
+        }
         let is_staged = self.is_staged(&new.record.header);
-        if is_staged || self.written_late(&new.record) {
+        if new.home != Home::Disk && (is_staged || self.written_late(&new.record)) {
             let object = Arc::new(Object::from_record(&new.record, None));
             object.checked.store(self.sequence, Ordering::Relaxed);
             if self.worth_keeping(&object) {
@@ -125,11 +129,32 @@ impl Core {
         let object = self.place(new.record, now);
         // Pieces are new by name: nothing older can come back in their place.
         let done = self.unwritten_deletion(&digest).filter(|_| is_object);
-        if self.worth_keeping(&object) && self.memory_takes(now) {
+        let enters_memory = new.home != Home::Disk && self.worth_keeping(&object);
+        if enters_memory && self.memory_takes(now) {
             let cluster = self.cluster_of(&object);
             self.insert_resident(digest, self.resident(&object, false, None, cluster, 1));
             self.shrink_tier(now);
         }
+        self.wake_background();
+        TryInsert::Done(done)
+    }
+
+    /// Makes `new` visible in memory alone.
+    fn insert_in_memory(&mut self, new: NewObject, now: Now) -> TryInsert {
+        let object = Arc::new(Object::from_record(&new.record, None));
+        object.checked.store(self.sequence, Ordering::Relaxed);
+        if !self.worth_keeping(&object) {
+            return TryInsert::Refused(Refusal::TooLarge);
+        }
+        if !self.memory_takes(now) {
+            self.wake_background();
+            return TryInsert::Wait(new);
+        }
+        let digest = new.record.header.digest;
+        self.supersede(&new.record);
+        let done = self.unwritten_deletion(&digest);
+        self.insert_resident(digest, self.resident(&object, false, None, None, 1));
+        self.shrink_tier(now);
         self.wake_background();
         TryInsert::Done(done)
     }

@@ -1,5 +1,6 @@
 //! An object on its way in, and what becomes of it.
 
+use crate::base::home::Home;
 use crate::base::record::Record;
 use crate::base::refusal::Refusal;
 use crate::core::fetches::Overtaken;
@@ -10,6 +11,8 @@ pub(crate) struct NewObject {
     pub(crate) record: Record,
     /// The fetch that it came from: objects only.
     pub(crate) fetched: Option<Fetched>,
+    /// Where it is kept.
+    pub(crate) home: Home,
 }
 
 /// When an object was fetched.

@@ -11,6 +11,7 @@ use device::{Clock, Device};
 
 use crate::base::content::Content;
 use crate::base::digest::Digest;
+use crate::base::home::Home;
 use crate::base::key::Key;
 use crate::base::record::{Header, Record, RecordKind};
 use crate::base::refusal::Refusal;
@@ -44,6 +45,8 @@ pub struct Hint {
     /// key's group. It is found under its key whatever this says; in a store of several devices,
     /// whose keys are divided by their groups, it counts only where both lead to one device.
     pub group: Option<u64>,
+    /// Where it is kept.
+    pub home: Home,
 }
 
 /// What [`crate::Store::read_unfinished`] found.
@@ -205,7 +208,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
         let header = self.header(RecordKind::Object, self.digest, piece_size);
         let (key, meta) = (self.key.as_bytes().clone(), self.meta.clone());
         let record = Record::new(&self.volume.shared.secret, header, key, meta, body);
-        let new = NewObject { record, fetched: Some(self.fetched.clone()) };
+        let new = NewObject { record, fetched: Some(self.fetched.clone()), home: self.hint.home };
         let up_to = self.volume.insert(new).await?;
         // It is visible, and its pieces with it, even if nobody waits for the rest.
         self.progress.committed.store(true, Ordering::Release);
@@ -253,6 +256,9 @@ impl<D: Device, C: Clock> Writer<D, C> {
     }
 
     async fn place_piece(&mut self, body: Content) -> Result<(), Refusal> {
+        if self.hint.home == Home::Memory {
+            return Err(Refusal::TooLarge);
+        }
         if self.fetched.overtaken.load(Ordering::Acquire) {
             return Err(Refusal::Overtaken);
         }
@@ -262,7 +268,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
         let record =
             Record::new(&self.volume.shared.secret, header, Bytes::new(), Bytes::new(), body);
         self.pieces += 1;
-        self.volume.insert(NewObject { record, fetched: None }).await?;
+        self.volume.insert(NewObject { record, fetched: None, home: Home::default() }).await?;
         self.progress.placed.fetch_add(len, Ordering::Release);
         if self.progress.reading.get().is_some() {
             // Who lags behind the window in memory may want it, however late.

@@ -17,6 +17,7 @@ mod faults;
 mod fixtures;
 mod held;
 mod history;
+mod home;
 mod memory;
 mod neighbours;
 mod opening;

@@ -54,7 +54,7 @@ impl Paper {
             let token = store.begin_fetch(&key(file));
             let kind = if file.html { Kind::Html } else { Kind::Other };
             let stamp = 1_000 + file.number as u32;
-            let hint = Hint { size: Some(body.len() as u64), kind, stamp, group: None };
+            let hint = Hint { size: Some(body.len() as u64), kind, stamp, ..Hint::default() };
             let meta = Bytes::from_static(b"meta");
             let mut writer = store.insert(&token, &key(file), meta, hint).await.unwrap();
             writer.write(Bytes::from(body)).await.unwrap();
