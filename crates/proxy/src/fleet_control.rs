@@ -7,7 +7,9 @@
 pub(crate) mod answers;
 pub(crate) mod classes;
 pub(crate) mod following;
+pub(crate) mod forgetting;
 pub(crate) mod message;
+pub(crate) mod offers;
 pub(crate) mod post;
 pub(crate) mod saved_positions;
 pub mod spreading;

@@ -4,7 +4,9 @@
 
 pub(crate) mod asking;
 mod breakers;
+mod demand;
 pub mod node;
+pub(crate) mod offering;
 pub(crate) mod origin;
 pub(crate) mod purge_state;
 pub(crate) mod question;

@@ -22,6 +22,7 @@ use crate::client::handle::Client;
 use crate::exchange::node_question;
 use crate::exchange::purge;
 use crate::exchange::purge::Answered;
+use crate::fleet_control::forgetting;
 use crate::get::cache_request;
 use crate::get::cache_request::FetchedResponse;
 use crate::object::store::Store;
@@ -293,7 +294,7 @@ async fn write_through(
     let (code, headers) = (response.status(), response.headers());
     let targets = invalidation::targets(&context.parts.method, &url, code, headers);
     let keys = targets.iter().flat_map(|url: &Url| context.keys(url)).collect();
-    let removal = context.services.forget(keys);
+    let removal = forgetting::forget(context.services, keys);
     let token = match token {
         Some(token) => token.outlive(removal).await.1,
         None => {

@@ -23,7 +23,7 @@ use semantics::{
     storability, vary,
 };
 use serde_json::{Value, json};
-use store::Key;
+use store::{Key, LookupOptions};
 
 use crate::get::collapse::{Collapse, CollapseInput};
 use crate::get::fit::{Fit, FitInput};
@@ -171,7 +171,10 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
     let store = services.store();
     let route = case.route(store.is_some(), key.clone());
     let found = match (&key, store) {
-        (Some(key), Some(store)) => lookup::find(&store, key, &parts.method, &parts.headers).await,
+        (Some(key), Some(store)) => {
+            let options = LookupOptions::default();
+            lookup::find(&store, key, &parts.method, &parts.headers, options).await
+        }
         _ => None,
     };
     let current = match &found {

@@ -11,14 +11,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-use fleet::PurgePositions;
-use fleet::lookup::MAX_HOPS;
+use fleet::class::{DocumentFacts, Lookup};
+use fleet::lookup::{MAX_HOPS, Reach};
+use fleet::{KeyHash, PurgePositions};
 use http::header::HeaderValue;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Limited};
 use message::request_body::RequestBody;
+use net::address;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::client::handle::Client;
@@ -148,7 +150,28 @@ impl Asked<'_> {
         let Some(store) = context.store() else {
             return refuse(transaction, StatusCode::SERVICE_UNAVAILABLE, "There is no cache here.");
         };
-        cache_request::answer(&context, &store, &primary, transaction, RequestBody::Empty).await
+        let response =
+            cache_request::answer(&context, &store, &primary, transaction, RequestBody::Empty)
+                .await;
+        self.note_holder(&context, key, &response);
+        response
+    }
+
+    /// Notes that the asking node has a copy in memory now, if its class has it keep one.
+    fn note_holder(
+        &self,
+        context: &RequestContext<'_>,
+        key: KeyHash,
+        response: &Response<ResponseBody>,
+    ) {
+        let Some(question) = &context.question else { return };
+        let host = address::bare(context.target.place().0);
+        let class = self.node.class(&DocumentFacts { host, ..DocumentFacts::default() });
+        let is_answer = response.status() == StatusCode::OK && question.reach == Reach::Origin;
+        if is_answer && class.policy.lookup == Lookup::Cooperate && class.policy.copies.at_reader()
+        {
+            self.node.note_holder(key, &question.from);
+        }
     }
 
     /// Returns whether this node has carried out all purges that the asking one knows of.

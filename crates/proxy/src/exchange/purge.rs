@@ -13,7 +13,7 @@ use net::address::bare;
 use semantics::{TagFields, Url};
 use store::{Key, Mode, Target};
 
-use crate::fleet_control::spreading::spread;
+use crate::fleet_control::spreading::{reach_own, spread};
 use crate::object::purge_labels;
 use crate::object::store::Store;
 use crate::observe::outcome::{Denied, Outcome};
@@ -38,7 +38,13 @@ pub(crate) async fn purge(
     options: &Options,
     purge: &Purge,
 ) -> PurgeResult {
+    let node = services.shared.node.as_ref();
+    let purging = node.map(|node| node.offering.begin_purge());
     let purged = purge_here(services, options, purge).await;
+    if let (Some(node), Some(store)) = (node, services.store()) {
+        reach_own(node, &store);
+    }
+    drop(purging);
     let is_done = matches!(purged, Purged::Found { .. } | Purged::Nothing(_) | Purged::InForce);
     let spread = match &services.shared.node {
         Some(node) if is_done => Some(spread(services, node).await),

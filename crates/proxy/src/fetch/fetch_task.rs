@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use fleet::lookup::Keep;
 use http::header::HeaderMap;
 use http::{Response, StatusCode, header};
 use http_body::Body;
@@ -15,7 +16,7 @@ use semantics::vary::Vary;
 use semantics::{
     ExchangeTimes, Millis, RequestFacts, StoredHead, VaryMarker, age, forwarded, reuse, validators,
 };
-use store::{Hint, Key, Kind, Refusal};
+use store::{Hint, Home, Key, Kind, Refusal};
 use upstream::connection::origin_body::OriginBody;
 use upstream::send::origin::Group;
 
@@ -71,6 +72,8 @@ pub(crate) struct FetchTask {
     pub group: Option<u64>,
     /// What other nodes are asked before the origin.
     pub asking: Option<Asking>,
+    /// Where the answer is kept.
+    pub home: Home,
 }
 
 /// The reason for a fetch.
@@ -284,7 +287,8 @@ impl FetchTask {
         let mut writer = None;
         let (shared, hit_for_miss) = match self.judge(status, &headers, times) {
             Ok((head, new_marker)) => {
-                if self.is_kept(&headers, length) {
+                if let Some(home) = self.home_of(&headers, length) {
+                    self.home = home;
                     writer = self.begin_writing(&head, length, new_marker).await;
                 }
                 let hit_for_miss = hit_for_miss_of(&head, age::when_asked(&headers, times));
@@ -435,12 +439,16 @@ impl FetchTask {
         self.object_writer().insert(&self.key, marker, head.encode(), hint).await
     }
 
-    /// Returns whether the fleet's policy keeps the answer at this node.
-    fn is_kept(&self, headers: &HeaderMap, length: Option<u64>) -> bool {
-        let Some(asking) = &self.asking else { return true };
+    /// Returns where the fleet's policy keeps the answer at this node, if at all.
+    fn home_of(&self, headers: &HeaderMap, length: Option<u64>) -> Option<Home> {
+        let Some(asking) = &self.asking else { return Some(Home::MemoryAndDisk) };
         let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let keep = asking.keep(length, kind);
-        keep.memory || keep.disk
+        match asking.keep(length, kind) {
+            Keep { memory: true, disk: true } => Some(Home::MemoryAndDisk),
+            Keep { memory: true, disk: false } => Some(Home::Memory),
+            Keep { memory: false, disk: true } => Some(Home::Disk),
+            Keep { memory: false, disk: false } => None,
+        }
     }
 
     /// Returns whether the operator's rule keeps an object of so many bytes out of the store.
@@ -461,7 +469,7 @@ impl FetchTask {
         // Dates beyond 2106 and before 1970 count as unknown.
         let modified = head.packed().last_modified().map_or(0, |time| time.unix());
         let stamp = u32::try_from(modified).unwrap_or(0);
-        Hint { size: length, kind, stamp, group: self.group }
+        Hint { size: length, kind, stamp, group: self.group, home: self.home }
     }
 
     /// Carries the body to its end and commits it. Trailers are stored with `head`.

@@ -28,7 +28,7 @@ use http::{HeaderValue, Method, Request, header};
 use message::scheme::Scheme;
 use semantics::reuse::Fallback;
 use semantics::{RequestFacts, Settings, Time, Url, VaryMarker, cache_key, meta, reuse};
-use store::{Key, Neighbour, Source};
+use store::{Home, Key, Neighbour, Source};
 
 use crate::fetch::fetch_task::{FetchPurpose, FetchTask};
 use crate::fill::state::Fill;
@@ -237,6 +237,7 @@ impl NeighbourValidation {
             purpose: FetchPurpose::Neighbour,
             group: None,
             asking: None,
+            home: Home::default(),
         })
     }
 }

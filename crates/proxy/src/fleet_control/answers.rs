@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::fleet_control::message::{HELLO, Misunderstood, POLICY, PURGED, PURGES};
-use crate::fleet_control::{classes, spreading};
+use crate::fleet_control::message::{FORGET, HELLO, Misunderstood, OFFER, POLICY, PURGED, PURGES};
+use crate::fleet_control::{classes, forgetting, offers, spreading};
 use crate::peers::node::Node;
 use crate::services::Services;
 
@@ -24,6 +24,8 @@ pub(crate) async fn answer(
     match path {
         HELLO => told(&spreading::hello(node, &read(body)?)?),
         PURGES => told(&spreading::purges(services, node, &read(body)?)?),
+        FORGET => told(&forgetting::answer(services, node, &read(body)?).await?),
+        OFFER => told(&offers::answer(services, node, body).await?),
         POLICY => told(&classes::answer(node, &read(body)?)?),
         PURGED => told(&spreading::purged(services, node, &read(body)?).await?),
         _ => Err(format!("no message of this version is sent to {path}").into()),

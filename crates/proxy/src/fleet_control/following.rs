@@ -127,6 +127,7 @@ impl Following<'_> {
     }
 
     async fn carry_out(&self, purges: &[LoggedPurge], end: LogPosition) -> Result<(), String> {
+        let _purging = self.node.offering.begin_purge();
         let done = self.store.apply_purges(purges).await;
         done.map_err(|refusal| format!("purges are not durable here: {refusal}"))?;
         self.node.purges().keep(self.member, end, purges);
@@ -139,6 +140,7 @@ impl Following<'_> {
             "everything that is stored here counts as purged: purges of {} are not known ({why})",
             self.member
         );
+        let _purging = self.node.offering.begin_purge();
         purge_everything(&self.store).await
     }
 

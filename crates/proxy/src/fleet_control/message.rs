@@ -20,6 +20,11 @@ pub(crate) const PURGED: &str = "/purged";
 /// Where a node is asked about a table of classes.
 pub(crate) const POLICY: &str = "/policy";
 
+/// Where a node is offered a copy that leaves another's memory.
+pub(crate) const OFFER: &str = "/offer";
+/// Where a node is told that documents were made invalid.
+pub(crate) const FORGET: &str = "/forget";
+
 /// The reason why a message cannot be understood.
 pub(crate) type Misunderstood = Box<dyn Error>;
 
@@ -101,6 +106,19 @@ pub(crate) struct Purges {
 pub(crate) struct Purged {
     pub node: String,
     pub end: String,
+}
+
+/// Documents that were made invalid by an answer to an unsafe request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Forget {
+    /// Purges of keys; others are ignored.
+    pub keys: Vec<Purge>,
+}
+
+/// Whether a copy that was offered was taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Offered {
+    pub taken: bool,
 }
 
 /// A table of classes.

@@ -37,10 +37,25 @@ pub(crate) async fn post<T: DeserializeOwned>(
     (path, message): (&'static str, &impl Serialize),
     patience: Duration,
 ) -> Result<T, String> {
+    let body = serde_json::to_vec(message).map_err(|why| why.to_string())?;
+    post_bytes(services, node, member, (path, Bytes::from(body)), patience).await
+}
+
+/// Does as [`post`] with a message that is not JSON.
+///
+/// # Errors
+/// See [`post`].
+pub(crate) async fn post_bytes<T: DeserializeOwned>(
+    services: &Rc<Services>,
+    node: &Arc<Node>,
+    member: &MemberId,
+    (path, body): (&'static str, Bytes),
+    patience: Duration,
+) -> Result<T, String> {
     let (peer, permit) = node.permit(member).ok_or_else(|| {
         "it is not known, or failed so often that it is not asked for a moment".to_owned()
     })?;
-    let answer = post_to(services, node, peer.endpoint.clone(), (path, message), patience).await;
+    let answer = send_to(services, node, peer.endpoint.clone(), (path, body), patience).await;
     match &answer {
         Ok(_) => node.succeeded(member, permit),
         // What it refuses it has read.
@@ -74,7 +89,17 @@ pub(crate) async fn post_to<T: DeserializeOwned>(
     patience: Duration,
 ) -> Result<T, Failed> {
     let body = serde_json::to_vec(message).map_err(|why| Failed::Refused(why.to_string()))?;
-    let sending = send(services, node, endpoint, path, Bytes::from(body));
+    send_to(services, node, endpoint, (path, Bytes::from(body)), patience).await
+}
+
+async fn send_to<T: DeserializeOwned>(
+    services: &Rc<Services>,
+    node: &Arc<Node>,
+    endpoint: Arc<Endpoint>,
+    (path, body): (&'static str, Bytes),
+    patience: Duration,
+) -> Result<T, Failed> {
+    let sending = send(services, node, endpoint, path, body);
     match timeout(patience, sending).await {
         Ok(Ok((StatusCode::OK, answer))) => serde_json::from_slice(&answer)
             .map_err(|why| Failed::Refused(format!("its answer is not understood: {why}"))),

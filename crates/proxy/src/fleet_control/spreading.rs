@@ -25,6 +25,13 @@ fn position(of: PurgePosition) -> LogPosition {
     LogPosition { log: of.log(), number: of.number() }
 }
 
+/// Notes how far this node's own log has come.
+pub(crate) fn reach_own(node: &Node, store: &Store) {
+    if let Some(end) = own_end(store) {
+        node.purges().reach(node.id(), end, node.now());
+    }
+}
+
 /// Tells all other nodes that there is a purge here, and waits until each has carried it out, or
 /// its time is over.
 pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread {

@@ -16,12 +16,12 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use crate::fleet_control::classes;
 use crate::fleet_control::following::{follow, purge_everything};
 use crate::fleet_control::message::{HELLO, Hello};
 use crate::fleet_control::post::post;
 use crate::fleet_control::saved_positions;
 use crate::fleet_control::spreading::{own_end, own_hello};
+use crate::fleet_control::{classes, offers};
 use crate::peers::node::Node;
 use crate::services::Services;
 
@@ -66,6 +66,8 @@ pub(crate) async fn run(services: Rc<Services>, setup: FleetSetup, leave: onesho
     let _ends = Membered(node.clone());
     let upkeep = Rc::new(Upkeep { services, node, membership, has_seeds, hello_every });
     upkeep.begin().await;
+    let offering = offers::run(upkeep.services.clone(), upkeep.node.clone());
+    let _offering = AbortAtEnd(spawn_local(offering));
     let following = upkeep.clone();
     let _following = AbortAtEnd(spawn_local(async move { following.keep_up().await }));
     tokio::select! {

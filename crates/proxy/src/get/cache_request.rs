@@ -13,7 +13,7 @@ use message::request_body::RequestBody;
 use net::random::random;
 use semantics::reuse::{Cause, Fallback, StalePermit};
 use semantics::{ExchangeTimes, Seconds, VaryMarker, reuse};
-use store::{FetchToken, Key, Source};
+use store::{FetchToken, Home, Key, Source};
 use tokio::task::spawn_local;
 use upstream::connection::origin_body::OriginBody;
 
@@ -24,7 +24,7 @@ use crate::get::fill_response::{FillResponder, Role};
 use crate::get::fit::{Fit, FitInput};
 use crate::get::partial_response::{PartialResponder, Served};
 use crate::get::plan::{Plan, PlanInput};
-use crate::get::vouching;
+use crate::get::{read_through, vouching};
 use crate::object::lookup::{LookupResult, find};
 use crate::object::store::Store;
 use crate::object::stored_response::StoredResponse;
@@ -74,11 +74,19 @@ pub(crate) async fn answer(
     mut transaction: Transaction,
     body: RequestBody,
 ) -> Response<ResponseBody> {
+    if context.services.shared.node.is_some() {
+        let read = read_through::read_from_memories(context, store, primary, transaction);
+        match Box::pin(read).await {
+            Ok(response) => return response,
+            Err(returned) => transaction = returned,
+        }
+    }
     let mut past = CacheStatus::new(Outcome::Bypass(Bypass::NotShareable));
     let mut alone = false;
     for number in 0..LOOKUPS_MAX {
         let (method, fields) = (&context.parts.method, &context.parts.headers);
-        let Some(found) = find(store, primary, method, fields).await else {
+        let options = context.lookup_options();
+        let Some(found) = find(store, primary, method, fields, options).await else {
             past = CacheStatus::new(Outcome::Bypass(Bypass::LongUrl));
             break;
         };
@@ -373,7 +381,7 @@ impl CacheRequest<'_> {
 
     /// Returns what other nodes are asked for it.
     pub fn asking(&self) -> Option<Asking> {
-        self.context.asking(self.primary)
+        self.context.asking(self.primary, false)
     }
 
     fn new_fill(&self, asking: Option<&Asking>) -> Fill {
@@ -460,6 +468,7 @@ impl CacheRequest<'_> {
             purpose: FetchPurpose::Client,
             group: None,
             asking: None,
+            home: Home::default(),
         }
     }
 

@@ -10,7 +10,7 @@ use http::{HeaderMap, Method, StatusCode};
 use semantics::merge::HeadEffect;
 use semantics::packed::Flag;
 use semantics::{ExchangeTimes, StoredHead, VaryMarker, forwarded, merge};
-use store::{FetchToken, Hint, Key, Refusal};
+use store::{FetchToken, Hint, Key, LookupOptions, Refusal};
 
 use crate::get::cache_request::{
     CacheRequest, FetchedResponse, NextAction, ToValidate, miss_status,
@@ -174,7 +174,9 @@ impl CacheRequest<'_> {
         if context.services.shared.fills.running(key.as_bytes()).is_some() {
             return None;
         }
-        match lookup::find(self.store, self.primary, &Method::GET, fields).await? {
+        match lookup::find(self.store, self.primary, &Method::GET, fields, LookupOptions::default())
+            .await?
+        {
             LookupResult::Nothing { marker: found, .. } if found.as_ref() == marker => {}
             _ => return None,
         }

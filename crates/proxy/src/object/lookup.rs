@@ -5,7 +5,7 @@ use std::rc::Rc;
 use http::{HeaderMap, Method};
 use semantics::packed::Flag::HeadOnly;
 use semantics::{Meta, VaryMarker};
-use store::{Key, Lookup};
+use store::{Key, Lookup, LookupOptions};
 
 use crate::object::head::Head;
 use crate::object::key::variant_key;
@@ -22,15 +22,17 @@ pub(crate) enum LookupResult {
 }
 
 /// Looks an object up, through its marker if it has one. The answer to a HEAD is found for HEADs
-/// only. `None`: the variant's key is too long.
+/// only. `options`: the tiers that are asked, and what becomes of memory. `None`: the variant's key
+/// is too long.
 pub(crate) async fn find(
     store: &Store,
     primary: &Key,
     method: &Method,
     request: &HeaderMap,
+    options: LookupOptions,
 ) -> Option<LookupResult> {
     let is_for = |found: &FoundHead| *method == Method::HEAD || !found.head.packed().is(HeadOnly);
-    let Lookup::Hit(entry) = store.lookup(primary).await else {
+    let Lookup::Hit(entry) = store.lookup_with(primary, options).await else {
         return Some(LookupResult::Nothing { key: primary.clone(), marker: None });
     };
     let marker = match Metadata::of(&entry) {
@@ -43,13 +45,13 @@ pub(crate) async fn find(
             return Some(LookupResult::Nothing { key: primary.clone(), marker: None });
         }
     };
-    find_selected(store, primary, marker, request, is_for).await
+    find_selected((store, options), primary, marker, request, is_for).await
 }
 
 /// Looks for what a request selects among the variants under a marker: the latest under any of its
 /// sets of fields (RFC 9111, 4). A variant that is not stored would have its key by the latest set.
 async fn find_selected(
-    store: &Store,
+    (store, options): (&Store, LookupOptions),
     primary: &Key,
     mut marker: VaryMarker,
     request: &HeaderMap,
@@ -59,7 +61,7 @@ async fn find_selected(
     for number in 0..marker.count() {
         marker.choose(number);
         let Some(key) = variant_key(primary, &marker, request) else { continue };
-        if let Lookup::Hit(entry) = store.lookup(&key).await
+        if let Lookup::Hit(entry) = store.lookup_with(&key, options).await
             && let Some(Metadata::Head(found)) = Metadata::of(&entry)
             && is_for(&found)
         {

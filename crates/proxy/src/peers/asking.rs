@@ -43,6 +43,11 @@ impl Asking {
         self.asks().any(|ask| ask.reach == Reach::Origin)
     }
 
+    /// Returns whether memories of other nodes are asked.
+    pub fn asks_memories(&self) -> bool {
+        self.asks().any(|ask| ask.reach == Reach::Memory)
+    }
+
     /// Returns whether nothing of an answer is kept, as far as is known before it comes.
     pub fn keeps_nothing(&self) -> bool {
         !self.plan.keep.memory && !self.plan.keep.disk

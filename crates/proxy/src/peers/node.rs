@@ -5,17 +5,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use fleet::breaker::Permit;
 use fleet::class::Class;
 use fleet::class::DocumentFacts;
+use fleet::hints::Hints;
 use fleet::lookup::{Asked, LookupPlan, Request, View};
 use fleet::member::{Address, State};
 use fleet::placement::LoadBound;
+use fleet::popularity::Hotness;
 use fleet::{ClassTable, FleetSeed, KeyHash, LogPosition, Member, MemberId, Members};
 use membership::Membership;
 use net::clock::TokioClock;
@@ -26,6 +29,8 @@ use upstream::settings::lookup::Lookup;
 use upstream::settings::tls::Tls;
 
 use crate::peers::breakers::Breakers;
+use crate::peers::demand::Demand;
+use crate::peers::offering::Offering;
 use crate::peers::purge_state::{Positions, PurgeState};
 use crate::peers::roster::{Peer, Roster, endpoint};
 use crate::peers::tally::Tally;
@@ -51,6 +56,12 @@ pub struct NodeOptions {
     /// How long a node that is asked may take to show that it is at work, by an answer or by a
     /// sign; then the next is asked.
     pub patience: Duration,
+    /// From how many requests a second on a document has several owners.
+    pub hotness: Hotness,
+    /// Bytes a second of evicted documents that are offered to other nodes.
+    pub offer_rate: u64,
+    /// Bytes of memory for what is known of the others' memories.
+    pub hints_memory: usize,
     /// How long a purge waits for another node to carry it out. Default 10 s: more than the time in
     /// which a silent node is noticed and that in which others count as in touch, together.
     pub purge_patience: Duration,
@@ -70,6 +81,9 @@ impl NodeOptions {
             bound: LoadBound::new(50).ok(),
             grace: Duration::from_secs(300),
             patience: Duration::from_millis(500),
+            hotness: Hotness { per_owner: NonZeroU32::MIN, owners_max: NonZeroU32::MIN },
+            offer_rate: 16 << 20,
+            hints_memory: 1 << 20,
             purge_patience: Duration::from_secs(10),
             alone_after: Duration::from_secs(60),
         }
@@ -88,6 +102,9 @@ pub struct Node {
     /// Questions and requests under way.
     load: AtomicU64,
     own: ArcSwap<Member>,
+    demand: Demand,
+    hints: Mutex<Hints>,
+    pub(crate) offering: Offering,
     purges: PurgeState,
     membership: RwLock<Option<Arc<dyn Membership>>>,
 }
@@ -121,6 +138,9 @@ impl Node {
             breakers: Breakers::new(seed),
             load: AtomicU64::new(0),
             own: ArcSwap::from_pointee(Member { state: State::Joining, ..options.own.clone() }),
+            demand: Demand::new(options.hotness),
+            hints: Mutex::new(Hints::new(options.hints_memory)),
+            offering: Offering::new(options.offer_rate, clock.running()),
             purges: PurgeState::new(),
             membership: RwLock::default(),
             options,
@@ -137,6 +157,9 @@ impl Node {
         let (now, grace) = (self.now(), self.options.grace);
         let next = self.roster.load().followed_by(members, self.tls.as_ref(), now, grace);
         self.breakers.retain(|id| next.members.get(id).is_some());
+        let before = self.members();
+        let gone = before.iter().filter(|member| next.members.get(&member.id).is_none());
+        gone.for_each(|member| self.hints().forget_member(&member.id));
         self.roster.store(Arc::new(next));
     }
 
@@ -184,15 +207,43 @@ impl Node {
             return None;
         }
         let avoid = self.breakers.open(self.now());
+        let hinted = match class.policy.lookup {
+            fleet::class::Lookup::Cooperate => self.holders(request.key),
+            fleet::class::Lookup::Local | fleet::class::Lookup::Owner => Vec::new(),
+        };
         let view = View {
             me: &self.options.own.id,
             members: &roster.members,
             previous: roster.previous(self.now()),
-            hinted: &[],
+            hinted: &hinted,
             avoid: &avoid,
             bound: self.options.bound,
         };
         fleet::lookup::plan(request, &class.policy, &view).ok()
+    }
+
+    /// Notes a request for a document, and returns how many owners it has by now.
+    pub(crate) fn note_demand(&self, key: KeyHash) -> usize {
+        self.demand.note(key, self.now())
+    }
+
+    /// Returns who may have a document in memory.
+    pub(crate) fn holders(&self, key: KeyHash) -> Vec<MemberId> {
+        self.hints().holders(key).cloned().collect()
+    }
+
+    /// Notes that a member has a document in memory.
+    pub(crate) fn note_holder(&self, key: KeyHash, member: &MemberId) {
+        self.hints().note(key, member);
+    }
+
+    /// Notes that a member does not have it.
+    pub(crate) fn forget_holder(&self, key: KeyHash, member: &MemberId) {
+        self.hints().forget(key, member);
+    }
+
+    fn hints(&self) -> MutexGuard<'_, Hints> {
+        self.hints.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns where a member is asked, if it may be asked now. The end of the question must be

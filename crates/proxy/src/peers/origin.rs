@@ -11,12 +11,13 @@ use std::task::Poll;
 use std::time::Duration;
 
 use fleet::breaker::Permit;
-use fleet::lookup::Ask;
+use fleet::lookup::{Ask, Reach, Role};
 use http::{Request, Response, StatusCode, header};
 use message::informational::Informational;
 use tokio::time::{Instant, sleep_until};
 use upstream::connection::origin_body::OriginBody;
 use upstream::connection::request_body::OutBody;
+use upstream::failure::error::{Failure, Reason};
 use upstream::send::origin::{Connector, Origin, Sending, Voucher};
 use upstream::send::outgoing::Outgoing;
 use upstream::settings::endpoint::Endpoint;
@@ -42,12 +43,19 @@ const SILENCE: Duration = Duration::from_secs(4);
 pub(crate) struct FleetOrigin {
     asking: Asking,
     origin: Arc<dyn Origin>,
+    /// Only memories of other nodes are asked: what they do not have is stored here.
+    memories_only: bool,
 }
 
 impl FleetOrigin {
     /// Makes the source of what `origin` has, by this plan.
     pub fn new(asking: Asking, origin: Arc<dyn Origin>) -> FleetOrigin {
-        FleetOrigin { asking, origin }
+        FleetOrigin { asking, origin, memories_only: false }
+    }
+
+    /// Makes the source of what other nodes have in memory: nothing is fetched.
+    pub fn of_memories(asking: Asking, origin: Arc<dyn Origin>) -> FleetOrigin {
+        FleetOrigin { asking, origin, memories_only: true }
     }
 
     /// Asks one node. `None`: it has no answer.
@@ -96,6 +104,9 @@ impl FleetOrigin {
         match Reply::take(response.headers_mut()) {
             Reply::None => {
                 peer.tally.count(Told::Absent);
+                if ask.role == Role::Holder {
+                    node.forget_holder(self.asking.about.key, &ask.member);
+                }
                 None
             }
             reply => {
@@ -183,10 +194,18 @@ async fn while_it_works<T>(
 impl Origin for FleetOrigin {
     fn send<'a>(self: Arc<Self>, with: Connector<'a>, request: Outgoing<'a>) -> Sending<'a> {
         Box::pin(async move {
+            let memories_only = self.memories_only;
             for ask in self.asking.asks() {
+                if memories_only && ask.reach != Reach::Memory {
+                    continue;
+                }
                 if let Some(response) = self.ask(ask, with, &request).await {
                     return Ok(response);
                 }
+            }
+            if memories_only {
+                let cause = "no node that was asked has it in memory".to_owned();
+                return Err(Failure::Failed(Reason::UpstreamBusy, cause));
             }
             self.origin.clone().send(with, request).await
         })

@@ -11,7 +11,7 @@ use message::upgrade::Upgrade;
 use net::address;
 use semantics::validators::Selected;
 use semantics::{Portion, RequestFacts, Settings, Time, Url};
-use store::Key;
+use store::{Key, LookupOptions, Retention, Tiers};
 use upstream::send::origin::Origin;
 
 use crate::client::handle::Client;
@@ -101,9 +101,9 @@ impl<'a> RequestContext<'a> {
         }
     }
 
-    /// Returns what other nodes are asked about the object of this key; `None` when none of them
-    /// matters.
-    pub fn asking(&self, primary: &Key) -> Option<Asking> {
+    /// Returns what other nodes are asked about the object of this key, which is stored on the
+    /// device here or not; `None` when none of them matters.
+    pub fn asking(&self, primary: &Key, on_own_disk: bool) -> Option<Asking> {
         let node = self.services.shared.node.as_ref()?;
         let host = self.target.place().0;
         if self.upgrade.is_some() || host.is_empty() || self.site().vouched().is_some() {
@@ -117,8 +117,8 @@ impl<'a> RequestContext<'a> {
             client: self.client.address,
             rule: self.rule.as_ref().map(|rule| rule.name.clone()),
         };
-        // What is on the disk here has been looked for before.
-        let request = Request { key, asked: self.asked(), on_own_disk: false, hot_owners: 1 };
+        let hot_owners = node.note_demand(key);
+        let request = Request { key, asked: self.asked(), on_own_disk, hot_owners };
         Asking::of(node, request, address::bare(host), about)
     }
 
@@ -131,6 +131,20 @@ impl<'a> RequestContext<'a> {
     /// Reads the clock again after a wait: what is found now may be younger than the request.
     pub fn look_at_clock(&self) {
         self.now.set(self.services.clock.time());
+    }
+
+    /// Returns how the store is asked: as a node that asks wants it.
+    pub fn lookup_options(&self) -> LookupOptions {
+        let Some(question) = &self.question else { return LookupOptions::default() };
+        let memory = question.reach == Reach::Memory;
+        LookupOptions {
+            tiers: if memory { Tiers::Memory } else { Tiers::MemoryAndDisk },
+            retention: if question.keep_copy || memory {
+                Retention::Keep
+            } else {
+                Retention::Exclusive
+            },
+        }
     }
 
     /// Returns the store, if what is stored may be used: in a fleet by a node that has caught up

@@ -147,6 +147,11 @@ impl UpstreamRequest {
         self.to = Arc::new(FleetOrigin::new(asking, self.to.clone()));
     }
 
+    /// Makes only the memories of the nodes that this plan names be asked.
+    pub fn ask_memories(&mut self, asking: Asking) {
+        self.to = Arc::new(FleetOrigin::of_memories(asking, self.to.clone()));
+    }
+
     /// Sends the request and waits for the head of the answer. `body` is the client's, if it has
     /// one.
     pub async fn run(

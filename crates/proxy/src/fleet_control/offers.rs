@@ -1,0 +1,252 @@
+//! Offers what leaves this node's memory to other nodes, and takes what they offer: last copies of
+//! the classes that have their evictions handled (Olaru and Tichy, section 3.1).
+//!
+//! It promises: a copy that was purged or made invalid does not come back by an offer
+//! ([`crate::peers::offering`]); offers are bounded in bytes per second, in number at a time, and in
+//! how often a copy is passed on; nobody waits for one.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use fleet::PurgePositions;
+use fleet::class::{DocumentFacts, Eviction};
+use fleet::eviction::{self, EvictedCopy, Fate};
+use fleet::member::State;
+use http::header;
+use net::clock::TokioClock;
+use semantics::{Meta, cache_key};
+use store::{EvictionLimits, Hint, Home, Key, Locality};
+use tokio::task::spawn_local;
+use tokio::time::sleep;
+
+use crate::fleet_control::message::{Misunderstood, OFFER, Offered};
+use crate::fleet_control::post::post_bytes;
+use crate::object::store::Store;
+use crate::peers::node::Node;
+use crate::services::Services;
+
+/// What may wait to be offered.
+const WAITING: EvictionLimits = EvictionLimits { offers: 256, bytes: 8 << 20 };
+
+/// The time between two looks at what has left memory.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Offers that are looked at at a time, and that are under way.
+const AT_ONCE: usize = 64;
+const UNDER_WAY: usize = 8;
+
+/// Bytes of a copy that is offered at most: larger ones take longer to send than to read.
+const COPY_MAX: u64 = 1 << 20;
+
+/// How long another node may take for an offer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+type Evictions = store::Evictions<device::AnyDevice, TokioClock>;
+type Evicted = store::Evicted<device::AnyDevice, TokioClock>;
+
+/// Offers what leaves memory, for ever.
+pub(crate) async fn run(services: Rc<Services>, node: Arc<Node>) {
+    let under_way = Rc::new(Cell::new(0));
+    let mut evictions: Option<Evictions> = None;
+    loop {
+        sleep(LOOK).await;
+        let handled = node.classes().iter().any(|class| class.policy.eviction == Eviction::Offer);
+        let store = services.store().filter(|_| handled && node.purges().may_use());
+        let Some(store) = store else {
+            evictions = None;
+            continue;
+        };
+        let evictions = evictions.get_or_insert_with(|| store.evictions(WAITING));
+        for _ in 0..AT_ONCE {
+            let Some(evicted) = evictions.take() else { break };
+            if under_way.get() >= UNDER_WAY {
+                break;
+            }
+            offer(&services, &node, evicted, &under_way);
+        }
+    }
+}
+
+/// Offers one copy, if its class has it offered and somebody may take it.
+fn offer(services: &Rc<Services>, node: &Arc<Node>, evicted: Evicted, under_way: &Rc<Cell<usize>>) {
+    let body = evicted.entry.as_ref().and_then(store::Entry::whole);
+    let Some(body) = body.filter(|body| body.len() as u64 <= COPY_MAX) else { return };
+    let Some(policy) = policy_of(node, &evicted.key, &evicted.meta, body.len() as u64) else {
+        return;
+    };
+    let key = node.hash(evicted.key.as_bytes());
+    let (holders, moves) = (node.holders(key), node.offering.moves(key));
+    let size = (body.len() + evicted.meta.len()) as u64;
+    let copy = EvictedCopy { key, size, last: holders.is_empty(), moves };
+    let (own, members, avoid) = (node.own(), node.members(), node.avoided());
+    let fate = node.offering.with_rate(|rate| {
+        eviction::decide(&copy, &policy, &own, &members, &avoid, rate, node.now())
+    });
+    let Fate::Offered { to, moves } = fate else { return };
+    let message = encode(node, &evicted, &body, moves);
+    let (services, node, counted) = (services.clone(), node.clone(), Counted::new(under_way));
+    spawn_local(async move {
+        let _counted = counted;
+        // What was removed here meanwhile is not offered.
+        if evicted.token.overtaken() {
+            return;
+        }
+        let told = post_bytes::<Offered>(&services, &node, &to, (OFFER, message), PATIENCE).await;
+        match told {
+            Ok(Offered { taken: true }) => node.note_holder(key, &to),
+            Ok(Offered { taken: false }) => {}
+            Err(why) => log::debug!("{to} takes no copy: {why}"),
+        }
+    });
+}
+
+/// Returns the policy of a copy, if it is one that can be passed on: the whole answer to a GET that
+/// does not vary.
+fn policy_of(node: &Node, key: &Key, meta: &Bytes, size: u64) -> Option<fleet::Policy> {
+    let described = cache_key::describe(key.as_bytes())?;
+    let Ok(Meta::Head(head)) = Meta::decode(meta) else { return None };
+    if !head.vary().names().is_empty() || head.packed().is(semantics::packed::Flag::HeadOnly) {
+        return None;
+    }
+    let kind = head.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let authority = described.url.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = authority.split('/').next().unwrap_or_default();
+    let host = net::address::bare(authority.rsplit_once(':').map_or(authority, |(host, _)| host));
+    let facts = DocumentFacts { size: Some(size), content_type: kind, host, requests: 0 };
+    Some(node.class(&facts).policy)
+}
+
+/// Counts an offer under way.
+struct Counted(Rc<Cell<usize>>);
+
+impl Counted {
+    fn new(count: &Rc<Cell<usize>>) -> Counted {
+        count.set(count.get() + 1);
+        Counted(count.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+/// A copy that is offered.
+struct Offer {
+    moves: u8,
+    positions: PurgePositions,
+    key: Key,
+    meta: Bytes,
+    body: Bytes,
+}
+
+/// Writes an offer: how often it was passed on; the positions of its sender, the key and the
+/// metadata, each behind its length; where it belongs; the body.
+fn encode(node: &Node, evicted: &Evicted, body: &Bytes, moves: u8) -> Bytes {
+    let positions = node.positions().positions.to_string();
+    let Locality { site, group } = evicted.key.locality();
+    let mut out = BytesMut::with_capacity(body.len() + evicted.meta.len() + 1024);
+    out.put_u8(moves);
+    for part in [positions.as_bytes(), evicted.key.as_bytes(), &evicted.meta] {
+        out.put_u32(part.len() as u32);
+        out.put_slice(part);
+    }
+    out.put_u64(site);
+    out.put_u64(group);
+    out.put_slice(body);
+    out.freeze()
+}
+
+fn decode(mut message: Bytes) -> Option<Offer> {
+    let moves = message.try_get_u8().ok()?;
+    let mut part = || {
+        let len = message.try_get_u32().ok()? as usize;
+        (len <= message.len()).then(|| message.split_to(len))
+    };
+    let (positions, key, meta) = (part()?, part()?, part()?);
+    let locality =
+        Locality { site: message.try_get_u64().ok()?, group: message.try_get_u64().ok()? };
+    Some(Offer {
+        moves,
+        positions: std::str::from_utf8(&positions).ok()?.parse().ok()?,
+        key: Key::new(key, locality)?,
+        meta,
+        body: message,
+    })
+}
+
+/// Answers a node that offers a copy.
+pub(crate) async fn answer(
+    services: &Rc<Services>,
+    node: &Arc<Node>,
+    message: &[u8],
+) -> Result<Offered, Misunderstood> {
+    let offer = decode(Bytes::copy_from_slice(message)).ok_or("this is no offer")?;
+    let store = services.store().ok_or("there is no cache here")?;
+    let taken = take(node, &store, offer).await;
+    Ok(Offered { taken })
+}
+
+async fn take(node: &Arc<Node>, store: &Store, offer: Offer) -> bool {
+    let Offer { moves, positions, key, meta, body } = offer;
+    let hash = node.hash(key.as_bytes());
+    let policy = policy_of(node, &key, &meta, body.len() as u64);
+    let wanted = policy.is_some_and(|policy| policy.eviction == Eviction::Offer)
+        && moves <= eviction::MOVES_MAX
+        && node.own().state == State::Serving
+        && node.purges().may_use()
+        && !store.knows(&key)
+        && store.resident(&key).is_none();
+    // From here on whatever is removed overtakes the copy.
+    let token = store.begin_fetch(&key);
+    let Some(quiet) = node.offering.quiet().filter(|_| wanted) else { return false };
+    let is_known =
+        || positions.cover(&node.positions().positions) && node.offering.may_take(hash, node.now());
+    if !is_known() {
+        return false;
+    }
+    let hint = Hint { size: Some(body.len() as u64), home: Home::Memory, ..Hint::default() };
+    let Ok(mut writer) = store.insert(&token, &key, meta, hint).await else { return false };
+    if writer.write(body).await.is_err() || writer.commit().await.is_err() {
+        return false;
+    }
+    if node.offering.quiet() != Some(quiet) || !is_known() {
+        store.remove(&key).await;
+        return false;
+    }
+    node.offering.note_moves(hash, moves);
+    true
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_offer_is_refused_at_any_length() {
+        let mut whole = BytesMut::new();
+        whole.put_u8(1);
+        for part in [&b"a=1.2"[..], b"key", b"meta"] {
+            whole.put_u32(part.len() as u32);
+            whole.put_slice(part);
+        }
+        whole.put_u64(7);
+        whole.put_u64(8);
+        let head = whole.len();
+        whole.put_slice(b"body");
+        let whole = whole.freeze();
+        let offer = decode(whole.clone()).unwrap();
+        assert_eq!(
+            (offer.moves, &offer.body[..], &offer.meta[..]),
+            (1, &b"body"[..], &b"meta"[..])
+        );
+        assert_eq!(offer.key.locality(), Locality { site: 7, group: 8 });
+        assert!((0..head).all(|len| decode(whole.slice(..len)).is_none()));
+        assert!(decode(Bytes::from_static(&[1, 255, 255, 255, 255])).is_none());
+    }
+}

@@ -1,0 +1,154 @@
+//! What keeps evictions that are offered to other nodes within bounds, and what was forgotten from
+//! coming back by them.
+//!
+//! An offer is a copy on its way between two memories. It must not bring back what was purged or
+//! made invalid meanwhile: an offer is taken only from a node that knows of all purges that this
+//! one knows of, while none is being carried out here, and not of what was lately made invalid.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use fleet::KeyHash;
+use fleet::token_bucket::TokenBucket;
+
+/// For so long what was made invalid is not taken from others: longer than any of them may take to
+/// hear of it.
+const REMEMBERED: Duration = Duration::from_secs(30);
+
+/// Documents that are remembered so; with more, nothing is taken.
+const FORGOTTEN_MAX: usize = 1 << 16;
+
+/// Copies from others of which the number of moves is remembered.
+const MOVED_MAX: usize = 1 << 14;
+
+/// See the module.
+pub(crate) struct Offering {
+    state: Mutex<State>,
+    /// Purges being carried out, in the lower half; all that ever began, in the upper.
+    purges: AtomicU64,
+}
+
+struct State {
+    rate: TokenBucket,
+    forgotten: VecDeque<(Duration, KeyHash)>,
+    /// How often copies that are here were passed on.
+    moved: BTreeMap<KeyHash, u8>,
+    order: VecDeque<KeyHash>,
+}
+
+/// A purge that is being carried out.
+pub(crate) struct Purging<'a>(&'a Offering);
+
+impl Drop for Purging<'_> {
+    fn drop(&mut self) {
+        self.0.purges.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The purges that had begun at some moment at which none was being carried out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Quiet(u64);
+
+impl Offering {
+    pub fn new(rate: u64, now: Duration) -> Offering {
+        let (forgotten, moved, order) = (VecDeque::new(), BTreeMap::new(), VecDeque::new());
+        let state = State { rate: TokenBucket::new(rate, rate, now), forgotten, moved, order };
+        Offering { state: Mutex::new(state), purges: AtomicU64::new(0) }
+    }
+
+    /// Notes that a purge is being carried out here, until the guard is dropped: when this node's
+    /// positions tell of it.
+    pub fn begin_purge(&self) -> Purging<'_> {
+        self.purges.fetch_add((1 << 32) + 1, Ordering::AcqRel);
+        Purging(self)
+    }
+
+    /// Returns that no purge is being carried out, if so.
+    pub fn quiet(&self) -> Option<Quiet> {
+        let purges = self.purges.load(Ordering::Acquire);
+        (purges & u64::from(u32::MAX) == 0).then_some(Quiet(purges))
+    }
+
+    /// Notes that a document was made invalid.
+    pub fn forget(&self, key: KeyHash, now: Duration) {
+        let mut state = self.lock();
+        while state.forgotten.front().is_some_and(|(then, _)| *then + REMEMBERED < now) {
+            state.forgotten.pop_front();
+        }
+        state.forgotten.push_back((now, key));
+        let over = state.forgotten.len().saturating_sub(FORGOTTEN_MAX + 1);
+        state.forgotten.drain(..over);
+    }
+
+    /// Returns whether a copy of a document may be taken from another node.
+    pub fn may_take(&self, key: KeyHash, now: Duration) -> bool {
+        let state = self.lock();
+        let mut recent = state.forgotten.iter().rev().take_while(|(at, _)| *at + REMEMBERED >= now);
+        state.forgotten.len() <= FORGOTTEN_MAX && !recent.any(|(_, forgotten)| *forgotten == key)
+    }
+
+    /// Notes how often a copy that has come was passed on.
+    pub fn note_moves(&self, key: KeyHash, moves: u8) {
+        let mut state = self.lock();
+        if state.moved.insert(key, moves).is_none() {
+            state.order.push_back(key);
+        }
+        if state.order.len() > MOVED_MAX
+            && let Some(oldest) = state.order.pop_front()
+        {
+            state.moved.remove(&oldest);
+        }
+    }
+
+    /// Returns how often a copy that leaves was passed on.
+    pub fn moves(&self, key: KeyHash) -> u8 {
+        self.lock().moved.get(&key).copied().unwrap_or(0)
+    }
+
+    /// Calls `decide` with what is left of the rate.
+    pub fn with_rate<T>(&self, decide: impl FnOnce(&mut TokenBucket) -> T) -> T {
+        decide(&mut self.lock().rate)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_taken_while_a_purge_is_carried_out_or_just_was() {
+        let offering = Offering::new(1, Duration::ZERO);
+        let before = offering.quiet().unwrap();
+        let purging = offering.begin_purge();
+        assert!(offering.quiet().is_none());
+        drop(purging);
+        let after = offering.quiet().unwrap();
+        assert!(before != after && offering.quiet() == Some(after));
+    }
+
+    #[test]
+    fn what_was_made_invalid_is_not_taken_for_a_while() {
+        let offering = Offering::new(1, Duration::ZERO);
+        let (key, at) = (KeyHash::from_bits(1), Duration::from_secs);
+        offering.forget(key, at(10));
+        assert!(!offering.may_take(key, at(40)) && offering.may_take(key, at(41)));
+        assert!(offering.may_take(KeyHash::from_bits(2), at(11)));
+        (0..=FORGOTTEN_MAX as u64).for_each(|n| offering.forget(KeyHash::from_bits(n), at(50)));
+        assert!(!offering.may_take(KeyHash::from_bits(1 << 40), at(51)), "too many to know");
+    }
+
+    #[test]
+    fn moves_are_remembered_of_a_bounded_number() {
+        let offering = Offering::new(1, Duration::ZERO);
+        (0..=MOVED_MAX as u64).for_each(|n| offering.note_moves(KeyHash::from_bits(n), 2));
+        assert_eq!(offering.moves(KeyHash::from_bits(0)), 0);
+        assert_eq!(offering.moves(KeyHash::from_bits(1)), 2);
+    }
+}
