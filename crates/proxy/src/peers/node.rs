@@ -16,7 +16,7 @@ use fleet::class::DocumentFacts;
 use fleet::lookup::{Asked, LookupPlan, Request, View};
 use fleet::member::{Address, State};
 use fleet::placement::LoadBound;
-use fleet::{ClassTable, FleetSeed, KeyHash, LogPosition, Member, MemberId, Members};
+use fleet::{ClassTable, FleetSeed, KeyHash, LogPosition, Member, MemberId, Members, PurgePositions};
 use membership::Membership;
 use net::clock::TokioClock;
 use rustls::ClientConfig;
@@ -229,6 +229,11 @@ impl Node {
         self.purges.positions()
     }
 
+    /// Returns how far this node has come in the purges of all.
+    pub fn purge_positions(&self) -> PurgePositions {
+        self.positions().positions.clone()
+    }
+
     /// Returns how far this node has come in purges, and whether it may use what it has.
     pub(crate) fn purges(&self) -> &PurgeState {
         &self.purges
@@ -251,6 +256,12 @@ impl Node {
         if let Some(membership) = self.membership.get() {
             membership.silent(id, self.now());
         }
+    }
+
+    /// Returns the members as their source knows them now: a purge must reach those, too, that the
+    /// roster does not have yet.
+    pub(crate) fn latest_members(&self) -> Members {
+        self.membership.get().map_or_else(|| self.members(), |membership| membership.members())
     }
 
     /// Returns the members that were known and are lost, those that left in order apart, and since

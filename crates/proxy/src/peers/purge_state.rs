@@ -105,19 +105,20 @@ impl PurgeState {
     /// Notes how far others have come.
     pub fn learn(&self, others: &PurgePositions, now: Duration) {
         let mut inner = self.lock();
+        let mut is_news = false;
         for (member, position) in others.iter() {
             if !inner.former.contains(&(member.clone(), position.log)) {
-                inner.learn(member, position, now);
+                is_news |= inner.learn(member, position, now);
             }
         }
-        self.settle(&inner);
+        self.settle(&inner, is_news);
     }
 
     /// Notes how far the log of `member` has come, as it says itself.
     pub fn learn_end(&self, member: &MemberId, end: LogPosition, now: Duration) {
         let mut inner = self.lock();
-        inner.learn(member, end, now);
-        self.settle(&inner);
+        let is_news = inner.learn(member, end, now);
+        self.settle(&inner, is_news);
     }
 
     /// Notes that all before `position` has been carried out.
@@ -181,7 +182,7 @@ impl PurgeState {
             overdue |= now.saturating_sub(since) >= IN_TOUCH;
         }
         inner.away |= overdue;
-        self.settle(&inner);
+        self.settle(&inner, false);
     }
 
     /// Notes that this node has caught up with all that can be reached: it may use what it has,
@@ -207,14 +208,18 @@ impl PurgeState {
         std::mem::take(&mut inner.unsaved).then(|| inner.positions.clone())
     }
 
-    fn settle(&self, inner: &Inner) {
+    /// Stops the use of what is stored where that is due, and wakes who follows logs when there is
+    /// something new to follow: what failed is tried again in its own time.
+    fn settle(&self, inner: &Inner, is_news: bool) {
         if inner.positions.cover(&inner.wanted) {
             return;
         }
         if inner.away {
             self.may_use.store(false, Ordering::Release);
         }
-        self.lags.notify_one();
+        if is_news {
+            self.lags.notify_one();
+        }
     }
 
     fn publish(&self, inner: &Inner) {
@@ -228,15 +233,18 @@ impl PurgeState {
 }
 
 impl Inner {
-    fn learn(&mut self, member: &MemberId, position: LogPosition, now: Duration) {
+    /// Notes how far others have come in a log. Returns whether that is new.
+    fn learn(&mut self, member: &MemberId, position: LogPosition, now: Duration) -> bool {
+        let before = self.wanted.get(member);
         self.wanted.reach(member, position);
+        let is_news = self.wanted.get(member) != before;
         let own = self.positions.get(member);
         if own.is_some_and(|own| own.covers(position)) {
             // A log that is ahead of what another knows of it says nothing of being in touch.
             if own == Some(position) {
                 self.in_sync.insert(member.clone(), now);
             }
-            return;
+            return is_news;
         }
         let in_touch = match self.in_sync.get(member) {
             Some(then) => now.saturating_sub(*then) < IN_TOUCH,
@@ -244,6 +252,7 @@ impl Inner {
             None => own.is_none(),
         };
         self.away |= !in_touch;
+        is_news
     }
 }
 
@@ -303,6 +312,25 @@ mod tests {
         assert!(state.may_use());
         state.elapse(at(3100));
         assert!(!state.may_use());
+    }
+
+    #[test]
+    fn what_cannot_be_followed_wakes_nobody_again_and_again() {
+        let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
+        let is_woken = || {
+            let mut notified = std::pin::pin!(state.lags.notified());
+            notified.as_mut().enable()
+        };
+        is_woken();
+        let newer = LogPosition { log: 1, number: 6 };
+        state.learn_end(&a, newer, at(1000));
+        assert!(is_woken());
+        state.elapse(at(4000));
+        state.learn_end(&a, newer, at(4100));
+        state.learn(&"a=1.6".parse().unwrap(), at(4200));
+        assert!(!is_woken() && !state.may_use());
+        state.learn_end(&a, LogPosition { log: 1, number: 7 }, at(4300));
+        assert!(is_woken());
     }
 
     #[test]
