@@ -13,7 +13,7 @@ use net::address::bare;
 use semantics::{TagFields, Url};
 use store::{Key, Mode, Target};
 
-use crate::fleet_control::spreading::spread;
+use crate::fleet_control::spreading::{note_own, spread};
 use crate::object::purge_labels;
 use crate::object::store::Store;
 use crate::observe::outcome::{Denied, Outcome};
@@ -38,10 +38,15 @@ pub(crate) async fn purge(
     options: &Options,
     purge: &Purge,
 ) -> PurgeResult {
+    let under_way = services.shared.node.as_ref().map(|node| node.purges().begin_own());
     let purged = purge_here(services, options, purge).await;
     let is_done = matches!(purged, Purged::Found { .. } | Purged::Nothing(_) | Purged::InForce);
     let spread = match &services.shared.node {
-        Some(node) if is_done => Some(spread(services, node).await),
+        Some(node) if is_done => {
+            note_own(services, node);
+            drop(under_way);
+            Some(spread(services, node).await)
+        }
         _ => None,
     };
     PurgeResult { purged, spread }

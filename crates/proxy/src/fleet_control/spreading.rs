@@ -25,11 +25,17 @@ fn position(of: PurgePosition) -> LogPosition {
     LogPosition { log: of.log(), number: of.number() }
 }
 
+/// Notes that the purges that were made here and are durable have been carried out.
+pub(crate) fn note_own(services: &Services, node: &Node) {
+    if let Some(end) = services.store().as_ref().and_then(own_end) {
+        node.purges().reach(node.id(), end, node.now());
+    }
+}
+
 /// Tells all other nodes that there is a purge here, and waits until each has carried it out, or
 /// its time is over.
 pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread {
     let Some(end) = services.store().as_ref().and_then(own_end) else { return Spread::default() };
-    node.purges().reach(node.id(), end, node.now());
     let news = Purged { node: node.id().to_string(), end: end.to_string() };
     let mut spread = Spread { nodes: 0, unreached: node.lost() };
     // Read later, so that who is found again just now is told.

@@ -16,7 +16,9 @@ use fleet::class::DocumentFacts;
 use fleet::lookup::{Asked, LookupPlan, Request, View};
 use fleet::member::{Address, State};
 use fleet::placement::LoadBound;
-use fleet::{ClassTable, FleetSeed, KeyHash, LogPosition, Member, MemberId, Members, PurgePositions};
+use fleet::{
+    ClassTable, FleetSeed, KeyHash, LogPosition, Member, MemberId, Members, PurgePositions,
+};
 use membership::Membership;
 use net::clock::TokioClock;
 use rustls::ClientConfig;
@@ -87,7 +89,7 @@ pub struct Node {
     /// Questions and requests under way.
     load: AtomicU64,
     own: ArcSwap<Member>,
-    purges: PurgeState,
+    purges: Arc<PurgeState>,
     membership: OnceLock<Arc<dyn Membership>>,
 }
 
@@ -120,7 +122,7 @@ impl Node {
             breakers: Breakers::new(seed),
             load: AtomicU64::new(0),
             own: ArcSwap::from_pointee(Member { state: State::Joining, ..options.own.clone() }),
-            purges: PurgeState::new(),
+            purges: Arc::new(PurgeState::new()),
             membership: OnceLock::new(),
             options,
         })
@@ -235,7 +237,7 @@ impl Node {
     }
 
     /// Returns how far this node has come in purges, and whether it may use what it has.
-    pub(crate) fn purges(&self) -> &PurgeState {
+    pub(crate) fn purges(&self) -> &Arc<PurgeState> {
         &self.purges
     }
 

@@ -45,7 +45,8 @@ fn run(seed: u64) -> Outcome {
 }
 
 async fn history(world: &World) -> Outcome {
-    let (truth, mut random) = (Rc::new(Truth::new(world.seed)), Rng::with_seed(world.seed ^ 0xf1ee));
+    let (truth, mut random) =
+        (Rc::new(Truth::new(world.seed)), Rng::with_seed(world.seed ^ 0xf1ee));
     let skews: Vec<i64> = (0..random.usize(3..6)).map(|_| random.i64(-300..300)).collect();
     let classes = trouble::classes(1, &mut random);
     truth.note(format!("{} nodes, {:?}", skews.len(), classes));

@@ -208,9 +208,11 @@ impl Nodes {
     /// Puts a disk into a node that does not run.
     pub async fn put_disk(&self, node: usize, disk: Disk) {
         let slot = &self.slots[node];
-        let old = slot.old.borrow().as_ref().map(|(since, old)| {
-            (*since, old.after_kill(&self.world, self.truth.seed))
-        });
+        let old = slot
+            .old
+            .borrow()
+            .as_ref()
+            .map(|(since, old)| (*since, old.after_kill(&self.world, self.truth.seed)));
         match (disk, old) {
             (Disk::Left, _) | (Disk::Old, None) => {}
             (Disk::Old, Some((since, old))) => {

@@ -91,7 +91,11 @@ async fn purge(clients: &Rc<Clients>, node: usize, object: u32, random: &mut Rng
     truth.purged(least, soft, known_by.clone());
     for asked in known_by {
         clients.begin(asked, object, Duration::ZERO);
-        clients.begin(asked, meant[random.usize(..meant.len())], Duration::from_micros(random.u64(..5_000)));
+        clients.begin(
+            asked,
+            meant[random.usize(..meant.len())],
+            Duration::from_micros(random.u64(..5_000)),
+        );
     }
 }
 

@@ -143,7 +143,8 @@ impl Trouble {
         let (a, b) = self.two();
         let link = match self.random.u8(..3) {
             0 => Link {
-                delay: Duration::from_millis(50)..=Duration::from_millis(self.random.u64(100..3_000)),
+                delay: Duration::from_millis(50)
+                    ..=Duration::from_millis(self.random.u64(100..3_000)),
                 ..Link::default()
             },
             1 => Link { resets: 100_000, ..Link::default() },

@@ -170,7 +170,12 @@ impl Truth {
     }
 
     /// Notes which nodes cannot hear each other now, and which must have learnt something by now.
-    pub fn tick(&self, nodes: usize, is_up: impl Fn(usize) -> bool, parted: &BTreeSet<(usize, usize)>) {
+    pub fn tick(
+        &self,
+        nodes: usize,
+        is_up: impl Fn(usize) -> bool,
+        parted: &BTreeSet<(usize, usize)>,
+    ) {
         let now = self.now();
         let mut inner = self.inner.borrow_mut();
         let Inner { purges, out_of_touch, .. } = &mut *inner;
@@ -245,7 +250,8 @@ impl Truth {
             let text = format!("{object} of version {version} was purged: {least:?}, {detail}");
             return Err(text);
         }
-        let ended = self.inner.borrow().edits.get(&object).and_then(|e| e.get(version as usize).copied());
+        let ended =
+            self.inner.borrow().edits.get(&object).and_then(|e| e.get(version as usize).copied());
         let too_old = ended.is_some_and(|ended| ended + lifetime + AGE_SLACK < begun);
         match too_old && !may_be_stale {
             true => Err(format!("{object} of version {version} is too old: {detail}")),
