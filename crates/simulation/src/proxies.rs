@@ -1,8 +1,10 @@
-//! A proxy of a world: started, drained, killed, and started again with its old disk.
+//! A proxy of a world: started, held, drained, killed, and started again with its old disk.
 
+use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use device::{AnyDevice, OtherDevice};
@@ -12,10 +14,11 @@ use proxy::options::Options;
 use proxy::peers::node::{Node, NodeOptions};
 use proxy::{
     AdminSetup, CacheSetup, CacheSource, Control, Ended, FleetSetup, Listener, Observer, Setup,
-    Unobserved, run_here,
+    TokioClock, Unobserved, run_here,
 };
 use sim::network::Host;
 use sim::{Contents, SimDisk, TokioDisk, Uniform};
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 use crate::adapters::Deposited;
@@ -40,9 +43,21 @@ impl Cache {
     ///
     /// When that is too little.
     pub async fn new(world: &World, len: u64, memory: u64) -> Cache {
+        Cache::numbered(world, len, memory, 0).await
+    }
+
+    /// An empty cache that differs, by its number, from others of the world in what is drawn when a
+    /// cache is made.
+    ///
+    /// # Panics
+    ///
+    /// When it is too small.
+    pub async fn numbered(world: &World, len: u64, memory: u64, number: u32) -> Cache {
         let cache = Cache::with(world, len, memory, Contents::new());
         let options = store::FormatOptions { memory, ..store::FormatOptions::default() };
-        let entropy = [(world.seed % 251) as u8; 48];
+        let mut entropy = [(world.seed % 251) as u8; 48];
+        let drawn = entropy.chunks_exact_mut(4).flat_map(|word| word.iter_mut().zip(0..4));
+        drawn.for_each(|(byte, at)| *byte ^= number.to_le_bytes()[at]);
         let formatted = store::format(&cache.disk, &options, entropy, crate::BEGINNING).await;
         formatted.expect("the disk takes a cache");
         cache
@@ -97,6 +112,8 @@ pub struct Proxy {
     pub workers: usize,
     /// Its cache, if it has one.
     pub cache: Option<Cache>,
+    /// What time it is there; `None`: what it is in the world.
+    pub clock: Option<TokioClock>,
     /// Told of every request.
     pub observer: Arc<dyn Observer>,
     /// The admin interface, if it has one.
@@ -109,7 +126,17 @@ impl Proxy {
     /// One with a worker, without a cache.
     pub fn new(host: Host, port: u16, options: Options) -> Proxy {
         let observer = Arc::new(Unobserved);
-        Proxy { host, port, options, workers: 1, cache: None, observer, admin: None, node: None }
+        Proxy {
+            host,
+            port,
+            options,
+            workers: 1,
+            cache: None,
+            clock: None,
+            observer,
+            admin: None,
+            node: None,
+        }
     }
 
     /// Starts it; it accepts clients as soon as its cache is open.
@@ -118,7 +145,8 @@ impl Proxy {
     ///
     /// When somebody listens there already.
     pub fn start(self, world: &World) -> io::Result<Running> {
-        let Proxy { host, port, mut options, workers, cache, observer, admin, node } = self;
+        let Proxy { host, port, mut options, workers, cache, clock, observer, admin, node } = self;
+        let clock = clock.unwrap_or(world.clock);
         options.upstream.lookup = world.lookup();
         let control = Control::new(options);
         let mut listeners = vec![Listener {
@@ -133,8 +161,8 @@ impl Proxy {
                 let socket = listen(&host, options.own.address.port())?;
                 listeners.push(Listener { socket, manners: Arc::new(manners) });
                 let own = options.own.clone();
-                let node = Node::new(options, world.lookup(), world.clock);
-                let now = world.clock.running();
+                let node = Node::new(options, world.lookup(), clock);
+                let now = clock.running();
                 let list = StaticList::new(own, &list, SILENCE, now).map_err(io::Error::other)?;
                 let list = Arc::new(list);
                 Some(FleetSetup {
@@ -147,7 +175,7 @@ impl Proxy {
         };
         let fleet_node = node.as_ref().map(|fleet| fleet.node.clone());
         let setup = Setup {
-            clock: world.clock,
+            clock,
             network: network_of(&host),
             control: control.clone(),
             listeners,
@@ -160,9 +188,31 @@ impl Proxy {
             released: Box::new(|| ()),
         };
         // What it begins belongs to it, and ends with it.
-        let task = spawn_local(async { LocalSet::new().run_until(run_here(setup)).await });
-        Ok(Running { control, node: fleet_node, task })
+        let (held, is_held) = watch::channel(false);
+        let task = spawn_local(unless_held(is_held, async {
+            LocalSet::new().run_until(run_here(setup)).await
+        }));
+        Ok(Running { control, node: fleet_node, held, task })
     }
+}
+
+/// Runs a process, but no task of it while it is held; what has come for them then waits.
+async fn unless_held<T>(mut held: watch::Receiver<bool>, process: impl Future<Output = T>) -> T {
+    let mut process = Box::pin(process);
+    while held.wait_for(|held| !held).await.is_ok() {
+        let mut change = Box::pin(held.wait_for(|held| *held));
+        let ended = poll_fn(|cx| match change.as_mut().poll(cx) {
+            Poll::Ready(change) => Poll::Ready(change.map(|_| None)),
+            Poll::Pending => process.as_mut().poll(cx).map(|ended| Ok(Some(ended))),
+        });
+        match ended.await {
+            Ok(Some(ended)) => return ended,
+            Ok(None) => {}
+            // Nobody can hold it any more.
+            Err(_) => break,
+        }
+    }
+    process.await
 }
 
 /// A proxy that runs.
@@ -171,10 +221,22 @@ pub struct Running {
     pub control: Control,
     /// The node of a fleet that it is.
     pub node: Option<Arc<Node>>,
+    held: watch::Sender<bool>,
     task: JoinHandle<io::Result<Ended>>,
 }
 
 impl Running {
+    /// Holds it, as a machine that is suspended: its sockets are open, and nothing of it runs.
+    /// Kernel and disk go on.
+    pub fn hold(&self) {
+        self.held.send_replace(true);
+    }
+
+    /// Lets it go on: the timers that have run out meanwhile go off at once.
+    pub fn release(&self) {
+        self.held.send_replace(false);
+    }
+
     /// Drains it and waits for its end.
     ///
     /// # Panics

@@ -13,7 +13,7 @@ use net::address::bare;
 use semantics::{TagFields, Url};
 use store::{Key, Mode, Target};
 
-use crate::fleet_control::spreading::{reach_own, spread};
+use crate::fleet_control::spreading::{note_own, spread};
 use crate::object::purge_labels;
 use crate::object::store::Store;
 use crate::observe::outcome::{Denied, Outcome};
@@ -40,14 +40,15 @@ pub(crate) async fn purge(
 ) -> PurgeResult {
     let node = services.shared.node.as_ref();
     let purging = node.map(|node| node.offering.begin_purge());
+    let under_way = node.map(|node| node.purges().begin_own());
     let purged = purge_here(services, options, purge).await;
-    if let (Some(node), Some(store)) = (node, services.store()) {
-        reach_own(node, &store);
-    }
-    drop(purging);
     let is_done = matches!(purged, Purged::Found { .. } | Purged::Nothing(_) | Purged::InForce);
     let spread = match &services.shared.node {
-        Some(node) if is_done => Some(spread(services, node).await),
+        Some(node) if is_done => {
+            note_own(services, node);
+            drop((under_way, purging));
+            Some(spread(services, node).await)
+        }
         _ => None,
     };
     PurgeResult { purged, spread }

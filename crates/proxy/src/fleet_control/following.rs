@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fleet::member::State;
 use fleet::{LogPosition, MemberId};
 use store::{LoggedPurge, Mode, PurgedTarget};
 
@@ -69,7 +70,8 @@ impl Following<'_> {
         match self.ask(since).await {
             Some((Some(purges), end)) => self.carry_out(&purges, end).await,
             Some((None, end)) => {
-                if known.is_some() || self.node.purges().is_away() {
+                if known.is_some() || self.may_have_missed() {
+                    self.node.purges().begin_reaching(self.member, end);
                     self.purge_everything("its log does not reach back so far").await?;
                 }
                 self.reach(end);
@@ -77,6 +79,7 @@ impl Following<'_> {
             }
             None if self.may_come() => Err("it could not be asked".to_owned()),
             None => {
+                self.node.purges().begin_reaching(self.member, wanted);
                 self.purge_everything("it is gone, and nobody has kept its log").await?;
                 self.reach(wanted);
                 Ok(())
@@ -88,6 +91,12 @@ impl Following<'_> {
     fn may_come(&self) -> bool {
         let lags_for = self.node.purges().lags_for(self.member, self.node.now());
         self.node.members().get(self.member).is_some() || lags_for < GONE
+    }
+
+    /// Returns whether this node may have stored what a log that it never followed concerns: one
+    /// that serves already did not wait for the other.
+    fn may_have_missed(&self) -> bool {
+        self.node.purges().is_away() || self.node.own().state != State::Joining
     }
 
     /// Asks the node itself, and the others if it is not to be reached, for the purges since a
@@ -128,6 +137,7 @@ impl Following<'_> {
 
     async fn carry_out(&self, purges: &[LoggedPurge], end: LogPosition) -> Result<(), String> {
         let _purging = self.node.offering.begin_purge();
+        self.node.purges().begin_reaching(self.member, end);
         let done = self.store.apply_purges(purges).await;
         done.map_err(|refusal| format!("purges are not durable here: {refusal}"))?;
         self.node.purges().keep(self.member, end, purges);

@@ -10,7 +10,7 @@ use store::{PurgePosition, PurgesSince};
 use crate::fleet_control::following::follow;
 use crate::fleet_control::message::{Hello, MemberFacts, PURGED, Purge, Purged, Purges, PurgesOf};
 use crate::fleet_control::message::{Misunderstood, place};
-use crate::fleet_control::post::post;
+use crate::fleet_control::post::{Failed, post_to};
 use crate::object::store::Store;
 use crate::peers::node::Node;
 use crate::request::purge_order::Spread;
@@ -25,9 +25,9 @@ fn position(of: PurgePosition) -> LogPosition {
     LogPosition { log: of.log(), number: of.number() }
 }
 
-/// Notes how far this node's own log has come.
-pub(crate) fn reach_own(node: &Node, store: &Store) {
-    if let Some(end) = own_end(store) {
+/// Notes that the purges that were made here and are durable have been carried out.
+pub(crate) fn note_own(services: &Services, node: &Node) {
+    if let Some(end) = services.store().as_ref().and_then(own_end) {
         node.purges().reach(node.id(), end, node.now());
     }
 }
@@ -36,22 +36,23 @@ pub(crate) fn reach_own(node: &Node, store: &Store) {
 /// its time is over.
 pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread {
     let Some(end) = services.store().as_ref().and_then(own_end) else { return Spread::default() };
-    node.purges().reach(node.id(), end, node.now());
     let news = Purged { node: node.id().to_string(), end: end.to_string() };
-    let members = node.members();
+    let mut spread = Spread { nodes: 0, unreached: node.lost() };
+    // Read later, so that who is found again just now is told.
+    let members = node.latest_members();
     let others = members.iter().filter(|member| member.id != *node.id());
     let telling: Vec<_> = others
         .map(|member| {
             let (services, node) = (services.clone(), node.clone());
-            let (id, news) = (member.id.clone(), news.clone());
+            let (member, news) = (member.clone(), news.clone());
             tokio::task::spawn_local(async move {
-                let patience = node.purge_patience();
-                let told = post::<Purged>(&services, &node, &id, (PURGED, &news), patience).await;
-                (id, told)
+                let (patience, to) = (node.purge_patience(), node.endpoint(&member.address));
+                // Whether or not its breaker is open: nobody who waits for a document waits here.
+                let told = post_to::<Purged>(&services, &node, to, (PURGED, &news), patience).await;
+                (member.id, told.map_err(Failed::text))
             })
         })
         .collect();
-    let mut spread = Spread { nodes: 0, unreached: node.lost() };
     for telling in telling {
         match telling.await {
             Ok((id, Ok(_))) => {

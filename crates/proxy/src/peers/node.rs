@@ -19,7 +19,9 @@ use fleet::lookup::{Asked, LookupPlan, Request, View};
 use fleet::member::{Address, State};
 use fleet::placement::LoadBound;
 use fleet::popularity::Hotness;
-use fleet::{ClassTable, FleetSeed, KeyHash, LogPosition, Member, MemberId, Members};
+use fleet::{
+    ClassTable, FleetSeed, KeyHash, LogPosition, Member, MemberId, Members, PurgePositions,
+};
 use membership::Membership;
 use net::clock::TokioClock;
 use rustls::ClientConfig;
@@ -105,7 +107,7 @@ pub struct Node {
     demand: Demand,
     hints: Mutex<Hints>,
     pub(crate) offering: Offering,
-    purges: PurgeState,
+    purges: Arc<PurgeState>,
     membership: RwLock<Option<Arc<dyn Membership>>>,
 }
 
@@ -141,7 +143,7 @@ impl Node {
             demand: Demand::new(options.hotness),
             hints: Mutex::new(Hints::new(options.hints_memory)),
             offering: Offering::new(options.offer_rate, clock.running()),
-            purges: PurgeState::new(),
+            purges: Arc::new(PurgeState::new()),
             membership: RwLock::default(),
             options,
         })
@@ -291,8 +293,13 @@ impl Node {
         self.purges.positions()
     }
 
+    /// Returns how far this node has come in the purges of all.
+    pub fn purge_positions(&self) -> PurgePositions {
+        self.positions().positions.clone()
+    }
+
     /// Returns how far this node has come in purges, and whether it may use what it has.
-    pub(crate) fn purges(&self) -> &PurgeState {
+    pub(crate) fn purges(&self) -> &Arc<PurgeState> {
         &self.purges
     }
 
@@ -317,6 +324,12 @@ impl Node {
         if let Some(membership) = self.membership() {
             membership.silent(id, self.now());
         }
+    }
+
+    /// Returns the members as their source knows them now: a purge must reach those, too, that the
+    /// roster does not have yet.
+    pub(crate) fn latest_members(&self) -> Members {
+        self.membership().map_or_else(|| self.members(), |membership| membership.members())
     }
 
     /// Returns the members that were known and are lost, those that left in order apart, and since

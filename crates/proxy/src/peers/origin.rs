@@ -66,6 +66,9 @@ impl FleetOrigin {
         outgoing: &Outgoing<'_>,
     ) -> Option<Response<OriginBody>> {
         let node = self.asking.node();
+        if !node.purges().may_ask() {
+            return None;
+        }
         let (peer, permit) = node.permit(&ask.member)?;
         let guard = Asked { asking: &self.asking, ask, permit, ended: false };
         let request = outgoing.request.as_ref()?;
@@ -132,7 +135,7 @@ impl FleetOrigin {
         let mut fields = request.headers().clone();
         fields.insert(header::HOST, about.authority.clone());
         fields.insert(FLEET, Question::of(ask, node.id(), about).value());
-        fields.insert(PURGES, node.positions().value.clone());
+        fields.insert(PURGES, node.positions().asked.clone());
         *question.headers_mut() = fields;
         signs.attach(&mut question);
         question

@@ -5,11 +5,16 @@
 //! could not be reached. A node that was out of touch for so long that it may have been named is
 //! *away*: it uses nothing that it has until it has caught up with all that can be reached.
 //!
+//! A purge has an effect here some moments before it is durable and noted. What is fetched between
+//! the two counts as younger than the purge, so another node must not answer it with what is older:
+//! questions name what is being carried out as if it had been ([`Positions::asked`]), and while a
+//! purge that was made here is not in the log yet, which nobody else can know, nobody is asked.
+//!
 //! It promises: what is noted as carried out has been; who is away says so from the first moment on
 //! at which it could know.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -30,13 +35,21 @@ const KEPT: usize = 4096;
 pub(crate) struct Positions {
     pub positions: PurgePositions,
     pub value: HeaderValue,
+    /// The positions that who is asked must have reached: those of purges that are being carried
+    /// out, too.
+    pub asked: HeaderValue,
 }
 
 impl Positions {
-    fn of(positions: PurgePositions) -> Arc<Positions> {
+    fn of(positions: PurgePositions, begun: &PurgePositions) -> Arc<Positions> {
         // Names, digits and punctuation.
-        let value = HeaderValue::try_from(positions.to_string());
-        Arc::new(Positions { positions, value: value.unwrap_or(HeaderValue::from_static("?")) })
+        let value = |positions: &PurgePositions| {
+            let value = HeaderValue::try_from(positions.to_string());
+            value.unwrap_or(HeaderValue::from_static("?"))
+        };
+        let mut asked = positions.clone();
+        begun.iter().for_each(|(member, position)| asked.reach(member, position));
+        Arc::new(Positions { value: value(&positions), asked: value(&asked), positions })
     }
 }
 
@@ -44,6 +57,8 @@ impl Positions {
 pub(crate) struct PurgeState {
     told: RwLock<Arc<Positions>>,
     may_use: AtomicBool,
+    /// Purges that are made here and may have an effect already, and are not noted yet.
+    own_under_way: AtomicUsize,
     inner: Mutex<Inner>,
     /// Something is to be caught up with.
     pub lags: Notify,
@@ -54,6 +69,8 @@ pub(crate) struct PurgeState {
 #[derive(Default)]
 struct Inner {
     positions: PurgePositions,
+    /// How far this node will be with what it is carrying out.
+    begun: PurgePositions,
     /// How far others are known to have come.
     wanted: PurgePositions,
     /// Logs that others have replaced: who still names one lags behind itself.
@@ -72,8 +89,9 @@ impl PurgeState {
     /// Makes the state of a node that has not joined yet: it may use nothing.
     pub fn new() -> PurgeState {
         PurgeState {
-            told: RwLock::new(Positions::of(PurgePositions::default())),
+            told: RwLock::new(Positions::of(PurgePositions::default(), &PurgePositions::default())),
             may_use: AtomicBool::new(false),
+            own_under_way: AtomicUsize::new(0),
             inner: Mutex::default(),
             lags: Notify::new(),
             turn: tokio::sync::Mutex::default(),
@@ -105,19 +123,41 @@ impl PurgeState {
     /// Notes how far others have come.
     pub fn learn(&self, others: &PurgePositions, now: Duration) {
         let mut inner = self.lock();
+        let mut is_news = false;
         for (member, position) in others.iter() {
             if !inner.former.contains(&(member.clone(), position.log)) {
-                inner.learn(member, position, now);
+                is_news |= inner.learn(member, position, now);
             }
         }
-        self.settle(&inner);
+        self.settle(&inner, is_news);
     }
 
     /// Notes how far the log of `member` has come, as it says itself.
     pub fn learn_end(&self, member: &MemberId, end: LogPosition, now: Duration) {
         let mut inner = self.lock();
-        inner.learn(member, end, now);
-        self.settle(&inner);
+        let is_news = inner.learn(member, end, now);
+        self.settle(&inner, is_news);
+    }
+
+    /// Notes that all before `position` is about to be carried out. Where that fails it may have
+    /// been in part.
+    pub fn begin_reaching(&self, member: &MemberId, position: LogPosition) {
+        let mut inner = self.lock();
+        inner.begun.reach(member, position);
+        self.publish(&inner);
+    }
+
+    /// Notes that a purge is about to be made here, for as long as the guard lives: until it has
+    /// been noted as carried out.
+    pub fn begin_own(self: &Arc<Self>) -> OwnPurge {
+        self.own_under_way.fetch_add(1, Ordering::AcqRel);
+        OwnPurge(self.clone())
+    }
+
+    /// Returns whether other nodes may be asked: not while a purge has an effect here of which they
+    /// cannot know.
+    pub fn may_ask(&self) -> bool {
+        self.own_under_way.load(Ordering::Acquire) == 0
     }
 
     /// Notes that all before `position` has been carried out.
@@ -127,6 +167,9 @@ impl PurgeState {
             inner.former.insert((member.clone(), known.log));
         }
         inner.positions.reach(member, position);
+        if inner.begun.get(member).is_some_and(|begun| position.covers(begun)) {
+            inner.begun.forget(member);
+        }
         inner.in_sync.insert(member.clone(), now);
         inner.unsaved = true;
         self.publish(&inner);
@@ -187,7 +230,7 @@ impl PurgeState {
             overdue |= now.saturating_sub(since) >= IN_TOUCH;
         }
         inner.away |= overdue;
-        self.settle(&inner);
+        self.settle(&inner, false);
     }
 
     /// Returns for how long this node has lagged behind in the log of `member`.
@@ -219,18 +262,22 @@ impl PurgeState {
         std::mem::take(&mut inner.unsaved).then(|| inner.positions.clone())
     }
 
-    fn settle(&self, inner: &Inner) {
+    /// Stops the use of what is stored where that is due, and wakes who follows logs when there is
+    /// something new to follow: what failed is tried again in its own time.
+    fn settle(&self, inner: &Inner, is_news: bool) {
         if inner.positions.cover(&inner.wanted) {
             return;
         }
         if inner.away {
             self.may_use.store(false, Ordering::Release);
         }
-        self.lags.notify_one();
+        if is_news {
+            self.lags.notify_one();
+        }
     }
 
     fn publish(&self, inner: &Inner) {
-        let told = Positions::of(inner.positions.clone());
+        let told = Positions::of(inner.positions.clone(), &inner.begun);
         *self.told.write().unwrap_or_else(PoisonError::into_inner) = told;
     }
 
@@ -239,16 +286,28 @@ impl PurgeState {
     }
 }
 
+/// A purge that is being made here.
+pub(crate) struct OwnPurge(Arc<PurgeState>);
+
+impl Drop for OwnPurge {
+    fn drop(&mut self) {
+        self.0.own_under_way.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 impl Inner {
-    fn learn(&mut self, member: &MemberId, position: LogPosition, now: Duration) {
+    /// Notes how far others have come in a log. Returns whether that is new.
+    fn learn(&mut self, member: &MemberId, position: LogPosition, now: Duration) -> bool {
+        let before = self.wanted.get(member);
         self.wanted.reach(member, position);
+        let is_news = self.wanted.get(member) != before;
         let own = self.positions.get(member);
         if own.is_some_and(|own| own.covers(position)) {
             // A log that is ahead of what another knows of it says nothing of being in touch.
             if own == Some(position) {
                 self.in_sync.insert(member.clone(), now);
             }
-            return;
+            return is_news;
         }
         let in_touch = match self.in_sync.get(member) {
             Some(then) => now.saturating_sub(*then) < IN_TOUCH,
@@ -256,6 +315,7 @@ impl Inner {
             None => own.is_none(),
         };
         self.away |= !in_touch;
+        is_news
     }
 }
 
@@ -291,6 +351,26 @@ mod tests {
     }
 
     #[test]
+    fn who_is_asked_must_have_carried_out_what_is_being_carried_out_here() {
+        let (state, a) = (Arc::new(joined("a=1.5")), "a".parse().unwrap());
+        state.begin_reaching(&a, LogPosition { log: 1, number: 7 });
+        let positions = state.positions();
+        assert_eq!(
+            (&positions.value, &positions.asked),
+            (&"a=1.5".parse().unwrap(), &"a=1.7".parse().unwrap())
+        );
+        state.reach(&a, LogPosition { log: 1, number: 6 }, at(1));
+        assert_eq!(state.positions().asked, "a=1.7");
+        state.reach(&a, LogPosition { log: 1, number: 8 }, at(2));
+        assert_eq!(state.positions().asked, "a=1.8");
+        let (one, other) = (state.begin_own(), state.begin_own());
+        drop(one);
+        assert!(!state.may_ask());
+        drop(other);
+        assert!(state.may_ask());
+    }
+
+    #[test]
     fn one_that_was_out_of_touch_uses_nothing_until_it_has_caught_up() {
         let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
         let newer = LogPosition { log: 1, number: 7 };
@@ -315,6 +395,25 @@ mod tests {
         assert!(state.may_use());
         state.elapse(at(3100));
         assert!(!state.may_use());
+    }
+
+    #[test]
+    fn what_cannot_be_followed_wakes_nobody_again_and_again() {
+        let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
+        let is_woken = || {
+            let mut notified = std::pin::pin!(state.lags.notified());
+            notified.as_mut().enable()
+        };
+        is_woken();
+        let newer = LogPosition { log: 1, number: 6 };
+        state.learn_end(&a, newer, at(1000));
+        assert!(is_woken());
+        state.elapse(at(4000));
+        state.learn_end(&a, newer, at(4100));
+        state.learn(&"a=1.6".parse().unwrap(), at(4200));
+        assert!(!is_woken() && !state.may_use());
+        state.learn_end(&a, LogPosition { log: 1, number: 7 }, at(4300));
+        assert!(is_woken());
     }
 
     #[test]

@@ -27,7 +27,7 @@ use crate::{client, origin};
 
 const MEGABYTE: u64 = 1 << 20;
 
-fn member(name: &str) -> Member {
+pub fn member(name: &str) -> Member {
     Member {
         id: name.parse().unwrap(),
         address: format!("{name}:7000").parse().unwrap(),
@@ -41,7 +41,7 @@ fn member(name: &str) -> Member {
     }
 }
 
-fn listed(name: &str) -> Listed {
+pub fn listed(name: &str) -> Listed {
     let Member { id, address, zone, weight, .. } = member(name);
     Listed { id, address, zone, weight }
 }
@@ -55,7 +55,7 @@ fn policy(copies: Copies) -> Policy {
     }
 }
 
-fn options(own: IpAddr) -> Options {
+pub fn options(own: IpAddr) -> Options {
     let group = Group::one(Endpoint::plain("origin", 80));
     let site = Site::new("main", group).with_pass_host(true);
     let locals: Locals = [own].into_iter().collect();

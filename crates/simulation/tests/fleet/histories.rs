@@ -1,0 +1,143 @@
+//! Random histories of a fleet: clients ask, an operator edits and purges, and ways, nodes, disks
+//! and the origin fail and come back.
+//!
+//! Whatever happens: no byte is wrong, no answer is another object's or older than HTTP permits,
+//! nothing that was purged is answered by a node that must know of it, nothing fails that the
+//! origin would have answered, every request ends; and when all is well again the nodes agree, and
+//! the origin is asked once for each object. What a run does follows from its seed.
+
+mod client;
+mod nodes;
+mod operator;
+mod origin;
+mod requests;
+mod trouble;
+mod truth;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use fastrand::Rng;
+use sim::network::{Event, Link};
+use simulation::World;
+use tokio::task::spawn_local;
+use tokio::time::sleep;
+
+use crate::histories::nodes::{Nodes, name};
+use crate::histories::requests::{Clients, Seen};
+use crate::histories::truth::{COUNT, Truth};
+
+/// For how long things go wrong.
+const TROUBLE: Duration = Duration::from_secs(70);
+
+/// After how long without trouble the nodes agree.
+const SETTLING: Duration = Duration::from_secs(90);
+
+/// What came of a history.
+struct Outcome {
+    seen: Vec<Seen>,
+    events: Vec<Event>,
+}
+
+/// Runs the history of a seed, and judges it.
+fn run(seed: u64) -> Outcome {
+    World::run(seed, Link::default(), async |world| history(&world).await)
+}
+
+async fn history(world: &World) -> Outcome {
+    let (truth, mut random) =
+        (Rc::new(Truth::new(world.seed)), Rng::with_seed(world.seed ^ 0xf1ee));
+    let skews: Vec<i64> = (0..random.usize(3..6)).map(|_| random.i64(-300..300)).collect();
+    let classes = trouble::classes(1, &mut random);
+    truth.note(format!("{} nodes, {:?}", skews.len(), classes));
+    let origin = world.network.host("origin").listen(80).unwrap();
+    let nodes = Nodes::new(world, truth.clone(), &skews, classes).await;
+    spawn_local(origin::serve(origin, truth.clone(), world.clock, nodes.origin.clone()));
+    // One may join later.
+    let late = random.bool();
+    (0..nodes.len() - usize::from(late)).for_each(|node| nodes.start(node));
+    let last = nodes.len() - 1;
+    nodes.slots[last].busy.set(late);
+    let ticking = nodes.clone();
+    let ticks = spawn_local(async move {
+        loop {
+            ticking.tick();
+            sleep(Duration::from_millis(50)).await;
+        }
+    });
+    sleep(Duration::from_secs(2)).await;
+    let clients = Clients::new(nodes.clone());
+    let asking = spawn_local(clients.clone().run(TROUBLE + Duration::from_secs(10)));
+    let purging = spawn_local(operator::run(clients.clone(), TROUBLE + Duration::from_secs(5)));
+    let trouble = spawn_local(trouble::run(nodes.clone(), TROUBLE));
+    if late {
+        sleep(Duration::from_millis(random.u64(1_000..40_000))).await;
+        nodes.start(last);
+        nodes.slots[last].busy.set(false);
+    }
+    for task in [asking, purging, trouble] {
+        task.await.unwrap();
+    }
+    let seen = clients.end().await;
+    settle(&nodes, &clients).await;
+    ticks.abort();
+    truth.verdict();
+    for node in 0..nodes.len() {
+        nodes.stop(node).await;
+    }
+    Outcome { seen, events: world.network.events() }
+}
+
+/// All is well again: the nodes agree, and an object that nobody had is fetched once.
+async fn settle(nodes: &Rc<Nodes>, clients: &Rc<Clients>) {
+    let truth = &nodes.truth;
+    if !operator::settled(nodes, SETTLING).await {
+        return truth.wrong("the nodes do not settle".to_owned());
+    }
+    // What was under way between them has ended.
+    sleep(Duration::from_secs(20)).await;
+    let (before, mut of_peers) = (nodes.hits(), 0);
+    for object in COUNT..COUNT + 6 {
+        for node in 0..nodes.len() {
+            let seen = clients.ask(node, object).await;
+            match &seen.answer {
+                Ok((200, _, detail)) => of_peers += u64::from(detail.ends_with("HIT_PEER")),
+                _ => truth.wrong(format!("after all: {seen:?}")),
+            }
+        }
+        let (asked, owner) = (truth.asked(object), name(0));
+        if asked != 1 {
+            truth.wrong(format!("the origin was asked {asked} times for {object}, {owner} first"));
+        }
+    }
+    if nodes.hits() - before != of_peers {
+        let hits = nodes.hits() - before;
+        truth.wrong(format!("{of_peers} answers were of a peer, and {hits} questions were hits"));
+    }
+}
+
+/// The seeds to run: those of `LARDER_SEEDS`, as `FIRST..END`, or a few.
+fn seeds() -> std::ops::Range<u64> {
+    let Ok(text) = std::env::var("LARDER_SEEDS") else { return 0..4 };
+    let (first, end) = text.split_once("..").expect("LARDER_SEEDS=FIRST..END");
+    first.parse().unwrap()..end.parse().unwrap()
+}
+
+#[test]
+fn whatever_happens_nothing_is_wrong_and_the_nodes_agree_afterwards() {
+    for seed in seeds() {
+        eprintln!("seed {seed}");
+        let Outcome { seen, .. } = run(seed);
+        assert!(seen.len() > 500, "{}", seen.len());
+    }
+}
+
+#[test]
+fn a_history_follows_from_its_seed() {
+    let [first, again] = [77, 77].map(run);
+    assert!(first.seen == again.seen, "the clients saw something else");
+    for (at, (one, two)) in first.events.iter().zip(&again.events).enumerate() {
+        assert_eq!(one, two, "event {at}");
+    }
+    assert_eq!(first.events.len(), again.events.len());
+}
