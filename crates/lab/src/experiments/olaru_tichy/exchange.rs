@@ -37,13 +37,7 @@ pub(super) fn asked(ask: &Ask, from: &MemberId) -> Asked {
 
 /// Makes the question of one of equal caches to another.
 pub(super) fn ask_sibling(member: MemberId) -> Ask {
-    Ask {
-        member,
-        role: Role::Holder,
-        reach: Reach::Disk,
-        keep_copy: false,
-        hops: 1,
-    }
+    Ask { member, role: Role::Holder, reach: Reach::Disk, keep_copy: false, hops: 1 }
 }
 
 /// Makes what a node knows of the others.

@@ -48,11 +48,12 @@ fn run(context: &mut Context<'_>) -> Result<Outcome, Failed> {
     let why = format!(
         "As in the paper the discard cache for class 3 alone is poor ({only:.2}), since all others \
          wait for the one disk, and cooperation does significantly better ({uncached:.2}, \
-         {both:.2}). Here neither reaches the replicated solution, and to keep class 3 in the disk \
-         node's memory brings little: all three policies handle evictions of class 2, which costs \
-         here (figure 4). Where each class has as many files as another, the order is the paper's: \
-         the disk is read for {:.2}% of the requests with cooperation and class 3 in the discard \
-         cache, {:.2}% without it, {:.2}% with class 3 there alone, {:.2}% on two local disks.",
+         {both:.2}). Here neither reaches the replicated solution: all three policies handle \
+         evictions of class 2, which costs here (figure 4). Where each class has as many files as \
+         another, cooperation is ahead of replication as in the paper: the disk is read for \
+         {:.2}% of the requests with class 3 in the discard cache too, {:.2}% without it, {:.2}% \
+         with class 3 there alone, {:.2}% on two local disks. To keep class 3 in a third memory as \
+         well brings nothing there, either: its servers have what is asked for often.",
         reads(1),
         reads(2),
         reads(3),

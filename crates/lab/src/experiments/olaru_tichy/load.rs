@@ -90,7 +90,7 @@ pub(super) fn open(
     let nodes = Nodes::new(setup, Arc::clone(documents), clock.clone())?;
     let mut events = events.iter().peekable();
     let load = async {
-        let mut last = None;
+        let under_way = Rc::new(Cell::new(0_u64));
         for number in 0..length.warm + length.counted {
             let gap = (dice.exponential() * 1e9 / rate) as Nanos;
             clock.sleep_until(clock.now() + gap).await;
@@ -107,12 +107,71 @@ pub(super) fn open(
             let Some(at) = turn.into_iter().find(|at| nodes.nodes[*at].is_up.get()) else {
                 continue;
             };
-            last = Some(clock.spawn(Rc::clone(&nodes).serve(at, document)));
+            under_way.set(under_way.get() + 1);
+            let (serve, under_way) = (Rc::clone(&nodes).serve(at, document), Rc::clone(&under_way));
+            drop(clock.spawn(async move {
+                serve.await;
+                under_way.set(under_way.get() - 1);
+            }));
         }
-        if let Some(last) = last {
-            last.await;
+        while under_way.get() > 0 {
+            clock.sleep_until(clock.now() + 1_000_000).await;
         }
         nodes.counted()
     };
     executor.try_run(Nanos::MAX, load).map_err(|why| Failed(why.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::experiments::olaru_tichy::scheme::Scheme;
+
+    const LENGTH: Length = Length { warm: 0, counted: 2_000 };
+
+    fn served(scheme: &Scheme, bytes: u64, seed: u64) -> (Arc<Documents>, Counts) {
+        let documents = Arc::new(Documents::drift(500, 0.8, u64::MAX, seed));
+        let setup = scheme.setup(5, bytes, bytes, seed).unwrap();
+        let counts = open(setup, &documents, 1_000.0, LENGTH, &[]).unwrap();
+        (documents, counts)
+    }
+
+    #[test]
+    fn nodes_with_room_fetch_each_document_once_and_alone_once_each() {
+        let seed = fastrand::u64(..);
+        eprintln!("LAB_SEED={seed}");
+        let (documents, fleet) = served(&Scheme::FLEET, 1 << 30, seed);
+        let asked: HashSet<u32> = Requests::new(&documents, seed).take(2_000).collect();
+        assert_eq!(fleet.origin[0], asked.len() as u64);
+        let (_, hashing) = served(&Scheme::HASHING, 1 << 30, seed);
+        assert_eq!(hashing.origin[0], asked.len() as u64);
+        let (_, alone) = served(&Scheme::REPLICATION, 1 << 30, seed);
+        assert!(alone.origin[0] > 2 * fleet.origin[0], "{}", alone.origin[0]);
+        for counts in [fleet, hashing, alone] {
+            assert_eq!((counts.requests, counts.failed), (2_000, 0));
+            assert_eq!(counts.sources.iter().sum::<u64>(), 2_000);
+        }
+    }
+
+    #[test]
+    fn equal_seeds_give_equal_runs() {
+        for scheme in Scheme::ALL {
+            let run = |seed| format!("{:?}", served(&scheme, 100_000, seed).1);
+            assert_eq!(run(1), run(1), "{}", scheme.name);
+            assert_ne!(run(1), run(2), "{}", scheme.name);
+        }
+    }
+
+    /// Connections are requests a second times the seconds that each takes (Little's law).
+    #[test]
+    fn connections_are_always_busy() {
+        let documents = Arc::new(Documents::drift(500, 0.8, u64::MAX, 1));
+        let setup = Scheme::FLEET.setup(3, 100_000, 1_000_000, 1).unwrap();
+        let length = Length { warm: 1_000, counted: 5_000 };
+        let counts = closed(setup, &documents, 40, length).unwrap();
+        let busy = counts.rate() * counts.mean_ms() / 1e3;
+        assert!((38.0..42.0).contains(&busy), "{busy}");
+    }
 }

@@ -44,6 +44,8 @@ pub(super) struct Scheme {
     hot: bool,
     hot_told: bool,
     hints: Told,
+    /// Whether disks turn: those of the paper in nodes of today.
+    turning: bool,
 }
 
 impl Scheme {
@@ -57,6 +59,7 @@ impl Scheme {
         hot: true,
         hot_told: true,
         hints: Told::Owner,
+        turning: false,
     };
 
     /// Ours, with copies in the memories of owners only.
@@ -98,7 +101,7 @@ impl Scheme {
     ];
 
     /// Ours, each time with one part of it otherwise.
-    pub(super) const PARTS: [Scheme; 9] = [
+    pub(super) const PARTS: [Scheme; 12] = [
         Scheme::FLEET,
         Scheme { name: "no bound on loads", bound: None, ..Scheme::FLEET },
         Scheme { name: "loads always known", load_age: 0, ..Scheme::FLEET },
@@ -108,6 +111,14 @@ impl Scheme {
         Scheme { name: "at owners, no bound", bound: None, ..Scheme::AT_OWNERS },
         Scheme { name: "at owners, hot not told", hot_told: false, ..Scheme::AT_OWNERS },
         Scheme { name: "at owners, nothing is hot", hot: false, ..Scheme::AT_OWNERS },
+        Scheme { name: "turning disks", turning: true, ..Scheme::FLEET },
+        Scheme {
+            name: "turning disks, no hints",
+            turning: true,
+            hints: Told::Nobody,
+            ..Scheme::FLEET
+        },
+        Scheme { name: "turning disks, at owners", turning: true, ..Scheme::AT_OWNERS },
     ];
 
     /// Sets up `nodes` nodes of today, each with so many bytes in memory and on disk.
@@ -123,8 +134,9 @@ impl Scheme {
         let owners_max = u32::try_from(nodes).unwrap_or(u32::MAX).min(8);
         let hot = NonZeroU32::new(20).zip(NonZeroU32::new(owners_max));
         let hot = hot.map(|(per_owner, owners_max)| Hotness { per_owner, owners_max });
+        let disk_model = if self.turning { Hardware::PAPER.disk } else { Hardware::TODAY.disk };
         Ok(Setup {
-            hardware: Hardware::TODAY,
+            hardware: Hardware { disk: disk_model, ..Hardware::TODAY },
             memory,
             storage: Storage::Cache(disk),
             weights: vec![1; nodes],
