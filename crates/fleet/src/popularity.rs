@@ -4,6 +4,11 @@
 //! to a bound. Nodes decide by what each of them sees, and need not agree: owners are added in the
 //! order of their ranking, so that those of a node that counts two are among those of one that
 //! counts three.
+//!
+//! A node that asks an owner sees its own clients' requests only, a small part of them in a large
+//! fleet, and alone would never come to more than one owner. So an owner says with its answer how
+//! many there are, and who asks takes the larger of that number and its own for a while; otherwise
+//! the further owners are asked by nobody (docs/research/olaru-tichy.md).
 
 use std::num::NonZeroU32;
 

@@ -36,15 +36,22 @@ pub enum Paper {
     /// Improve web proxy performance by alleviating disk I/O overhead.
     Unified,
     /// Request distribution-aware caching in cluster-based web servers.
-    Cluster,
+    #[serde(rename = "olaru-tichy")]
+    OlaruTichy,
     /// No paper: questions of today.
     Beyond,
 }
 
 impl Paper {
     /// All, in the order of the report.
-    pub const ALL: [Paper; 6] =
-        [Paper::Markatos, Paper::Ucfs, Paper::Tfs, Paper::Unified, Paper::Cluster, Paper::Beyond];
+    pub const ALL: [Paper; 6] = [
+        Paper::Markatos,
+        Paper::Ucfs,
+        Paper::Tfs,
+        Paper::Unified,
+        Paper::OlaruTichy,
+        Paper::Beyond,
+    ];
 
     /// What the names of its experiments begin with.
     pub fn as_str(self) -> &'static str {
@@ -53,7 +60,7 @@ impl Paper {
             Paper::Ucfs => "ucfs",
             Paper::Tfs => "tfs",
             Paper::Unified => "unified",
-            Paper::Cluster => "cluster",
+            Paper::OlaruTichy => "olaru-tichy",
             Paper::Beyond => "beyond",
         }
     }
@@ -65,7 +72,7 @@ impl Paper {
             Paper::Ucfs => "UCFS",
             Paper::Tfs => "TFS",
             Paper::Unified => "UNIFIED",
-            Paper::Cluster => "Caching in a cluster",
+            Paper::OlaruTichy => "Caching in a fleet of nodes",
             Paper::Beyond => "Beyond the papers",
         }
     }
@@ -87,18 +94,11 @@ impl Paper {
             Paper::Unified => {
                 "Chang, Lai: Improve web proxy performance by alleviating disk I/O overhead"
             }
-            Paper::Cluster => {
+            Paper::OlaruTichy => {
                 "Olaru, Tichy: Request distribution-aware caching in cluster-based web servers"
             }
             Paper::Beyond => "Policies, flash and disks of today, and the engine's own defaults",
         }
-    }
-
-    /// Why there is nothing of it, if there is nothing.
-    pub fn absent(self) -> Option<&'static str> {
-        (self == Paper::Cluster).then_some(
-            "not there yet: these experiments need several nodes, and there is no cluster to run",
-        )
     }
 }
 

@@ -98,6 +98,11 @@ fn unified() {
 }
 
 #[test]
+fn olaru_tichy() {
+    check(Paper::OlaruTichy);
+}
+
+#[test]
 fn beyond() {
     check(Paper::Beyond);
 }

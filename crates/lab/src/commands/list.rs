@@ -25,9 +25,6 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let parameters = matches.get_flag("parameters");
     for paper in Paper::ALL {
         answer(&format!("{paper}: {}", paper.citation()))?;
-        if let Some(why) = paper.absent() {
-            answer(&format!("  {why}"))?;
-        }
         for experiment in experiments::of(paper) {
             answer(&line(experiment))?;
             for parameter in experiment.parameters.iter().filter(|_| parameters) {

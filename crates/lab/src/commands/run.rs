@@ -82,13 +82,6 @@ fn choose<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<&'static Exper
     let mut chosen: Vec<&str> = Vec::new();
     for name in names {
         let paper = Paper::ALL.into_iter().find(|paper| paper.as_str() == name);
-        let place = paper.or_else(|| {
-            let of = |paper: &Paper| name.starts_with(&format!("{paper}-"));
-            Paper::ALL.into_iter().find(of)
-        });
-        if let Some(why) = place.and_then(Paper::absent) {
-            return Err(Failure::usage(format!("lab run: {name}: {why}")));
-        }
         if name == "all" {
             chosen.extend(experiments::all().map(|experiment| experiment.name));
         } else if let Some(paper) = paper {

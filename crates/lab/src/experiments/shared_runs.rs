@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::experiment::{Context, Failed, Variant};
 use crate::run::whole_cache::Figures;
 
-type Run = Arc<OnceLock<Result<Figures, Failed>>>;
+type Run<F> = Arc<OnceLock<Result<F, Failed>>>;
 
 /// What came of each case that was run so far.
-pub(super) struct Runs<C>(Mutex<Option<HashMap<C, Run>>>);
+pub(super) struct Runs<C, F = Figures>(Mutex<Option<HashMap<C, Run<F>>>>);
 
-impl<C: Copy + Eq + Hash + Send> Runs<C> {
+impl<C: Copy + Eq + Hash + Send, F: Clone + Send + Sync> Runs<C, F> {
     /// Nothing yet.
-    pub(super) const fn new() -> Runs<C> {
+    pub(super) const fn new() -> Runs<C, F> {
         Runs(Mutex::new(None))
     }
 
@@ -26,8 +26,8 @@ impl<C: Copy + Eq + Hash + Send> Runs<C> {
         context: &mut Context<'_>,
         cases: &[C],
         label: impl Fn(&C) -> String,
-        run: impl Fn(&C, &Variant) -> Result<Figures, Failed> + Sync,
-    ) -> Result<Vec<Figures>, Failed> {
+        run: impl Fn(&C, &Variant) -> Result<F, Failed> + Sync,
+    ) -> Result<Vec<F>, Failed> {
         let variants = cases.iter().map(|case| (label(case), *case));
         context.variants(variants, |variant, case| {
             let known = {

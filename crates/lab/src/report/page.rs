@@ -94,7 +94,6 @@ fn overview(records: &[Record]) -> Markup {
             @for paper in Paper::ALL {
                 tbody {
                     tr.part { th colspan="5" { (paper.heading()) } }
-                    @if let Some(why) = paper.absent() { tr { td.faint colspan="5" { (why) } } }
                     @for experiment in experiments::of(paper) {
                         @match records.iter().find(|record| record.name == experiment.name) {
                             Some(record) => (overview_row(record)),
@@ -178,9 +177,7 @@ fn section(paper: Paper, records: &[Record]) -> Result<Markup, NotDrawn> {
         section {
             h2 id=(paper) { (paper.heading()) }
             p.faint { (paper.citation()) }
-            @if let Some(why) = paper.absent() { p { (why) } }
-            @else if experiments::of(paper).is_empty() { p { "There are no experiments of it." } }
-            @else if parts.is_empty() {
+            @if parts.is_empty() {
                 p { "Nothing was run: " code { "larder lab run " (paper) } }
             }
             @for part in &parts { (part) }

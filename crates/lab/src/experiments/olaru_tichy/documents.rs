@@ -1,0 +1,238 @@
+//! The documents and how often each is asked for: the paper's classes, and an unrelated set by
+//! Zipf's law whose popularity drifts.
+//!
+//! The paper gives each class's share of the requests and of the service time, and the size of the
+//! whole. It does not say how many files a class has, on which depends how popular a file is, nor
+//! how popular the files of a class are among each other. [`FileCounts`] and the exponent are
+//! those questions.
+
+use std::sync::Arc;
+
+use crate::workload::contents::mix;
+use crate::workload::generator::distributions::SplitMix;
+
+/// Least and largest sizes of the paper's classes.
+const BOUNDS: [f64; 5] = [100.0, 1_024.0, 10_240.0, 102_400.0, 1_024_000.0];
+
+/// How many files a class has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum FileCounts {
+    /// As many as another, as in SPECweb: a file of class 0 is 50 times as popular as one of class
+    /// 3.
+    Alike,
+    /// In the proportion of the roots of their requests: 7 times.
+    Roots,
+    /// In the proportion of their requests: every file is as popular.
+    AsRequests,
+}
+
+/// The paper's set of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct FileSet {
+    /// Requests for each class, per thousand.
+    pub(super) shares: [u32; 4],
+    /// How many files each has.
+    pub(super) counts: FileCounts,
+    /// The exponent of Zipf's law within a class, in hundredths.
+    pub(super) skew: u32,
+    /// Bytes of all.
+    pub(super) bytes: u64,
+}
+
+impl FileSet {
+    /// The paper's shares (section 3).
+    pub(super) const PAPER: [u32; 4] = [500, 350, 140, 10];
+    /// WebStone's.
+    pub(super) const WEBSTONE: [u32; 4] = [350, 500, 140, 10];
+
+    /// Files of each class, so that all have `bytes` bytes.
+    fn files(&self) -> [u64; 4] {
+        let weight = |class: usize| match self.counts {
+            FileCounts::Alike => 1.0,
+            FileCounts::Roots => f64::from(self.shares[class]).sqrt(),
+            FileCounts::AsRequests => f64::from(self.shares[class]),
+        };
+        let mean = |class: usize| {
+            let (least, most) = (BOUNDS[class], BOUNDS[class + 1]);
+            (most - least) / (most / least).ln()
+        };
+        let sum: f64 = (0..4).map(|class| weight(class) * mean(class)).sum();
+        let files = |class| (weight(class) * self.bytes as f64 / sum).round().max(1.0) as u64;
+        [0, 1, 2, 3].map(files)
+    }
+}
+
+/// All documents, by number.
+#[derive(Clone, Debug)]
+pub(super) struct Documents {
+    sizes: Vec<u32>,
+    popularity: Popularity,
+}
+
+#[derive(Clone, Debug)]
+enum Popularity {
+    /// First file of each class, the end of the last, requests of each per thousand, the exponent.
+    Classes { first: [u64; 5], shares: [u32; 4], skew: f64 },
+    /// Zipf's law with this exponent; of each this many requests another document takes a rank.
+    Drift { exponent: f64, period: u64 },
+}
+
+impl Documents {
+    /// The paper's.
+    pub(super) fn classes(set: &FileSet, seed: u64) -> Documents {
+        let files = set.files();
+        let mut first = [0; 5];
+        let mut sizes = Vec::new();
+        for class in 0..4 {
+            first[class + 1] = first[class] + files[class];
+            let (least, most) = (BOUNDS[class], BOUNDS[class + 1]);
+            sizes.extend((first[class]..first[class + 1]).map(|file| {
+                // Small files are more frequent than large ones: the logarithm is uniform.
+                let place = SplitMix::of(seed, file).uniform();
+                (least * (most / least).powf(place)) as u32
+            }));
+        }
+        let skew = f64::from(set.skew) / 100.0;
+        Documents { sizes, popularity: Popularity::Classes { first, shares: set.shares, skew } }
+    }
+
+    /// `count` documents of 16 KiB on average (lognormal sizes) by Zipf's law; after each `period`
+    /// requests the document of one rank makes way for one that was last.
+    pub(super) fn drift(count: u32, exponent: f64, period: u64, seed: u64) -> Documents {
+        let size = |document| {
+            let normal = SplitMix::of(seed, document).normal();
+            (8_400.0 * (1.15 * normal).exp()).clamp(128.0, 4e6) as u32
+        };
+        let sizes = (0..u64::from(count)).map(size).collect();
+        Documents { sizes, popularity: Popularity::Drift { exponent, period } }
+    }
+
+    /// Returns how many there are.
+    pub(super) fn count(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Returns the bytes of one.
+    pub(super) fn size(&self, document: u32) -> u64 {
+        u64::from(self.sizes[document as usize])
+    }
+
+    /// Returns the bytes of all.
+    pub(super) fn bytes(&self) -> u64 {
+        self.sizes.iter().map(|size| u64::from(*size)).sum()
+    }
+
+    /// Returns where one is on a disk that has all.
+    pub(super) fn position(document: u32) -> u32 {
+        mix(u64::from(document)) as u32
+    }
+}
+
+/// The documents that are asked for, one after another, without an end.
+pub(super) struct Requests {
+    documents: Arc<Documents>,
+    dice: SplitMix,
+    count: u64,
+    /// The documents by rank, where that changes.
+    ranks: Vec<u32>,
+}
+
+impl Requests {
+    /// Begins.
+    pub(super) fn new(documents: &Arc<Documents>, seed: u64) -> Requests {
+        let ranks = match documents.popularity {
+            Popularity::Classes { .. } => Vec::new(),
+            Popularity::Drift { .. } => (0..documents.count() as u32).collect(),
+        };
+        Requests { documents: Arc::clone(documents), dice: SplitMix::new(seed), count: 0, ranks }
+    }
+
+    fn of_class(&mut self, first: [u64; 5], shares: [u32; 4], skew: f64) -> u32 {
+        let mut left = self.dice.below(shares.iter().map(|share| u64::from(*share)).sum());
+        let mut class = 0;
+        while class < 3 && left >= u64::from(shares[class]) {
+            left -= u64::from(shares[class]);
+            class += 1;
+        }
+        let rank = self.dice.power(first[class + 1] - first[class], skew) - 1;
+        (first[class] + rank) as u32
+    }
+}
+
+impl Iterator for Requests {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        self.count += 1;
+        Some(match self.documents.popularity {
+            Popularity::Classes { first, shares, skew } => self.of_class(first, shares, skew),
+            Popularity::Drift { exponent, period } => {
+                if self.count.is_multiple_of(period) {
+                    // What becomes popular is any of the unpopular half.
+                    let count = self.ranks.len() as u64;
+                    let rank = self.dice.power(count, exponent) - 1;
+                    let other = count / 2 + self.dice.below(count - count / 2);
+                    self.ranks.swap(rank as usize, other as usize);
+                }
+                let rank = self.dice.power(self.ranks.len() as u64, exponent) - 1;
+                self.ranks[rank as usize]
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SET: FileSet =
+        FileSet { shares: FileSet::PAPER, counts: FileCounts::Alike, skew: 0, bytes: 1 << 28 };
+
+    #[test]
+    fn a_file_set_has_its_size_whatever_the_counts() {
+        for counts in [FileCounts::Alike, FileCounts::Roots, FileCounts::AsRequests] {
+            let documents = Documents::classes(&FileSet { counts, ..SET }, 3);
+            let ratio = documents.bytes() as f64 / (1_u64 << 28) as f64;
+            assert!((0.95..1.05).contains(&ratio), "{counts:?}: {ratio}");
+        }
+    }
+
+    /// With about 5 KB's time for each request beside its bytes the classes' shares of the service
+    /// time are the paper's: close to 40% for class 2, a quarter for class 3 (section 3).
+    #[test]
+    fn shares_of_requests_and_of_time_are_the_papers() {
+        let documents = Arc::new(Documents::classes(&SET, 3));
+        let mut time = [0.0; 4];
+        let mut requests = [0.0; 4];
+        for document in Requests::new(&documents, 4).take(200_000) {
+            let size = documents.size(document);
+            let class = [1_024, 10_240, 102_400].iter().filter(|bound| size >= **bound).count();
+            requests[class] += 1.0 / 2_000.0;
+            time[class] += 5_000.0 + size as f64;
+        }
+        let sum: f64 = time.iter().sum();
+        let [.., medium, large] = time.map(|time| 100.0 * time / sum);
+        assert!((37.0..41.0).contains(&medium) && (22.0..28.0).contains(&large), "{time:?}");
+        for (share, stated) in requests.into_iter().zip([50.0_f64, 35.0, 14.0, 1.0]) {
+            assert!((share - stated).abs() < 1.0, "{requests:?}");
+        }
+    }
+
+    #[test]
+    fn what_drifts_is_asked_for_by_another_set_of_documents_later() {
+        let documents = Arc::new(Documents::drift(1_000, 0.9, 20, 1));
+        let mut requests = Requests::new(&documents, 2);
+        let popular = |requests: &mut Requests| {
+            let mut counts = vec![0; 1_000];
+            requests.take(20_000).for_each(|document| counts[document as usize] += 1);
+            let mut order: Vec<usize> = (0..1_000).collect();
+            order.sort_by_key(|document| std::cmp::Reverse(counts[*document]));
+            order[..20].to_vec()
+        };
+        let before = popular(&mut requests);
+        let after = popular(&mut requests);
+        let same = before.iter().filter(|document| after.contains(document)).count();
+        assert!(same < 20, "{same}");
+        assert!(documents.bytes() > 0);
+    }
+}

@@ -1,0 +1,328 @@
+//! Nodes that share a cache, in virtual time: each decides by the functions of the crate `fleet`
+//! that the product calls, and what it decides takes the time of its processor, disk and link.
+//!
+//! A client's request is looked up as [`fleet::lookup::plan`] says, step by step; a fetch that runs
+//! is joined where [`fleet::lookup::may_follow`] allows it; a copy that leaves memory goes where
+//! [`fleet::eviction::decide`] sends it; hints, breakers, the time of grace and the number of
+//! owners of a hot document are those of the crate, too. What the crate leaves to its caller is
+//! decided here: a copy's coming and going is told to those that [`Told`] says, at once; what a
+//! node knows of the others' loads is as old as [`Setup::load_age`].
+
+mod memory;
+mod search;
+mod summaries;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use device::{Clock, Nanos};
+use fleet::breaker::{self, Breaker};
+use fleet::grace::Grace;
+use fleet::hints::Hints;
+use fleet::lookup::Asked;
+use fleet::placement::LoadBound;
+use fleet::popularity::Hotness;
+use fleet::token_bucket::TokenBucket;
+use fleet::{ClassTable, FleetSeed, KeyHash, MemberId, Members};
+use sim::Handle;
+
+use super::counts::{Counts, Source};
+use super::documents::Documents;
+use super::exchange;
+use super::hardware::{Disk, Hardware, Station, transfer};
+use super::lru::Lru;
+use search::{Popular, Running};
+use summaries::Summaries;
+
+use crate::experiment::Failed;
+
+/// Bytes of a request or notice between nodes.
+const MESSAGE: u64 = 100;
+/// Bytes of one notice of a copy among others: a key's hash and two flags.
+const NOTICE: u64 = 10;
+
+/// What a node has on its disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Storage {
+    /// Everything, on those that own keys, and on the others the classes that are replicated: a web
+    /// server's files.
+    All,
+    /// What it was asked for last, so many bytes of it: a cache.
+    Cache(u64),
+}
+
+/// Who is told that a copy entered or left a node's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Nobody: there are no hints.
+    Nobody,
+    /// The owner.
+    Owner,
+    /// Every node.
+    All,
+}
+
+/// Whether all nodes are asked what they have, as caches of equal rank do (ICP, RFC 2187).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Siblings {
+    /// They are not: the table of classes says all.
+    None,
+    /// All are asked for each document.
+    AskAll,
+    /// Those are asked whose summary has it; summaries are exchanged after this time.
+    Summaries(Nanos),
+}
+
+/// How nodes are set up.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    pub(super) hardware: Hardware,
+    /// Bytes of each node's memory.
+    pub(super) memory: u64,
+    pub(super) storage: Storage,
+    /// Of each node: its weight; 0: it owns nothing.
+    pub(super) weights: Vec<u32>,
+    /// The nodes that clients ask, in turn.
+    pub(super) servers: Vec<usize>,
+    /// Whether a node that reads its disk for another looks into its memory first.
+    pub(super) memory_for_peers: bool,
+    pub(super) table: ClassTable,
+    pub(super) siblings: Siblings,
+    pub(super) bound: Option<LoadBound>,
+    pub(super) hot: Option<Hotness>,
+    /// Whether an owner's answer says how many owners there are.
+    pub(super) hot_told: bool,
+    pub(super) hints: Told,
+    /// How old what is known of loads is, at most.
+    pub(super) load_age: Nanos,
+    /// Bytes a second of copies that a node offers.
+    pub(super) offers: u64,
+    /// How long a node waits for another.
+    pub(super) timeout: Nanos,
+    /// Whether nodes that do not answer are left out for a while.
+    pub(super) breakers: bool,
+    /// How long the origin takes.
+    pub(super) origin: Nanos,
+    pub(super) seed: u64,
+}
+
+/// One node.
+pub(super) struct Node {
+    pub(super) id: MemberId,
+    /// Whether it answers.
+    pub(super) is_up: Cell<bool>,
+    /// Whether the others take it for a member.
+    pub(super) is_member: Cell<bool>,
+    /// How much longer than usual it takes to answer another node.
+    pub(super) delay: Cell<Nanos>,
+    memory: RefCell<Lru>,
+    /// What its disk has, where it is a cache.
+    cache: RefCell<Lru>,
+    processor: Station,
+    link: Station,
+    disk: Disk,
+    load: Cell<u64>,
+    answers: Cell<u64>,
+    hints: RefCell<Hints>,
+    /// Of the nodes that did not answer once.
+    breakers: RefCell<BTreeMap<usize, Breaker>>,
+    running: RefCell<HashMap<u32, Rc<Running>>>,
+    popular: RefCell<Popular>,
+    offers: RefCell<TokenBucket>,
+}
+
+/// See the module.
+pub(super) struct Nodes {
+    pub(super) setup: Setup,
+    pub(super) clock: Handle,
+    pub(super) documents: Arc<Documents>,
+    pub(super) nodes: Vec<Node>,
+    pub(super) counts: RefCell<Counts>,
+    /// The members with their loads, and when that was so.
+    members: RefCell<(Nanos, Members)>,
+    grace: RefCell<Option<Grace>>,
+    /// For how long former owners are asked.
+    pub(super) grace_time: Cell<Duration>,
+    summaries: RefCell<Summaries>,
+    /// The link to all clients.
+    clients: Station,
+    /// By which a node is found by its name.
+    places: BTreeMap<MemberId, usize>,
+}
+
+impl Nodes {
+    /// Makes them, with nothing in any memory.
+    pub(super) fn new(
+        setup: Setup,
+        documents: Arc<Documents>,
+        clock: Handle,
+    ) -> Result<Rc<Nodes>, Failed> {
+        let count = setup.weights.len();
+        let nodes: Vec<Node> =
+            (0..count).map(|at| node(at, &setup)).collect::<Result<_, Failed>>()?;
+        let places = nodes.iter().enumerate().map(|(at, node)| (node.id.clone(), at)).collect();
+        let nodes = Nodes {
+            members: RefCell::new((0, Members::empty())),
+            grace: RefCell::default(),
+            grace_time: Cell::new(Duration::ZERO),
+            summaries: RefCell::default(),
+            clients: Station::default(),
+            counts: RefCell::default(),
+            places,
+            nodes,
+            setup,
+            clock,
+            documents,
+        };
+        nodes.start_counting();
+        nodes.refresh();
+        Ok(Rc::new(nodes))
+    }
+
+    /// Forgets what was counted so far.
+    pub(super) fn start_counting(&self) {
+        let now = self.clock.now();
+        let seconds = std::mem::take(&mut self.counts.borrow_mut().seconds);
+        *self.counts.borrow_mut() = Counts { from: now, seconds, ..Counts::default() };
+        let mut counts = self.counts.borrow_mut();
+        counts.processors = self.nodes.iter().map(|node| node.processor.busy()).collect();
+        counts.disks = self.nodes.iter().map(|node| node.disk.busy()).collect();
+        counts.answers = self.nodes.iter().map(|node| node.answers.get()).collect();
+    }
+
+    /// Returns what was counted since.
+    pub(super) fn counted(&self) -> Counts {
+        let mut counts = self.counts.borrow().clone();
+        counts.until = self.clock.now();
+        for (at, node) in self.nodes.iter().enumerate() {
+            counts.processors[at] = node.processor.busy() - counts.processors[at];
+            counts.disks[at] = node.disk.busy() - counts.disks[at];
+            counts.answers[at] = node.answers.get() - counts.answers[at];
+        }
+        counts
+    }
+
+    /// Serves one request of a client at a node.
+    pub(super) async fn serve(self: Rc<Nodes>, at: usize, document: u32) {
+        let began = self.clock.now();
+        let node = &self.nodes[at];
+        let size = self.documents.size(document);
+        node.load.set(node.load.get() + 1);
+        let [each, kib] = self.setup.hardware.client;
+        node.processor.serve(&self.clock, each).await;
+        let found = Rc::clone(&self).look_up(at, document, Asked::ByClient).await;
+        node.processor.serve(&self.clock, kib * size / 1_024).await;
+        self.clients.serve(&self.clock, transfer(size, self.setup.hardware.clients)).await;
+        node.load.set(node.load.get() - 1);
+        node.answers.set(node.answers.get() + 1);
+        self.count(began, found);
+    }
+
+    fn count(&self, began: Nanos, found: Option<Source>) {
+        let mut counts = self.counts.borrow_mut();
+        counts.requests += 1;
+        counts.times.push(((self.clock.now() - began) / 1_000) as u32);
+        match found {
+            Some(source) => counts.sources[source as usize] += 1,
+            None => counts.failed += 1,
+        }
+        let second = (began / 1_000_000_000) as usize;
+        if counts.seconds.len() <= second {
+            counts.seconds.resize(second + 1, [0; 2]);
+        }
+        counts.seconds[second][0] += 1;
+        counts.seconds[second][1] += u32::from(found == Some(Source::Origin));
+    }
+
+    /// Tells all nodes at once who the members are now.
+    pub(super) fn members_changed(&self) {
+        let before = self.members.borrow().1.clone();
+        self.refresh();
+        let (now, after) = (self.now(), self.members.borrow().1.clone());
+        let grace = Grace::begin(&before, &after, now, self.grace_time.get());
+        if grace.is_some() {
+            *self.grace.borrow_mut() = grace;
+        }
+    }
+
+    /// The members as they are known now.
+    fn members(&self) -> Members {
+        let age = self.clock.now() - self.members.borrow().0;
+        if age >= self.setup.load_age {
+            self.refresh();
+        }
+        self.members.borrow().1.clone()
+    }
+
+    fn refresh(&self) {
+        let list = self.nodes.iter().enumerate().filter(|(_, node)| node.is_member.get());
+        let list = list.filter_map(|(at, node)| {
+            exchange::member(&node.id, self.setup.weights[at], node.load.get())
+        });
+        let version = self.members.borrow().1.version() + 1;
+        // Names differ, and there are not too many: what could fail was tried before.
+        if let Ok(members) = Members::new(version, list.collect()) {
+            *self.members.borrow_mut() = (self.clock.now(), members);
+        }
+    }
+
+    fn previous(&self) -> Option<Members> {
+        self.grace.borrow().as_ref().and_then(|grace| grace.previous(self.now()).cloned())
+    }
+
+    /// The time as the crate `fleet` has it.
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.clock.now())
+    }
+
+    fn key(document: u32) -> KeyHash {
+        KeyHash::of(&document.to_le_bytes(), FleetSeed(0))
+    }
+
+    fn note_message(&self, count: u64, bytes: u64) {
+        let mut counts = self.counts.borrow_mut();
+        counts.messages[0] += count;
+        counts.messages[1] += count * bytes;
+    }
+}
+
+fn node(at: usize, setup: &Setup) -> Result<Node, Failed> {
+    let id = format!("n{at}").parse().map_err(|_| Failed::from("no name of a node"))?;
+    let cache = match setup.storage {
+        Storage::All => 0,
+        Storage::Cache(bytes) => bytes,
+    };
+    let hints = match setup.hints {
+        Told::Nobody => 0,
+        Told::Owner | Told::All => (setup.memory / 1_024).clamp(1 << 12, 1 << 20) as usize,
+    };
+    Ok(Node {
+        id,
+        is_up: Cell::new(true),
+        is_member: Cell::new(true),
+        delay: Cell::new(0),
+        memory: RefCell::new(Lru::new(setup.memory)),
+        cache: RefCell::new(Lru::new(cache)),
+        processor: Station::default(),
+        link: Station::default(),
+        disk: Disk::new(setup.hardware.disk, setup.seed ^ at as u64),
+        load: Cell::new(0),
+        answers: Cell::new(0),
+        hints: RefCell::new(Hints::new(hints)),
+        breakers: RefCell::default(),
+        running: RefCell::default(),
+        popular: RefCell::default(),
+        offers: RefCell::new(TokenBucket::new(setup.offers, setup.offers, Duration::ZERO)),
+    })
+}
+
+/// When a node that does not answer is left out, and for how long.
+const BREAKER: breaker::Settings = breaker::Settings {
+    failures: 5,
+    first: Duration::from_secs(1),
+    longest: Duration::from_secs(30),
+    try_time: Duration::from_secs(5),
+};

@@ -1,0 +1,163 @@
+//! What nodes keep, what leaves their memories and where it goes, and who is told.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use device::Clock;
+use fleet::class::{DocumentFacts, Eviction, Lookup, Replication};
+use fleet::eviction::{self, EvictedCopy, Fate};
+use fleet::lookup::Keep;
+use fleet::{MemberId, Policy, placement};
+
+use super::{MESSAGE, NOTICE, Nodes, Storage, Told};
+use crate::experiments::olaru_tichy::hardware::transfer;
+use crate::experiments::olaru_tichy::lru::Cached;
+
+impl Nodes {
+    /// How documents like this one are treated.
+    pub(super) fn policy(&self, document: u32) -> Policy {
+        let size = Some(self.documents.size(document));
+        self.setup.table.classify(&DocumentFacts { size, ..DocumentFacts::default() }).policy
+    }
+
+    /// Whether a node's disk has a document.
+    pub(super) fn is_on_disk(&self, at: usize, document: u32) -> bool {
+        match self.setup.storage {
+            Storage::Cache(_) => self.nodes[at].cache.borrow().contains(document),
+            Storage::All => {
+                self.setup.weights[at] > 0 || self.policy(document).replication == Replication::All
+            }
+        }
+    }
+
+    /// Keeps a document where it is to be kept.
+    pub(super) fn keep(self: &Rc<Nodes>, at: usize, document: u32, keep: Keep) {
+        let cached = Cached { document, size: self.documents.size(document), moves: 0 };
+        if keep.disk {
+            self.nodes[at].cache.borrow_mut().insert(cached);
+        }
+        if keep.memory {
+            self.remember(at, cached);
+        }
+    }
+
+    /// Puts a copy into a node's memory; what goes for it is dropped or offered.
+    fn remember(self: &Rc<Nodes>, at: usize, copy: Cached) {
+        if self.nodes[at].memory.borrow().contains(copy.document) {
+            return;
+        }
+        let gone = self.nodes[at].memory.borrow_mut().insert(copy);
+        self.tell(at, copy.document, true);
+        for evicted in gone {
+            self.tell(at, evicted.document, false);
+            self.evicted(at, evicted);
+        }
+    }
+
+    /// Tells those whom it concerns that a copy came or went.
+    fn tell(&self, at: usize, document: u32, came: bool) {
+        if self.policy(document).lookup != Lookup::Cooperate {
+            return;
+        }
+        let told: Vec<usize> = match self.setup.hints {
+            Told::Nobody => Vec::new(),
+            Told::Owner => self.owner(document).into_iter().collect(),
+            Told::All => (0..self.nodes.len()).collect(),
+        };
+        let key = Nodes::key(document);
+        for to in told.into_iter().filter(|to| *to != at) {
+            self.note_message(1, NOTICE);
+            let mut hints = self.nodes[to].hints.borrow_mut();
+            match came {
+                true => hints.note(key, &self.nodes[at].id),
+                false => hints.forget(key, &self.nodes[at].id),
+            }
+        }
+    }
+
+    /// Returns the first owner of a document.
+    fn owner(&self, document: u32) -> Option<usize> {
+        let members = self.members.borrow().1.clone();
+        let owners = placement::owners(Nodes::key(document), &members, 1, None, |_| true);
+        owners.first().and_then(|owner| self.places.get(&owner.id)).copied()
+    }
+
+    /// Whether no other memory is believed to have the document, by those that are told.
+    fn is_last(&self, at: usize, document: u32) -> bool {
+        let knows = match self.setup.hints {
+            Told::Nobody => return true,
+            Told::All => at,
+            Told::Owner => {
+                self.note_message(2, NOTICE);
+                self.owner(document).unwrap_or(at)
+            }
+        };
+        let hints = self.nodes[knows].hints.borrow();
+        let me = &self.nodes[at].id;
+        hints.holders(Nodes::key(document)).all(|holder| holder == me)
+    }
+
+    /// Decides on a copy that left memory.
+    fn evicted(self: &Rc<Nodes>, at: usize, evicted: Cached) {
+        let node = &self.nodes[at];
+        let policy = self.policy(evicted.document);
+        if policy.eviction == Eviction::Drop {
+            return;
+        }
+        let copy = EvictedCopy {
+            key: Nodes::key(evicted.document),
+            size: evicted.size,
+            last: self.is_last(at, evicted.document),
+            moves: evicted.moves,
+        };
+        let members = self.members();
+        let Some(me) = members.get(&node.id) else { return };
+        let avoid = self.avoid(at);
+        let mut rate = node.offers.borrow_mut();
+        let fate = eviction::decide(&copy, &policy, me, &members, &avoid, &mut rate, self.now());
+        if let Fate::Offered { to, moves } = fate
+            && let Some(to) = self.places.get(&to)
+        {
+            self.offer(at, *to, Cached { moves, ..evicted });
+        }
+    }
+
+    /// Sends a copy to another node's memory.
+    fn offer(self: &Rc<Nodes>, at: usize, to: usize, copy: Cached) {
+        let nodes = Rc::clone(self);
+        self.counts.borrow_mut().offers += 1;
+        drop(self.clock.spawn(async move {
+            nodes.send(at, copy.size).await;
+            let [each, kib] = nodes.setup.hardware.peer;
+            let receiver = &nodes.nodes[to];
+            receiver.processor.serve(&nodes.clock, each + kib * copy.size / 1_024).await;
+            if receiver.is_up.get() {
+                nodes.remember(to, copy);
+            }
+        }));
+    }
+
+    /// Sends a document from a node to another.
+    pub(super) async fn send(&self, from: usize, size: u64) {
+        {
+            let mut counts = self.counts.borrow_mut();
+            counts.between[0] += 1;
+            counts.between[1] += size;
+        }
+        self.note_message(1, MESSAGE);
+        let hardware = &self.setup.hardware;
+        let [each, kib] = hardware.peer;
+        let node = &self.nodes[from];
+        node.processor.serve(&self.clock, each / 2 + kib * size / 1_024).await;
+        node.link.serve(&self.clock, transfer(size + MESSAGE, hardware.link)).await;
+        self.clock.sleep_until(self.clock.now() + hardware.latency).await;
+    }
+
+    /// The nodes that one does not ask at present.
+    pub(super) fn avoid(&self, at: usize) -> BTreeSet<MemberId> {
+        let now = self.now();
+        let breakers = self.nodes[at].breakers.borrow();
+        let open = breakers.iter().filter(|(_, breaker)| breaker.is_open(now));
+        open.map(|(to, _)| self.nodes[*to].id.clone()).collect()
+    }
+}

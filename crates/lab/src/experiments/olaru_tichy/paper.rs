@@ -1,0 +1,265 @@
+//! K8: the paper's evaluation. Two servers and a third node with the disk, 300 connections, round
+//! robin; and each policy of the figures.
+
+use std::sync::Arc;
+
+use fleet::class::{Class, Copies, Preset};
+use fleet::{ClassTable, Policy};
+
+use super::counts::{Counts, Source};
+use super::documents::{Documents, FileCounts, FileSet};
+use super::hardware::Hardware;
+use super::load::{self, Length};
+use super::nodes::{Setup, Siblings, Storage, Told};
+use crate::experiment::{Axis, Context, Failed, Outcome, Parameter, Plot, Scale, Stated, Table};
+use crate::experiments::shared_runs::Runs;
+
+/// What the parameters of all figures are.
+pub(super) const PARAMETERS: [Parameter; 10] = [
+    Parameter { name: "nodes", value: "two that serve, a third with the disk", from: "4.1" },
+    Parameter {
+        name: "memory",
+        value: "200 MB of 256 for documents, on each node",
+        from: "4.1: somewhat smaller than 256; by how much is ours",
+    },
+    Parameter {
+        name: "documents",
+        value: "1 GB in four classes (quick: 1/16 of both)",
+        from: "4.1",
+    },
+    Parameter { name: "requests", value: "50, 35, 14 and 1% by class", from: "section 3" },
+    Parameter {
+        name: "files of a class",
+        value: "in the proportion of the roots of their requests; Zipf's law, exponent 0.8",
+        from: "ours; olaru-tichy-open has others",
+    },
+    Parameter {
+        name: "page cache",
+        value: "servers keep what they read, from the discard cache too",
+        from: "ours: a CARD is a disk below it; olaru-tichy-open has the other",
+    },
+    Parameter { name: "connections", value: "300, round robin over the two", from: "section 4" },
+    Parameter {
+        name: "processor",
+        value: "1 ms a request and 25 µs a KiB; 0.1 ms and 8 µs for another node",
+        from: "ours, for 350 MHz",
+    },
+    Parameter {
+        name: "networks",
+        value: "100 MB/s between nodes, 12.5 MB/s to all clients",
+        from: "4.1; of Myrinet's 250 MB/s what the bus leaves",
+    },
+    Parameter {
+        name: "disk",
+        value: "5,400 rpm, 8.5 ms, 9 MB/s, a quarter in use",
+        from: "4.1: IBM DCAS-34330W; the rate is ours",
+    },
+];
+
+/// The chance of all figures, so that they share their runs.
+const SEED: u64 = 7;
+
+/// Where the disks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Disks {
+    /// In both servers.
+    Local,
+    /// In one of the servers, of which the other reads it.
+    OneServer,
+    /// In a third node.
+    Third,
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Case {
+    /// The policy, by its word.
+    pub(super) policy: &'static str,
+    pub(super) disks: Disks,
+    pub(super) set: FileSet,
+    /// Bytes of memory for documents.
+    pub(super) memory: u64,
+    /// Bytes that a disk reads at a time.
+    pub(super) piece: u64,
+    /// Percent of the time of the processors and of the link to clients.
+    pub(super) processor: u32,
+    /// Who knows who has copies.
+    pub(super) hints_of_all: bool,
+    /// Every server keeps what it reads, as a page cache above a block device does.
+    pub(super) page_cache: bool,
+    /// A node that reads its disk for another looks into its memory first.
+    pub(super) memory_for_peers: bool,
+    /// Requests before anything is counted, and those that are.
+    pub(super) length: [u64; 2],
+    pub(super) seed: u64,
+}
+
+impl Case {
+    /// The paper's, of this policy.
+    pub(super) fn new(context: &Context<'_>, policy: &'static str) -> Case {
+        let divisor = match context.scale() {
+            Scale::Smoke => 256,
+            Scale::Quick => 16,
+            Scale::Full => 1,
+        };
+        let disks = if policy == "replicated" { Disks::Local } else { Disks::Third };
+        let bytes = (1 << 30) / divisor;
+        let set = FileSet { shares: FileSet::PAPER, counts: FileCounts::Roots, skew: 80, bytes };
+        Case {
+            policy,
+            disks,
+            set,
+            memory: (200 << 20) / divisor,
+            piece: Hardware::PAPER.disk.piece,
+            processor: 100,
+            hints_of_all: true,
+            page_cache: true,
+            memory_for_peers: true,
+            length: context.size([300, 600], [30_000, 30_000], [300_000, 300_000]),
+            seed: SEED,
+        }
+    }
+
+    fn setup(&self) -> Result<Setup, Failed> {
+        let preset: Preset = self.policy.parse().map_err(|why| Failed(format!("{why}")))?;
+        let table = preset.table(1).map_err(|why| Failed(why.to_string()))?;
+        let table = if self.page_cache { with_page_cache(&table)? } else { table };
+        let mut hardware = Hardware::PAPER;
+        hardware.disk.piece = self.piece;
+        let scaled = |time: u64| time * u64::from(self.processor) / 100;
+        (hardware.client, hardware.peer) = (hardware.client.map(scaled), hardware.peer.map(scaled));
+        hardware.clients = hardware.clients * 100 / u64::from(self.processor);
+        let weights = match self.disks {
+            Disks::Local => vec![0, 0],
+            Disks::OneServer => vec![0, 1],
+            Disks::Third => vec![0, 0, 1],
+        };
+        Ok(Setup {
+            hardware,
+            memory: self.memory,
+            storage: Storage::All,
+            weights,
+            servers: vec![0, 1],
+            memory_for_peers: self.memory_for_peers,
+            table,
+            siblings: Siblings::None,
+            bound: None,
+            hot: None,
+            hot_told: false,
+            hints: if self.hints_of_all { Told::All } else { Told::Owner },
+            load_age: 0,
+            offers: 1 << 40,
+            timeout: 1_000_000_000_000,
+            breakers: false,
+            origin: 0,
+            seed: self.seed,
+        })
+    }
+
+    fn run(&self) -> Result<Counts, Failed> {
+        let documents = Arc::new(Documents::classes(&self.set, self.seed));
+        let [warm, counted] = self.length;
+        load::closed(self.setup()?, &documents, 300, Length { warm, counted })
+    }
+}
+
+/// Lets those that read from the disk node keep what they read, whatever else the policy says.
+fn with_page_cache(table: &ClassTable) -> Result<ClassTable, Failed> {
+    let copies = |copies| match copies {
+        Copies::DiscardCache => Copies::Inclusive,
+        Copies::None => Copies::Exclusive,
+        other => other,
+    };
+    let keeping = |policy: Policy| Policy { copies: copies(policy.copies), ..policy };
+    let classes = table.iter().take(table.iter().len() - 1);
+    let classes = classes.map(|class| Class { policy: keeping(class.policy), ..class.clone() });
+    let table = ClassTable::new(1, classes.collect(), keeping(table.rest().policy));
+    table.map_err(|why| Failed(why.to_string()))
+}
+
+/// The runs of all figures.
+static RUNS: Runs<Case, Counts> = Runs::new();
+
+/// Runs what was not run yet.
+pub(super) fn runs(context: &mut Context<'_>, cases: &[Case]) -> Result<Vec<Counts>, Failed> {
+    RUNS.figures(context, cases, |case| format!("{case:?}"), |case, _| case.run())
+}
+
+/// A policy of a figure.
+pub(super) struct Arm {
+    pub(super) label: &'static str,
+    pub(super) policy: &'static str,
+    pub(super) disks: Disks,
+    /// Requests a second by those of the replicated solution, as the text says it.
+    pub(super) paper: Stated,
+}
+
+/// The first arm of every figure.
+pub(super) const REPLICATED: Arm = Arm {
+    label: "replicated",
+    policy: "replicated",
+    disks: Disks::Local,
+    paper: Stated::Number(1.0),
+};
+
+/// "Slightly better" than the replicated solution, "very close" to it, and worse: the text has no
+/// numbers, and the bars of the figures are not in it.
+pub(super) const SLIGHTLY_BETTER: Stated = Stated::Range(1.0, 1.1);
+pub(super) const VERY_CLOSE: Stated = Stated::Range(0.9, 1.0);
+pub(super) const BETTER: Stated = Stated::AtLeast(1.0);
+pub(super) const WORSE: Stated = Stated::AtMost(1.0);
+
+/// A figure's arms beside each other, and what came of each.
+pub(super) struct Compared {
+    /// Requests a second by those of the first.
+    pub(super) relative: Vec<f64>,
+    pub(super) counts: Vec<Counts>,
+    arms: Vec<(&'static str, Stated)>,
+}
+
+/// Runs the arms of a figure; the first is what the others are compared with.
+pub(super) fn compare(context: &mut Context<'_>, arms: &[Arm]) -> Result<Compared, Failed> {
+    let case = |arm: &Arm| Case { disks: arm.disks, ..Case::new(context, arm.policy) };
+    let cases: Vec<Case> = arms.iter().map(case).collect();
+    let counts = runs(context, &cases)?;
+    let first = counts.first().map_or(f64::NAN, Counts::rate);
+    let relative = counts.iter().map(|counts| counts.rate() / first).collect();
+    let arms = arms.iter().map(|arm| (arm.label, arm.paper)).collect();
+    Ok(Compared { relative, counts, arms })
+}
+
+impl Compared {
+    /// The outcome, but for the paragraph, which is `why`.
+    pub(super) fn outcome(&self, title: &str, why: String) -> Outcome {
+        let mut relative = Table::new("relative", "Requests a second, replicated = 1");
+        let mut detail = Table::new("detail", "What became of the requests");
+        let all = self.arms.iter().zip(&self.relative).zip(&self.counts);
+        for (((label, paper), ours), counts) in all {
+            relative.row(*label, "×", *paper, *ours);
+            let mut row = |what: &str, unit: &str, number: f64| {
+                detail.row(format!("{label}: {what}"), unit, Stated::Nothing, number);
+            };
+            row("requests", "1/s", counts.rate());
+            row("response time", "ms", counts.mean_ms());
+            row("in own memory", "%", counts.share(&[Source::Memory]));
+            row("in another memory", "%", counts.share(&[Source::PeerMemory]));
+            row("reads of a disk", "%", counts.percent(counts.disk_reads));
+            row("busiest disk", "%", counts.busiest_disk());
+            row("busiest processor", "%", counts.busiest_processor());
+        }
+        let labels = || self.arms.iter().map(|(label, _)| *label);
+        let speed = Plot::bars("relative", title, labels(), Axis::linear("replicated = 1"))
+            .ours_bars("requests a second", self.relative.iter().copied())
+            .note("The paper's text orders its bars and gives no numbers.");
+        let shares = |of: fn(&Counts) -> f64| self.counts.iter().map(of).collect::<Vec<f64>>();
+        let where_from =
+            Plot::bars("sources", "Where answers came from", labels(), Axis::linear("%"))
+                .ours_bars("own memory", shares(|counts| counts.share(&[Source::Memory])))
+                .ours_bars("another memory", shares(|counts| counts.share(&[Source::PeerMemory])))
+                .ours_bars(
+                    "a disk",
+                    shares(|counts| counts.share(&[Source::Disk, Source::PeerDisk])),
+                );
+        Outcome::new(why).table(relative).table(detail).plot(speed).plot(where_from)
+    }
+}

@@ -1,0 +1,159 @@
+//! The ways to share a cache that are compared beyond the paper: ours, and what others do.
+
+use std::num::NonZeroU32;
+
+use device::Nanos;
+use fleet::class::{Copies, Eviction, Lookup, Replication};
+use fleet::placement::LoadBound;
+use fleet::popularity::Hotness;
+use fleet::{ClassTable, Policy};
+
+use super::hardware::Hardware;
+use super::nodes::{Setup, Siblings, Storage, Told};
+use crate::experiment::Failed;
+
+pub(super) const SECOND: Nanos = 1_000_000_000;
+
+/// Everything from the owner, which alone keeps it: consistent hashing.
+const HASHED: Policy = Policy {
+    lookup: Lookup::Owner,
+    copies: Copies::DiscardCache,
+    eviction: Eviction::Drop,
+    replication: Replication::ONE,
+};
+
+/// On the owner's disk, in the memory of whoever asks.
+const SHARED: Policy = Policy { lookup: Lookup::Cooperate, copies: Copies::Exclusive, ..HASHED };
+
+/// Each for itself.
+const ALONE: Policy = Policy {
+    lookup: Lookup::Local,
+    copies: Copies::Exclusive,
+    eviction: Eviction::Drop,
+    replication: Replication::All,
+};
+
+/// How a fleet is compared.
+#[derive(Clone, Debug)]
+pub(super) struct Scheme {
+    pub(super) name: &'static str,
+    policy: Policy,
+    siblings: Siblings,
+    bound: Option<u32>,
+    load_age: Nanos,
+    hot: bool,
+    hot_told: bool,
+    hints: Told,
+    /// Whether disks turn: those of the paper in nodes of today.
+    turning: bool,
+}
+
+impl Scheme {
+    /// Ours: owners with bounded loads, hints at owners, hot documents at several owners.
+    pub(super) const FLEET: Scheme = Scheme {
+        name: "fleet",
+        policy: SHARED,
+        siblings: Siblings::None,
+        bound: Some(25),
+        load_age: SECOND,
+        hot: true,
+        hot_told: true,
+        hints: Told::Owner,
+        turning: false,
+    };
+
+    /// Ours, with copies in the memories of owners only.
+    pub(super) const AT_OWNERS: Scheme =
+        Scheme { name: "fleet, copies at owners", policy: HASHED, ..Scheme::FLEET };
+
+    /// Consistent hashing and nothing else.
+    pub(super) const HASHING: Scheme = Scheme {
+        name: "consistent hashing",
+        policy: HASHED,
+        bound: None,
+        hot: false,
+        hot_told: false,
+        hints: Told::Nobody,
+        ..Scheme::FLEET
+    };
+
+    const EQUALS: Scheme = Scheme { name: "", policy: ALONE, ..Scheme::HASHING };
+
+    /// All others are asked for what a node does not have.
+    pub(super) const ASK_ALL: Scheme =
+        Scheme { name: "ask all", siblings: Siblings::AskAll, ..Scheme::EQUALS };
+
+    /// Those are asked whose summary has it, exchanged each second.
+    pub(super) const SUMMARIES: Scheme =
+        Scheme { name: "summaries", siblings: Siblings::Summaries(SECOND), ..Scheme::EQUALS };
+
+    /// Nobody is asked: each node has all.
+    pub(super) const REPLICATION: Scheme = Scheme { name: "full replication", ..Scheme::EQUALS };
+
+    /// All that are compared by the number of nodes.
+    pub(super) const ALL: [Scheme; 6] = [
+        Scheme::FLEET,
+        Scheme::AT_OWNERS,
+        Scheme::HASHING,
+        Scheme::ASK_ALL,
+        Scheme::SUMMARIES,
+        Scheme::REPLICATION,
+    ];
+
+    /// Ours, each time with one part of it otherwise.
+    pub(super) const PARTS: [Scheme; 12] = [
+        Scheme::FLEET,
+        Scheme { name: "no bound on loads", bound: None, ..Scheme::FLEET },
+        Scheme { name: "loads always known", load_age: 0, ..Scheme::FLEET },
+        Scheme { name: "no hints", hints: Told::Nobody, ..Scheme::FLEET },
+        Scheme { name: "nothing is hot", hot: false, ..Scheme::FLEET },
+        Scheme::AT_OWNERS,
+        Scheme { name: "at owners, no bound", bound: None, ..Scheme::AT_OWNERS },
+        Scheme { name: "at owners, hot not told", hot_told: false, ..Scheme::AT_OWNERS },
+        Scheme { name: "at owners, nothing is hot", hot: false, ..Scheme::AT_OWNERS },
+        Scheme { name: "turning disks", turning: true, ..Scheme::FLEET },
+        Scheme {
+            name: "turning disks, no hints",
+            turning: true,
+            hints: Told::Nobody,
+            ..Scheme::FLEET
+        },
+        Scheme { name: "turning disks, at owners", turning: true, ..Scheme::AT_OWNERS },
+    ];
+
+    /// Sets up `nodes` nodes of today, each with so many bytes in memory and on disk.
+    pub(super) fn setup(
+        &self,
+        nodes: usize,
+        memory: u64,
+        disk: u64,
+        seed: u64,
+    ) -> Result<Setup, Failed> {
+        let table = ClassTable::new(1, Vec::new(), self.policy);
+        let bound = self.bound.map(LoadBound::new).transpose();
+        let owners_max = u32::try_from(nodes).unwrap_or(u32::MAX).min(8);
+        let hot = NonZeroU32::new(20).zip(NonZeroU32::new(owners_max));
+        let hot = hot.map(|(per_owner, owners_max)| Hotness { per_owner, owners_max });
+        let disk_model = if self.turning { Hardware::PAPER.disk } else { Hardware::TODAY.disk };
+        Ok(Setup {
+            hardware: Hardware { disk: disk_model, ..Hardware::TODAY },
+            memory,
+            storage: Storage::Cache(disk),
+            weights: vec![1; nodes],
+            servers: (0..nodes).collect(),
+            memory_for_peers: true,
+            table: table.map_err(|why| Failed(why.to_string()))?,
+            siblings: self.siblings,
+            bound: bound.map_err(|why| Failed(why.to_string()))?,
+            hot: hot.filter(|_| self.hot),
+            hot_told: self.hot_told,
+            hints: self.hints,
+            load_age: self.load_age,
+            offers: 1 << 27,
+            timeout: SECOND,
+            breakers: true,
+            origin: 30 * SECOND / 1_000,
+            seed,
+        })
+    }
+}
