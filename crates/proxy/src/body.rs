@@ -2,5 +2,6 @@
 //! store loses it.
 
 pub(crate) mod fill_body;
+pub(crate) mod peer_body;
 pub(crate) mod resume;
 pub(crate) mod stored_body;

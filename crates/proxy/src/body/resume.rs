@@ -57,12 +57,22 @@ impl Resume {
             return None;
         }
         let etag = head.headers().get(header::ETAG)?.clone();
-        let mut upstream_request = context.upstream_request();
+        let (services, options) = (context.services.clone(), context.options.clone());
+        Some(Resume::of(services, options, context.upstream_request(), etag, length))
+    }
+
+    /// Makes the means for the answer to a request, with this strong validator and length.
+    pub fn of(
+        services: Rc<Services>,
+        options: Arc<Options>,
+        mut upstream_request: UpstreamRequest,
+        etag: HeaderValue,
+        length: u64,
+    ) -> Resume {
         upstream_request.method = http::Method::GET;
         upstream_request.interim = None;
         validators::remove_conditions(&mut upstream_request.headers);
-        let (services, options) = (context.services.clone(), context.options.clone());
-        Some(Resume { services, options, upstream_request, etag, length })
+        Resume { services, options, upstream_request, etag, length }
     }
 
     /// Asks for `range` of the body.

@@ -20,6 +20,7 @@ use store::{Hint, Home, Key, Kind, Refusal};
 use upstream::connection::origin_body::OriginBody;
 use upstream::send::origin::Group;
 
+use crate::body::peer_body;
 use crate::fetch::piggyback_validation;
 use crate::fetch::validation::ValidationRequest;
 use crate::fill::pump::{Carried, Incoming, Pump, Unwatched};
@@ -274,6 +275,8 @@ impl FetchTask {
         times: ExchangeTimes,
         fill_guard: &mut FillGuard,
     ) {
+        let response =
+            peer_body::outlasting(&self.services, &self.options, &self.upstream_request, response);
         let (mut parts, body) = response.into_parts();
         let of_peer = parts.extensions.get::<FromPeer>().is_some_and(|from| from.hit);
         upstream_request::sanitize_response(

@@ -167,7 +167,9 @@ impl PurgeState {
             inner.former.insert((member.clone(), known.log));
         }
         inner.positions.reach(member, position);
-        if inner.begun.get(member).is_some_and(|begun| position.covers(begun)) {
+        // What was begun in a log that has been replaced is of the past.
+        let is_behind = |begun: LogPosition| begun.log == position.log && !position.covers(begun);
+        if !inner.begun.get(member).is_some_and(is_behind) {
             inner.begun.forget(member);
         }
         inner.in_sync.insert(member.clone(), now);
@@ -363,6 +365,9 @@ mod tests {
         assert_eq!(state.positions().asked, "a=1.7");
         state.reach(&a, LogPosition { log: 1, number: 8 }, at(2));
         assert_eq!(state.positions().asked, "a=1.8");
+        state.begin_reaching(&a, LogPosition { log: 1, number: 9 });
+        state.reach(&a, LogPosition { log: 2, number: 0 }, at(3));
+        assert_eq!(state.positions().asked, "a=2.0");
         let (one, other) = (state.begin_own(), state.begin_own());
         drop(one);
         assert!(!state.may_ask());

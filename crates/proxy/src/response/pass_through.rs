@@ -16,6 +16,7 @@ use semantics::hop_by_hop;
 use upstream::connection::origin_body::OriginBody;
 use upstream::connection::tunnel::UpstreamTunnel;
 
+use crate::body::peer_body;
 use crate::client::handle::Client;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::event::Event;
@@ -72,8 +73,12 @@ pub(crate) async fn ask_fleet(
         upstream_request.interim.clone_from(&interim);
         upstream_request
     };
-    let asking = upstream_request.run_once(context.services, context.options, body, again);
-    relay(context.client, interim.as_deref(), pin!(asking)).await
+    let sending = upstream_request.run_once(context.services, context.options, body, again);
+    let response = relay(context.client, interim.as_deref(), pin!(sending)).await?;
+    Ok(match asking {
+        Some(_) => peer_body::outlasting(context.services, context.options, &make(), response),
+        None => response,
+    })
 }
 
 /// Passes an upstream's answer on.

@@ -41,11 +41,6 @@ use message::upgrade;
 use net::clock::TokioClock;
 use net::http2_stream::StreamIo;
 
-/// While answers are awaited an origin must show in this time that it is still there …
-const PING_EVERY: Duration = Duration::from_secs(15);
-/// … by an answer to a ping within this one.
-const PING_WAIT: Duration = Duration::from_secs(10);
-
 /// A connection that requests share.
 pub(crate) struct Http2 {
     sender: SendRequest<Bytes>,
@@ -139,12 +134,13 @@ impl Http2 {
             is_introduced: Notify::new(),
         });
         let (ping, of_task) = (connection.ping_pong(), state.clone());
+        let (every, wait) = (limits.ping_every, limits.ping_wait);
         let task = spawn_local(async move {
             tokio::select! {
                 biased;
                 // Requests that wait for an answer get the connection's error.
                 ended = connection => drop(ended),
-                () = answers_pings(ping, &of_task) => {}
+                () = answers_pings(ping, &of_task, every, wait) => {}
             }
             of_task.closed.set(true);
             of_task.is_introduced.notify_waiters();
@@ -248,10 +244,11 @@ impl Http2 {
     }
 }
 
-/// Waits until the origin leaves a ping without answer although answers are awaited.
-async fn answers_pings(ping: Option<h2::PingPong>, state: &State) {
+/// Waits until the other end leaves a ping without answer for as long as `wait`. It gets one so
+/// often while answers are awaited.
+async fn answers_pings(ping: Option<h2::PingPong>, state: &State, every: Duration, wait: Duration) {
     let Some(mut ping) = ping else { return std::future::pending().await };
-    let mut tick = interval(PING_EVERY);
+    let mut tick = interval(every);
     loop {
         let mut asked = false;
         tokio::select! {
@@ -261,7 +258,7 @@ async fn answers_pings(ping: Option<h2::PingPong>, state: &State) {
         if state.active.get() == 0 && !asked {
             continue;
         }
-        match timeout(PING_WAIT, ping.ping(h2::Ping::opaque())).await {
+        match timeout(wait, ping.ping(h2::Ping::opaque())).await {
             Ok(Ok(_)) => {
                 state.introduced.set(true);
                 state.is_introduced.notify_waiters();

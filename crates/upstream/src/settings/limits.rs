@@ -37,6 +37,11 @@ pub struct UpstreamLimits {
     /// Bytes that it may send so of all answers on one connection, at most 2 GiB less one. Default
     /// 16 MiB.
     pub connection_window: u32,
+    /// While answers are awaited in HTTP/2 the other end is asked so often whether it is there.
+    /// Default 15 s.
+    pub ping_every: Duration,
+    /// Time in which it must answer that; then the connection counts as broken. Default 10 s.
+    pub ping_wait: Duration,
     /// Idle connections kept per origin and worker. Default 32.
     pub idle_per_origin: usize,
     /// Idle connections kept per worker. Default 512.
@@ -70,6 +75,8 @@ impl Default for UpstreamLimits {
             head_bytes: 64 * 1024,
             stream_window: 1 << 20,
             connection_window: 16 << 20,
+            ping_every: Duration::from_secs(15),
+            ping_wait: Duration::from_secs(10),
             idle_per_origin: 32,
             idle_total: 512,
             idle_timeout: Duration::from_secs(30),

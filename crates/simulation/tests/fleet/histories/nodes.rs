@@ -68,13 +68,13 @@ pub struct Slot {
     bad: Cell<Option<Duration>>,
 }
 
-/// Counts the questions that nodes answered with what they had stored.
+/// Counts the questions that nodes answered with what they had stored themselves.
 #[derive(Default)]
 struct Hits(AtomicU64);
 
 impl Observer for Hits {
     fn finished(&self, done: &RequestRecord<'_>) {
-        let hits = ["HIT_RAM", "HIT_DISK", "HIT_FILL", "HIT_PEER", "STALE", "REVALIDATED"];
+        let hits = ["HIT_RAM", "HIT_DISK", "HIT_FILL", "STALE", "REVALIDATED"];
         let outcome = done.outcome.text();
         let is_hit = hits.iter().any(|hit| outcome.starts_with(hit));
         if done.is_peer && is_hit {
