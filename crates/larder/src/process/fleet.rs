@@ -10,7 +10,7 @@ use membership::gossip::Gossip;
 use membership::static_list::StaticList;
 use net::clock::TokioClock;
 use proxy::FleetSetup;
-use proxy::peers::node::Node;
+use proxy::peers::node::{Node, NodeOptions};
 use upstream::settings::lookup::Lookup;
 
 use crate::config::fleet::{Discovery, FleetSettings};
@@ -24,7 +24,13 @@ const HELLO_OF_GOSSIPING: Duration = Duration::from_secs(30);
 
 /// Makes the part of this process in the fleet. Names of other nodes are looked up by `lookup`.
 pub fn setup(settings: &FleetSettings, lookup: Arc<dyn Lookup>, clock: TokioClock) -> FleetSetup {
-    let node = Node::new(settings.node.clone(), lookup, clock);
+    let options = NodeOptions {
+        hotness: settings.hotness,
+        offer_rate: settings.offer_rate,
+        hints_memory: settings.hints_memory,
+        ..settings.node.clone()
+    };
+    let node = Node::new(options, lookup, clock);
     let own = settings.node.own.clone();
     match &settings.discovery {
         Discovery::Gossip(seeds) => {
