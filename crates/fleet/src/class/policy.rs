@@ -245,15 +245,15 @@ impl Default for Policy {
 impl Policy {
     /// The product's: what is not said otherwise.
     ///
-    /// All nodes ask one owner, so that the fleet fetches a document once and keeps it on one disk:
-    /// its disks are one disk as large as all together. A document is in one memory, that of a node
-    /// that was asked for it, so the memories add up as well; what is hot gets more owners
-    /// ([`crate::popularity`]) and is the one thing that is kept twice. An evicted copy is dropped:
-    /// the owner's disk has it, and reads it in less time than most networks take to move copies
-    /// that may never be asked for.
+    /// All nodes ask one owner, so that the fleet fetches a document once and keeps it on one disk
+    /// and in one memory, the owner's: disks and memories are as large as all together. Copies in
+    /// the memory of whoever asked would fill memories with the same documents (the lab's
+    /// `olaru-tichy-nodes` has both). What is hot gets more owners ([`crate::popularity`]) and is
+    /// the one thing that is kept twice. An evicted copy is dropped: the owner's disk has it, and
+    /// reads it in less time than most networks take to move copies that may never be asked for.
     pub const DEFAULT: Policy = Policy {
-        lookup: Lookup::Cooperate,
-        copies: Copies::Exclusive,
+        lookup: Lookup::Owner,
+        copies: Copies::DiscardCache,
         eviction: Eviction::Drop,
         replication: Replication::ONE,
     };

@@ -86,7 +86,7 @@ impl NodeOptions {
             classes,
             tls: None,
             bound: LoadBound::new(50).ok(),
-            grace: Duration::from_secs(300),
+            grace: Duration::from_secs(3600),
             patience: Duration::from_millis(500),
             hotness: Hotness { per_owner: NonZeroU32::MIN, owners_max: NonZeroU32::MIN },
             offer_rate: 16 << 20,

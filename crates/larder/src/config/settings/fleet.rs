@@ -171,7 +171,7 @@ pub const SETTINGS: &[Setting] = fields! {
 };
 
 /// What a class says where nothing is said, as it is written.
-const DEFAULT: [&str; 4] = ["cooperate", "exclusive", "drop", "1"];
+const DEFAULT: [&str; 4] = ["owner", "discard-cache", "drop", "1"];
 
 /// The keys of a `[[fleet.class]]` table.
 pub const CLASS: &[Field<Class>] = fields! {
