@@ -139,6 +139,8 @@ mod tests {
     use crate::observe::observer::LogFields;
     use crate::observe::outcome::{Denied, Error};
 
+    const URL: &str = "http://a.example/x?y";
+
     #[test]
     fn requests_are_counted_and_logged() {
         let dir = tempfile::tempdir().unwrap();
@@ -149,9 +151,8 @@ mod tests {
             let (metrics, clock) = (Arc::new(Metrics::default()), TokioClock::system());
             let recorder = Recorder::new(front, clock, metrics.clone(), Some(log.clone()));
             assert!(recorder.wants_texts());
-            let url = "http://a.example/x?y";
             let content_type = Some(HeaderValue::from_static("text/html; charset=utf-8"));
-            let texts = LogFields { url: url.into(), content_type, ..LogFields::default() };
+            let texts = LogFields { url: URL.into(), content_type, ..LogFields::default() };
             let mut done = RequestRecord {
                 client,
                 is_peer: false,

@@ -23,6 +23,7 @@ use upstream::send::outgoing::Outgoing;
 use upstream::settings::endpoint::Endpoint;
 
 use crate::peers::asking::Asking;
+use crate::peers::node::Node;
 use crate::peers::question::{FLEET, PURGES, Question, Reply};
 use crate::peers::tally::Told;
 
@@ -90,7 +91,7 @@ impl FleetOrigin {
         };
         let sending = peer.endpoint.clone().send(connector, question);
         let told = outgoing.interim;
-        let answer = while_it_works(sending, &signs, node.patience(), |status, fields| {
+        let answer = while_it_works(sending, &signs, node, |status, fields| {
             if let Some(told) = told {
                 told.receive(status, fields);
             }
@@ -174,17 +175,18 @@ impl Drop for Asked<'_> {
 async fn while_it_works<T>(
     answer: impl Future<Output = T>,
     signs: &Informational,
-    patience: Duration,
+    node: &Node,
     tell: impl Fn(StatusCode, &http::HeaderMap),
 ) -> Option<T> {
     let mut answer = pin!(answer);
-    let mut silent = pin!(sleep_until(Instant::now() + patience));
+    let now = || Instant::from_std(node.instant());
+    let mut silent = pin!(sleep_until(now() + node.patience()));
     poll_fn(|cx| {
         if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
             return Poll::Ready(Some(answer));
         }
         while let Poll::Ready(sign) = signs.poll_head(cx) {
-            silent.as_mut().reset(Instant::now() + SILENCE);
+            silent.as_mut().reset(now() + SILENCE);
             if sign.status() != StatusCode::PROCESSING {
                 tell(sign.status(), sign.headers());
             }

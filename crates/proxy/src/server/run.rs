@@ -303,17 +303,21 @@ async fn serve(start: Start) -> io::Result<Ended> {
         // Whoever does not hear it in time notices.
         let _ = timeout(LEAVE_TIME, left).await;
     }
-    if let Some(ended) = ended {
-        return Ok(ended);
+    match ended {
+        Some(ended) => Ok(ended),
+        None => Ok(close_store(&worker).await),
     }
-    let Some(store) = worker.services.store().filter(|_| index == 0) else {
-        return Ok(Ended::Saved);
+}
+
+/// Closes the store on the first worker, when the others have ended: they may still be writing.
+async fn close_store(worker: &Worker) -> Ended {
+    let Some(store) = worker.services.store().filter(|_| worker.index == 0) else {
+        return Ended::Saved;
     };
-    // The others may still be writing: the store is closed when they have ended.
-    while process.running.load(Ordering::Acquire) > 1 {
+    while worker.process.running.load(Ordering::Acquire) > 1 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    Ok(if store.shutdown().await { Ended::Saved } else { Ended::Unsaved })
+    if store.shutdown().await { Ended::Saved } else { Ended::Unsaved }
 }
 
 /// Time for a node to tell the others that it leaves, beyond the drain.

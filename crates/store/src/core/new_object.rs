@@ -25,6 +25,7 @@ pub(crate) struct Fetched {
 }
 
 /// What became of an insertion.
+#[expect(clippy::large_enum_variant, reason = "the object is moved, and not allocated, each time")]
 pub(crate) enum TryInsert {
     /// Visible. The journal must be written up to that position before the insertion counts as
     /// done: something on the device died with it, or shortly before (an eviction, a damaged
