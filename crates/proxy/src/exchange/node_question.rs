@@ -124,9 +124,7 @@ impl Asked<'_> {
         if !matches!(parts.method, Method::GET | Method::HEAD) {
             return refuse(transaction, StatusCode::METHOD_NOT_ALLOWED, "Nodes ask with GET.");
         }
-        if self.options.front.takes_whole_urls() {
-            name_whole_url(parts, &question);
-        }
+        name_whole_url(parts, &question);
         let rule = match question.rule.as_deref().map(|name| self.options.rules.named(name)) {
             None => None,
             Some(Some(rule)) => Some(rule.clone()),
@@ -188,7 +186,8 @@ impl Asked<'_> {
     }
 }
 
-/// Names the whole URL in the request line, as a client of a forward proxy does.
+/// Names the whole URL in the request line, with the scheme that the client asked with: that of the
+/// connection between the nodes says nothing of it.
 fn name_whole_url(parts: &mut Parts, question: &Question) {
     let authority = match parts.uri.authority() {
         Some(authority) => Some(authority.clone()),

@@ -146,11 +146,11 @@ mod tests {
         let log = Arc::new(AccessLog::open(&path, Format::Squid).unwrap());
         let client: SocketAddr = "192.0.2.7:5".parse().unwrap();
         for front in [FrontKind::Forward, FrontKind::Reverse] {
-            let (metrics, clock) = (Arc::new(Metrics::default()), TokioClock::system());
-            let recorder = Recorder::new(front, clock, metrics.clone(), Some(log.clone()));
+            let (metrics, log) = (Arc::new(Metrics::default()), Some(log.clone()));
+            let recorder = Recorder::new(front, TokioClock::system(), metrics.clone(), log);
             assert!(recorder.wants_texts());
-            let url = "http://a.example/x?y";
             let content_type = Some(HeaderValue::from_static("text/html; charset=utf-8"));
+            let url = "http://a.example/x?y";
             let texts = LogFields { url: url.into(), content_type, ..LogFields::default() };
             let mut done = RequestRecord {
                 client,
@@ -170,9 +170,8 @@ mod tests {
             recorder.finished(&done);
             (done.outcome, done.complete) = (Outcome::Error(Error::Upstream), false);
             recorder.finished(&done);
-            done.outcome = Outcome::Denied(Denied::OwnAddress);
-            done.status = StatusCode::FORBIDDEN;
-            recorder.finished(&done);
+            let outcome = Outcome::Denied(Denied::OwnAddress);
+            recorder.finished(&RequestRecord { outcome, status: StatusCode::FORBIDDEN, ..done });
             recorder.connection(true);
             recorder.refused(client, Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE), &"");
             recorder.refused(client, None, &"");

@@ -49,6 +49,7 @@ pub(crate) fn view(node: &Node) -> Value {
         "purges": node.positions().positions.to_string(),
         "members": listed.collect::<Vec<_>>(),
         "lost": node.lost(),
+        "left": node.left(),
     })
 }
 
