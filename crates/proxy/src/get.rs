@@ -6,6 +6,7 @@ pub(crate) mod fetch_past_fills;
 pub(crate) mod fill_response;
 pub(crate) mod fit;
 pub(crate) mod head_request;
+pub(crate) mod other_memories;
 pub(crate) mod partial_response;
 pub(crate) mod plan;
 pub(crate) mod read_through;

@@ -197,10 +197,7 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
         Some(found) => case.collapse(services, plan, found),
         None => (plan, None),
     };
-    let past = match plan {
-        Plan::Pass(why) => Some(why.name()),
-        _ => None,
-    };
+    let past = if let Plan::Pass(why) = plan { Some(why.name()) } else { None };
     let asks_about = found.as_ref().is_some_and(|found| case.asks_about(found));
     let would = joined.unwrap_or_else(|| match in_words_of_voucher(&plan, current) {
         Some(words) => words.to_owned(),

@@ -2,8 +2,8 @@
 //! the classes that have their evictions handled (Olaru and Tichy, section 3.1).
 //!
 //! It promises: a copy that was purged or made invalid does not come back by an offer
-//! ([`crate::peers::offering`]); offers are bounded in bytes per second, in number at a time, and in
-//! how often a copy is passed on; nobody waits for one.
+//! ([`crate::peers::offering`]); offers are bounded in bytes per second, in number at a time, and
+//! in how often a copy is passed on; nobody waits for one.
 
 use std::cell::Cell;
 use std::rc::Rc;

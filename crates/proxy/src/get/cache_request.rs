@@ -22,9 +22,10 @@ use crate::fill::state::{Fill, FillStage, Reader};
 use crate::get::collapse::{Collapse, CollapseInput, is_ranged};
 use crate::get::fill_response::{FillResponder, Role};
 use crate::get::fit::{Fit, FitInput};
+use crate::get::other_memories;
 use crate::get::partial_response::{PartialResponder, Served};
 use crate::get::plan::{Plan, PlanInput};
-use crate::get::{read_through, vouching};
+use crate::get::vouching;
 use crate::object::lookup::{LookupResult, find};
 use crate::object::store::Store;
 use crate::object::stored_response::StoredResponse;
@@ -75,7 +76,7 @@ pub(crate) async fn answer(
     body: RequestBody,
 ) -> Response<ResponseBody> {
     if context.services.shared.node.is_some() {
-        let read = read_through::read_from_memories(context, store, primary, transaction);
+        let read = other_memories::read_from_memories(context, store, primary, transaction);
         match Box::pin(read).await {
             Ok(response) => return response,
             Err(returned) => transaction = returned,

@@ -1,7 +1,6 @@
 //! A request for what another node of the fleet keeps: its answer passes through this node as it
 //! comes, and nothing of it is kept here.
 
-use http::{Method, Response};
 use semantics::VaryMarker;
 use store::Key;
 
@@ -15,41 +14,6 @@ use crate::request::context::RequestContext;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::response::{failure, pass_through};
-
-/// Asks the memories of other nodes for what is on the device here and not in memory, where the
-/// class of the document has that done first. The request comes back when they do not have it.
-pub(crate) async fn read_from_memories(
-    context: &RequestContext<'_>,
-    store: &Store,
-    primary: &Key,
-    mut transaction: Transaction,
-) -> Result<Response<ResponseBody>, Transaction> {
-    let Some(node) = &context.services.shared.node else { return Err(transaction) };
-    let is_plain = context.parts.method == Method::GET && !context.facts.directives.only_if_cached;
-    // Most documents are in no other memory that is known: that is seen before all else.
-    if !is_plain || node.holders(node.hash(primary.as_bytes())).is_empty() {
-        return Err(transaction);
-    }
-    if store.resident(primary).is_some() || !store.knows(primary) {
-        return Err(transaction);
-    }
-    let Some(asking) = context.asking(primary, true).filter(Asking::asks_memories) else {
-        return Err(transaction);
-    };
-    let mut upstream_request = context.upstream_request();
-    upstream_request.interim = None;
-    upstream_request.ask_memories(asking);
-    let asked = upstream_request.run(context.services, context.options, None).await;
-    context.look_at_clock();
-    match asked {
-        Ok(response) => {
-            transaction.note_upstream(&upstream_request.to, upstream_request.trail.clone());
-            let status = CacheStatus::new(Outcome::HitPeer);
-            Ok(pass_through::relay_response(context, transaction, response, status))
-        }
-        Err(_) => Err(transaction),
-    }
-}
 
 impl CacheRequest<'_> {
     /// Sends a GET to the node that keeps the document, as it came. When no node answers the origin

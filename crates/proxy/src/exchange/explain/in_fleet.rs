@@ -5,7 +5,7 @@ use fleet::class::{Class, DocumentFacts, Replication};
 use fleet::lookup::{Ask, Asked, Reach, Request, Role, Step};
 use http::header;
 use serde_json::{Value, json};
-use store::Key;
+use store::{Key, Source};
 
 use crate::object::stored_response::StoredResponse;
 use crate::peers::node::Node;
@@ -23,14 +23,17 @@ pub(super) fn tell(
     // Before the head of an answer is there its size and type are not known.
     let before = node.class(&DocumentFacts { host, ..DocumentFacts::default() });
     let after = stored.map_or_else(|| before.clone(), |stored| class_of(node, host, stored));
-    let request = Request { key, asked: Asked::ByClient, on_own_disk: false, hot_owners: 1 };
+    let on_own_disk = stored.is_some_and(|stored| stored.entry.source() == Source::Disk);
+    let hot_owners = node.note_demand(key);
+    let request = Request { key, asked: Asked::ByClient, on_own_disk, hot_owners };
     let plan = node.plan(&request, &before).filter(|_| asks);
     let kept = node.plan(&request, &after).map(|plan| plan.keep);
     let wanted = match after.policy.replication {
         Replication::Owners(count) => usize::from(count.get()),
         Replication::All => 1,
     };
-    let owners: Vec<String> = node.owners(key, wanted).iter().map(ToString::to_string).collect();
+    let owners: Vec<String> =
+        node.owners(key, wanted.max(hot_owners)).iter().map(ToString::to_string).collect();
     let steps: Vec<String> =
         plan.iter().flat_map(|plan| &plan.steps).filter_map(in_words).collect();
     json!({
@@ -67,10 +70,11 @@ fn policy(class: &Class) -> Value {
     })
 }
 
-/// Says what a step is; `None` of those in this node, which are told as what is stored.
+/// Says what a step is; `None` of the first, this node's memory.
 fn in_words(step: &Step) -> Option<String> {
     let Ask { member, role, reach, .. } = match step {
-        Step::OwnMemory | Step::OwnDisk => return None,
+        Step::OwnMemory => return None,
+        Step::OwnDisk => return Some("the disk of this node".to_owned()),
         Step::Origin => return Some("the origin".to_owned()),
         Step::Ask(ask) => ask,
     };
