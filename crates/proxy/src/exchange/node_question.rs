@@ -21,7 +21,7 @@ use http::{Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Limited};
 use message::request_body::RequestBody;
 use net::address;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{sleep, timeout};
 
 use crate::client::handle::Client;
 use crate::fleet_control::answers;
@@ -61,7 +61,7 @@ pub(crate) async fn answer(
             let _busy = node.busy();
             let asked = Asked { services, client, options, node };
             let answering = asked.answer(&mut parts, question, transaction);
-            with_signs(client, answering).await
+            Box::pin(with_signs(client, answering)).await
         }
         (None, _) => refuse(transaction, StatusCode::NOT_FOUND, "This is no node of a fleet."),
         (Some(_), Err(why)) => refuse(transaction, StatusCode::BAD_REQUEST, &why.to_string()),
@@ -211,7 +211,7 @@ fn name_whole_url(parts: &mut Parts, question: &Question) {
 /// Waits for an answer, and meanwhile lets the asking node see that this one is at work.
 async fn with_signs<T>(peer: &Client, answer: impl Future<Output = T>) -> T {
     let mut answer = pin!(answer);
-    let mut sign = pin!(sleep_until(Instant::now() + FIRST_SIGN));
+    let mut sign = pin!(sleep(FIRST_SIGN));
     poll_fn(|cx| {
         if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
             return Poll::Ready(answer);
@@ -220,7 +220,7 @@ async fn with_signs<T>(peer: &Client, answer: impl Future<Output = T>) -> T {
             let mut processing = Response::new(());
             *processing.status_mut() = StatusCode::PROCESSING;
             peer.inform(processing);
-            sign.as_mut().reset(Instant::now() + SIGN_EVERY);
+            sign.set(sleep(SIGN_EVERY));
         }
         Poll::Pending
     })

@@ -5,13 +5,9 @@ use semantics::VaryMarker;
 use store::Key;
 
 use crate::get::cache_request::{CacheRequest, FetchedResponse, NextAction, miss_status};
-use crate::object::store::Store;
-use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::Outcome;
 use crate::peers::asking::Asking;
 use crate::peers::origin::FromPeer;
-use crate::request::context::RequestContext;
-use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::response::{failure, pass_through};
 

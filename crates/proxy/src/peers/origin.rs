@@ -14,7 +14,7 @@ use fleet::breaker::Permit;
 use fleet::lookup::{Ask, Reach, Role};
 use http::{Request, Response, StatusCode, header};
 use message::informational::Informational;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep;
 use upstream::connection::origin_body::OriginBody;
 use upstream::connection::request_body::OutBody;
 use upstream::failure::error::{Failure, Reason};
@@ -178,13 +178,13 @@ async fn while_it_works<T>(
     tell: impl Fn(StatusCode, &http::HeaderMap),
 ) -> Option<T> {
     let mut answer = pin!(answer);
-    let mut silent = pin!(sleep_until(Instant::now() + patience));
+    let mut silent = pin!(sleep(patience));
     poll_fn(|cx| {
         if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
             return Poll::Ready(Some(answer));
         }
         while let Poll::Ready(sign) = signs.poll_head(cx) {
-            silent.as_mut().reset(Instant::now() + SILENCE);
+            silent.set(sleep(SILENCE));
             if sign.status() != StatusCode::PROCESSING {
                 tell(sign.status(), sign.headers());
             }
