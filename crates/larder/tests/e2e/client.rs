@@ -35,8 +35,8 @@ impl Reply {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// What the proxy says became of the request: `detail` of its member of `Cache-Status`, the last
-    /// one (other nodes of a fleet add theirs before), the reason in brackets left out.
+    /// What the proxy says became of the request: `detail` of its member of `Cache-Status`, which
+    /// is the last (other nodes of a fleet add theirs before), the reason in brackets left out.
     pub fn outcome(&self) -> String {
         let fields = self.head.headers.iter().rev();
         let mut fields = fields.filter(|(name, _)| name.eq_ignore_ascii_case("cache-status"));

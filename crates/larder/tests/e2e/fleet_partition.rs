@@ -39,9 +39,11 @@ touch -t 202001010000 "$dir"/site/*
 "$larder" serve --static "$dir/site" --listen 10.9.8.254:8000 --admin off --cache "$dir/origin" \
     --cache-size 16M --memory 16M > "$dir/origin.log" 2>&1 &
 pids="$pids $!"
+# Whoever asked keeps a copy: the one that is cut off has what is purged meanwhile.
+printf '[fleet]\npolicy = "cooperate-on-all"\n' > "$dir/larder.toml"
 for n in 1 2 3; do
-    in_node $n "$larder" serve --listen 10.9.8.$n:8080 --reverse http://10.9.8.254:8000 \
-        --admin 127.0.0.1:9090 --cache "$dir/cache-$n" --cache-size 16M --memory 16M \
+    in_node $n "$larder" serve --config "$dir/larder.toml" --listen 10.9.8.$n:8080 \
+        --reverse http://10.9.8.254:8000 --admin 127.0.0.1:9090 --cache "$dir/cache-$n" --cache-size 16M --memory 16M \
         --fleet 10.9.8.$n:3130 --join 10.9.8.1:3130 --join 10.9.8.2:3130 --fleet-node n$n \
         --fleet-key "$key" > "$dir/node-$n.log" 2>&1 &
     pids="$pids $!"
