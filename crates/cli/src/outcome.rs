@@ -22,6 +22,11 @@ impl Failure {
     pub fn runtime(text: impl Display) -> Failure {
         Failure { text: text.to_string(), code: 1 }
     }
+
+    /// Returns the failure of something that was done, but not everywhere: exit code 3.
+    pub fn partial(text: impl Display) -> Failure {
+        Failure { text: text.to_string(), code: 3 }
+    }
 }
 
 impl Display for Failure {

@@ -4,6 +4,7 @@ pub mod admin_client;
 pub mod check_config;
 pub mod command_line;
 pub mod explain;
+pub mod fleet;
 pub mod format;
 pub mod inspect;
 pub mod lab;

@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Inspect { path, what, json }) => commands::inspect::run(&path, &what, json),
         Ok(Invocation::Purge(matches)) => commands::purge::run(&matches),
         Ok(Invocation::Explain(matches)) => commands::explain::run(&matches),
+        Ok(Invocation::Fleet(matches)) => commands::fleet::run(&matches),
         Ok(Invocation::Lab(matches)) => commands::lab::run(&matches),
         Err(problems) => Err(Failure::usage(config::layers::Problems::of_flags(problems))),
     };

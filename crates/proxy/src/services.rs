@@ -120,6 +120,13 @@ impl Services {
         self.store.borrow().clone().flatten()
     }
 
+    /// Returns the store, if what is stored may be used: in a fleet by a node that has caught up
+    /// with the purges of all.
+    pub fn usable_store(&self) -> Option<Store> {
+        let is_away = self.shared.node.as_ref().is_some_and(|node| !node.purges().may_use());
+        self.store().filter(|_| !is_away)
+    }
+
     /// Returns whether the store is not there yet, but may come.
     pub fn awaits_store(&self) -> bool {
         self.store.borrow().is_none()

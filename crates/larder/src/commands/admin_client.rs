@@ -1,4 +1,5 @@
-//! A client of a running proxy's admin interface, for `larder purge` and `larder explain`.
+//! A client of a running proxy's admin interface, for `larder purge`, `larder explain` and
+//! `larder fleet`.
 //!
 //! Its address and token come from the configuration that the proxy runs with, or from flags.
 
@@ -20,12 +21,14 @@ use crate::config::loaded::Loaded;
 const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(60);
 /// Bytes of an answer that are read.
-const LONGEST: u64 = 1 << 20;
+const LONGEST: u64 = 4 << 20;
 
 /// See the module.
 pub struct AdminClient {
     address: SocketAddr,
     token: Option<String>,
+    /// Time for an answer.
+    patience: Duration,
 }
 
 /// The answer of the interface.
@@ -60,18 +63,25 @@ impl AdminClient {
         let loaded = Loaded::load(path.map(PathBuf::as_path), &Layer::new());
         let config = loaded.map_err(Failure::usage)?.config;
         let (address, token) = (address(matches, &config)?, token(matches, &config)?);
-        Ok(AdminClient { address, token })
+        // A purge may wait for other nodes so long.
+        let patience = ANSWER + config.fleet.purge_timeout;
+        Ok(AdminClient { address, token, patience })
     }
 
     /// Sends a request without a body.
     pub fn get(&self, target: &str) -> Result<Answer, Failure> {
-        self.send(&format!("GET {target}"), "").map_err(|error| self.no_answer(&error))
+        self.send(&format!("GET {target}"), None).map_err(|error| self.no_answer(&error))
     }
 
     /// Sends a request with a body of JSON.
     pub fn post(&self, target: &str, json: &str) -> Result<Answer, Failure> {
+        self.post_as("application/json", target, json)
+    }
+
+    /// Sends a request with a body of this type.
+    pub fn post_as(&self, kind: &str, target: &str, body: &str) -> Result<Answer, Failure> {
         let line = format!("POST {target}");
-        self.send(&line, json).map_err(|error| self.no_answer(&error))
+        self.send(&line, Some((kind, body))).map_err(|error| self.no_answer(&error))
     }
 
     fn no_answer(&self, error: &io::Error) -> Failure {
@@ -82,13 +92,11 @@ impl AdminClient {
         ))
     }
 
-    fn send(&self, line: &str, json: &str) -> io::Result<Answer> {
+    fn send(&self, line: &str, content: Option<(&str, &str)>) -> io::Result<Answer> {
         let mut head =
             format!("{line} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.address);
-        if !json.is_empty() {
-            let length = json.len();
-            head.push_str("Content-Type: application/json\r\n");
-            head.push_str(&format!("Content-Length: {length}\r\n"));
+        if let Some((kind, body)) = content {
+            head.push_str(&format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", body.len()));
         }
         if let Some(token) = &self.token {
             if !token.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
@@ -98,9 +106,10 @@ impl AdminClient {
             head.push_str(&format!("Authorization: Bearer {token}\r\n"));
         }
         let mut stream = TcpStream::connect_timeout(&self.address, CONNECT)?;
-        stream.set_read_timeout(Some(ANSWER))?;
-        stream.set_write_timeout(Some(ANSWER))?;
-        stream.write_all(format!("{head}\r\n{json}").as_bytes())?;
+        stream.set_read_timeout(Some(self.patience))?;
+        stream.set_write_timeout(Some(self.patience))?;
+        let body = content.map_or("", |(_, body)| body);
+        stream.write_all(format!("{head}\r\n{body}").as_bytes())?;
         let mut text = String::new();
         stream.take(LONGEST).read_to_string(&mut text)?;
         Answer::read(&text).ok_or_else(|| {

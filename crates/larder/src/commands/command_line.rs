@@ -11,6 +11,7 @@ use cli::units;
 use store::{FormatOptions, LayoutName};
 
 use crate::commands::explain;
+use crate::commands::fleet;
 use crate::commands::inspect::Inspection;
 use crate::commands::lab;
 use crate::commands::purge;
@@ -60,6 +61,8 @@ pub enum Invocation {
     Explain(ArgMatches),
     /// Make a running proxy forget, see [`crate::commands::purge`].
     Purge(ArgMatches),
+    /// The state and the policy of a fleet, see [`crate::commands::fleet`].
+    Fleet(ArgMatches),
     /// Work of the lab, see [`crate::commands::lab`].
     Lab(ArgMatches),
 }
@@ -96,6 +99,7 @@ fn from_matches(matches: &ArgMatches) -> Result<Invocation, Vec<Problem>> {
         }),
         Some(("explain", matches)) => Ok(Invocation::Explain(matches.clone())),
         Some(("purge", matches)) => Ok(Invocation::Purge(matches.clone())),
+        Some(("fleet", matches)) => Ok(Invocation::Fleet(matches.clone())),
         Some(("lab", matches)) => Ok(Invocation::Lab(matches.clone())),
         // clap requires a subcommand and knows no other.
         _ => Err(Vec::new()),
@@ -138,7 +142,8 @@ fn flags(matches: &ArgMatches) -> Result<Layer, Vec<Problem>> {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 after an orderly end, 1 when something failed while running, 2 for a wrong command \
-line or configuration, 128 + the signal's number when a second signal cut the end short.";
+line or configuration, 3 when something was done but not at all nodes of a fleet, 128 + the \
+signal's number when a second signal cut the end short.";
 
 /// Returns the whole command line.
 pub fn command() -> Command {
@@ -154,6 +159,7 @@ pub fn command() -> Command {
         .subcommand(serve())
         .subcommand(purge::command())
         .subcommand(explain::command())
+        .subcommand(fleet::command())
         .subcommand(inspect())
         .subcommand(format())
         .subcommand(lab::command())

@@ -17,8 +17,10 @@ pub fn command() -> Command {
         .after_help(
             "Which rule is in force, what the object is called, what is stored for it, and what \
              would be done. With --ask the origin server is asked, with --answer it is supposed to \
-             have answered so: would that be stored, and how long would it be fresh? Nothing is \
-             stored or removed. Exit codes: 0; 1 when the proxy gave no explanation; 2 for a wrong \
+             have answered so: would that be stored, and how long would it be fresh? A node of a \
+             fleet also tells who owns the document, how its class is treated, and whom it would \
+             ask, one after another, if what it has itself does not answer. Nothing is stored or \
+             removed. Exit codes: 0; 1 when the proxy gave no explanation; 2 for a wrong \
              command line or configuration.",
         )
         .arg(Arg::new("url").value_name("URL").required(true).help("The URL that is asked for."))
@@ -123,11 +125,67 @@ fn in_lines(told: &Value) -> String {
         lines.push(("", text(field)));
     }
     lines.push(("would", text(&told["would"])));
+    lines.extend(in_fleet(&told["fleet"]));
     if !told["answer"].is_null() {
         lines.push(("answer", judged(&told["answer"])));
     }
     let lines = lines.into_iter().map(|(what, words)| format!("{what:<8} {words}"));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns what is said of a fleet: nothing where there is none.
+fn in_fleet(told: &Value) -> Vec<(&'static str, String)> {
+    let Some(node) = told["node"].as_str() else { return Vec::new() };
+    let words = |list: &Value| -> Vec<String> {
+        let list = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+        list.map(str::to_owned).collect()
+    };
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let owners = words(&told["owners"]);
+    let is_own = if owners.iter().any(|owner| owner == node) { ", this node" } else { "" };
+    let owner = match owners.as_slice() {
+        [] => "nobody".to_owned(),
+        [one] => format!("{one}{is_own}"),
+        many => format!("{}{}", many.join(", "), is_own.replace("this", "among them this")),
+    };
+    let policy = &told["policy"];
+    let class = format!(
+        "{}: lookup {}, copies {}, eviction {}, replication {} (policy {})",
+        word(&told["class"]),
+        word(&policy["lookup"]),
+        word(&policy["copies"]),
+        word(&policy["eviction"]),
+        word(&policy["replication"]),
+        told["policy_version"],
+    );
+    let mut lines = vec![("owner", owner), ("class", class)];
+    if told["kept_as"] != told["class"] {
+        lines.push(("", format!("kept as {}, by its size and type", word(&told["kept_as"]))));
+    }
+    if told["caught_up"] != Value::Bool(true) {
+        let text = "this node uses nothing that it has stored until it has caught up";
+        lines.push(("", text.to_owned()));
+    }
+    lines.push(match (told["asks"].is_array(), words(&told["asks"])) {
+        (false, _) => ("asks", "no other node".to_owned()),
+        (true, steps) if steps.is_empty() => {
+            ("asks", "the origin: there is no other node".to_owned())
+        }
+        (true, steps) => ("asks", steps.join("; then ")),
+    });
+    let keeps = |place: &str| told["keeps"][place] == Value::Bool(true);
+    if told["keeps"].is_object() {
+        lines.push((
+            "keeps",
+            match (keeps("memory"), keeps("disk")) {
+                (true, true) => "what comes in memory and on disk".to_owned(),
+                (true, false) => "what comes in memory, and not on disk".to_owned(),
+                (false, true) => "what comes on disk, and not in memory".to_owned(),
+                (false, false) => "nothing of what comes".to_owned(),
+            },
+        ));
+    }
+    lines
 }
 
 fn stored(stored: &Value, current: &Value) -> String {
@@ -208,6 +266,26 @@ stored   200, 5 bytes in the memory, 1 s old of 60 s
 would    answer from the cache: fresh, 1 s old
 answer   200 as given: stored, fresh for 60 s (from max-age), told apart by a, c";
         assert_eq!(in_lines(&told), expected);
+        let fleet = json!({
+            "node": "a", "caught_up": false, "owners": ["b"], "policy_version": 0,
+            "class": "rest", "kept_as": "icons",
+            "policy": {"lookup": "cooperate", "copies": "exclusive", "eviction": "drop",
+                       "replication": "1"},
+            "asks": ["b, an owner, answers", "the origin"],
+            "keeps": {"memory": true, "disk": false},
+        });
+        let lines: Vec<String> =
+            in_fleet(&fleet).iter().map(|(what, words)| format!("{what:<6} {words}")).collect();
+        assert_eq!(
+            lines.join("\n"),
+            "\
+owner  b
+class  rest: lookup cooperate, copies exclusive, eviction drop, replication 1 (policy 0)
+       kept as icons, by its size and type
+       this node uses nothing that it has stored until it has caught up
+asks   b, an owner, answers; then the origin
+keeps  what comes in memory, and not on disk"
+        );
         let not = json!({"from": "origin", "status": 200, "stored": false, "why": "private"});
         assert_eq!(judged(&not), "200 of the origin server: not stored (private)");
         assert_eq!(stored(&Value::Null, &Value::Null), "nothing");

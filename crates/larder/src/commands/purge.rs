@@ -1,6 +1,9 @@
 //! `larder purge`: asks a running proxy, through its admin interface, to remove stored objects.
 //!
-//! Every purge is durable when its line is printed.
+//! Every purge is durable when its line is printed: here, and at as many other nodes of a fleet as
+//! the line says.
+
+use std::collections::BTreeSet;
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 use cli::outcome::{Failure, answer};
@@ -17,8 +20,11 @@ pub fn command() -> Command {
         .about("Remove what a running proxy has stored, by URL, prefix, host or tag, or all of it")
         .after_help(
             "Every purge that a line is printed for is durable: neither a kill nor a power loss \
-             undoes it. Exit codes: 0 when all were done, also where nothing was stored; 1 when \
-             one was not; 2 for a wrong command line or configuration.",
+             undoes it. In a fleet it is sent to one node, whichever, and all carry it out; a node \
+             that could not be reached is named, and when it is back it uses nothing that it has \
+             stored before it has carried the purge out. Exit codes: 0 when all were done, also \
+             where nothing was stored; 1 when one was not; 2 for a wrong command line or \
+             configuration; 3 when all were done, but not at all nodes of the fleet.",
         )
         .arg(Arg::new("url").value_name("URL").num_args(0..).help(
             "What is stored for this URL, all variants; with * at its end everything whose \
@@ -56,12 +62,16 @@ pub fn command() -> Command {
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let admin = AdminClient::of(matches)?;
     let mut failed = 0;
+    let mut unreached = BTreeSet::new();
     for (what, request) in requests(matches) {
         let told = admin.post("/purge", &request.to_string());
         match understood(
             &told.map_err(|why| Failure::runtime(format!("{what}: not purged: {why}")))?,
         ) {
-            Outcome::Done(told) => answer(&format!("{what}: {told}"))?,
+            Outcome::Done { told, unreached: here } => {
+                answer(&format!("{what}: {told}"))?;
+                unreached.extend(here);
+            }
             Outcome::Refused(why) => {
                 failed += 1;
                 answer(&format!("{what}: NOT PURGED: {why}"))?;
@@ -69,7 +79,10 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         }
     }
     match failed {
-        0 => Ok(()),
+        0 if unreached.is_empty() => Ok(()),
+        0 => Err(Failure::partial(format!("not purged at every node of the fleet: {}", {
+            Vec::from_iter(unreached).join(", ")
+        }))),
         1 => Err(Failure::runtime("one purge was not done")),
         many => Err(Failure::runtime(format!("{many} purges were not done"))),
     }
@@ -110,8 +123,8 @@ fn requests(matches: &ArgMatches) -> Vec<(String, Value)> {
 /// The outcome of a purge.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
-    /// In words.
-    Done(String),
+    /// In words, and which nodes of the fleet could not be reached.
+    Done { told: String, unreached: Vec<String> },
     /// Why not.
     Refused(String),
 }
@@ -133,19 +146,40 @@ fn understood(told: &Answer) -> Outcome {
         Some(many) => format!(" {many} objects"),
         None => String::new(),
     };
+    let done = |told: String| {
+        let (others, unreached) = at_others(&json["fleet"]);
+        Outcome::Done { told: told + &others, unreached }
+    };
     match status {
-        200 => Outcome::Done(match (fronts("removed"), fronts("outdated")) {
+        200 => done(match (fronts("removed"), fronts("outdated")) {
             (Some(fronts), _) => format!("removed{objects} ({fronts})"),
             (_, Some(fronts)) => format!("outdated{objects} ({fronts})"),
+            _ if json["objects"] == json!(0) => "nothing was stored at this node".to_owned(),
             _ if json["soft"] == json!(true) => format!("outdated{UNCOUNTED}"),
             _ => format!("purged{UNCOUNTED}"),
         }),
-        404 if json["error"] == json!("nothing was stored") => Outcome::Done(match &json["hint"] {
+        404 if json["error"] == json!("nothing was stored") => done(match &json["hint"] {
             Value::String(hint) => format!("{error}; {hint}"),
             _ => error.to_owned(),
         }),
         _ => Outcome::Refused(format!("{status}: {error}")),
     }
+}
+
+/// Returns in words what came of a purge at the other nodes of a fleet, and those not reached.
+fn at_others(fleet: &Value) -> (String, Vec<String>) {
+    let Some(nodes) = fleet["nodes"].as_u64() else { return (String::new(), Vec::new()) };
+    let unreached = || fleet["unreached"].as_object().into_iter().flatten();
+    let why = |why: &Value| why.as_str().unwrap_or("no reason is given").to_owned();
+    let mut told = match nodes {
+        0 => String::new(),
+        1 => "; and at 1 other node".to_owned(),
+        many => format!("; and at {many} other nodes"),
+    };
+    for (name, reason) in unreached() {
+        told.push_str(&format!("; NOT AT {name}: {}", why(reason)));
+    }
+    (told, unreached().map(|(name, _)| name.clone()).collect())
 }
 
 #[cfg(test)]
@@ -181,7 +215,7 @@ mod tests {
             let text = format!("HTTP/1.1 {status}\r\nA: b\r\n\r\n{body}");
             understood(&Answer::read(&text).unwrap())
         };
-        let done = |text: &str| Outcome::Done(text.to_owned());
+        let done = |text: &str| Outcome::Done { told: text.to_owned(), unreached: Vec::new() };
         let removed = r#"{"objects":2,"removed":["forward"],"soft":false}"#;
         assert_eq!(told("200 OK", removed), done("removed 2 objects (forward)"));
         let uncounted = |word: &str| done(&format!("{word}{UNCOUNTED}"));
@@ -191,6 +225,14 @@ mod tests {
         assert_eq!(told("200 OK", host), uncounted("purged"));
         let nothing = r#"{"error":"nothing was stored","hint":"try b","objects":0}"#;
         assert_eq!(told("404 Not Found", nothing), done("nothing was stored; try b"));
+        let at_all = r#"{"objects":2,"removed":["shop"],"fleet":{"nodes":2,"unreached":{}}}"#;
+        assert_eq!(told("200 OK", at_all), done("removed 2 objects (shop); and at 2 other nodes"));
+        let lost = r#"{"objects":0,"hint":"x","fleet":{"nodes":1,"unreached":{"c":"no answer"}}}"#;
+        let (words, unreached) = (
+            "nothing was stored at this node; and at 1 other node; NOT AT c: no answer".to_owned(),
+            vec!["c".to_owned()],
+        );
+        assert_eq!(told("200 OK", lost), Outcome::Done { told: words, unreached });
         let refused = Outcome::Refused("401: This needs the token.".to_owned());
         assert_eq!(told("401 Unauthorized", "This needs the token.\n"), refused);
         assert_eq!(told("404 Not Found", "x"), Outcome::Refused("404: x".to_owned()));

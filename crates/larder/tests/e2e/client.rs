@@ -35,10 +35,12 @@ impl Reply {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// What the proxy says became of the request: `detail` of our member of `Cache-Status`, the
-    /// reason in brackets left out.
+    /// What the proxy says became of the request: `detail` of its member of `Cache-Status`, which
+    /// is the last (other nodes of a fleet add theirs before), the reason in brackets left out.
     pub fn outcome(&self) -> String {
-        let status = self.header("cache-status");
+        let fields = self.head.headers.iter().rev();
+        let mut fields = fields.filter(|(name, _)| name.eq_ignore_ascii_case("cache-status"));
+        let status = fields.next().map_or("", |(_, status)| status.as_str());
         let ours = status.rsplit(',').next().unwrap_or_default();
         let detail = ours.split(';').find_map(|p| p.trim().strip_prefix("detail="));
         let detail = detail.unwrap_or_else(|| panic!("no outcome in {:?}", self.head));

@@ -2,12 +2,13 @@
 //!
 //! Every body follows from its URL ([`body`]), so every answer is checked byte by byte. The
 //! origin's faults are written in the URLs ([`origin`]). Tests are statements; what they need is in
-//! [`runner`] (the program) and [`client`] (one side of a socket).
+//! [`runner`] (the program), [`fleet_nodes`] (several of it) and [`client`] (one side of a socket).
 
 #![allow(clippy::unwrap_used)]
 
 mod body;
 mod client;
+mod fleet_nodes;
 mod message;
 mod origin;
 mod runner;
@@ -17,6 +18,8 @@ mod admission;
 mod broken_origins;
 mod cache_file;
 mod files;
+mod fleet;
+mod fleet_partition;
 mod fronts;
 mod hanging_files;
 mod large;

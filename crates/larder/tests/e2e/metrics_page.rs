@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use crate::fleet_nodes::Fleet;
+use crate::origin::Origin;
 use crate::runner::Setup;
 
 const BEGIN: &str = "<!-- metrics: rendered from what /metrics says -->\n";
@@ -38,14 +40,15 @@ fn table(scrapes: &[String]) -> String {
 
 #[test]
 fn the_page_lists_every_metric() {
-    // A server and a directory of files, so that theirs are there, too, and a layout of each
-    // family; nothing is asked of them.
+    // A server and a directory of files, so that theirs are there, too, a layout of each family,
+    // and another node of a fleet; nothing is asked of them.
     let root = tempfile::tempdir().unwrap();
     let site = format!("[[site]]\nhosts = [\"files.test\"]\nroot = {:?}\n", root.path());
-    let scrapes = ["cluster", "unified"].map(|layout| {
+    let mut scrapes = Vec::from(["cluster", "unified"].map(|layout| {
         let setup = Setup::reverse("http://127.0.0.1:9").flag("layout", layout).config(&site);
         setup.start().metrics()
-    });
+    }));
+    scrapes.push(Fleet::of(2, &Origin::start()).start()[0].metrics());
     let fresh = table(&scrapes);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/metrics.md");
     let text = fs::read_to_string(&path).unwrap();

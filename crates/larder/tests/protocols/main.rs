@@ -13,6 +13,9 @@ mod body;
 #[path = "../e2e/client.rs"]
 mod client;
 #[allow(dead_code)]
+#[path = "../e2e/fleet_nodes.rs"]
+mod fleet_nodes;
+#[allow(dead_code)]
 #[path = "../e2e/message.rs"]
 mod message;
 #[allow(dead_code)]

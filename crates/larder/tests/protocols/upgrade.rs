@@ -11,9 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::client::{Connection, get, request};
+use crate::fleet_nodes::{Crowd, Fleet, HOST, ask, await_whole, fetch, view};
 use crate::origin::Origin;
 use crate::runner::{Larder, PROGRAM, Setup, eventually, percent};
 
@@ -129,6 +131,33 @@ fn under_load_nobody_is_refused_and_the_cache_goes_along() {
     third.stop();
     assert!(!socket.exists(), "the last one cleans up");
     assert!(!larder.said().contains("WITHOUT"), "{}", larder.said());
+}
+
+#[test]
+fn a_node_of_a_fleet_stays_one_node() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = copy_of_program(&directory);
+    let origin = Origin::start();
+    let fleet = Fleet::of(3, &origin).each(|setup, _| setup.program(&program));
+    let mut nodes = fleet.start();
+    let target = "/kept?size=50000";
+    nodes.iter().for_each(|node| drop(fetch(node, target)));
+    let crowd = Crowd::at(&nodes.iter().collect::<Vec<_>>());
+    nodes[1].signal(Signal::USR2);
+    let next = Stranger::of(&nodes[1], 0);
+    assert!(nodes[1].await_exit().is_some_and(|s| s.success()), "{}", nodes[1].said());
+    for node in &nodes {
+        await_whole(node, 3);
+        let view = view(node);
+        assert!(view["lost"] == json!({}) && view["left"] == json!({}), "{view:#}");
+    }
+    let url = format!("{HOST}{target}");
+    let (code, said) = ask(&nodes[1], &["purge", &url]);
+    assert!(code == 0 && said.contains("; and at 2 other nodes"), "{code} {said}");
+    let (code, said) = ask(&nodes[0], &["purge", &url]);
+    assert!(code == 0 && said.contains("; and at 2 other nodes"), "{code} {said}");
+    assert!(crowd.end() >= 30);
+    next.stop();
 }
 
 #[test]

@@ -5,6 +5,8 @@
 //! an answer would be stored and for how long. That answer is given with the question, or it is the
 //! origin's own. Nothing is stored or removed; what is looked up counts as used.
 
+mod in_fleet;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -38,6 +40,8 @@ use crate::options::Options;
 use crate::origin::failure::Failure;
 use crate::origin::site::Front;
 use crate::origin::target::Target;
+use crate::peers::node::Node;
+use crate::request::context::fleet_host;
 use crate::request::prepare::{Prepared, prepare};
 use crate::request::route::Route;
 use crate::request::upstream_request::UpstreamRequest;
@@ -168,7 +172,7 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
     let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
     let site = case.target.site.name();
     let key = case.target.site.key(&name);
-    let store = services.store();
+    let store = services.usable_store();
     let route = case.route(store.is_some(), key.clone());
     let found = match (&key, store) {
         (Some(key), Some(store)) => {
@@ -193,10 +197,7 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
         Some(found) => case.collapse(services, plan, found),
         None => (plan, None),
     };
-    let past = match plan {
-        Plan::Pass(why) => Some(why.name()),
-        _ => None,
-    };
+    let past = if let Plan::Pass(why) = plan { Some(why.name()) } else { None };
     let asks_about = found.as_ref().is_some_and(|found| case.asks_about(found));
     let would = joined.unwrap_or_else(|| match in_words_of_voucher(&plan, current) {
         Some(words) => words.to_owned(),
@@ -215,7 +216,11 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
         "current": current,
         "would": would,
         "answer": Value::Null,
+        "fleet": Value::Null,
     });
+    if let (Some(node), Some(key)) = (&services.shared.node, &key) {
+        told["fleet"] = case.tell_fleet(node, key, found.as_ref(), past.is_none());
+    }
     if let Some(found) = &found {
         case.tell_found(found, &mut told);
     }
@@ -300,6 +305,22 @@ impl Case<'_> {
             }
             _ => false,
         }
+    }
+
+    /// Tells what the node of a fleet does for it; null when the fleet does not matter for it.
+    fn tell_fleet(
+        &self,
+        node: &Node,
+        key: &Key,
+        found: Option<&LookupResult>,
+        is_cached: bool,
+    ) -> Value {
+        let Some(host) = fleet_host(&self.target) else { return Value::Null };
+        let stored = match found {
+            Some(LookupResult::Stored(stored)) => Some(&**stored),
+            _ => None,
+        };
+        in_fleet::tell(node, key, host, stored, is_cached)
     }
 
     /// Adds what was found to the explanation.

@@ -21,8 +21,7 @@ use http::{Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Limited};
 use message::request_body::RequestBody;
 use net::address;
-use net::clock::TokioClock;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{sleep, timeout};
 
 use crate::client::handle::Client;
 use crate::fleet_control::answers;
@@ -62,7 +61,7 @@ pub(crate) async fn answer(
             let _busy = node.busy();
             let asked = Asked { services, client, options, node };
             let answering = asked.answer(&mut parts, question, transaction);
-            Box::pin(with_signs(client, services.clock, answering)).await
+            Box::pin(with_signs(client, answering)).await
         }
         (None, _) => refuse(transaction, StatusCode::NOT_FOUND, "This is no node of a fleet."),
         (Some(_), Err(why)) => refuse(transaction, StatusCode::BAD_REQUEST, &why.to_string()),
@@ -125,9 +124,7 @@ impl Asked<'_> {
         if !matches!(parts.method, Method::GET | Method::HEAD) {
             return refuse(transaction, StatusCode::METHOD_NOT_ALLOWED, "Nodes ask with GET.");
         }
-        if self.options.front.takes_whole_urls() {
-            name_whole_url(parts, &question);
-        }
+        name_whole_url(parts, &question);
         let rule = match question.rule.as_deref().map(|name| self.options.rules.named(name)) {
             None => None,
             Some(Some(rule)) => Some(rule.clone()),
@@ -189,7 +186,8 @@ impl Asked<'_> {
     }
 }
 
-/// Names the whole URL in the request line, as a client of a forward proxy does.
+/// Names the whole URL in the request line, with the scheme that the client asked with: that of the
+/// connection between the nodes says nothing of it.
 fn name_whole_url(parts: &mut Parts, question: &Question) {
     let authority = match parts.uri.authority() {
         Some(authority) => Some(authority.clone()),
@@ -211,10 +209,9 @@ fn name_whole_url(parts: &mut Parts, question: &Question) {
 }
 
 /// Waits for an answer, and meanwhile lets the asking node see that this one is at work.
-async fn with_signs<T>(peer: &Client, clock: TokioClock, answer: impl Future<Output = T>) -> T {
-    let now = || Instant::from_std(clock.instant());
+async fn with_signs<T>(peer: &Client, answer: impl Future<Output = T>) -> T {
     let mut answer = pin!(answer);
-    let mut sign = pin!(sleep_until(now() + FIRST_SIGN));
+    let mut sign = pin!(sleep(FIRST_SIGN));
     poll_fn(|cx| {
         if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
             return Poll::Ready(answer);
@@ -223,7 +220,7 @@ async fn with_signs<T>(peer: &Client, clock: TokioClock, answer: impl Future<Out
             let mut processing = Response::new(());
             *processing.status_mut() = StatusCode::PROCESSING;
             peer.inform(processing);
-            sign.as_mut().reset(now() + SIGN_EVERY);
+            sign.set(sleep(SIGN_EVERY));
         }
         Poll::Pending
     })

@@ -1,4 +1,5 @@
-//! Makes documents invalid at all nodes, as the answer to an unsafe request tells (RFC 9111, 4.4).
+//! Makes documents invalid at all nodes: what the answer to an unsafe request tells (RFC 9111,
+//! 4.4).
 //!
 //! Unlike a purge it is not logged, and a node that cannot be reached does not hear of it: its copy
 //! lives on for as long as it is fresh, as in any cache that the request did not pass.

@@ -5,6 +5,7 @@
 //! and can reach none waits; after a time it gives up what it has stored, for it cannot know what
 //! was purged, and goes on alone.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +38,9 @@ const SAVE_EVERY: Duration = Duration::from_secs(300);
 /// After how long without an answer a member no longer keeps this node from serving.
 const UNREACHED: Duration = Duration::from_secs(10);
 
+/// After so long without any other node the log says so.
+const UNANSWERED: Duration = Duration::from_secs(5);
+
 /// Makes the source of the members. It is called again when it fails, for the process before may
 /// not have let go of its address yet.
 pub type FindMembers = Box<dyn Fn() -> Result<Arc<dyn Membership>, String> + Send>;
@@ -64,7 +68,8 @@ pub(crate) async fn run(services: Rc<Services>, setup: FleetSetup, leave: onesho
     let membership = find(&members).await;
     node.set_membership(Some(membership.clone()));
     let _ends = Membered(node.clone());
-    let upkeep = Rc::new(Upkeep { services, node, membership, has_seeds, hello_every });
+    let warned = Cell::new(false);
+    let upkeep = Rc::new(Upkeep { services, node, membership, has_seeds, hello_every, warned });
     upkeep.begin().await;
     let offering = offers::run(upkeep.services.clone(), upkeep.node.clone());
     let _offering = AbortAtEnd(spawn_local(offering));
@@ -115,6 +120,8 @@ struct Upkeep {
     membership: Arc<dyn Membership>,
     has_seeds: bool,
     hello_every: Duration,
+    /// It was said that nobody answers.
+    warned: Cell<bool>,
 }
 
 impl Upkeep {
@@ -224,7 +231,14 @@ impl Upkeep {
         }
         let is_alone = !met.iter().any(|met| met.answered);
         if is_alone && self.has_seeds {
-            if now.saturating_sub(began) < self.node.alone_after() {
+            let waited = now.saturating_sub(began);
+            if waited >= UNANSWERED && !self.warned.replace(true) {
+                log::warn!(
+                    "no other node of the fleet answers yet: are they at fleet.join, with the \
+                     same key? Until then this one uses nothing that it has stored"
+                );
+            }
+            if waited < self.node.alone_after() {
                 return;
             }
             log::warn!(

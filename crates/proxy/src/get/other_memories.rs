@@ -1,5 +1,4 @@
-//! A request for what is on the device here, and perhaps in the memory of another node: where a
-//! network is faster than the disk, that is asked first.
+//! The memories of other nodes of the fleet, asked before this node reads its own device.
 
 use http::{Method, Response};
 use store::Key;

@@ -139,8 +139,6 @@ mod tests {
     use crate::observe::observer::LogFields;
     use crate::observe::outcome::{Denied, Error};
 
-    const URL: &str = "http://a.example/x?y";
-
     #[test]
     fn requests_are_counted_and_logged() {
         let dir = tempfile::tempdir().unwrap();
@@ -148,11 +146,12 @@ mod tests {
         let log = Arc::new(AccessLog::open(&path, Format::Squid).unwrap());
         let client: SocketAddr = "192.0.2.7:5".parse().unwrap();
         for front in [FrontKind::Forward, FrontKind::Reverse] {
-            let (metrics, clock) = (Arc::new(Metrics::default()), TokioClock::system());
-            let recorder = Recorder::new(front, clock, metrics.clone(), Some(log.clone()));
+            let (metrics, log) = (Arc::new(Metrics::default()), Some(log.clone()));
+            let recorder = Recorder::new(front, TokioClock::system(), metrics.clone(), log);
             assert!(recorder.wants_texts());
             let content_type = Some(HeaderValue::from_static("text/html; charset=utf-8"));
-            let texts = LogFields { url: URL.into(), content_type, ..LogFields::default() };
+            let url = "http://a.example/x?y";
+            let texts = LogFields { url: url.into(), content_type, ..LogFields::default() };
             let mut done = RequestRecord {
                 client,
                 is_peer: false,
@@ -171,9 +170,8 @@ mod tests {
             recorder.finished(&done);
             (done.outcome, done.complete) = (Outcome::Error(Error::Upstream), false);
             recorder.finished(&done);
-            done.outcome = Outcome::Denied(Denied::OwnAddress);
-            done.status = StatusCode::FORBIDDEN;
-            recorder.finished(&done);
+            let outcome = Outcome::Denied(Denied::OwnAddress);
+            recorder.finished(&RequestRecord { outcome, status: StatusCode::FORBIDDEN, ..done });
             recorder.connection(true);
             recorder.refused(client, Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE), &"");
             recorder.refused(client, None, &"");

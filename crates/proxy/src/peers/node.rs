@@ -17,7 +17,7 @@ use fleet::class::DocumentFacts;
 use fleet::hints::Hints;
 use fleet::lookup::{Asked, LookupPlan, Request, View};
 use fleet::member::{Address, State};
-use fleet::placement::LoadBound;
+use fleet::placement::{self, LoadBound};
 use fleet::popularity::Hotness;
 use fleet::{
     ClassTable, FleetSeed, KeyHash, LogPosition, Member, MemberId, Members, PurgePositions,
@@ -257,6 +257,15 @@ impl Node {
         self.hints.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the owners of a key, as many as are wanted and there are, as of now.
+    pub(crate) fn owners(&self, key: KeyHash, wanted: usize) -> Vec<MemberId> {
+        let (roster, avoid) = (self.roster.load(), self.breakers.open(self.now()));
+        let usable = |member: &Member| member.id == *self.id() || !avoid.contains(&member.id);
+        let bound = self.options.bound;
+        let owners = placement::owners(key, &roster.members, wanted, bound, usable);
+        owners.into_iter().map(|owner| owner.id.clone()).collect()
+    }
+
     /// Returns where a member is asked, if it may be asked now. The end of the question must be
     /// told.
     pub(crate) fn permit(&self, member: &MemberId) -> Option<(Arc<Peer>, Permit)> {
@@ -344,12 +353,20 @@ impl Node {
     /// Returns the members that were known and are lost, those that left in order apart, and since
     /// when.
     pub fn lost(&self) -> BTreeMap<String, String> {
-        let lost = self.membership().map(|membership| membership.lost()).unwrap_or_default();
-        let failed = lost.iter().filter(|lost| lost.member.state != State::Leaving);
-        let since = |since: Duration| {
-            format!("it was lost {} s ago", self.now().saturating_sub(since).as_secs())
-        };
-        failed.map(|lost| (lost.member.id.to_string(), since(lost.since))).collect()
+        self.gone(|state| state != State::Leaving, "it was lost")
+    }
+
+    /// Returns the members that were known and have left in order, and since when.
+    pub fn left(&self) -> BTreeMap<String, String> {
+        self.gone(|state| state == State::Leaving, "it left")
+    }
+
+    fn gone(&self, so: impl Fn(State) -> bool, how: &str) -> BTreeMap<String, String> {
+        let gone = self.membership().map(|membership| membership.lost()).unwrap_or_default();
+        let gone = gone.iter().filter(|lost| so(lost.member.state));
+        let since =
+            |since: Duration| format!("{how} {} s ago", self.now().saturating_sub(since).as_secs());
+        gone.map(|lost| (lost.member.id.to_string(), since(lost.since))).collect()
     }
 
     /// Returns how long a purge waits for another node.

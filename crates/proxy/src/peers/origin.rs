@@ -14,7 +14,7 @@ use fleet::breaker::Permit;
 use fleet::lookup::{Ask, Reach, Role};
 use http::{Request, Response, StatusCode, header};
 use message::informational::Informational;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep;
 use upstream::connection::origin_body::OriginBody;
 use upstream::connection::request_body::OutBody;
 use upstream::failure::error::{Failure, Reason};
@@ -23,7 +23,6 @@ use upstream::send::outgoing::Outgoing;
 use upstream::settings::endpoint::Endpoint;
 
 use crate::peers::asking::Asking;
-use crate::peers::node::Node;
 use crate::peers::question::{FLEET, PURGES, Question, Reply};
 use crate::peers::tally::Told;
 
@@ -91,7 +90,7 @@ impl FleetOrigin {
         };
         let sending = peer.endpoint.clone().send(connector, question);
         let told = outgoing.interim;
-        let answer = while_it_works(sending, &signs, node, |status, fields| {
+        let answer = while_it_works(sending, &signs, node.patience(), |status, fields| {
             if let Some(told) = told {
                 told.receive(status, fields);
             }
@@ -175,18 +174,17 @@ impl Drop for Asked<'_> {
 async fn while_it_works<T>(
     answer: impl Future<Output = T>,
     signs: &Informational,
-    node: &Node,
+    patience: Duration,
     tell: impl Fn(StatusCode, &http::HeaderMap),
 ) -> Option<T> {
     let mut answer = pin!(answer);
-    let now = || Instant::from_std(node.instant());
-    let mut silent = pin!(sleep_until(now() + node.patience()));
+    let mut silent = pin!(sleep(patience));
     poll_fn(|cx| {
         if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
             return Poll::Ready(Some(answer));
         }
         while let Poll::Ready(sign) = signs.poll_head(cx) {
-            silent.as_mut().reset(now() + SILENCE);
+            silent.set(sleep(SILENCE));
             if sign.status() != StatusCode::PROCESSING {
                 tell(sign.status(), sign.headers());
             }

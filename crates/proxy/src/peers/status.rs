@@ -34,7 +34,7 @@ pub(crate) fn view(node: &Node) -> Value {
             "share": share(member),
             "load": member.load,
             "program": &*member.program,
-            "policy": member.policy_version,
+            "policy": if own { node.classes().version() } else { member.policy_version },
             "purges": member.purges.to_string(),
             "behind": !own && node.purges().lags_behind(&member.id),
             "passed_by": avoided.contains(&member.id),
@@ -49,6 +49,7 @@ pub(crate) fn view(node: &Node) -> Value {
         "purges": node.positions().positions.to_string(),
         "members": listed.collect::<Vec<_>>(),
         "lost": node.lost(),
+        "left": node.left(),
     })
 }
 

@@ -105,10 +105,7 @@ impl<'a> RequestContext<'a> {
     /// device here or not; `None` when none of them matters.
     pub fn asking(&self, primary: &Key, on_own_disk: bool) -> Option<Asking> {
         let node = self.services.shared.node.as_ref()?;
-        let host = self.target.place().0;
-        if self.upgrade.is_some() || host.is_empty() || self.site().vouched().is_some() {
-            return None;
-        }
+        let host = fleet_host(&self.target).filter(|_| self.upgrade.is_none())?;
         let key = node.hash(primary.as_bytes());
         let about = About {
             key,
@@ -119,7 +116,7 @@ impl<'a> RequestContext<'a> {
         };
         let hot_owners = node.note_demand(key);
         let request = Request { key, asked: self.asked(), on_own_disk, hot_owners };
-        Asking::of(node, request, address::bare(host), about)
+        Asking::of(node, request, host, about)
     }
 
     /// Returns the time that decisions are made for: that of the last
@@ -150,8 +147,7 @@ impl<'a> RequestContext<'a> {
     /// Returns the store, if what is stored may be used: in a fleet by a node that has caught up
     /// with the purges of all.
     pub fn store(&self) -> Option<Store> {
-        let is_away = self.services.shared.node.as_ref().is_some_and(|n| !n.purges().may_use());
-        self.services.store().filter(|_| !is_away)
+        self.services.usable_store()
     }
 
     /// Returns the portion of a representation that the request gets: conditions and ranges are
@@ -261,4 +257,11 @@ impl<'a> RequestContext<'a> {
             port: self.target.port,
         }
     }
+}
+
+/// Returns the host that decides how a fleet treats what is asked for; `None` where other nodes are
+/// asked nothing about it: nobody knows the host, or what is served is at hand.
+pub(crate) fn fleet_host<'t>(target: &'t Target<'_>) -> Option<&'t str> {
+    let host = target.place().0;
+    (!host.is_empty() && target.site.vouched().is_none()).then(|| address::bare(host))
 }

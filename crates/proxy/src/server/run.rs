@@ -262,12 +262,8 @@ async fn serve(start: Start) -> io::Result<Ended> {
     let (stop, stopped) = watch::channel(false);
     let mut accepting = Vec::new();
     for listener in listeners {
-        let accept = listener::accept(
-            worker.connections.clone(),
-            listener.into_tokio()?,
-            peers.clone(),
-            stopped.clone(),
-        );
+        let (connections, listener) = (worker.connections.clone(), listener.into_tokio()?);
+        let accept = listener::accept(connections, listener, peers.clone(), stopped.clone());
         accepting.push(spawn_local(accept));
     }
     let inbox = spawn_local(listener::take_over(worker.connections.clone(), inbox));

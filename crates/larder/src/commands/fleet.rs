@@ -1,0 +1,71 @@
+//! `larder fleet`: asks a running node of a fleet, through its admin interface, for the state of
+//! the fleet and its policy, and puts another policy in force.
+
+pub mod policy;
+pub mod status;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use cli::outcome::Failure;
+use serde_json::Value;
+
+use crate::commands::admin_client::{AdminClient, Answer, flags};
+
+/// Returns the command line.
+pub fn command() -> Command {
+    Command::new("fleet")
+        .about("Show the state and the policy of a fleet, and change the policy")
+        .after_help(
+            "Any node can be asked; each answers as it sees the fleet (docs/guide/fleet.md).",
+        )
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(status::command().args(flags()))
+        .subcommand(
+            Command::new("policy")
+                .about("Show the policy, by which documents are treated, or put another in force")
+                .subcommand_required(true)
+                .arg_required_else_help(true)
+                .subcommand(policy::show_command().args(flags()))
+                .subcommand(policy::set_command().args(flags())),
+        )
+}
+
+/// Does what is asked for.
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    match matches.subcommand() {
+        Some(("status", matches)) => status::run(matches),
+        Some(("policy", matches)) => match matches.subcommand() {
+            Some(("show", matches)) => policy::show(matches),
+            Some(("set", matches)) => policy::set(matches),
+            // clap requires a subcommand and knows no other.
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// Returns the flag that asks for JSON.
+fn json_flag() -> Arg {
+    Arg::new("json")
+        .long("json")
+        .action(ArgAction::SetTrue)
+        .help("Print what the admin interface says, as JSON.")
+}
+
+/// Asks for `target`.
+fn ask(matches: &ArgMatches, target: &str) -> Result<Value, Failure> {
+    understood(&AdminClient::of(matches)?.get(target)?)
+}
+
+/// Returns what an answer says; an error of the interface is a failure.
+fn understood(told: &Answer) -> Result<Value, Failure> {
+    let json: Option<Value> = serde_json::from_str(&told.body).ok();
+    match (told.status, json) {
+        (200, Some(json)) => Ok(json),
+        (200, None) => Err(Failure::runtime("the answer of the admin interface is no JSON")),
+        (_, json) => Err(Failure::runtime(match json.as_ref().map(|json| &json["error"]) {
+            Some(Value::String(why)) => why.clone(),
+            _ => told.to_string(),
+        })),
+    }
+}

@@ -1,0 +1,131 @@
+//! `larder fleet policy`: shows the table of classes that a fleet works by, and puts another in
+//! force in the whole fleet.
+
+use std::fs;
+use std::io::{self, Read};
+
+use clap::{Arg, ArgMatches, Command};
+use cli::outcome::{Failure, answer};
+use fleet::class::{PRESETS, TEXT_MAX};
+use serde_json::Value;
+
+use crate::commands::admin_client::AdminClient;
+use crate::commands::fleet::{ask, json_flag, understood};
+
+/// Returns the command line of `show`.
+pub fn show_command() -> Command {
+    Command::new("show")
+        .about("Print the policy in force, in a form that `set` takes")
+        .after_help(
+            "Version 0 is what the node's own configuration says. Exit codes: 0; 1 when there is \
+             no answer or no fleet; 2 for a wrong command line or configuration.",
+        )
+        .arg(json_flag())
+}
+
+/// Returns the command line of `set`.
+pub fn set_command() -> Command {
+    Command::new("set")
+        .about("Put another policy in force in the whole fleet, while it runs")
+        .after_help(format!(
+            "The presets are {}. A file has [[class]] tables, or preset = \"NAME\" \
+             (docs/guide/fleet.md). All live nodes are asked first whether they can follow; if one \
+             cannot, nothing changes. Each request is treated by one policy from its begin to its \
+             end. A node that is away takes the policy over when it is back; to keep it over a \
+             restart of the whole fleet write it into the configuration, too. Exit codes: 0 when \
+             it is in force everywhere; 1 when it was refused, and nothing has changed; 2 for a \
+             wrong command line or configuration; 3 when it is in force, and a node has yet to \
+             take it over.",
+            PRESETS.join(", ")
+        ))
+        .arg(
+            Arg::new("policy")
+                .value_name("FILE|PRESET")
+                .required(true)
+                .help("A file with the policy, - for standard input, or the name of a preset."),
+        )
+}
+
+/// Prints the policy in force.
+pub fn show(matches: &ArgMatches) -> Result<(), Failure> {
+    let told = ask(matches, "/fleet/policy")?;
+    if matches.get_flag("json") {
+        return answer(&format!("{told:#}"));
+    }
+    let text = told["text"].as_str().unwrap_or_default().trim_end();
+    answer(&format!("# version {}\n{text}", told["version"]))
+}
+
+/// Puts a policy in force.
+pub fn set(matches: &ArgMatches) -> Result<(), Failure> {
+    let given = matches.get_one::<String>("policy").map_or("", String::as_str);
+    let text = read(given).map_err(Failure::usage)?;
+    let told = AdminClient::of(matches)?.post_as("application/toml", "/fleet/policy", &text)?;
+    let told = understood(&told)?;
+    let version = &told["version"];
+    answer(&format!("policy {version} is in force here and at {} other nodes", told["nodes"]))?;
+    let late = told["unreached"].as_object().into_iter().flatten();
+    let late: Vec<String> =
+        late.map(|(name, why)| format!("{name} has yet to take it over: {}", words(why))).collect();
+    if late.is_empty() { Ok(()) } else { Err(Failure::partial(late.join("\n"))) }
+}
+
+fn words(why: &Value) -> &str {
+    why.as_str().unwrap_or("no reason is given")
+}
+
+/// Returns the text of a policy: that of a preset, of standard input, or of a file.
+fn read(given: &str) -> Result<String, String> {
+    if PRESETS.contains(&given) {
+        return Ok(format!("preset = \"{given}\"\n"));
+    }
+    let text = match given {
+        "-" => bounded(io::stdin().lock()),
+        path => fs::File::open(path).and_then(bounded),
+    };
+    let text = text.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            format!("{given} is neither a file nor a preset; those are {}", PRESETS.join(", "))
+        }
+        _ => format!("{given}: {error}"),
+    })?;
+    match text.trim().is_empty() {
+        true => Err(format!("{given}: it is empty")),
+        false => Ok(text),
+    }
+}
+
+/// Reads all, up to what a policy may have.
+fn bounded(from: impl Read) -> io::Result<String> {
+    let mut text = String::new();
+    from.take(TEXT_MAX as u64 + 1).read_to_string(&mut text)?;
+    if text.len() > TEXT_MAX {
+        let why = format!("it has more than {TEXT_MAX} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preset_is_named_and_a_file_is_read() {
+        assert_eq!(read("replicated").unwrap(), "preset = \"replicated\"\n");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("policy.toml");
+        let given = path.display().to_string();
+        assert!(
+            read(&given).unwrap_err().contains("neither a file nor a preset; those are larder")
+        );
+        fs::write(&path, " \n").unwrap();
+        assert!(read(&given).unwrap_err().contains("empty"));
+        fs::write(&path, "[[class]]\n").unwrap();
+        assert_eq!(read(&given).unwrap(), "[[class]]\n");
+        fs::write(&path, "#".repeat(TEXT_MAX + 1)).unwrap();
+        assert!(read(&given).unwrap_err().contains("more than"));
+        fs::write(&path, [0xff]).unwrap();
+        assert!(read(&given).unwrap_err().contains("UTF-8"));
+    }
+}

@@ -1,0 +1,217 @@
+//! `larder fleet status`: the nodes of a fleet as one of them sees them.
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use cli::outcome::{Failure, answer};
+use serde_json::Value;
+
+use crate::commands::fleet::{ask, json_flag};
+
+/// Returns the command line.
+pub fn command() -> Command {
+    Command::new("status")
+        .about("Show the nodes of the fleet as one of them sees them")
+        .after_help(
+            "A line for each live node; * marks the one that answers. SHARE is the part of all \
+             documents that a node owns, LOAD the requests under way there. ASKED counts the \
+             questions of the answering node to that one, since it was met: HITS had been stored \
+             there, FETCHED were fetched for the question, FAILED got no answer; the rest was not \
+             there. BEHIND: the answering node has yet to carry out purges of that one. PURGES \
+             were made at that node. Then the nodes that are lost, and those that left in order. \
+             Exit codes: 0; 1 when there is no answer or no fleet, with --check also when \
+             something is wrong; 2 for a wrong command line or configuration.",
+        )
+        .arg(json_flag())
+        .arg(Arg::new("check").long("check").action(ArgAction::SetTrue).help(
+            "End with exit code 1 unless all is well: every node that was known is there or left \
+             in order, serves, is asked, has the same policy, and its purges are carried out here.",
+        ))
+}
+
+/// Asks, and prints what is told.
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    let told = ask(matches, "/fleet")?;
+    match matches.get_flag("json") {
+        true => answer(&format!("{told:#}"))?,
+        false => answer(&in_lines(&told))?,
+    }
+    let wrong = if matches.get_flag("check") { wrong(&told) } else { Vec::new() };
+    if wrong.is_empty() { Ok(()) } else { Err(Failure::runtime(wrong.join("\n"))) }
+}
+
+/// The heads of the table's columns.
+const HEADS: [&str; 13] = [
+    "", "NODE", "STATE", "ZONE", "LOAD", "SHARE", "ASKED", "HITS", "FETCHED", "FAILED", "BEHIND",
+    "POLICY", "PURGES",
+];
+
+fn in_lines(told: &Value) -> String {
+    let own = text(&told["node"]);
+    let caught_up = match told["caught_up"] == Value::Bool(true) {
+        true => "uses what it has stored",
+        false => "uses nothing that it has stored until it has caught up with all purges",
+    };
+    let (state, policy) = (text(&told["state"]), &told["policy"]);
+    let mut lines = vec![format!("node {own}: {state}, policy {policy}, {caught_up}")];
+    let rows = members(told).map(|member| row(member, member["name"] == told["node"]));
+    lines.extend(in_columns(
+        &[HEADS.map(str::to_owned)].into_iter().chain(rows).collect::<Vec<_>>(),
+    ));
+    for (name, since) in named(&told["lost"]) {
+        lines.push(format!("lost: {name}, {since}"));
+    }
+    for (name, since) in named(&told["left"]) {
+        lines.push(format!("left: {name}, {since}"));
+    }
+    lines.join("\n")
+}
+
+fn row(member: &Value, is_own: bool) -> [String; 13] {
+    let mark = if is_own { "*" } else { "" };
+    let passed_by = member["passed_by"] == Value::Bool(true);
+    let state = text(&member["state"]);
+    let state = if passed_by { format!("{state}, passed by") } else { state };
+    let share = member["share"].as_f64().unwrap_or_default() * 100.0;
+    let asked = &member["asked"];
+    let count = |word: &str| asked[word].as_u64().map_or("-".to_owned(), |n| n.to_string());
+    let all = asked.as_object().map(|counts| counts.values().filter_map(Value::as_u64).sum());
+    let all = all.map_or("-".to_owned(), |all: u64| all.to_string());
+    let behind = match (is_own, member["behind"] == Value::Bool(true)) {
+        (true, _) => "-",
+        (false, true) => "yes",
+        (false, false) => "no",
+    };
+    [
+        mark.to_owned(),
+        text(&member["name"]),
+        state,
+        text(&member["zone"]),
+        member["load"].to_string(),
+        format!("{share:.1}%"),
+        all,
+        count("hit"),
+        count("fetched"),
+        count("failed"),
+        behind.to_owned(),
+        member["policy"].to_string(),
+        purges(member),
+    ]
+}
+
+/// Returns how many purges a member's log has, which ends at `log.number` in hexadecimal digits.
+fn purges(member: &Value) -> String {
+    let number = member["purges"].as_str().and_then(|place| place.rsplit('.').next());
+    let number = number.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    number.map_or("-".to_owned(), |number| number.to_string())
+}
+
+/// Returns what is not as it should be, in sentences.
+fn wrong(told: &Value) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if told["caught_up"] != Value::Bool(true) {
+        wrong.push(format!("{} has not caught up with all purges", text(&told["node"])));
+    }
+    for member in members(told) {
+        let name = text(&member["name"]);
+        match text(&member["state"]).as_str() {
+            "serving" => {}
+            state => wrong.push(format!("{name} is {state}")),
+        }
+        if member["passed_by"] == Value::Bool(true) {
+            wrong.push(format!("{name} is passed by, because questions to it failed"));
+        }
+        if member["behind"] == Value::Bool(true) {
+            wrong.push(format!("purges of {name} are still to be carried out"));
+        }
+        if member["policy"] != told["policy"] {
+            wrong.push(format!("{name} has another policy, {}", member["policy"]));
+        }
+    }
+    wrong.extend(named(&told["lost"]).map(|(name, since)| format!("{name} is lost: {since}")));
+    wrong
+}
+
+fn members(told: &Value) -> impl Iterator<Item = &Value> {
+    told["members"].as_array().into_iter().flatten()
+}
+
+fn named(list: &Value) -> impl Iterator<Item = (&String, String)> {
+    list.as_object().into_iter().flatten().map(|(name, said)| (name, text(said)))
+}
+
+/// Returns a string of the answer; what is not there is a dash.
+fn text(value: &Value) -> String {
+    value.as_str().filter(|text| !text.is_empty()).unwrap_or("-").to_owned()
+}
+
+/// Returns rows as lines whose columns are below each other.
+fn in_columns<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
+    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told() -> Value {
+        let asked = json!({"hit": 7, "fetched": 2, "absent": 1, "failed": 0});
+        json!({
+            "node": "a", "state": "serving", "caught_up": true, "policy": 0, "purges": "",
+            "members": [
+                {"name": "a", "zone": "", "state": "serving", "share": 0.5, "load": 3,
+                 "policy": 0, "purges": "af.1f", "behind": false, "passed_by": false,
+                 "asked": null},
+                {"name": "web-2", "zone": "east", "state": "serving", "share": 0.5, "load": 11,
+                 "policy": 0, "purges": "b.0", "behind": false, "passed_by": false,
+                 "asked": asked},
+            ],
+            "lost": {}, "left": {},
+        })
+    }
+
+    #[test]
+    fn the_state_is_a_table() {
+        let expected = "\
+node a: serving, policy 0, uses what it has stored
+   NODE   STATE    ZONE  LOAD  SHARE  ASKED  HITS  FETCHED  FAILED  BEHIND  POLICY  PURGES
+*  a      serving  -     3     50.0%  -      -     -        -       -       0       31
+   web-2  serving  east  11    50.0%  10     7     2        0       no      0       0";
+        assert_eq!(in_lines(&told()), expected);
+        assert_eq!(wrong(&told()), [""; 0]);
+        let mut told = told();
+        told["lost"] = json!({"c": "it was lost 5 s ago"});
+        told["left"] = json!({"d": "it left 9 s ago"});
+        let lines = in_lines(&told);
+        assert!(lines.ends_with("lost: c, it was lost 5 s ago\nleft: d, it left 9 s ago"));
+        assert_eq!(wrong(&told), ["c is lost: it was lost 5 s ago"]);
+    }
+
+    #[test]
+    fn whatever_is_wrong_is_named() {
+        for (at, value, words) in [
+            ("/caught_up", json!(false), "a has not caught up with all purges"),
+            ("/members/1/state", json!("leaving"), "web-2 is leaving"),
+            ("/members/1/passed_by", json!(true), "web-2 is passed by"),
+            ("/members/1/behind", json!(true), "purges of web-2 are still to be carried out"),
+            ("/members/1/policy", json!(65536), "web-2 has another policy, 65536"),
+        ] {
+            let mut told = told();
+            *told.pointer_mut(at).unwrap() = value;
+            let wrong = wrong(&told);
+            assert!(wrong.len() == 1 && wrong[0].contains(words), "{at}: {wrong:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_lacks_things_is_no_panic() {
+        assert!(in_lines(&json!({"members": [{}, 5]})).contains("NODE"));
+        assert!(!wrong(&json!([])).is_empty());
+    }
+}

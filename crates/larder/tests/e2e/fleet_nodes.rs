@@ -1,0 +1,154 @@
+//! Several nodes of a fleet: real processes on loopback, in front of one origin.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use testbed::address;
+
+use crate::client::{Reply, get};
+use crate::origin::Origin;
+use crate::runner::{Larder, PROGRAM, Setup, eventually};
+
+/// The host that clients ask for, on whichever node.
+pub const HOST: &str = "http://site.test";
+
+/// How nodes of one fleet are to be started.
+pub struct Fleet {
+    pub setups: Vec<Setup>,
+    addresses: Vec<SocketAddr>,
+    keys: TempDir,
+}
+
+/// The name of a node.
+pub fn name(node: usize) -> String {
+    ["a", "b", "c", "d"][node].to_owned()
+}
+
+/// Writes a key, whose first byte is this one.
+pub fn key(directory: &Path, byte: u8) -> String {
+    let path = directory.join(format!("key-{byte}"));
+    let digits: String = (byte..byte + 32).map(|byte| format!("{byte:02x}")).collect();
+    fs::write(&path, digits).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    path.display().to_string()
+}
+
+impl Fleet {
+    /// Nodes that share a key and find each other by the first of them.
+    pub fn of(nodes: usize, origin: &Origin) -> Fleet {
+        let keys = tempfile::tempdir().unwrap();
+        let addresses: Vec<_> = (0..nodes).map(|_| address::free()).collect();
+        let setups = addresses.iter().enumerate().map(|(node, address)| {
+            Setup::reverse(origin.url("").trim_end_matches('/'))
+                .flag("fleet", &address.to_string())
+                .flag("join", &addresses[0].to_string())
+                .flag("fleet-node", &name(node))
+                .flag("fleet-key", &key(keys.path(), 7))
+        });
+        Fleet { setups: setups.collect(), addresses, keys }
+    }
+
+    /// Changes how all of them are started.
+    pub fn each(mut self, change: impl Fn(Setup, &[SocketAddr]) -> Setup) -> Fleet {
+        let setups = std::mem::take(&mut self.setups);
+        self.setups = setups.into_iter().map(|setup| change(setup, &self.addresses)).collect();
+        self
+    }
+
+    /// The file of another key.
+    pub fn other_key(&self) -> String {
+        key(self.keys.path(), 8)
+    }
+
+    /// Starts them all, and waits until each serves and sees the others serve.
+    #[track_caller]
+    pub fn start(&self) -> Vec<Larder> {
+        let nodes: Vec<Larder> = self.setups.iter().map(Setup::launch).collect();
+        for node in &nodes {
+            await_whole(node, nodes.len());
+        }
+        nodes
+    }
+}
+
+/// What `GET /fleet` says; null while there is no answer.
+pub fn view(node: &Larder) -> Value {
+    let asked = get("/fleet").header("Host", "localhost").try_send(node.admin());
+    asked.ok().and_then(|reply| serde_json::from_slice(&reply.body).ok()).unwrap_or(Value::Null)
+}
+
+/// Waits until a node serves, has caught up, and sees so many serve.
+#[track_caller]
+pub fn await_whole(node: &Larder, nodes: usize) {
+    let whole = || {
+        let view = view(node);
+        let serving = view["members"].as_array().into_iter().flatten();
+        let serving =
+            serving.filter(|member| member["state"] == "serving" && member["behind"] == false);
+        view["caught_up"] == true && view["state"] == "serving" && serving.count() == nodes
+    };
+    assert!(eventually(whole), "{:#}\n{}", view(node), node.said());
+}
+
+/// Fetches a path as a client of the one host.
+#[track_caller]
+pub fn fetch(node: &Larder, target: &str) -> Reply {
+    let reply = get(target).send(node.address());
+    reply.verify(target);
+    reply
+}
+
+/// Runs `larder` with a node's admin interface: its exit code, and what it said.
+pub fn ask(node: &Larder, words: &[&str]) -> (i32, String) {
+    let admin = node.admin().to_string();
+    let output = std::process::Command::new(PROGRAM)
+        .args(words)
+        .args(["--admin", &admin])
+        .output()
+        .expect("the program can be run");
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (output.status.code().expect("it ended by itself"), said.concat())
+}
+
+/// Clients that ask for pages over and over, each on a connection of its own, until told to stop.
+pub struct Crowd {
+    stop: Arc<AtomicBool>,
+    clients: Vec<JoinHandle<usize>>,
+}
+
+impl Crowd {
+    /// One client for each of these nodes; a refusal, an error or a wrong byte is a panic.
+    pub fn at(nodes: &[&Larder]) -> Crowd {
+        let stop = Arc::new(AtomicBool::new(false));
+        let client = |address: SocketAddr| {
+            let stop = stop.clone();
+            thread::spawn(move || {
+                let mut count = 0;
+                while !stop.load(Ordering::Relaxed) || count < 10 {
+                    let target = format!("/page{}?size={}", count % 13, 1 + (count % 13) * 9_999);
+                    let reply = get(&target).send(address);
+                    assert_eq!(reply.status, 200, "{:?}", reply.head);
+                    reply.verify(&target);
+                    count += 1;
+                }
+                count
+            })
+        };
+        let clients = nodes.iter().map(|node| client(node.address())).collect();
+        Crowd { stop, clients }
+    }
+
+    /// Stops it; panics if one of them had a problem. Returns how many answers came.
+    #[track_caller]
+    pub fn end(self) -> usize {
+        self.stop.store(true, Ordering::Relaxed);
+        self.clients.into_iter().map(|client| client.join().expect("no client fails")).sum()
+    }
+}

@@ -1,0 +1,92 @@
+//! Explains what a node of a fleet does for a document: who owns it, by which policy it is treated,
+//! and whom this node would ask.
+
+use fleet::class::{Class, DocumentFacts, Replication};
+use fleet::lookup::{Ask, Asked, Reach, Request, Role, Step};
+use http::header;
+use serde_json::{Value, json};
+use store::{Key, Source};
+
+use crate::object::stored_response::StoredResponse;
+use crate::peers::node::Node;
+
+/// Explains what is done for the document of `key` at `host`, of which this is stored here. `asks`
+/// tells whether a request for it is one that other nodes may be asked about.
+pub(super) fn tell(
+    node: &Node,
+    key: &Key,
+    host: &str,
+    stored: Option<&StoredResponse>,
+    asks: bool,
+) -> Value {
+    let key = node.hash(key.as_bytes());
+    // Before the head of an answer is there its size and type are not known.
+    let before = node.class(&DocumentFacts { host, ..DocumentFacts::default() });
+    let after = stored.map_or_else(|| before.clone(), |stored| class_of(node, host, stored));
+    let on_own_disk = stored.is_some_and(|stored| stored.entry.source() == Source::Disk);
+    let hot_owners = node.note_demand(key);
+    let request = Request { key, asked: Asked::ByClient, on_own_disk, hot_owners };
+    let plan = node.plan(&request, &before).filter(|_| asks);
+    let kept = node.plan(&request, &after).map(|plan| plan.keep);
+    let wanted = match after.policy.replication {
+        Replication::Owners(count) => usize::from(count.get()),
+        Replication::All => 1,
+    };
+    let owners: Vec<String> =
+        node.owners(key, wanted.max(hot_owners)).iter().map(ToString::to_string).collect();
+    let steps: Vec<String> =
+        plan.iter().flat_map(|plan| &plan.steps).filter_map(in_words).collect();
+    json!({
+        "node": node.id().as_str(),
+        "caught_up": node.purges().may_use(),
+        "owners": owners,
+        "policy_version": node.classes().version(),
+        "class": &*before.name,
+        "policy": policy(&before),
+        "kept_as": &*after.name,
+        "asks": if asks { json!(steps) } else { Value::Null },
+        "keeps": kept.map(|keep| json!({"memory": keep.memory, "disk": keep.disk})),
+    })
+}
+
+fn class_of(node: &Node, host: &str, stored: &StoredResponse) -> Class {
+    let head = stored.head.stored();
+    let kind = head.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    node.class(&DocumentFacts {
+        size: Some(stored.length()),
+        content_type: kind,
+        host,
+        requests: 0,
+    })
+}
+
+fn policy(class: &Class) -> Value {
+    let policy = &class.policy;
+    json!({
+        "lookup": policy.lookup.to_string(),
+        "copies": policy.copies.to_string(),
+        "eviction": policy.eviction.to_string(),
+        "replication": policy.replication.to_string(),
+    })
+}
+
+/// Says what a step is; `None` of the first, this node's memory.
+fn in_words(step: &Step) -> Option<String> {
+    let Ask { member, role, reach, .. } = match step {
+        Step::OwnMemory => return None,
+        Step::OwnDisk => return Some("the disk of this node".to_owned()),
+        Step::Origin => return Some("the origin".to_owned()),
+        Step::Ask(ask) => ask,
+    };
+    let who = match role {
+        Role::Holder => "which may have a copy",
+        Role::Owner => "an owner",
+        Role::PreviousOwner => "the owner before the nodes changed",
+    };
+    let how_far = match reach {
+        Reach::Memory => "answers from its memory",
+        Reach::Disk => "answers from what it has stored",
+        Reach::Origin => "answers from what it has stored, or fetches it",
+    };
+    Some(format!("{member}, {who}, {how_far}"))
+}
