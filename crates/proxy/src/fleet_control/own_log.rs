@@ -26,8 +26,8 @@ pub(crate) async fn check_own_log(
         return;
     }
     log::error!(
-        "others know of purges that were made here up to {followed}, and the log of this cache ends \
-         at {end}: the cache is an older one, and all that it has counts as purged"
+        "others know of purges that were made here up to {followed}, and the log of this cache \
+         ends at {end}: the cache is an older one, and all that it has counts as purged"
     );
     node.purges().set_away();
     if let Err(why) = purge_everything(&store).await {

@@ -24,8 +24,8 @@ use store::LoggedPurge;
 use tokio::sync::Notify;
 
 /// A node that has not been known to be up to date for this long may have been named as one that
-/// could not be reached. Less than the time that a purge waits for a node, minus the time in which a
-/// silent node is noticed.
+/// could not be reached. Less than the time that a purge waits for a node, minus the time in which
+/// a silent node is noticed.
 pub(crate) const IN_TOUCH: Duration = Duration::from_secs(2);
 
 /// Purges of other nodes that are kept, to be told on when those are gone.
@@ -157,8 +157,8 @@ impl PurgeState {
         self.publish(&inner);
     }
 
-    /// Returns whether others follow a log of this node that is not the present one, and of which it
-    /// was not known; it is from now on.
+    /// Returns whether others follow a log of this node that is not the present one, and of which
+    /// that was not known; it is from now on.
     pub fn note_former_own(&self, log: u64) -> bool {
         self.lock().former.insert((self.own.clone(), log))
     }
