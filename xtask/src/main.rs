@@ -44,7 +44,8 @@ enum Chore {
     },
     /// Runs the randomised tests of all crates for longer than `cargo test` does.
     Fuzz(fuzz::Options),
-    /// Runs the engine on simulated disks that fail, through crashes and reopenings, by seed.
+    /// Runs the engine on simulated disks that fail, through crashes and reopenings, or a fleet in
+    /// virtual time, by seed.
     Sim(sim::Options),
     /// Runs the experiments of the lab quickly and compares every number with the golden ones.
     Goldens(goldens::Options),

@@ -1,4 +1,5 @@
-//! Trials of the engine on simulated disks: replays one seed, or runs many.
+//! Trials in virtual time: of the engine on simulated disks that fail, and of a fleet of nodes on a
+//! network that does. Replays one seed, or runs many.
 
 use std::time::Duration;
 
@@ -24,6 +25,20 @@ pub struct Options {
     /// Minutes after which no further seed begins, in place of a number.
     #[arg(long)]
     pub minutes: Option<u64>,
+    /// Histories of a fleet instead: partitions, kills, old disks, purges.
+    #[arg(long, conflicts_with_all = ["layout", "minutes"])]
+    pub fleet: bool,
+}
+
+/// Runs random histories of a fleet.
+fn run_fleet(options: &Options) -> Result<(), String> {
+    let test = "histories::whatever_happens_nothing_is_wrong_and_the_nodes_agree_afterwards";
+    let (first, count) = options.seed.map_or((options.first, options.seeds), |seed| (seed, 1));
+    let end = first.checked_add(count).ok_or("there are no seeds behind the last")?;
+    let mut command = workspace::cargo(&["test", "--release", "--quiet"]);
+    command.args(["--package", "simulation", "--test", "fleet", test, "--", "--nocapture"]);
+    command.env("LARDER_SEEDS", format!("{first}..{end}"));
+    workspace::succeed(command)
 }
 
 /// Builds the trials with optimisation and runs them.
@@ -32,6 +47,9 @@ pub struct Options {
 ///
 /// When a promise was not kept; the output says which, and how to see it again.
 pub fn run(options: &Options) -> Result<(), String> {
+    if options.fleet {
+        return run_fleet(options);
+    }
     let mut command = workspace::cargo(&[
         "run",
         "--release",

@@ -10,6 +10,7 @@ pub(crate) mod following;
 pub(crate) mod forgetting;
 pub(crate) mod message;
 pub(crate) mod offers;
+pub(crate) mod own_log;
 pub(crate) mod post;
 pub(crate) mod saved_positions;
 pub mod spreading;

@@ -30,8 +30,9 @@ pub(crate) fn builder_for_nodes(options: &Http2Options) -> Builder {
     let mut builder = Builder::new();
     builder
         .max_concurrent_streams(STREAMS_OF_NODE)
-        .initial_window_size(1 << 20)
-        .initial_connection_window_size(64 << 20)
+        // Questions have no bodies, and what nodes tell each other is short.
+        .initial_window_size(256 << 10)
+        .initial_connection_window_size(4 << 20)
         .max_send_buffer_size(options.send_buffer)
         .max_header_list_size(HEAD_OF_NODE)
         .max_pending_accept_reset_streams(STREAMS_OF_NODE as usize * 10)

@@ -25,7 +25,6 @@ use tokio::time::{sleep, timeout};
 
 use crate::client::handle::Client;
 use crate::fleet_control::answers;
-use crate::fleet_control::post::MESSAGE_MAX;
 use crate::get::cache_request;
 use crate::observe::outcome::{Error, Invalid, Outcome};
 use crate::options::Options;
@@ -41,6 +40,10 @@ use crate::services::Services;
 
 /// After so long without an answer the first sign of work is sent: most answers come before.
 const FIRST_SIGN: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// Bytes of what another node tells at most: the positions in the logs of as many members as there
+/// may be. What it is told may be longer.
+const MESSAGE_MAX: usize = 1 << 20;
 
 /// Answers a question of another node. What it does not understand becomes an answer, too.
 pub(crate) async fn answer(

@@ -22,7 +22,7 @@ pub(crate) async fn answer(
     body: &[u8],
 ) -> Result<String, Misunderstood> {
     match path {
-        HELLO => told(&spreading::hello(node, &read(body)?)?),
+        HELLO => told(&spreading::hello(services, node, &read(body)?).await?),
         PURGES => told(&spreading::purges(services, node, &read(body)?)?),
         FORGET => told(&forgetting::answer(services, node, &read(body)?).await?),
         OFFER => told(&offers::answer(services, node, body).await?),

@@ -10,6 +10,7 @@ use store::{PurgePosition, PurgesSince};
 use crate::fleet_control::following::follow;
 use crate::fleet_control::message::{Hello, MemberFacts, PURGED, Purge, Purged, Purges, PurgesOf};
 use crate::fleet_control::message::{Misunderstood, place};
+use crate::fleet_control::own_log::check_own_log;
 use crate::fleet_control::post::{Failed, post_to};
 use crate::object::store::Store;
 use crate::peers::node::Node;
@@ -69,13 +70,19 @@ pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread 
 }
 
 /// Answers a node that says hello: what this node is, and how far it has come.
-pub(crate) fn hello(node: &Arc<Node>, hello: &Hello) -> Result<Hello, Misunderstood> {
+pub(crate) async fn hello(
+    services: &Rc<Services>,
+    node: &Arc<Node>,
+    hello: &Hello,
+) -> Result<Hello, Misunderstood> {
     let member = hello.member.member()?;
     let now = node.now();
     if member.id == *node.id() {
         return Err(format!("another node is named {}, too", member.id).into());
     }
-    node.purges().learn(&hello.positions.parse()?, now);
+    let positions = hello.positions.parse()?;
+    check_own_log(services, node, &positions).await;
+    node.purges().learn(&positions, now);
     node.purges().learn_end(&member.id, member.purges, now);
     node.heard(member);
     Ok(own_hello(node))

@@ -19,6 +19,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::fleet_control::following::{follow, purge_everything};
 use crate::fleet_control::message::{HELLO, Hello};
+use crate::fleet_control::own_log::check_own_log;
 use crate::fleet_control::post::post;
 use crate::fleet_control::saved_positions;
 use crate::fleet_control::spreading::{own_end, own_hello};
@@ -147,8 +148,12 @@ impl Upkeep {
         loop {
             tick.tick().await;
             let (now, store) = (self.node.now(), self.services.store());
-            let end = store.as_ref().and_then(own_end).unwrap_or_default();
-            self.node.purges().reach(self.node.id(), end, now);
+            // Without a device there is no log for the moment: what is known of it stays.
+            let end = store.as_ref().and_then(own_end);
+            if let Some(end) = end {
+                self.node.purges().reach(self.node.id(), end, now);
+            }
+            let end = end.unwrap_or(self.node.own().purges);
             self.membership.announce(&self.node.refresh_own(end));
             self.membership.elapse(now);
             self.take_members();
@@ -349,30 +354,5 @@ async fn say_hello(services: &Rc<Services>, node: &Arc<Node>, member: &Member) -
             node.silent(&member.id);
             false
         }
-    }
-}
-
-/// Begins another log when others have followed more of this node's own than there is: its disk is
-/// an old one.
-async fn check_own_log(services: &Rc<Services>, node: &Arc<Node>, theirs: &fleet::PurgePositions) {
-    let Some(store) = services.store() else { return };
-    let (Some(end), Some(followed)) = (own_end(&store), theirs.get(node.id())) else { return };
-    if followed.log != end.log || followed.number <= end.number {
-        return;
-    }
-    log::error!(
-        "others know of {} purges that were made here, and there are {}: the cache is an older \
-         one, and all that it has counts as purged",
-        followed.number,
-        end.number
-    );
-    node.purges().set_away();
-    if let Err(why) = purge_everything(&store).await {
-        log::error!("{why}");
-        return;
-    }
-    store.begin_other_purge_log(services.clock.since_1970().as_nanos() as u64);
-    if let Some(end) = own_end(&store) {
-        node.purges().reach(node.id(), end, node.now());
     }
 }

@@ -152,7 +152,7 @@ impl Node {
             demand: Demand::new(options.hotness),
             hints: Mutex::new(Hints::new(options.hints_memory)),
             offering: Offering::new(options.offer_rate, clock.running()),
-            purges: Arc::new(PurgeState::new()),
+            purges: Arc::new(PurgeState::new(options.own.id.clone())),
             membership: RwLock::default(),
             options,
         })

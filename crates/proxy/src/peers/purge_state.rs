@@ -55,6 +55,8 @@ impl Positions {
 
 /// See the module.
 pub(crate) struct PurgeState {
+    /// This node, which follows no log of its own.
+    own: MemberId,
     told: RwLock<Arc<Positions>>,
     may_use: AtomicBool,
     /// Purges that are made here and may have an effect already, and are not noted yet.
@@ -80,6 +82,7 @@ struct Inner {
     /// Since when this node lags behind in a log.
     lags_since: BTreeMap<MemberId, Duration>,
     away: bool,
+    began_with_something: bool,
     /// The positions have changed since they were last saved.
     unsaved: bool,
     kept: VecDeque<(MemberId, LogPosition, LoggedPurge)>,
@@ -87,8 +90,9 @@ struct Inner {
 
 impl PurgeState {
     /// Makes the state of a node that has not joined yet: it may use nothing.
-    pub fn new() -> PurgeState {
+    pub fn new(own: MemberId) -> PurgeState {
         PurgeState {
+            own,
             told: RwLock::new(Positions::of(PurgePositions::default(), &PurgePositions::default())),
             may_use: AtomicBool::new(false),
             own_under_way: AtomicUsize::new(0),
@@ -112,6 +116,7 @@ impl PurgeState {
     pub fn begin(&self, saved: PurgePositions, was_away: bool) {
         let mut inner = self.lock();
         (inner.positions, inner.away, inner.unsaved) = (saved, was_away, true);
+        inner.began_with_something = was_away;
         self.publish(&inner);
     }
 
@@ -125,7 +130,8 @@ impl PurgeState {
         let mut inner = self.lock();
         let mut is_news = false;
         for (member, position) in others.iter() {
-            if !inner.former.contains(&(member.clone(), position.log)) {
+            let is_former = inner.former.contains(&(member.clone(), position.log));
+            if !is_former && *member != self.own {
                 is_news |= inner.learn(member, position, now);
             }
         }
@@ -134,6 +140,10 @@ impl PurgeState {
 
     /// Notes how far the log of `member` has come, as it says itself.
     pub fn learn_end(&self, member: &MemberId, end: LogPosition, now: Duration) {
+        if end == LogPosition::default() {
+            // It has none: it keeps nothing, or has no device now.
+            return;
+        }
         let mut inner = self.lock();
         let is_news = inner.learn(member, end, now);
         self.settle(&inner, is_news);
@@ -145,6 +155,17 @@ impl PurgeState {
         let mut inner = self.lock();
         inner.begun.reach(member, position);
         self.publish(&inner);
+    }
+
+    /// Returns whether others follow a log of this node that is not the present one, and of which
+    /// that was not known; it is from now on.
+    pub fn note_former_own(&self, log: u64) -> bool {
+        self.lock().former.insert((self.own.clone(), log))
+    }
+
+    /// Returns whether something was stored when this node began.
+    pub fn began_with_something(&self) -> bool {
+        self.lock().began_with_something
     }
 
     /// Notes that a purge is about to be made here, for as long as the guard lives: until it has
@@ -333,7 +354,7 @@ mod tests {
     }
 
     fn joined(text: &str) -> PurgeState {
-        let state = PurgeState::new();
+        let state = PurgeState::new("own".parse().unwrap());
         state.begin(text.parse().unwrap(), false);
         state.learn(&text.parse().unwrap(), at(0));
         state.caught_up();
@@ -426,6 +447,15 @@ mod tests {
         let state = joined("a=1.5;b=1.1");
         state.learn(&"a=1.3".parse().unwrap(), at(60_000));
         assert!(state.may_use() && state.lacking().is_empty());
+    }
+
+    #[test]
+    fn who_has_no_log_stops_nobody_and_ones_own_is_not_followed() {
+        let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
+        state.learn_end(&a, LogPosition::default(), at(60_000));
+        state.learn(&"own=1.3".parse().unwrap(), at(60_000));
+        assert!(state.may_use() && state.lacking().is_empty());
+        assert!(state.note_former_own(1) && !state.note_former_own(1));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::observe::outcome::Invalid;
 use crate::options::Options;
 use crate::origin::site::Front;
 use crate::origin::target::Target;
+use crate::peers::question::{FLEET, PURGES};
 
 /// The refusal of a request, which is answered with an error of the proxy's own without looking
 /// further.
@@ -44,6 +45,9 @@ const ORIGIN_FORM: &str = "This is a forward proxy: a request names the whole UR
 /// is keyed, compared and passed on is then the same.
 pub(crate) fn distrust(fields: &mut HeaderMap, client: IpAddr, options: &Options) {
     options.client.field_names.enforce(fields);
+    // They mean something between nodes alone, and are nobody else's business.
+    fields.remove(FLEET);
+    fields.remove(PURGES);
     let client = address::canonical(client);
     let is_trusted = options.forwarded.trust.iter().any(|network| network.contains(&client));
     if options.front.stands_for_origins() && !is_trusted {

@@ -33,7 +33,7 @@ pub async fn run(clients: Rc<Clients>, until: Duration) {
 }
 
 /// Purges an object, and with it others, at a node.
-async fn purge(clients: &Rc<Clients>, node: usize, object: u32, random: &mut Rng) {
+pub async fn purge(clients: &Rc<Clients>, node: usize, object: u32, random: &mut Rng) {
     let (nodes, truth) = (&clients.nodes, &clients.nodes.truth);
     let (host, path, tag) = Truth::names(object);
     let (group, _) = path.rsplit_once('/').unwrap();

@@ -70,7 +70,7 @@ fn answer(truth: &Truth, clock: TokioClock, request: &Request<Incoming>) -> Resp
     truth.note_asked(object);
     let Facts { lifetime, strict } = truth.facts(object);
     let version = truth.current(object);
-    let etag = format!("\"{object}-{version}\"");
+    let etag = Truth::tag(object, version);
     let strict = if strict { ", must-revalidate" } else { "" };
     let answer = Response::builder()
         .header("Date", httpdate::fmt_http_date(clock.wall()))

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::histories::client;
+use crate::histories::client::Failed;
 use crate::histories::nodes::{Nodes, name};
 use crate::histories::truth::{COUNT, Truth};
 
@@ -25,7 +26,7 @@ pub struct Seen {
     pub node: usize,
     pub object: u32,
     /// Status, version and `Cache-Status`, or why there is no whole answer.
-    pub answer: Result<(u16, u32, String), String>,
+    pub answer: Result<(u16, u32, String), Failed>,
 }
 
 /// The clients.
@@ -72,7 +73,7 @@ impl Clients {
         let answer = match timeout(PATIENCE, asking).await {
             Err(_) => {
                 truth.wrong(format!("{} does not answer a request for {object}", name(node)));
-                Err("too late".to_owned())
+                Err(Failed { why: "too late".to_owned(), tag: None })
             }
             Ok(Ok(answer)) if answer.status == 200 => {
                 let judged = truth.judge(object, (begun, least), &answer.body, &answer.detail);
@@ -108,8 +109,13 @@ impl Clients {
         let seen = self.seen.take();
         for request in seen.iter().filter(|seen| !matches!(seen.answer, Ok((200, ..)))) {
             let Seen { begun, ended, node, .. } = *request;
+            // What the origin does not have any more, and nobody keeps, cannot be continued.
+            let tag = request.answer.as_ref().err().and_then(|failed| failed.tag.as_deref());
+            if tag.is_some_and(|tag| truth.is_past(tag, ended)) {
+                continue;
+            }
             if !truth.may_fail(node, begun, ended) {
-                truth.wrong(format!("it need not have failed: {request:?}"));
+                truth.wrong_at(ended, format!("it need not have failed: {request:?}"));
             }
         }
         seen

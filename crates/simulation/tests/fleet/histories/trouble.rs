@@ -26,6 +26,13 @@ pub fn classes(version: u64, random: &mut Rng) -> ClassTable {
     ClassTable::new(version, Vec::new(), policy).unwrap()
 }
 
+/// Documents of one kind, on one disk each.
+pub fn plain(copies: Copies) -> ClassTable {
+    let (lookup, eviction, replication) = (Lookup::Owner, Eviction::Drop, Replication::ONE);
+    let policy = Policy { lookup, copies, eviction, replication };
+    ClassTable::new(1, Vec::new(), policy).unwrap()
+}
+
 /// One thing that goes wrong, for a time.
 struct Trouble {
     nodes: Rc<Nodes>,

@@ -86,14 +86,18 @@ impl Truth {
 
     /// Notes that a promise was broken.
     pub fn wrong(&self, what: String) {
-        let now = self.now();
-        self.inner.borrow_mut().wrongs.push((now, what));
+        self.wrong_at(self.now(), what);
+    }
+
+    /// Does as [`Truth::wrong`], of something that was noticed later.
+    pub fn wrong_at(&self, at: Duration, what: String) {
+        self.inner.borrow_mut().wrongs.push((at, what));
     }
 
     /// Fails with the first promise that was broken, and what had happened before.
     pub fn verdict(&self) {
         let inner = self.inner.borrow();
-        let Some((at, what)) = inner.wrongs.first() else { return };
+        let Some((at, what)) = inner.wrongs.iter().min() else { return };
         let before: Vec<_> = inner.notes.iter().filter(|(then, _)| then <= at).collect();
         for (then, note) in &before[before.len().saturating_sub(60)..] {
             eprintln!("{:9.4} {note}", then.as_secs_f64());
@@ -129,6 +133,23 @@ impl Truth {
     /// The version that there is now.
     pub fn current(&self, object: u32) -> u32 {
         self.inner.borrow().edits.get(&object).map_or(0, |edits| edits.len() as u32)
+    }
+
+    /// The entity tag of a version.
+    pub fn tag(object: u32, version: u32) -> String {
+        format!("\"{object}-{version}\"")
+    }
+
+    /// Whether the version with this entity tag had been edited by then.
+    pub fn is_past(&self, tag: &str, by: Duration) -> bool {
+        let inner = self.inner.borrow();
+        let is_past = |(object, edits): (&u32, &Vec<Duration>)| {
+            edits
+                .iter()
+                .zip(0..)
+                .any(|(at, version)| *at <= by && Truth::tag(*object, version) == tag)
+        };
+        inner.edits.iter().any(is_past)
     }
 
     /// The bytes of a version.
