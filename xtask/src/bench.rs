@@ -12,6 +12,8 @@
 //!
 //! `cargo xtask bench --files` measures web servers over a tree of small files: see [`files`].
 //!
+//! `cargo xtask bench --fleet` measures several nodes that share their caches: see [`fleet`].
+//!
 //! Not counted is time that the kernel spends in threads of its own on a server's behalf
 //! (write-back of the page cache for nginx, completion work of the disk driver for both).
 
@@ -21,6 +23,7 @@ mod cores;
 mod exchange;
 mod file_system;
 mod files;
+mod fleet;
 mod interruption;
 mod load;
 mod mounts;
@@ -61,6 +64,9 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
     if options.files.files {
         return files::run(options);
+    }
+    if options.fleet.fleet {
+        return fleet::run(options);
     }
     let origin = origin::start(Duration::ZERO)?;
     let mut systems = larders(options)?;

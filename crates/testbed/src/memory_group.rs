@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// See the module.
@@ -58,7 +59,9 @@ impl MemoryGroup {
         if version == Version::V2 {
             write(&root.join("cgroup.subtree_control"), "+memory")?;
         }
-        let directory = root.join(format!("larder-memory-{}", std::process::id()));
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let directory = root.join(format!("larder-memory-{}-{number}", std::process::id()));
         fs::create_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         let group = MemoryGroup { directory, version };
         write(&group.directory.join(file), &bytes.to_string())?;

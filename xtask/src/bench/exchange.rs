@@ -34,6 +34,15 @@ impl Connection {
     ///
     /// When the connection breaks, the answer is not 200, has no length or is too long.
     pub async fn get(&mut self, path: &str) -> Result<&[u8], String> {
+        self.get_all(path).await.map(|(_, body)| body)
+    }
+
+    /// Asks for `path` and returns the head and the body of the answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Connection::get`].
+    pub async fn get_all(&mut self, path: &str) -> Result<(&[u8], &[u8]), String> {
         let to = self.to;
         let fail = |e: std::io::Error| format!("the load generator at {to}: {e}");
         let request = format!("GET {path} HTTP/1.1\r\nHost: bench.test\r\n\r\n");
@@ -58,7 +67,7 @@ impl Connection {
             let text = String::from_utf8_lossy(&self.buffer[..head]);
             return Err(format!("{path}: a wrong answer: {text}"));
         }
-        Ok(&self.buffer[head..head + length])
+        Ok((&self.buffer[..head], &self.buffer[head..head + length]))
     }
 }
 

@@ -44,6 +44,9 @@ pub struct Options {
     /// Files.
     #[command(flatten)]
     pub files: FileOptions,
+    /// Fleets.
+    #[command(flatten)]
+    pub fleet: FleetOptions,
 }
 
 impl Options {
@@ -84,6 +87,50 @@ pub struct FileOptions {
     /// Size of larder's cache, GiB, with --files.
     #[arg(long, requires = "files")]
     pub cache_gib: Option<u32>,
+}
+
+/// The options of `--fleet`.
+#[derive(Args)]
+pub struct FleetOptions {
+    /// Measures several nodes that share their caches, beside nginx and Varnish that do. Wants the
+    /// rights of root, for loop devices and control groups.
+    #[arg(long, conflicts_with_all = ["pages", "files"])]
+    pub fleet: bool,
+    /// Nodes, with --fleet.
+    #[arg(long, default_value_t = 3, requires = "fleet")]
+    #[arg(value_parser = clap::value_parser!(u32).range(2..=16))]
+    pub nodes: u32,
+    /// Size of each node's cache, MiB, with --fleet.
+    #[arg(long, default_value_t = 128, requires = "fleet")]
+    #[arg(value_parser = clap::value_parser!(u64).range(32..))]
+    pub node_cache_mib: u64,
+    /// The setting `memory` of larder, MiB, with --fleet.
+    #[arg(long, default_value_t = 32, requires = "fleet")]
+    pub node_memory_mib: u64,
+    /// Memory for a node and what the kernel keeps for it, MiB, with --fleet.
+    #[arg(long, default_value_t = 128, requires = "fleet")]
+    pub node_limit_mib: u64,
+    /// Documents that are popular at a time, 12 KB in the mean, with --fleet.
+    #[arg(long, default_value_t = 20_000, requires = "fleet")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub documents: u32,
+    /// The exponent of Zipf's law, with --fleet.
+    #[arg(long, default_value_t = 0.8, requires = "fleet")]
+    pub exponent: f64,
+    /// One document takes the place of another after so many requests, with --fleet.
+    #[arg(long, default_value_t = 200, requires = "fleet")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub drift: u64,
+    /// Requests before those that count, with --fleet.
+    #[arg(long, default_value_t = 150_000, requires = "fleet")]
+    pub fleet_warm_up: u64,
+    /// Requests that count, with --fleet.
+    #[arg(long, default_value_t = 100_000, requires = "fleet")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub fleet_requests: u64,
+    /// Seconds of requests after a node was killed, with --fleet.
+    #[arg(long, default_value_t = 20.0, requires = "fleet")]
+    pub recovery_seconds: f64,
 }
 
 /// Trees of files, beside the memory of the servers.

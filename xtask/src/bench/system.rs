@@ -94,13 +94,7 @@ impl System {
     ///
     /// When it was not built.
     pub fn larder(workers: usize) -> Result<System, String> {
-        let target = std::env::var_os("CARGO_TARGET_DIR")
-            .map_or_else(|| workspace::root().join("target"), PathBuf::from);
-        let program = target.join("release/larder");
-        if !program.exists() {
-            return Err(format!("{} is not there after a build", program.display()));
-        }
-        Ok(System::larder_at(program, workers))
+        Ok(System::larder_at(larder_program()?, workers))
     }
 
     /// Returns the larder of this program with so many workers.
@@ -194,16 +188,9 @@ impl System {
         fs::create_dir_all(base).map_err(|e| format!("{}: {e}", base.display()))?;
         let directory = TempDir::new_in(base).map_err(|e| format!("{}: {e}", base.display()))?;
         let (address, admin) = (address::free(), address::free());
-        let log =
-            fs::File::create(directory.path().join("log")).map_err(|e| format!("log: {e}"))?;
-        let errors = log.try_clone().map_err(|e| format!("log: {e}"))?;
-        let mut command = self.command(setup, directory.path(), address, admin)?;
-        command.stdin(Stdio::null()).stdout(log).stderr(errors);
-        let child = command.spawn().map_err(|e| format!("cannot start {}: {e}", self.name))?;
+        let command = self.command(setup, directory.path(), address, admin)?;
         let admin = matches!(self.kind, Kind::Larder { .. }).then_some(admin);
-        let mut running = Running { name: self.name.clone(), child, address, admin, directory };
-        running.await_ready()?;
-        Ok(running)
+        Running::launch(&self.name, command, directory, (address, admin))
     }
 
     /// Returns the command that starts it, with the files that it reads in `directory`.
@@ -220,7 +207,7 @@ impl System {
             fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
             Ok::<PathBuf, String>(path)
         };
-        let mut command = self.program_on(setup);
+        let mut command = confined(&self.program, &setup.groups, setup.core);
         match &self.kind {
             Kind::Larder { workers, settings, file } => {
                 command.arg("serve").arg("--cache").arg(cache);
@@ -282,19 +269,6 @@ impl System {
         }
     }
 
-    /// Returns the command of the program, run in the control groups and on the core.
-    fn program_on(&self, setup: &Setup) -> Command {
-        let mut command = Command::new("sh");
-        let enter = "while [ \"$1\" != -- ]; do echo $$ > \"$1\" || exit 1; shift; done; \
-                     shift; exec \"$@\"";
-        command.args(["-c", enter, "sh"]).args(&setup.groups).arg("--");
-        if let Some(core) = setup.core {
-            command.args(["taskset", "--cpu-list", &core.to_string()]);
-        }
-        command.arg(&self.program);
-        command
-    }
-
     /// Makes the cache on a device an empty one; only larder has any.
     ///
     /// # Errors
@@ -311,6 +285,34 @@ impl System {
     }
 }
 
+/// Returns the program of larder's release build.
+///
+/// # Errors
+///
+/// When it was not built.
+pub fn larder_program() -> Result<PathBuf, String> {
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| workspace::root().join("target"), PathBuf::from);
+    let program = target.join("release/larder");
+    match program.exists() {
+        true => Ok(program),
+        false => Err(format!("{} is not there after a build", program.display())),
+    }
+}
+
+/// Returns the command of a program, run in the control groups and on the core.
+pub fn confined(program: &Path, groups: &[PathBuf], core: Option<usize>) -> Command {
+    let mut command = Command::new("sh");
+    let enter = "while [ \"$1\" != -- ]; do echo $$ > \"$1\" || exit 1; shift; done; \
+                 shift; exec \"$@\"";
+    command.args(["-c", enter, "sh"]).args(groups).arg("--");
+    if let Some(core) = core {
+        command.args(["taskset", "--cpu-list", &core.to_string()]);
+    }
+    command.arg(program);
+    command
+}
+
 /// A running server. Dropped, it is stopped and its cache removed.
 pub struct Running {
     name: String,
@@ -321,6 +323,40 @@ pub struct Running {
 }
 
 impl Running {
+    /// Starts the command of a server that serves on the first address, and on the second one its
+    /// admin interface if it has one; what it says and needs is in `directory`.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started or does not answer in time; the text holds what it said.
+    pub fn launch(
+        name: &str,
+        mut command: Command,
+        directory: TempDir,
+        (address, admin): (SocketAddr, Option<SocketAddr>),
+    ) -> Result<Running, String> {
+        let log =
+            fs::File::create(directory.path().join("log")).map_err(|e| format!("log: {e}"))?;
+        let errors = log.try_clone().map_err(|e| format!("log: {e}"))?;
+        command.stdin(Stdio::null()).stdout(log).stderr(errors);
+        let child = command.spawn().map_err(|e| format!("cannot start {name}: {e}"))?;
+        let mut running = Running { name: name.to_owned(), child, address, admin, directory };
+        running.await_ready()?;
+        Ok(running)
+    }
+
+    /// Kills all its processes, and waits until its own one has ended.
+    pub fn kill(&mut self) {
+        self.kill_all();
+        let _ = self.child.wait();
+    }
+
+    fn kill_all(&self) {
+        for pid in self.pids().iter().filter_map(|pid| Pid::from_raw(*pid as i32)) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+
     /// Returns the system's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -369,14 +405,16 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        // The number of one that was waited for may be another's.
+        if self.child.try_wait().is_ok_and(|status| status.is_some()) {
+            return;
+        }
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let end = Instant::now() + STOP;
         while self.child.try_wait().is_ok_and(|status| status.is_none()) {
             if Instant::now() > end {
                 // A parent that is killed leaves its children.
-                for pid in self.pids().iter().filter_map(|pid| Pid::from_raw(*pid as i32)) {
-                    let _ = kill_process(pid, Signal::KILL);
-                }
+                self.kill_all();
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -384,15 +422,38 @@ impl Drop for Running {
 }
 
 /// Returns the body of a 200 answer to a simple request.
-fn http_get(to: SocketAddr, path: &str) -> Option<String> {
-    let mut stream = TcpStream::connect(to).ok()?;
-    stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).ok()?;
+pub fn http_get(to: SocketAddr, path: &str) -> Option<String> {
+    simple_request(to, "GET", path, "").ok()
+}
+
+/// Returns the body of a 200 answer to a simple request with this body.
+///
+/// # Errors
+///
+/// When there is no answer, or another one.
+pub fn simple_request(
+    to: SocketAddr,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> Result<String, String> {
+    let fail = |e: std::io::Error| format!("{method} {path} of {to}: {e}");
+    let mut stream = TcpStream::connect(to).map_err(fail)?;
+    stream.set_read_timeout(Some(Duration::from_secs(10))).map_err(fail)?;
+    let length = match body.len() {
+        0 => String::new(),
+        length => format!("Content-Length: {length}\r\n"),
+    };
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\n{length}Connection: close\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).map_err(fail)?;
     let mut text = String::new();
-    stream.read_to_string(&mut text).ok()?;
-    let (head, body) = text.split_once("\r\n\r\n")?;
-    head.starts_with("HTTP/1.1 200").then(|| body.to_owned())
+    stream.read_to_string(&mut text).map_err(fail)?;
+    match text.split_once("\r\n\r\n") {
+        Some((head, body)) if head.starts_with("HTTP/1.1 200") => Ok(body.to_owned()),
+        _ => Err(format!("{method} {path} of {to} was answered: {text}")),
+    }
 }
 
 /// Returns Larder as the options say: its default on one worker and on all cores, or each layout

@@ -1,0 +1,111 @@
+//! What an answer from another node's memory costs beside one from the memory of the node that is
+//! asked: the time of all nodes together.
+//!
+//! All documents are in the memories of their owners and stay there alone. A part of the requests
+//! goes to the owner, another one to a node that is not.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use super::figures::{Part, Remote};
+use super::load::{Asked, Came, Load};
+use super::nodes::{Nodes, Setup};
+use super::systems::System;
+use crate::bench::options::Options;
+
+/// Documents, few enough to be in memory and many enough that none is a hot one.
+pub const DOCUMENTS: u64 = 1_000;
+/// Bytes of each.
+const SIZE: usize = 3_000;
+
+/// Measures a system with so many documents.
+///
+/// # Errors
+///
+/// When its nodes do not start or answer wrongly, it does not tell who owns what, or the program is
+/// interrupted.
+pub fn measure(
+    options: &Options,
+    system: &System,
+    setup: &Setup,
+    documents: u64,
+) -> Result<Vec<Remote>, String> {
+    let nodes = Nodes::start(system, setup)?;
+    let load = Load::new(nodes.fronts(), options.connections, SIZE);
+    let owners = owners(&load, setup.nodes, documents)?;
+    nodes.settle()?;
+    println!("   processes: {:?}", nodes.pids());
+    let mut all = Vec::new();
+    for _ in 0..options.rounds {
+        let local = part(options, &nodes, &load, |turn| owners[turn % owners.len()])?;
+        let remote = part(options, &nodes, &load, |turn| {
+            let at = turn % owners.len();
+            let (document, owner) = owners[at];
+            // All other nodes are asked for the documents of one.
+            (document, (owner + 1 + at % (setup.nodes - 1)) % setup.nodes)
+        })?;
+        let remote = Remote { local, remote };
+        println!("   {remote}");
+        all.push(remote);
+    }
+    Ok(all)
+}
+
+fn asked(document: u64, node: usize) -> Asked {
+    Asked { node, path: format!("/store/{SIZE}/{document}"), document, size: SIZE }
+}
+
+/// Returns each document with the node that has it, after all were fetched.
+fn owners(load: &Load, nodes: usize, documents: u64) -> Result<Vec<(u64, usize)>, String> {
+    let all = || 0..documents;
+    for node in 0..nodes {
+        load.ask_each(all().map(|document| asked(document, node)).collect())?;
+    }
+    let mut own: Vec<Vec<bool>> = Vec::new();
+    for node in 0..nodes {
+        let came = load.ask_each(all().map(|document| asked(document, node)).collect())?;
+        own.push(came.into_iter().map(Came::is_own).collect());
+    }
+    let owner = |document: u64| {
+        let mut owners = (0..nodes).filter(|node| own[*node][document as usize]);
+        let first = owners.next()?;
+        owners.next().is_none().then_some((document, first))
+    };
+    let owners: Vec<(u64, usize)> = all().filter_map(owner).collect();
+    if (owners.len() as u64) < documents * 9 / 10 {
+        let found = owners.len();
+        return Err(format!("only {found} of {documents} documents are in the cache of one node"));
+    }
+    Ok(owners)
+}
+
+/// Measures requests for the documents and at the nodes that `request` gives for their turns.
+fn part(
+    options: &Options,
+    nodes: &Nodes,
+    load: &Load,
+    request: impl Fn(usize) -> (u64, usize),
+) -> Result<Part, String> {
+    let time = Duration::from_secs_f64(options.seconds);
+    let (at, cpu) = (Instant::now(), nodes.cpu()?);
+    let turn = Cell::new(0_usize);
+    let next = || {
+        let turn = turn.replace(turn.get() + 1);
+        (at.elapsed() < time).then(|| {
+            let (document, node) = request(turn);
+            asked(document, node)
+        })
+    };
+    load.run(&next, std::future::pending())?;
+    let seconds = at.elapsed().as_secs_f64();
+    let counts = load.take();
+    let answers = counts.answers.max(1) as f64;
+    let own = [Came::Memory, Came::Disk, Came::Cache].map(|came| counts.share(came));
+    Ok(Part {
+        cpu_us: (nodes.cpu()? - cpu) * 1e6 / answers,
+        requests_per_second: answers / seconds,
+        p50_us: counts.percentile(50.0),
+        own: own.iter().sum(),
+        peer: counts.share(Came::Peer),
+    })
+}

@@ -1,0 +1,100 @@
+//! The systems whose nodes are measured.
+
+use std::path::{Path, PathBuf};
+
+/// A program, and the way in which its nodes share what they have.
+#[derive(Clone)]
+pub struct System {
+    /// As in the tables.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// The kinds, each with its program.
+#[derive(Clone)]
+pub enum Kind {
+    /// See [`Larder`].
+    Larder(Larder),
+    /// Each a cache for its share behind servers that send requests there.
+    Nginx(PathBuf),
+    /// Each knows by a shard director whose share a document is in.
+    Varnish(PathBuf),
+}
+
+/// Nodes of larder.
+#[derive(Clone)]
+pub struct Larder {
+    program: PathBuf,
+    /// Whether they are a fleet.
+    pub fleet: bool,
+    /// Whether they know each other by a key, and speak in TLS.
+    pub key: bool,
+    /// The table of classes that is put in force; `None`: the default.
+    pub classes: Option<&'static str>,
+}
+
+/// All are kept by their owners alone, in memory and on disk, as the peers do.
+pub const OWNER: &str =
+    "[[class]]\nname = \"rest\"\nlookup = \"owner\"\ncopies = \"discard-cache\"\n";
+/// What another node has sent is kept in memory by both.
+pub const INCLUSIVE: &str = "[[class]]\nname = \"rest\"\ncopies = \"inclusive\"\n";
+
+impl System {
+    /// Returns nodes of larder that are a fleet with this table of classes.
+    pub fn fleet(program: &Path, words: &str, classes: Option<&'static str>) -> System {
+        let larder = Larder { program: program.to_path_buf(), fleet: true, key: false, classes };
+        System { name: format!("larder, fleet{words}"), kind: Kind::Larder(larder) }
+    }
+
+    /// Returns nodes of larder that know nothing of each other.
+    pub fn apart(program: &Path) -> System {
+        let program = program.to_path_buf();
+        let larder = Larder { program, fleet: false, key: false, classes: None };
+        System { name: "larder, no fleet".into(), kind: Kind::Larder(larder) }
+    }
+
+    /// Returns the same with connections in TLS between the nodes.
+    #[must_use]
+    pub fn with_key(self) -> System {
+        let System { name, kind } = self;
+        match kind {
+            Kind::Larder(larder) => {
+                let kind = Kind::Larder(Larder { key: true, ..larder });
+                System { name: format!("{name}, TLS"), kind }
+            }
+            kind => System { name, kind },
+        }
+    }
+
+    /// Returns larder, when it is.
+    pub fn larder(&self) -> Option<&Larder> {
+        match &self.kind {
+            Kind::Larder(larder) => Some(larder),
+            Kind::Nginx(_) | Kind::Varnish(_) => None,
+        }
+    }
+
+    /// Returns the program.
+    pub fn program(&self) -> &Path {
+        match &self.kind {
+            Kind::Larder(larder) => &larder.program,
+            Kind::Nginx(program) | Kind::Varnish(program) => program,
+        }
+    }
+}
+
+/// Returns the peers that are installed; the others are named.
+pub fn peers() -> Vec<System> {
+    let mut peers = Vec::new();
+    let mut add = |name: &str, kind: fn(PathBuf) -> Kind, program: &str| {
+        let program = PathBuf::from(program);
+        match program.exists() {
+            true => peers.push(System { name: name.into(), kind: kind(program) }),
+            false => println!("SKIPPED: {name} is not installed"),
+        }
+    };
+    add("nginx, hash", Kind::Nginx, "/usr/sbin/nginx");
+    add("varnish, shard", Kind::Varnish, "/usr/sbin/varnishd");
+    peers
+}
