@@ -8,7 +8,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use fleet::breaker::Permit;
@@ -404,11 +404,6 @@ impl Node {
     /// Returns the server at a member's address.
     pub(crate) fn endpoint(&self, address: &Address) -> Arc<Endpoint> {
         Arc::new(endpoint(address, self.tls.as_ref()))
-    }
-
-    /// Returns the moment on the monotonic clock.
-    pub(crate) fn instant(&self) -> Instant {
-        self.clock.instant()
     }
 
     /// Returns the monotonic time, as all that is known of the fleet is dated.
