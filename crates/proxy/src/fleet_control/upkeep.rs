@@ -181,6 +181,9 @@ impl Upkeep {
         for member in members.iter().filter(|member| member.id != *self.node.id()) {
             if member.purges != LogPosition::default() {
                 self.node.purges().learn_end(&member.id, member.purges, now);
+                if member.state == State::Leaving {
+                    self.node.purges().note_leaving(&member.id, member.purges);
+                }
             }
         }
         if members.version() != self.node.members().version() || self.node.members().is_empty() {

@@ -77,6 +77,8 @@ struct Inner {
     wanted: PurgePositions,
     /// Logs that others have replaced: who still names one lags behind itself.
     former: BTreeSet<(MemberId, u64)>,
+    /// Where logs ended whose nodes have left in order: this node has carried out all of them.
+    ended: BTreeMap<MemberId, LogPosition>,
     /// When this node was last known to have carried out all of a log.
     in_sync: BTreeMap<MemberId, Duration>,
     /// Since when this node lags behind in a log.
@@ -132,7 +134,7 @@ impl PurgeState {
         for (member, position) in others.iter() {
             let is_former = inner.former.contains(&(member.clone(), position.log));
             if !is_former && *member != self.own {
-                is_news |= inner.learn(member, position, now);
+                is_news |= self.learn_one(&mut inner, member, position, now);
             }
         }
         self.settle(&inner, is_news);
@@ -145,8 +147,17 @@ impl PurgeState {
             return;
         }
         let mut inner = self.lock();
-        let is_news = inner.learn(member, end, now);
+        let is_news = self.learn_one(&mut inner, member, end, now);
         self.settle(&inner, is_news);
+    }
+
+    /// Notes that `member` leaves in order, with this end of its log. When it comes back with
+    /// another log, nothing of this one is missing here.
+    pub fn note_leaving(&self, member: &MemberId, end: LogPosition) {
+        let mut inner = self.lock();
+        if inner.positions.get(member) == Some(end) {
+            inner.ended.insert(member.clone(), end);
+        }
     }
 
     /// Notes that all before `position` is about to be carried out. Where that fails it may have
@@ -287,6 +298,19 @@ impl PurgeState {
 
     /// Stops the use of what is stored where that is due, and wakes who follows logs when there is
     /// something new to follow: what failed is tried again in its own time.
+    fn learn_one(
+        &self,
+        inner: &mut Inner,
+        member: &MemberId,
+        position: LogPosition,
+        now: Duration,
+    ) -> bool {
+        if inner.end_log(member, position) {
+            self.publish(inner);
+        }
+        inner.learn(member, position, now)
+    }
+
     fn settle(&self, inner: &Inner, is_news: bool) {
         if inner.positions.cover(&inner.wanted) {
             return;
@@ -320,6 +344,22 @@ impl Drop for OwnPurge {
 
 impl Inner {
     /// Notes how far others have come in a log. Returns whether that is new.
+    /// Forgets a log that has ended when its node is met with another one: that is followed from
+    /// its first purge on. Returns whether it did.
+    fn end_log(&mut self, member: &MemberId, position: LogPosition) -> bool {
+        let own = self.positions.get(member).filter(|own| own.log != position.log);
+        let ended = own.filter(|own| self.ended.get(member) == Some(own));
+        if let Some(ended) = ended {
+            self.former.insert((member.clone(), ended.log));
+            for positions in [&mut self.positions, &mut self.begun, &mut self.wanted] {
+                positions.forget(member);
+            }
+            self.in_sync.remove(member);
+            self.ended.remove(member);
+        }
+        ended.is_some()
+    }
+
     fn learn(&mut self, member: &MemberId, position: LogPosition, now: Duration) -> bool {
         let before = self.wanted.get(member);
         self.wanted.reach(member, position);
@@ -440,6 +480,26 @@ mod tests {
         assert!(!is_woken() && !state.may_use());
         state.learn_end(&a, LogPosition { log: 1, number: 7 }, at(4300));
         assert!(is_woken());
+    }
+
+    #[test]
+    fn a_node_that_left_in_order_may_come_back_with_another_log() {
+        let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
+        let (end, anew) = (LogPosition { log: 1, number: 5 }, LogPosition { log: 2, number: 0 });
+        state.note_leaving(&a, end);
+        // It is away for as long as it likes.
+        state.learn_end(&a, anew, at(60_000));
+        assert!(state.may_use() && !state.is_away());
+        assert_eq!(state.positions().positions.get(&a), None);
+        state.reach(&a, anew, at(60_010));
+        // Whoever still names the log that ended lags behind itself.
+        state.learn(&"a=1.5".parse().unwrap(), at(60_020));
+        assert!(state.may_use() && state.lacking().is_empty());
+        // One that left with a purge that was not carried out here is another matter.
+        let state = joined("a=1.5");
+        state.note_leaving(&a, LogPosition { log: 1, number: 6 });
+        state.learn_end(&a, anew, at(60_000));
+        assert!(!state.may_use());
     }
 
     #[test]

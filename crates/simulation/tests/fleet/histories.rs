@@ -117,7 +117,7 @@ async fn settle(nodes: &Rc<Nodes>, clients: &Rc<Clients>) {
     }
 }
 
-/// The seeds to run: those of `LARDER_SEEDS`, as `FIRST..END`, or one that fits among the other tests.
+/// The seeds to run: those of `LARDER_SEEDS`, as `FIRST..END`, or one that fits among the others.
 fn seeds() -> std::ops::Range<u64> {
     let Ok(text) = std::env::var("LARDER_SEEDS") else { return 0..1 };
     let (first, end) = text.split_once("..").expect("LARDER_SEEDS=FIRST..END");
