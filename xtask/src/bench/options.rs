@@ -102,10 +102,11 @@ pub struct FleetOptions {
     pub nodes: u32,
     /// Size of each node's cache, MiB, with --fleet.
     #[arg(long, default_value_t = 128, requires = "fleet")]
-    #[arg(value_parser = clap::value_parser!(u64).range(32..))]
+    #[arg(value_parser = clap::value_parser!(u64).range(32..=65_536))]
     pub node_cache_mib: u64,
     /// The setting `memory` of larder, MiB, with --fleet.
     #[arg(long, default_value_t = 32, requires = "fleet")]
+    #[arg(value_parser = clap::value_parser!(u64).range(16..))]
     pub node_memory_mib: u64,
     /// Memory for a node and what the kernel keeps for it, MiB, with --fleet.
     #[arg(long, default_value_t = 128, requires = "fleet")]
