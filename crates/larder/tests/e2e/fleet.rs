@@ -133,7 +133,8 @@ fn a_node_that_dies_is_missed_by_nobody_and_comes_back_without_what_was_purged()
     assert_eq!(version(&back, purged), 1);
     for node in &nodes {
         await_whole(node, 3);
-        assert_eq!((version(node, purged), version(node, kept)), (1, 0));
+        let versions = (version(node, purged), version(node, kept));
+        assert_eq!(versions, (1, 0), "{}\n{:#}", back.said(), view(node));
     }
     assert_eq!(version(&back, kept), 0);
     assert_eq!(origin.fetches(kept), 1);

@@ -84,14 +84,15 @@ pub fn view(node: &Larder) -> Value {
     asked.ok().and_then(|reply| serde_json::from_slice(&reply.body).ok()).unwrap_or(Value::Null)
 }
 
-/// Waits until a node serves, has caught up, and sees so many serve.
+/// Waits until a node serves, has caught up, sees so many serve, and asks them all.
 #[track_caller]
 pub fn await_whole(node: &Larder, nodes: usize) {
     let whole = || {
         let view = view(node);
-        let serving = view["members"].as_array().into_iter().flatten();
-        let serving =
-            serving.filter(|member| member["state"] == "serving" && member["behind"] == false);
+        let serving = view["members"].as_array().into_iter().flatten().filter(|member| {
+            let well = ["behind", "passed_by"].iter().all(|so| member[*so] == false);
+            well && member["state"] == "serving"
+        });
         view["caught_up"] == true && view["state"] == "serving" && serving.count() == nodes
     };
     assert!(eventually(whole), "{:#}\n{}", view(node), node.said());
