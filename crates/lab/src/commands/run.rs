@@ -178,6 +178,5 @@ mod tests {
         let why = |name| choose([name].into_iter()).unwrap_err().to_string();
         assert!(why("ucfs-disc").contains("Did you mean ucfs-disk?"));
         assert!(why("nonsense").contains("`larder lab list` names them all"));
-        assert!(why("cluster-fig-2").contains("there is no cluster to run"));
     }
 }
