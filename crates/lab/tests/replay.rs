@@ -29,14 +29,19 @@ use support::{block_on, seed};
 
 const REQUESTS: u64 = 4_000;
 
+/// Bytes of the disk cache.
+const DISK: u64 = 4 << 20;
+
 /// The memory and disk caches are small, so that everything happens.
 fn cache() -> TwoLevel {
-    TwoLevel::new(1 << 20, 4 << 20)
+    TwoLevel::new(1 << 20, DISK)
 }
 
+/// Every object can be stored: one that is larger than the disk cache would be a miss each time.
 fn requests(seed: u64) -> impl Iterator<Item = Request> {
     let workload = Workload::named("dec-1996").unwrap().with_requests(REQUESTS);
-    workload.iter(seed).take(REQUESTS as usize)
+    let requests = workload.iter(seed).take(REQUESTS as usize);
+    requests.map(|request| Request { size: request.size.min(DISK / 2), ..request })
 }
 
 async fn run(
