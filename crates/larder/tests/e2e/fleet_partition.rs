@@ -20,6 +20,8 @@ pids= ; spaces=
 trap 'kill -9 $pids $spaces 2>/dev/null' EXIT
 of() { echo $spaces | cut -d' ' -f"$1"; }
 in_node() { local n=$1; shift; nsenter -t "$(of "$n")" -n "$@"; }
+# The same for what goes on behind: the process that is begun is the one that is ended.
+begin_in_node() { local n=$1; shift; exec nsenter -t "$(of "$n")" -n "$@"; }
 until_true() {
     for _ in $(seq 300); do "$@" && return 0; sleep 0.1; done
     echo "=TIMEOUT $*"; exit 0
@@ -42,7 +44,7 @@ pids="$pids $!"
 # Whoever asked keeps a copy: the one that is cut off has what is purged meanwhile.
 printf '[fleet]\npolicy = "cooperate-on-all"\n' > "$dir/larder.toml"
 for n in 1 2 3; do
-    in_node $n "$larder" serve --config "$dir/larder.toml" --listen 10.9.8.$n:8080 \
+    begin_in_node $n "$larder" serve --config "$dir/larder.toml" --listen 10.9.8.$n:8080 \
         --reverse http://10.9.8.254:8000 --admin 127.0.0.1:9090 --cache "$dir/cache-$n" --cache-size 16M --memory 16M \
         --fleet 10.9.8.$n:3130 --join 10.9.8.1:3130 --join 10.9.8.2:3130 --fleet-node n$n \
         --fleet-key "$key" > "$dir/node-$n.log" 2>&1 &

@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -54,8 +55,19 @@ impl Hanging {
     /// Every look ends with an error from now on.
     fn release(&mut self) {
         self.daemon = None;
-        // The kernel learns of it with the next question.
-        let _ = fs::metadata(self.place.join("one more"));
+        // The kernel learns of it with the next question; unless a process that another test starts
+        // just now still has the pipe: then that question hangs until the one after it.
+        let (tell, told) = mpsc::channel();
+        for number in 0.. {
+            let (place, tell) = (self.place.join(format!("more-{number}")), tell.clone());
+            thread::spawn(move || {
+                let _ = fs::metadata(place);
+                let _ = tell.send(());
+            });
+            if told.recv_timeout(Duration::from_millis(200)).is_ok() {
+                return;
+            }
+        }
     }
 }
 
