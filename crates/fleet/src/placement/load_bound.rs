@@ -60,8 +60,14 @@ impl LoadBound {
         ranked: Vec<&'m Member>,
         members: &Members,
     ) -> (Vec<&'m Member>, Vec<&'m Member>) {
+        let has_room = self.room(members);
+        ranked.into_iter().partition(|member| has_room(member))
+    }
+
+    /// Returns what tells whether a member has room for one more request.
+    pub(crate) fn room(self, members: &Members) -> impl Fn(&Member) -> bool {
         let totals = Totals::of(members);
-        ranked.into_iter().partition(|member| member.load < self.limit_of(member, totals))
+        move |member| member.load < self.limit_of(member, totals)
     }
 
     fn limit_of(self, member: &Member, totals: Totals) -> u64 {

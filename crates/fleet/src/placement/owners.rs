@@ -21,6 +21,14 @@ pub fn owners(
     bound: Option<LoadBound>,
     usable: impl Fn(&Member) -> bool,
 ) -> Vec<&Member> {
+    if wanted == 1 {
+        // Most keys have one owner: it need not be ordered among others.
+        let with_room = bound.and_then(|bound| {
+            let has_room = bound.room(members);
+            rendezvous::first(key, members, |member| usable(member) && has_room(member))
+        });
+        return with_room.or_else(|| rendezvous::first(key, members, usable)).into_iter().collect();
+    }
     let mut ranked = rendezvous::ranking(key, members);
     ranked.retain(|member| usable(member));
     let (with_room, full) = match bound {

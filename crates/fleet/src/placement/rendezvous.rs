@@ -23,15 +23,26 @@ const FRACTION_BITS: u32 = 32;
 
 /// Ranks the members that may own keys, the first owner first.
 pub fn ranking(key: KeyHash, members: &Members) -> Vec<&Member> {
-    let mut ranked: Vec<(u64, &Member)> = members
-        .iter()
-        .filter(|member| member.may_own())
-        .map(|member| (distance(draw(key, member)), member))
-        .collect();
-    ranked.sort_by(|(a, left), (b, right)| {
-        nearer((*a, left.weight), (*b, right.weight)).then_with(|| left.id.cmp(&right.id))
-    });
+    let mut ranked: Vec<(u64, &Member)> = drawn(key, members).collect();
+    ranked.sort_by(before);
     ranked.into_iter().map(|(_, member)| member).collect()
+}
+
+/// Returns the first member of the [`ranking`] that is `wanted`, without ranking the others.
+pub fn first(key: KeyHash, members: &Members, wanted: impl Fn(&Member) -> bool) -> Option<&Member> {
+    let drawn = drawn(key, members).filter(|(_, member)| wanted(member));
+    drawn.min_by(before).map(|(_, member)| member)
+}
+
+/// Returns the members that may own keys, each with its distance from a key.
+fn drawn(key: KeyHash, members: &Members) -> impl Iterator<Item = (u64, &Member)> {
+    let may_own = members.iter().filter(|member| member.may_own());
+    may_own.map(move |member| (distance(draw(key, member)), member))
+}
+
+/// Compares two members by their ranks; equal ones by name.
+fn before((a, left): &(u64, &Member), (b, right): &(u64, &Member)) -> Ordering {
+    nearer((*a, left.weight), (*b, right.weight)).then_with(|| left.id.cmp(&right.id))
 }
 
 /// Draws a member's number for a key, evenly from all 64-bit numbers.

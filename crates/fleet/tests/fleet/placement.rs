@@ -133,6 +133,28 @@ fn owners_are_of_different_zones_and_more_of_them_begin_with_the_same() {
 }
 
 #[test]
+fn the_one_owner_is_the_first_of_several() {
+    for seed in seeds("the_one_owner_is_the_first_of_several", 8) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        for count in 1..9 {
+            let mut list = weighted(&mut random, count);
+            for member in &mut list {
+                member.load = random.u64(0..100);
+            }
+            let (view, key) = (members(list), key(&mut random));
+            let bound = LoadBound::new(25).ok();
+            let away = random.usize(0..count);
+            let usable = |member: &Member| view.iter().nth(away) != Some(member);
+            for bound in [None, bound] {
+                let one = owners(key, &view, 1, bound, usable);
+                assert_eq!(one, owners(key, &view, 2, bound, usable)[..one.len()]);
+                assert_eq!(one.len(), (count - 1).min(1));
+            }
+        }
+    }
+}
+
+#[test]
 fn zones_by_hand() {
     let view = |busy: &[&str]| {
         let zoned = |(name, zone): (&str, &str)| Member {

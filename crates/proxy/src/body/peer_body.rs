@@ -4,6 +4,7 @@
 //! It promises: a node that ends costs the answers that it was sending a moment and not their end,
 //! where a strong validator proves that a rest fits.
 
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -12,7 +13,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::header::{self, HeaderValue};
-use http::{Method, Response, StatusCode};
+use http::{Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use upstream::connection::origin_body::OriginBody;
 
@@ -29,7 +30,10 @@ const RESUMPTIONS: u32 = 3;
 struct PeerBody {
     services: Rc<Services>,
     options: Arc<Options>,
+    /// The request that it answers.
     request: UpstreamRequest,
+    /// What had come by the time that its head was looked at.
+    early: Option<Bytes>,
     etag: HeaderValue,
     length: u64,
     came: u64,
@@ -43,28 +47,31 @@ enum Source {
     Rest(Box<ResumedBody>),
 }
 
-/// Makes the body of an answer to `request` outlast the node that sends it, if it is one of another
-/// node and whole, and can be continued.
-pub(crate) fn outlasting(
+/// Makes the body of an answer outlast the node that sends it, if it is one of another node and
+/// whole, and can be continued. `request` makes the request that it answers.
+pub(crate) async fn outlasting(
     services: &Rc<Services>,
     options: &Arc<Options>,
-    request: &UpstreamRequest,
-    response: Response<OriginBody>,
+    request: impl FnOnce() -> UpstreamRequest,
+    mut response: Response<OriginBody>,
 ) -> Response<OriginBody> {
-    let is_of_peer = response.extensions().get::<FromPeer>().is_some();
-    let is_whole = response.status() == StatusCode::OK && request.method == Method::GET;
-    let etag =
-        response.headers().get(header::ETAG).filter(|etag| etag.as_bytes().starts_with(b"\""));
-    let length = response.body().size_hint().exact().filter(|length| *length > 0);
-    let (true, Some(etag), Some(length)) = (is_of_peer && is_whole, etag.cloned(), length) else {
-        return response;
+    let Some((etag, length)) = continuable(&response) else { return response };
+    let early = at_hand(response.body_mut()).await;
+    let is_all = early.as_ref().is_some_and(|data| data.len() as u64 == length);
+    let early = match early {
+        // Nothing can break off any more.
+        Some(all) if is_all && response.body().is_end_stream() => {
+            return response.map(|_| OriginBody::whole(all));
+        }
+        early => early,
     };
-    let silence = options.upstream.body_timeout;
+    let (silence, request) = (options.upstream.body_timeout, request());
     response.map(|body| {
         let body = PeerBody {
             services: services.clone(),
             options: options.clone(),
-            request: request.clone(),
+            request,
+            early,
             etag,
             length,
             came: 0,
@@ -73,6 +80,25 @@ pub(crate) fn outlasting(
         };
         OriginBody::stream(body, silence)
     })
+}
+
+/// Returns by what validator the rest of an answer could be asked for, and how long it is; `None`
+/// of an answer that is not another node's, or no whole one.
+fn continuable(response: &Response<OriginBody>) -> Option<(HeaderValue, u64)> {
+    response.extensions().get::<FromPeer>().filter(|_| response.status() == StatusCode::OK)?;
+    let etag = response.headers().get(header::ETAG)?;
+    let length = response.body().size_hint().exact().filter(|length| *length > 0)?;
+    etag.as_bytes().starts_with(b"\"").then(|| (etag.clone(), length))
+}
+
+/// Takes what has come of a body already, without waiting for it. That it broke off is told when it
+/// is read the next time, too.
+async fn at_hand(body: &mut OriginBody) -> Option<Bytes> {
+    let frame = poll_fn(|cx| match Pin::new(&mut *body).poll_frame(cx) {
+        Poll::Ready(frame) => Poll::Ready(frame),
+        Poll::Pending => Poll::Ready(None),
+    });
+    frame.await?.ok()?.into_data().ok()
 }
 
 impl PeerBody {
@@ -102,6 +128,10 @@ impl Body for PeerBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        if let Some(data) = self.early.take() {
+            self.came += data.len() as u64;
+            return Poll::Ready(Some(Ok(Frame::data(data))));
+        }
         loop {
             let why = match &mut self.source {
                 Source::Peer(body) => match ready!(Pin::new(body).poll_frame(cx)) {
@@ -132,7 +162,7 @@ impl Body for PeerBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.source {
-            Source::Peer(body) => body.is_end_stream(),
+            Source::Peer(body) => self.early.is_none() && body.is_end_stream(),
             Source::Rest(_) => self.came >= self.length,
         }
     }

@@ -167,10 +167,9 @@ impl Asked<'_> {
     ) {
         let Some(question) = &context.question else { return };
         let host = address::bare(context.target.place().0);
-        let class = self.node.class(&DocumentFacts { host, ..DocumentFacts::default() });
+        let policy = self.node.policy(&DocumentFacts { host, ..DocumentFacts::default() });
         let is_answer = response.status() == StatusCode::OK && question.reach == Reach::Origin;
-        if is_answer && class.policy.lookup == Lookup::Cooperate && class.policy.copies.at_reader()
-        {
+        if is_answer && policy.lookup == Lookup::Cooperate && policy.copies.at_reader() {
             self.node.note_holder(key, &question.from);
         }
     }

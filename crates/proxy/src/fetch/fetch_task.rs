@@ -275,8 +275,9 @@ impl FetchTask {
         times: ExchangeTimes,
         fill_guard: &mut FillGuard,
     ) {
+        let request = || self.upstream_request.clone();
         let response =
-            peer_body::outlasting(&self.services, &self.options, &self.upstream_request, response);
+            peer_body::outlasting(&self.services, &self.options, request, response).await;
         let (mut parts, body) = response.into_parts();
         let of_peer = parts.extensions.get::<FromPeer>().is_some_and(|from| from.hit);
         upstream_request::sanitize_response(

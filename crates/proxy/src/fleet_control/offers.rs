@@ -116,7 +116,7 @@ fn policy_of(node: &Node, key: &Key, meta: &Bytes, size: u64) -> Option<fleet::P
     let authority = authority.split('/').next().unwrap_or_default();
     let host = net::address::bare(authority.rsplit_once(':').map_or(authority, |(host, _)| host));
     let facts = DocumentFacts { size: Some(size), content_type: kind, host, requests: 0 };
-    Some(node.class(&facts).policy)
+    Some(node.policy(&facts))
 }
 
 /// Counts an offer under way.

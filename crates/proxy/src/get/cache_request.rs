@@ -75,9 +75,8 @@ pub(crate) async fn answer(
     mut transaction: Transaction,
     body: RequestBody,
 ) -> Response<ResponseBody> {
-    if context.services.shared.node.is_some() {
-        let read = other_memories::read_from_memories(context, store, primary, transaction);
-        match Box::pin(read).await {
+    if let Some(asking) = other_memories::asking(context, store, primary) {
+        match Box::pin(other_memories::read(context, asking, transaction)).await {
             Ok(response) => return response,
             Err(returned) => transaction = returned,
         }

@@ -12,26 +12,27 @@ use crate::response::pass_through;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 
-/// Asks the memories of other nodes for what is on the device here and not in memory, where the
-/// class of the document has that done first. The request comes back when they do not have it.
-pub(crate) async fn read_from_memories(
-    context: &RequestContext<'_>,
-    store: &Store,
-    primary: &Key,
-    mut transaction: Transaction,
-) -> Result<Response<ResponseBody>, Transaction> {
-    let Some(node) = &context.services.shared.node else { return Err(transaction) };
+/// Returns what is asked of the memories of other nodes, for what is on the device here and not in
+/// memory, where the class of the document has that done before the device is read.
+pub(crate) fn asking(context: &RequestContext<'_>, store: &Store, primary: &Key) -> Option<Asking> {
+    let node = context.services.shared.node.as_ref().filter(|node| node.cooperates())?;
     let is_plain = context.parts.method == Method::GET && !context.facts.directives.only_if_cached;
     // Most documents are in no other memory that is known: that is seen before all else.
     if !is_plain || node.holders(node.hash(primary.as_bytes())).is_empty() {
-        return Err(transaction);
+        return None;
     }
     if store.resident(primary).is_some() || !store.knows(primary) {
-        return Err(transaction);
+        return None;
     }
-    let Some(asking) = context.asking(primary, true).filter(Asking::asks_memories) else {
-        return Err(transaction);
-    };
+    context.asking(primary, true).filter(Asking::asks_memories)
+}
+
+/// Answers from the memories of other nodes. The request comes back when they do not have it.
+pub(crate) async fn read(
+    context: &RequestContext<'_>,
+    asking: Asking,
+    mut transaction: Transaction,
+) -> Result<Response<ResponseBody>, Transaction> {
     let mut upstream_request = context.upstream_request();
     upstream_request.interim = None;
     upstream_request.ask_memories(asking);

@@ -22,7 +22,7 @@ impl Asking {
     /// Plans a request; `None` when no other node matters for it.
     pub fn of(node: &Arc<Node>, request: Request, host: &str, about: About) -> Option<Asking> {
         let facts = DocumentFacts { host, ..DocumentFacts::default() };
-        let plan = node.plan(&request, &node.class(&facts))?;
+        let plan = node.plan(&request, &node.policy(&facts))?;
         Some(Asking { node: node.clone(), request, plan, host: host.to_owned(), about })
     }
 
@@ -56,7 +56,7 @@ impl Asking {
     /// Returns what is kept of an answer with a body of this size and type.
     pub fn keep(&self, size: Option<u64>, content_type: Option<&str>) -> Keep {
         let facts = DocumentFacts { size, content_type, host: &self.host, requests: 0 };
-        let plan = self.node.plan(&self.request, &self.node.class(&facts));
+        let plan = self.node.plan(&self.request, &self.node.policy(&facts));
         plan.map_or(self.plan.keep, |plan| plan.keep)
     }
 

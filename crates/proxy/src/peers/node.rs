@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use fleet::breaker::Permit;
-use fleet::class::Class;
-use fleet::class::DocumentFacts;
+use fleet::class::{Class, DocumentFacts, Lookup, Policy};
 use fleet::hints::Hints;
 use fleet::lookup::{Asked, LookupPlan, Request, View};
 use fleet::member::{Address, State};
@@ -27,7 +26,7 @@ use net::clock::TokioClock;
 use rustls::ClientConfig;
 use upstream::settings::endpoint::Endpoint;
 use upstream::settings::limits::UpstreamLimits;
-use upstream::settings::lookup::Lookup;
+use upstream::settings::lookup;
 use upstream::settings::tls::Tls;
 
 use crate::peers::breakers::Breakers;
@@ -124,7 +123,11 @@ impl fmt::Debug for Node {
 
 impl Node {
     /// Makes the node, which knows nobody yet. Names of other nodes are looked up by `lookup`.
-    pub fn new(options: NodeOptions, lookup: Arc<dyn Lookup>, clock: TokioClock) -> Arc<Node> {
+    pub fn new(
+        options: NodeOptions,
+        lookup: Arc<dyn lookup::Lookup>,
+        clock: TokioClock,
+    ) -> Arc<Node> {
         let tls = options.tls.clone().map(|config| Tls::ready(config, TLS_NAME));
         let limits = UpstreamLimits {
             connect_timeout: options.patience,
@@ -205,22 +208,32 @@ impl Node {
         KeyHash::of(key, self.options.seed)
     }
 
+    /// Returns whether there are classes for which memories of other nodes are asked by hints.
+    pub(crate) fn cooperates(&self) -> bool {
+        self.classes.load().iter().any(|class| class.policy.lookup == Lookup::Cooperate)
+    }
+
+    /// Returns what is done with a document with these facts, as of now.
+    pub(crate) fn policy(&self, facts: &DocumentFacts<'_>) -> Policy {
+        self.classes.load().classify(facts).policy
+    }
+
     /// Returns the class of a document with these facts, as of now.
     pub(crate) fn class(&self, facts: &DocumentFacts<'_>) -> Class {
         self.classes.load().classify(facts).clone()
     }
 
     /// Plans a look-up; `None` when the question has travelled too far, or this node is alone.
-    pub(crate) fn plan(&self, request: &Request, class: &Class) -> Option<LookupPlan> {
+    pub(crate) fn plan(&self, request: &Request, policy: &Policy) -> Option<LookupPlan> {
         let roster = self.roster.load();
         let is_alone = roster.members.iter().all(|member| member.id == self.options.own.id);
         if is_alone && request.asked == Asked::ByClient {
             return None;
         }
         let avoid = self.breakers.open(self.now());
-        let hinted = match class.policy.lookup {
-            fleet::class::Lookup::Cooperate => self.holders(request.key),
-            fleet::class::Lookup::Local | fleet::class::Lookup::Owner => Vec::new(),
+        let hinted = match policy.lookup {
+            Lookup::Cooperate => self.holders(request.key),
+            Lookup::Local | Lookup::Owner => Vec::new(),
         };
         let view = View {
             me: &self.options.own.id,
@@ -230,7 +243,7 @@ impl Node {
             avoid: &avoid,
             bound: self.options.bound,
         };
-        fleet::lookup::plan(request, &class.policy, &view).ok()
+        fleet::lookup::plan(request, policy, &view).ok()
     }
 
     /// Notes a request for a document, and returns how many owners it has by now.

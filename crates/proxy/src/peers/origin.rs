@@ -63,7 +63,7 @@ impl FleetOrigin {
         &self,
         ask: &Ask,
         with: Connector<'_>,
-        outgoing: &Outgoing<'_>,
+        outgoing: &mut Outgoing<'_>,
     ) -> Option<Response<OriginBody>> {
         let node = self.asking.node();
         if !node.purges().may_ask() {
@@ -71,13 +71,15 @@ impl FleetOrigin {
         }
         let (peer, permit) = node.permit(&ask.member)?;
         let guard = Asked { asking: &self.asking, ask, permit, ended: false };
-        let request = outgoing.request.as_ref()?;
         let signs = Arc::<Informational>::default();
-        let make = || self.question(ask, request, &signs);
+        // What has a body cannot be made again: it goes to its origin.
+        let again = outgoing.again?;
+        let make = || self.question(ask, again());
+        let request = outgoing.request.take().unwrap_or_else(again);
         let connector =
             Connector { upstream: with.upstream, limits: node.limits(), check: &|_| true };
         let question = Outgoing {
-            request: Some(make()),
+            request: Some(self.question(ask, request)),
             progress: None,
             interim: Some(&signs),
             again: Some(&make),
@@ -121,24 +123,16 @@ impl FleetOrigin {
         }
     }
 
-    /// Makes the question from the request that the origin would get.
-    fn question(
-        &self,
-        ask: &Ask,
-        request: &Request<OutBody>,
-        signs: &Arc<Informational>,
-    ) -> Request<OutBody> {
+    /// Makes the request that the origin would get a question.
+    fn question(&self, ask: &Ask, mut request: Request<OutBody>) -> Request<OutBody> {
         let (node, about) = (self.asking.node(), &self.asking.about);
-        let mut question = Request::new(OutBody::Empty);
-        *question.method_mut() = request.method().clone();
-        *question.uri_mut() = request.uri().clone();
-        let mut fields = request.headers().clone();
+        // Its signs are another's than the origin's would be: the connection to a node tells them.
+        request.extensions_mut().clear();
+        let fields = request.headers_mut();
         fields.insert(header::HOST, about.authority.clone());
         fields.insert(FLEET, Question::of(ask, node.id(), about).value());
         fields.insert(PURGES, node.positions().asked.clone());
-        *question.headers_mut() = fields;
-        signs.attach(&mut question);
-        question
+        request
     }
 }
 
@@ -195,14 +189,14 @@ async fn while_it_works<T>(
 }
 
 impl Origin for FleetOrigin {
-    fn send<'a>(self: Arc<Self>, with: Connector<'a>, request: Outgoing<'a>) -> Sending<'a> {
+    fn send<'a>(self: Arc<Self>, with: Connector<'a>, mut request: Outgoing<'a>) -> Sending<'a> {
         Box::pin(async move {
             let memories_only = self.memories_only;
             for ask in self.asking.asks() {
                 if memories_only && ask.reach != Reach::Memory {
                     continue;
                 }
-                if let Some(response) = self.ask(ask, with, &request).await {
+                if let Some(response) = self.ask(ask, with, &mut request).await {
                     return Ok(response);
                 }
             }

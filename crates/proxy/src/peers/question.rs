@@ -94,7 +94,11 @@ impl Question {
             rule.as_deref().unwrap_or("*"),
         );
         // All of it is visible ASCII and spaces.
-        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
+        let mut value = HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""));
+        // No two questions are alike: in the table that HPACK keeps of a connection's fields they
+        // would only take the places of those that return (RFC 7541, 7.1.3).
+        value.set_sensitive(true);
+        value
     }
 
     /// Takes the question out of the fields of a request.

@@ -76,7 +76,7 @@ pub(crate) async fn ask_fleet(
     let sending = upstream_request.run_once(context.services, context.options, body, again);
     let response = relay(context.client, interim.as_deref(), pin!(sending)).await?;
     Ok(match asking {
-        Some(_) => peer_body::outlasting(context.services, context.options, &make(), response),
+        Some(_) => peer_body::outlasting(context.services, context.options, make, response).await,
         None => response,
     })
 }

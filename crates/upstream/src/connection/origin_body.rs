@@ -40,6 +40,8 @@ enum Source {
     Http2(Box<http2::Incoming>, Option<http2::Stream>),
     /// Not a connection of the pool: a file, or bytes that other code reads.
     Stream(Pin<Box<dyn Body<Data = Bytes, Error = io::Error>>>),
+    /// All of it, read already.
+    Whole(Option<Bytes>),
     /// No body: the protocol was changed (an answer 101).
     Tunnel(Option<Box<UpstreamTunnel>>),
 }
@@ -66,6 +68,11 @@ impl OriginBody {
         B: Body<Data = Bytes, Error = io::Error> + 'static,
     {
         OriginBody::of(Source::Stream(Box::pin(body)), silence)
+    }
+
+    /// Makes the body of an answer that has been read.
+    pub fn whole(bytes: Bytes) -> OriginBody {
+        OriginBody::of(Source::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())), Duration::ZERO)
     }
 
     pub(crate) fn http1(incoming: Incoming, lease: Lease, silence: Duration) -> OriginBody {
@@ -142,7 +149,7 @@ impl OriginBody {
                 }
             }
             Source::Http2(_, stream) => *stream = None,
-            Source::Stream(_) | Source::Tunnel(_) => {}
+            Source::Stream(_) | Source::Whole(_) | Source::Tunnel(_) => {}
         }
     }
 
@@ -167,7 +174,7 @@ impl OriginBody {
                     failures.note(endpoint, Phase::Body, &why.cause(), clock.instant());
                 }
             }
-            Source::Stream(_) | Source::Tunnel(_) => {}
+            Source::Stream(_) | Source::Whole(_) | Source::Tunnel(_) => {}
         }
     }
 
@@ -181,6 +188,7 @@ impl OriginBody {
             }
             Source::Http2(incoming, _) => incoming.poll_frame(cx).map_err(BodyError::Reset),
             Source::Stream(body) => body.as_mut().poll_frame(cx).map_err(BodyError::Stream),
+            Source::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Source::Tunnel(_) => Poll::Ready(None),
         }
     }
@@ -290,6 +298,7 @@ impl Body for OriginBody {
             Source::Http1(incoming, _) => incoming.is_end_stream(),
             Source::Http2(incoming, _) => incoming.is_end_stream(),
             Source::Stream(body) => body.is_end_stream(),
+            Source::Whole(bytes) => bytes.is_none(),
             Source::Tunnel(_) => true,
         }
     }
@@ -301,6 +310,9 @@ impl Body for OriginBody {
                 incoming.left().map_or_else(SizeHint::default, SizeHint::with_exact)
             }
             Source::Stream(body) => body.size_hint(),
+            Source::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
             Source::Tunnel(_) => SizeHint::with_exact(0),
         }
     }

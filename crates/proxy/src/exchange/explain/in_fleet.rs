@@ -26,8 +26,8 @@ pub(super) fn tell(
     let on_own_disk = stored.is_some_and(|stored| stored.entry.source() == Source::Disk);
     let hot_owners = node.note_demand(key);
     let request = Request { key, asked: Asked::ByClient, on_own_disk, hot_owners };
-    let plan = node.plan(&request, &before).filter(|_| asks);
-    let kept = node.plan(&request, &after).map(|plan| plan.keep);
+    let plan = node.plan(&request, &before.policy).filter(|_| asks);
+    let kept = node.plan(&request, &after.policy).map(|plan| plan.keep);
     let wanted = match after.policy.replication {
         Replication::Owners(count) => usize::from(count.get()),
         Replication::All => 1,
