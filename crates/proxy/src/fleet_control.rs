@@ -5,6 +5,7 @@
 //! document waits here.
 
 pub(crate) mod answers;
+mod audience;
 pub(crate) mod classes;
 pub(crate) mod following;
 pub(crate) mod forgetting;

@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
+use crate::fleet_control::audience::WAITS_FOR_OTHERS;
 use crate::fleet_control::following::{follow, purge_everything};
 use crate::fleet_control::message::{HELLO, Hello};
 use crate::fleet_control::own_log::check_own_log;
@@ -35,9 +36,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Positions are saved anew so often, so that they are not among what is evicted.
 const SAVE_EVERY: Duration = Duration::from_secs(300);
-
-/// After how long without an answer a member no longer keeps this node from serving.
-const UNREACHED: Duration = Duration::from_secs(10);
 
 /// After so long without any other node the log says so.
 const UNANSWERED: Duration = Duration::from_secs(5);
@@ -233,7 +231,7 @@ impl Upkeep {
     /// Serves, if nothing more is to be waited for.
     async fn join(&self, met: &[Met], began: Duration) {
         let now = self.node.now();
-        let late = |met: &&Met| !met.answered && now.saturating_sub(met.first) < UNREACHED;
+        let late = |met: &&Met| !met.answered && now.saturating_sub(met.first) < WAITS_FOR_OTHERS;
         if met.iter().any(|met| late(&met)) || !self.node.purges().lacking().is_empty() {
             return;
         }
@@ -266,8 +264,19 @@ impl Upkeep {
 
     /// Says that this node leaves, so that the others stop to ask it.
     async fn leave(&self) {
+        self.node.purges().leave();
         self.node.set_state(State::Leaving);
-        let own = self.node.own();
+        // Where the log ends is said once: purges are refused here from now on, and those that
+        // have begun are ended.
+        let begun = async {
+            while !self.node.purges().may_ask() {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        // A device that hangs makes no purge durable.
+        let _ = timeout(PATIENCE, begun).await;
+        let end = self.services.store().as_ref().and_then(own_end);
+        let own = self.node.refresh_own(end.unwrap_or(self.node.own().purges));
         self.membership.announce(&own);
         let others: Vec<Member> = self.membership.members().iter().cloned().collect();
         let telling: Vec<_> = others

@@ -32,6 +32,7 @@ use upstream::settings::tls::Tls;
 
 use crate::peers::breakers::Breakers;
 use crate::peers::demand::Demand;
+use crate::peers::greeted::{Greeted, Known};
 use crate::peers::offering::Offering;
 use crate::peers::purge_state::{Positions, PurgeState};
 use crate::peers::roster::{Peer, Roster, endpoint};
@@ -114,6 +115,7 @@ pub struct Node {
     pub(crate) offering: Offering,
     purges: Arc<PurgeState>,
     membership: RwLock<Option<Arc<dyn Membership>>>,
+    greeted: Greeted,
 }
 
 impl fmt::Debug for Node {
@@ -154,6 +156,7 @@ impl Node {
             offering: Offering::new(options.offer_rate, clock.running()),
             purges: Arc::new(PurgeState::new(options.own.id.clone())),
             membership: RwLock::default(),
+            greeted: Greeted::default(),
             options,
         })
     }
@@ -171,6 +174,12 @@ impl Node {
         let before = self.members();
         let gone = before.iter().filter(|member| next.members.get(&member.id).is_none());
         gone.for_each(|member| self.hints().forget_member(&member.id));
+        for leaving in next.members.iter().filter(|member| member.state == State::Leaving) {
+            let was = before.get(&leaving.id).map(|member| member.state);
+            if was != Some(State::Leaving) {
+                self.greeted.left(&leaving.id);
+            }
+        }
         self.roster.store(Arc::new(next));
     }
 
@@ -330,6 +339,12 @@ impl Node {
         self.membership.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Notes that a member said hello, and what it said of itself.
+    pub(crate) fn greeted(&self, of: Member) {
+        self.greeted.note(&of, self.now());
+        self.heard(of);
+    }
+
     /// Notes that a member answered or asked, and what it said of itself.
     pub(crate) fn heard(&self, of: Member) {
         if let Some(membership) = self.membership() {
@@ -346,8 +361,49 @@ impl Node {
 
     /// Returns the members as their source knows them now: a purge must reach those, too, that the
     /// roster does not have yet.
-    pub(crate) fn latest_members(&self) -> Members {
+    fn latest_members(&self) -> Members {
         self.membership().map_or_else(|| self.members(), |membership| membership.members())
+    }
+
+    /// Returns the other nodes that may have something stored and use it: those that live, as their
+    /// source knows them now or as they said in a hello, and those that were lost while they
+    /// served.
+    pub(crate) fn known(&self) -> Vec<Known> {
+        let here =
+            |id: &MemberId, at: &Address| Known { id: id.clone(), at: at.clone(), lost_for: None };
+        let (members, greeted) = (self.latest_members(), self.greeted.all(self.now()));
+        let members = members.iter();
+        let live =
+            members.filter(|member| member.id != *self.id() && member.state != State::Leaving);
+        let mut all: BTreeMap<MemberId, Known> =
+            greeted.iter().map(|(id, at)| (id.clone(), here(id, at))).collect();
+        all.extend(live.map(|member| (member.id.clone(), here(&member.id, &member.address))));
+        for (member, since) in self.gone_for(State::Serving) {
+            all.entry(member.id.clone()).or_insert(Known {
+                id: member.id,
+                at: member.address,
+                lost_for: Some(since),
+            });
+        }
+        all.into_values().collect()
+    }
+
+    /// Returns the nodes that have left in order and have not said hello since, and for how long
+    /// they have been gone.
+    pub(crate) fn left_for(&self) -> BTreeMap<MemberId, Duration> {
+        let members = self.latest_members();
+        let leaving = members.iter().filter(|member| member.state == State::Leaving);
+        let leaving = leaving.map(|member| (member.id.clone(), Duration::ZERO));
+        let left = self.gone_for(State::Leaving).into_iter();
+        let left = left.map(|(member, since)| (member.id, since));
+        let back = self.greeted.all(self.now());
+        left.chain(leaving).filter(|(id, _)| !back.contains_key(id)).collect()
+    }
+
+    fn gone_for(&self, state: State) -> Vec<(Member, Duration)> {
+        let gone = self.membership().map(|membership| membership.lost()).unwrap_or_default();
+        let gone = gone.into_iter().filter(|lost| lost.member.state == state);
+        gone.map(|lost| (lost.member, self.now().saturating_sub(lost.since))).collect()
     }
 
     /// Returns the members that were known and are lost, those that left in order apart, and since
@@ -382,6 +438,11 @@ impl Node {
     /// Returns what this node says of itself now.
     pub fn own(&self) -> Member {
         (**self.own.load()).clone()
+    }
+
+    /// Returns whether it leaves others behind, which have been told where its log of purges ends.
+    pub(crate) fn leaves_others(&self) -> bool {
+        self.own.load().state == State::Leaving && self.members().len() > 1
     }
 
     /// Says that it takes part so from now on.
