@@ -2,7 +2,8 @@
 //!
 //! A node asks, this crate answers: which nodes own a document ([`placement`]), how documents of
 //! its class are treated ([`class`]), whom to ask for it, in which order, and what to keep
-//! afterwards ([`lookup`]), what becomes of a last copy that leaves memory ([`eviction`]), which
+//! afterwards ([`lookup`]), what becomes of a last copy that leaves memory ([`eviction`]) or whose
+//! node leaves ([`departure`]), which
 //! node may hold a copy ([`hints`]), on how many nodes a hot document is kept ([`popularity`]),
 //! which purges a node has carried out ([`purge_positions`]), and whether a node that failed is
 //! asked again ([`breaker`]). What a node knows of the others is a [`Members`]. The rules follow
@@ -19,6 +20,7 @@
 
 pub mod breaker;
 pub mod class;
+pub mod departure;
 pub mod eviction;
 pub mod grace;
 pub mod hints;

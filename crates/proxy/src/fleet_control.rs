@@ -7,6 +7,7 @@
 pub(crate) mod answers;
 mod audience;
 pub(crate) mod classes;
+mod departure;
 pub(crate) mod following;
 pub(crate) mod forgetting;
 pub(crate) mod message;

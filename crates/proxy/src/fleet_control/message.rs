@@ -25,6 +25,8 @@ pub(crate) const POLICY: &str = "/policy";
 
 /// Where a node is offered a copy that leaves another's memory.
 pub(crate) const OFFER: &str = "/offer";
+/// Where a node is offered a copy of what it owns as soon as the other has left.
+pub(crate) const OFFER_OWNED: &str = "/offer/owned";
 /// Where a node is told that documents were made invalid.
 pub(crate) const FORGET: &str = "/forget";
 

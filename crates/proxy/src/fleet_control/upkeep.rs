@@ -24,7 +24,7 @@ use crate::fleet_control::own_log::check_own_log;
 use crate::fleet_control::post::post;
 use crate::fleet_control::saved_positions;
 use crate::fleet_control::spreading::{own_end, own_hello};
-use crate::fleet_control::{classes, offers};
+use crate::fleet_control::{classes, departure, offers};
 use crate::peers::node::Node;
 use crate::services::Services;
 
@@ -262,8 +262,11 @@ impl Upkeep {
         log::info!("node {} of the fleet serves, with {} others", self.node.id(), met.len());
     }
 
-    /// Says that this node leaves, so that the others stop to ask it.
+    /// Says that this node leaves, so that the others stop to ask it, and offers them what they own
+    /// from then on.
     async fn leave(&self) {
+        let before = self.node.members();
+        let has_some = self.node.own().state == State::Serving && self.node.purges().may_use();
         self.node.purges().leave();
         self.node.set_state(State::Leaving);
         // Where the log ends is said once: purges are refused here from now on, and those that
@@ -290,7 +293,12 @@ impl Upkeep {
                 let _ = telling.await;
             }
         };
-        tokio::join!(told, self.membership.leave());
+        let offering = async {
+            if has_some {
+                departure::offer(&self.services, &self.node, &before).await;
+            }
+        };
+        tokio::join!(told, self.membership.leave(), offering);
         if let (Some(store), Some(positions)) =
             (self.services.store(), self.positions_to_save(true))
         {

@@ -66,7 +66,8 @@ pub struct NodeOptions {
     pub patience: Duration,
     /// From how many requests a second on a document has several owners.
     pub hotness: Hotness,
-    /// Bytes a second of evicted documents that are offered to other nodes.
+    /// Bytes a second of documents that are offered to other nodes: evicted ones, and when this one
+    /// leaves.
     pub offer_rate: u64,
     /// Bytes of memory for what is known of the others' memories.
     pub hints_memory: usize,
@@ -116,6 +117,8 @@ pub struct Node {
     purges: Arc<PurgeState>,
     membership: RwLock<Option<Arc<dyn Membership>>>,
     greeted: Greeted,
+    /// One view follows another.
+    changing: Mutex<()>,
 }
 
 impl fmt::Debug for Node {
@@ -157,6 +160,7 @@ impl Node {
             purges: Arc::new(PurgeState::new(options.own.id.clone())),
             membership: RwLock::default(),
             greeted: Greeted::default(),
+            changing: Mutex::default(),
             options,
         })
     }
@@ -168,6 +172,7 @@ impl Node {
 
     /// Puts another view of the members in force.
     pub fn set_members(&self, members: Members) {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let (now, grace) = (self.now(), self.options.grace);
         let next = self.roster.load().followed_by(members, self.tls.as_ref(), now, grace);
         self.breakers.retain(|id| next.members.get(id).is_some());
@@ -343,6 +348,11 @@ impl Node {
     pub(crate) fn greeted(&self, of: Member) {
         self.greeted.note(&of, self.now());
         self.heard(of);
+        // Who leaves is asked nothing more from now on.
+        let latest = self.latest_members();
+        if latest.version() > self.members().version() {
+            self.set_members(latest);
+        }
     }
 
     /// Notes that a member answered or asked, and what it said of itself.
@@ -423,6 +433,11 @@ impl Node {
         let since =
             |since: Duration| format!("{how} {} s ago", self.now().saturating_sub(since).as_secs());
         gone.map(|lost| (lost.member.id.to_string(), since(lost.since))).collect()
+    }
+
+    /// Returns how many bytes a second are offered to other nodes.
+    pub(crate) fn offer_rate(&self) -> u64 {
+        self.options.offer_rate
     }
 
     /// Returns how long a purge waits for another node.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod client;
+mod departures;
 mod histories;
 mod nodes;
 mod objects;
