@@ -4,7 +4,8 @@
 //! its class are treated ([`class`]), whom to ask for it, in which order, and what to keep
 //! afterwards ([`lookup`]), what becomes of a last copy that leaves memory ([`eviction`]) or whose
 //! node leaves ([`departure`]), which
-//! node may hold a copy ([`hints`]), on how many nodes a hot document is kept ([`popularity`]),
+//! node may hold a copy ([`hints`]), on how many nodes a hot document is kept ([`popularity`],
+//! [`told_owners`]),
 //! which purges a node has carried out ([`purge_positions`]), and whether a node that failed is
 //! asked again ([`breaker`]). What a node knows of the others is a [`Members`]. The rules follow
 //! Olaru and Tichy ("Request Distribution-Aware Caching in Cluster-Based Web Servers");
@@ -33,6 +34,7 @@ pub mod placement;
 pub mod popularity;
 pub mod purge_positions;
 pub mod token_bucket;
+pub mod told_owners;
 
 pub use class::{ClassTable, Policy};
 pub use key::{FleetSeed, KeyHash};

@@ -252,6 +252,21 @@ impl Node {
         self.demand.note(key, self.now())
     }
 
+    /// Notes a question for a document, and returns how many owners it has by what was asked here.
+    pub(crate) fn note_asked(&self, key: KeyHash) -> u32 {
+        self.demand.note_own(key, self.now())
+    }
+
+    /// Returns how many owners a document has by now.
+    pub(crate) fn hot_owners(&self, key: KeyHash) -> usize {
+        self.demand.owners(key, self.now())
+    }
+
+    /// Notes how many owners a document has, as one of them says.
+    pub(crate) fn note_told_owners(&self, key: KeyHash, owners: u32) {
+        self.demand.note_told(key, owners, self.now());
+    }
+
     /// Returns who may have a document in memory.
     pub(crate) fn holders(&self, key: KeyHash) -> Vec<MemberId> {
         self.hints().holders(key).cloned().collect()

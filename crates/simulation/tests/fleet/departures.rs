@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use fleet::class::Copies;
+use proxy::peers::node::NodeOptions;
 use sim::network::Link;
-use simulation::World;
+use simulation::{Proxy, World};
 use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep};
 
@@ -23,9 +24,7 @@ async fn misses_after_leaving(world: World, offer_rate: u64) -> (usize, Duration
     let hosts = names.map(|name| world.network.host(name));
     let mut running = Vec::new();
     for (at, host) in hosts.iter().enumerate() {
-        let change = |options: &mut proxy::peers::node::NodeOptions| {
-            options.offer_rate = offer_rate;
-        };
+        let change = |_: &mut Proxy, options: &mut NodeOptions| options.offer_rate = offer_rate;
         let (names, copies) = ((&names[..], at), Copies::DiscardCache);
         running.push(nodes::start(&world, host, names, copies, change).await);
     }

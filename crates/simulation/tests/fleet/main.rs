@@ -5,6 +5,7 @@
 mod client;
 mod departures;
 mod histories;
+mod hot_documents;
 mod nodes;
 mod objects;
 mod origin;
