@@ -2,8 +2,10 @@
 //!
 //! A node asks, this crate answers: which nodes own a document ([`placement`]), how documents of
 //! its class are treated ([`class`]), whom to ask for it, in which order, and what to keep
-//! afterwards ([`lookup`]), what becomes of a last copy that leaves memory ([`eviction`]), which
-//! node may hold a copy ([`hints`]), on how many nodes a hot document is kept ([`popularity`]),
+//! afterwards ([`lookup`]), what becomes of a last copy that leaves memory ([`eviction`]) or whose
+//! node leaves ([`departure`]), which
+//! node may hold a copy ([`hints`]), on how many nodes a hot document is kept ([`popularity`],
+//! [`told_owners`]),
 //! which purges a node has carried out ([`purge_positions`]), and whether a node that failed is
 //! asked again ([`breaker`]). What a node knows of the others is a [`Members`]. The rules follow
 //! Olaru and Tichy ("Request Distribution-Aware Caching in Cluster-Based Web Servers");
@@ -19,6 +21,7 @@
 
 pub mod breaker;
 pub mod class;
+pub mod departure;
 pub mod eviction;
 pub mod grace;
 pub mod hints;
@@ -31,6 +34,7 @@ pub mod placement;
 pub mod popularity;
 pub mod purge_positions;
 pub mod token_bucket;
+pub mod told_owners;
 
 pub use class::{ClassTable, Policy};
 pub use key::{FleetSeed, KeyHash};

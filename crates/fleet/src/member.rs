@@ -165,7 +165,7 @@ pub enum State {
     Joining,
     /// It owns its share of the keys and is asked.
     Serving,
-    /// It stops: it owns nothing any more, is offered nothing, and is asked for what it has left.
+    /// It stops: it owns nothing any more, is offered nothing, and uses nothing that it has.
     Leaving,
 }
 
@@ -231,9 +231,9 @@ impl Member {
         self.state == State::Serving && self.weight > 0
     }
 
-    /// Returns whether it may be asked for what it has.
+    /// Returns whether it may be asked for what it has: one that comes or goes uses none of it.
     pub fn may_be_asked(&self) -> bool {
-        self.state != State::Joining
+        self.state == State::Serving
     }
 }
 

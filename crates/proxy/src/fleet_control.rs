@@ -5,7 +5,9 @@
 //! document waits here.
 
 pub(crate) mod answers;
+mod audience;
 pub(crate) mod classes;
+mod departure;
 pub(crate) mod following;
 pub(crate) mod forgetting;
 pub(crate) mod message;

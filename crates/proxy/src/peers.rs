@@ -5,6 +5,7 @@
 pub(crate) mod asking;
 mod breakers;
 mod demand;
+pub(crate) mod greeted;
 pub mod node;
 pub(crate) mod offering;
 pub(crate) mod origin;

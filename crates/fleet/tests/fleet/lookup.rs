@@ -163,14 +163,17 @@ fn who_lags_behind_in_purges_uses_nothing_that_it_has() {
 #[test]
 fn a_former_owner_is_asked_for_what_it_has() {
     let mut node = Node::new("n", Preset::RemoteDisk.policies()[0]);
-    let leaving = Member { state: State::Leaving, ..member("old") };
+    let owns_nothing = Member { weight: 0, ..member("old") };
     node.previous = Some(members(vec![member("old")]));
-    node.members = members(vec![leaving, member("n")]);
+    node.members = members(vec![owns_nothing, member("n")]);
     let plan = node.plan(Asked::ByClient, false);
     assert_eq!(words(&plan), "memory old:Disk origin");
     assert!(asks(&plan).all(|ask| ask.role == Role::PreviousOwner));
-    // It is gone for good, or asks itself.
+    // It asks itself, leaves, or is gone for good.
     assert_eq!(words(&node.plan(by_peer("old", Reach::Origin, 1), false)), "memory origin");
+    let leaving = Member { state: State::Leaving, ..member("old") };
+    node.members = members(vec![leaving, member("n")]);
+    assert_eq!(words(&node.plan(Asked::ByClient, false)), "memory origin");
     node.members = members(vec![member("n")]);
     assert_eq!(words(&node.plan(Asked::ByClient, false)), "memory origin");
 }

@@ -184,18 +184,28 @@ fn another_policy_is_put_in_force_while_clients_ask() {
 #[test]
 fn a_node_that_is_stopped_has_left() {
     let origin = Origin::start();
-    let mut nodes = Fleet::of(3, &origin).start();
+    let fleet = Fleet::of(3, &origin);
+    let mut nodes = fleet.start();
     let crowd = Crowd::at(&[&nodes[0], &nodes[1]]);
+    let target = "/purged?size=70000";
+    nodes.iter().for_each(|node| assert_eq!(version(node, target), 0));
     nodes.pop().unwrap().stop();
+    // It is not missed, and not named in the seconds before it is forgotten either.
+    origin.change(target);
+    let (code, said) = purge(&nodes[0], target);
+    assert!(code == 0 && said.contains("; and at 1 other node\n"), "{code} {said}");
     for node in &nodes {
         assert!(eventually(|| view(node)["left"]["c"].is_string()), "{:#}", view(node));
     }
     let status = || ask(&nodes[0], &["fleet", "status", "--check"]);
     let has_left = |(code, said): (i32, String)| code == 0 && said.contains("left: c, it left ");
     assert!(eventually(|| has_left(status())), "{}", status().1);
-    // It is not missed.
     let (code, said) = purge(&nodes[0], "/page");
     assert!(code == 0 && said.contains("; and at 1 other node\n"), "{code} {said}");
+    let back = fleet.setups[2].start();
+    assert_eq!(version(&back, target), 1);
+    await_whole(&back, 3);
+    assert_eq!(version(&back, target), 1);
     crowd.end();
 }
 

@@ -30,7 +30,7 @@ use crate::observe::outcome::{Error, Invalid, Outcome};
 use crate::options::Options;
 use crate::peers::node::Node;
 use crate::peers::origin::SIGN_EVERY;
-use crate::peers::question::{FLEET, PURGES, Question};
+use crate::peers::question::{FLEET, OWNERS, PURGES, Question};
 use crate::request::context::RequestContext;
 use crate::request::target;
 use crate::response::error_response;
@@ -139,6 +139,7 @@ impl Asked<'_> {
             Err(refused) => return refuse(transaction, refused.status, refused.text),
         };
         let (key, (services, client)) = (question.key, (self.services, self.client));
+        let is_whole = question.reach == Reach::Origin;
         let context =
             RequestContext::new(services, client, self.options, parts, target, rule, None)
                 .with_question(question);
@@ -151,9 +152,15 @@ impl Asked<'_> {
         let Some(store) = context.store() else {
             return refuse(transaction, StatusCode::SERVICE_UNAVAILABLE, "There is no cache here.");
         };
-        let response =
+        let owners = if is_whole { self.node.note_asked(key) } else { 1 };
+        let mut response =
             cache_request::answer(&context, &store, &primary, transaction, RequestBody::Empty)
                 .await;
+        // What an origin says of it means nothing.
+        response.headers_mut().remove(OWNERS);
+        if owners > 1 {
+            response.headers_mut().insert(OWNERS, HeaderValue::from(owners));
+        }
         self.note_holder(&context, key, &response);
         response
     }

@@ -41,7 +41,10 @@ pub(crate) async fn purge(
     let node = services.shared.node.as_ref();
     let purging = node.map(|node| node.offering.begin_purge());
     let under_way = node.map(|node| node.purges().begin_own());
-    let purged = purge_here(services, options, purge).await;
+    let purged = match node.is_some_and(|node| node.leaves_others()) {
+        true => Purged::NotDurable("this node leaves the fleet: purge at another one".to_owned()),
+        false => purge_here(services, options, purge).await,
+    };
     let is_done = matches!(purged, Purged::Found { .. } | Purged::Nothing(_) | Purged::InForce);
     let spread = match &services.shared.node {
         Some(node) if is_done => {

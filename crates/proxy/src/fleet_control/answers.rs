@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::fleet_control::message::{FORGET, HELLO, Misunderstood, OFFER, POLICY, PURGED, PURGES};
+use crate::fleet_control::message::{FORGET, HELLO, Misunderstood, POLICY, PURGED, PURGES};
+use crate::fleet_control::message::{OFFER, OFFER_OWNED};
 use crate::fleet_control::{classes, forgetting, offers, spreading};
 use crate::peers::node::Node;
 use crate::services::Services;
@@ -25,7 +26,8 @@ pub(crate) async fn answer(
         HELLO => told(&spreading::hello(services, node, &read(body)?).await?),
         PURGES => told(&spreading::purges(services, node, &read(body)?)?),
         FORGET => told(&forgetting::answer(services, node, &read(body)?).await?),
-        OFFER => told(&offers::answer(services, node, body).await?),
+        OFFER => told(&offers::answer(services, node, offers::Why::Evicted, body).await?),
+        OFFER_OWNED => told(&offers::answer(services, node, offers::Why::Owned, body).await?),
         POLICY => told(&classes::answer(node, &read(body)?)?),
         PURGED => told(&spreading::purged(services, node, &read(body)?).await?),
         _ => Err(format!("no message of this version is sent to {path}").into()),

@@ -4,11 +4,14 @@
 //! none is an error, never a default.
 
 use std::error::Error;
+use std::time::Duration;
 
 use bytes::Bytes;
 use fleet::{LogPosition, Member, MemberId};
 use serde::{Deserialize, Serialize};
 use store::{Key, Locality, LoggedPurge, Mode, PurgedTarget};
+
+use crate::peers::greeted::Known;
 
 /// Where a node is met: both sides tell what they are and how far they have come.
 pub(crate) const HELLO: &str = "/hello";
@@ -22,6 +25,8 @@ pub(crate) const POLICY: &str = "/policy";
 
 /// Where a node is offered a copy that leaves another's memory.
 pub(crate) const OFFER: &str = "/offer";
+/// Where a node is offered a copy of what it owns as soon as the other has left.
+pub(crate) const OFFER_OWNED: &str = "/offer/owned";
 /// Where a node is told that documents were made invalid.
 pub(crate) const FORGET: &str = "/forget";
 
@@ -106,6 +111,38 @@ pub(crate) struct Purges {
 pub(crate) struct Purged {
     pub node: String,
     pub end: String,
+    /// The nodes that are told.
+    #[serde(default)]
+    pub told: Vec<String>,
+}
+
+/// The answer of a node that has carried it out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CarriedOut {
+    /// Nodes that it knows besides those that are told.
+    #[serde(default)]
+    pub others: Vec<KnownNode>,
+}
+
+/// A node that another one knows of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KnownNode {
+    pub name: String,
+    pub address: String,
+    /// For how many milliseconds it has been lost there; `None`: it lives.
+    pub lost_for: Option<u64>,
+}
+
+impl KnownNode {
+    pub fn of(known: &Known) -> KnownNode {
+        let lost_for = known.lost_for.map(|since| since.as_millis() as u64);
+        KnownNode { name: known.id.to_string(), address: known.at.to_string(), lost_for }
+    }
+
+    pub fn known(&self) -> Result<Known, Misunderstood> {
+        let lost_for = self.lost_for.map(Duration::from_millis);
+        Ok(Known { id: self.name.parse()?, at: self.address.parse()?, lost_for })
+    }
 }
 
 /// Documents that were made invalid by an answer to an unsafe request.

@@ -1,5 +1,6 @@
 //! Offers what leaves this node's memory to other nodes, and takes what they offer: last copies of
-//! the classes that have their evictions handled (Olaru and Tichy, section 3.1).
+//! the classes that have their evictions handled (Olaru and Tichy, section 3.1), and what a node
+//! that leaves has of what others own next ([`crate::fleet_control::departure`]).
 //!
 //! It promises: a copy that was purged or made invalid does not come back by an offer
 //! ([`crate::peers::offering`]); offers are bounded in bytes per second, in number at a time, and
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use fleet::PurgePositions;
-use fleet::class::{DocumentFacts, Eviction};
+use fleet::class::{Copies, DocumentFacts, Eviction};
 use fleet::eviction::{self, EvictedCopy, Fate};
 use fleet::member::State;
 use http::header;
@@ -39,10 +40,10 @@ const AT_ONCE: usize = 64;
 const UNDER_WAY: usize = 8;
 
 /// Bytes of a copy that is offered at most: larger ones take longer to send than to read.
-const COPY_MAX: u64 = 1 << 20;
+pub(crate) const COPY_MAX: u64 = 1 << 20;
 
 /// How long another node may take for an offer.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 
 type Evictions = store::Evictions<device::AnyDevice, TokioClock>;
 type Evicted = store::Evicted<device::AnyDevice, TokioClock>;
@@ -72,7 +73,9 @@ pub(crate) async fn run(services: Rc<Services>, node: Arc<Node>) {
 
 /// Offers one copy, if its class has it offered and somebody may take it.
 fn offer(services: &Rc<Services>, node: &Arc<Node>, evicted: Evicted, under_way: &Rc<Cell<usize>>) {
-    let body = evicted.entry.as_ref().and_then(store::Entry::whole);
+    // Nothing is said of a soft purge with a copy: what it made outdated stays here.
+    let entry = evicted.entry.as_ref().filter(|entry| entry.outdated_since().is_none());
+    let body = entry.and_then(store::Entry::whole);
     let Some(body) = body.filter(|body| body.len() as u64 <= COPY_MAX) else { return };
     let Some(policy) = policy_of(node, &evicted.key, &evicted.meta, body.len() as u64) else {
         return;
@@ -86,7 +89,7 @@ fn offer(services: &Rc<Services>, node: &Arc<Node>, evicted: Evicted, under_way:
         eviction::decide(&copy, &policy, &own, &members, &avoid, rate, node.now())
     });
     let Fate::Offered { to, moves } = fate else { return };
-    let message = encode(node, &evicted, &body, moves);
+    let message = encode(node, &evicted.key, &evicted.meta, &body, moves);
     let (services, node, counted) = (services.clone(), node.clone(), Counted::new(under_way));
     spawn_local(async move {
         let _counted = counted;
@@ -105,7 +108,7 @@ fn offer(services: &Rc<Services>, node: &Arc<Node>, evicted: Evicted, under_way:
 
 /// Returns the policy of a copy, if it is one that can be passed on: the whole answer to a GET that
 /// does not vary.
-fn policy_of(node: &Node, key: &Key, meta: &Bytes, size: u64) -> Option<fleet::Policy> {
+pub(crate) fn policy_of(node: &Node, key: &Key, meta: &Bytes, size: u64) -> Option<fleet::Policy> {
     let described = cache_key::describe(key.as_bytes())?;
     let Ok(Meta::Head(head)) = Meta::decode(meta) else { return None };
     if !head.vary().names().is_empty() || head.packed().is(semantics::packed::Flag::HeadOnly) {
@@ -146,12 +149,12 @@ struct Offer {
 
 /// Writes an offer: how often it was passed on; the positions of its sender, the key and the
 /// metadata, each behind its length; where it belongs; the body.
-fn encode(node: &Node, evicted: &Evicted, body: &Bytes, moves: u8) -> Bytes {
+pub(crate) fn encode(node: &Node, key: &Key, meta: &Bytes, body: &Bytes, moves: u8) -> Bytes {
     let positions = node.positions().positions.to_string();
-    let Locality { site, group } = evicted.key.locality();
-    let mut out = BytesMut::with_capacity(body.len() + evicted.meta.len() + 1024);
+    let Locality { site, group } = key.locality();
+    let mut out = BytesMut::with_capacity(body.len() + meta.len() + 1024);
     out.put_u8(moves);
-    for part in [positions.as_bytes(), evicted.key.as_bytes(), &evicted.meta] {
+    for part in [positions.as_bytes(), key.as_bytes(), meta] {
         out.put_u32(part.len() as u32);
         out.put_slice(part);
     }
@@ -179,23 +182,34 @@ fn decode(mut message: Bytes) -> Option<Offer> {
     })
 }
 
+/// The reason why a copy is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// It leaves memory for room.
+    Evicted,
+    /// Its node leaves, and this one owns it next.
+    Owned,
+}
+
 /// Answers a node that offers a copy.
 pub(crate) async fn answer(
     services: &Rc<Services>,
     node: &Arc<Node>,
+    why: Why,
     message: &[u8],
 ) -> Result<Offered, Misunderstood> {
     let offer = decode(Bytes::copy_from_slice(message)).ok_or("this is no offer")?;
     let store = services.store().ok_or("there is no cache here")?;
-    let taken = take(node, &store, offer).await;
+    let taken = take(node, &store, why, offer).await;
     Ok(Offered { taken })
 }
 
-async fn take(node: &Arc<Node>, store: &Store, offer: Offer) -> bool {
+async fn take(node: &Arc<Node>, store: &Store, why: Why, offer: Offer) -> bool {
     let Offer { moves, positions, key, meta, body } = offer;
     let hash = node.hash(key.as_bytes());
     let policy = policy_of(node, &key, &meta, body.len() as u64);
-    let wanted = policy.is_some_and(|policy| policy.eviction == Eviction::Offer)
+    let home = policy.and_then(|policy| home(why, &policy));
+    let wanted = home.is_some()
         && moves <= eviction::MOVES_MAX
         && node.own().state == State::Serving
         && node.purges().may_use()
@@ -209,7 +223,8 @@ async fn take(node: &Arc<Node>, store: &Store, offer: Offer) -> bool {
     if !is_known() {
         return false;
     }
-    let hint = Hint { size: Some(body.len() as u64), home: Home::Memory, ..Hint::default() };
+    let home = home.unwrap_or_default();
+    let hint = Hint { size: Some(body.len() as u64), home, ..Hint::default() };
     let Ok(mut writer) = store.insert(&token, &key, meta, hint).await else { return false };
     if writer.write(body).await.is_err() || writer.commit().await.is_err() {
         return false;
@@ -218,8 +233,19 @@ async fn take(node: &Arc<Node>, store: &Store, offer: Offer) -> bool {
         store.remove(&key).await;
         return false;
     }
-    node.offering.note_moves(hash, moves);
+    if why == Why::Evicted {
+        node.offering.note_moves(hash, moves);
+    }
     true
+}
+
+/// Returns where a copy of a class with this policy is kept; `None` when it is not taken.
+fn home(why: Why, policy: &fleet::Policy) -> Option<Home> {
+    match why {
+        Why::Evicted => (policy.eviction == Eviction::Offer).then_some(Home::Memory),
+        Why::Owned if policy.copies == Copies::None => Some(Home::Disk),
+        Why::Owned => Some(Home::MemoryAndDisk),
+    }
 }
 
 #[cfg(test)]

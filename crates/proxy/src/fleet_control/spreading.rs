@@ -6,13 +6,18 @@ use std::sync::Arc;
 use fleet::member::State;
 use fleet::{LogPosition, MemberId};
 use store::{PurgePosition, PurgesSince};
+use tokio::task::JoinSet;
 
+use crate::fleet_control::audience::Audience;
 use crate::fleet_control::following::follow;
-use crate::fleet_control::message::{Hello, MemberFacts, PURGED, Purge, Purged, Purges, PurgesOf};
-use crate::fleet_control::message::{Misunderstood, place};
+use crate::fleet_control::message::{
+    CarriedOut, Hello, KnownNode, MemberFacts, Misunderstood, place,
+};
+use crate::fleet_control::message::{PURGED, Purge, Purged, Purges, PurgesOf};
 use crate::fleet_control::own_log::check_own_log;
 use crate::fleet_control::post::{Failed, post_to};
 use crate::object::store::Store;
+use crate::peers::greeted::Known;
 use crate::peers::node::Node;
 use crate::request::purge_order::Spread;
 use crate::services::Services;
@@ -37,36 +42,48 @@ pub(crate) fn note_own(services: &Services, node: &Node) {
 /// its time is over.
 pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread {
     let Some(end) = services.store().as_ref().and_then(own_end) else { return Spread::default() };
-    let news = Purged { node: node.id().to_string(), end: end.to_string() };
-    let mut spread = Spread { nodes: 0, unreached: node.lost() };
-    // Read later, so that who is found again just now is told.
-    let members = node.latest_members();
-    let others = members.iter().filter(|member| member.id != *node.id());
-    let telling: Vec<_> = others
-        .map(|member| {
-            let (services, node) = (services.clone(), node.clone());
-            let (member, news) = (member.clone(), news.clone());
-            tokio::task::spawn_local(async move {
-                let (patience, to) = (node.purge_patience(), node.endpoint(&member.address));
+    let latest = node.now().saturating_add(node.purge_patience());
+    let mut audience = Audience::new(node.id().clone(), node.lost(), node.left_for());
+    let mut telling = JoinSet::new();
+    // Read later than the end, so that who is found again just now is told.
+    let mut next = audience.add(node.known());
+    loop {
+        let news = Rc::new(Purged {
+            node: node.id().to_string(),
+            end: end.to_string(),
+            told: audience.told(),
+        });
+        for (id, at) in next {
+            let patience = latest.saturating_sub(node.now());
+            let (services, node, news) = (services.clone(), node.clone(), news.clone());
+            telling.spawn_local(async move {
                 // Whether or not its breaker is open: nobody who waits for a document waits here.
-                let told = post_to::<Purged>(&services, &node, to, (PURGED, &news), patience).await;
-                (member.id, told.map_err(Failed::text))
-            })
-        })
-        .collect();
-    for telling in telling {
-        match telling.await {
-            Ok((id, Ok(_))) => {
-                spread.nodes += 1;
-                spread.unreached.remove(id.as_str());
-            }
-            Ok((id, Err(why))) => {
-                spread.unreached.insert(id.to_string(), why);
-            }
-            Err(error) => log::error!("a purge could not be told: {error}"),
+                let message = (PURGED, &*news);
+                let told = post_to(&services, &node, node.endpoint(&at), message, patience).await;
+                (id, told.map_err(Failed::text))
+            });
         }
+        next = match telling.join_next().await {
+            None => break,
+            Some(Err(error)) => {
+                log::error!("a purge could not be told: {error}");
+                Vec::new()
+            }
+            Some(Ok((id, told))) => {
+                let told = told.and_then(|told| others(&told));
+                audience.end(&id, told.as_ref().map(drop).map_err(Clone::clone));
+                told.map_or_else(|_| Vec::new(), |others| audience.add(others))
+            }
+        };
     }
-    spread
+    let (nodes, unreached) = audience.outcome();
+    Spread { nodes, unreached }
+}
+
+/// Returns whom a node knows besides those that are told.
+fn others(told: &CarriedOut) -> Result<Vec<Known>, String> {
+    let known = told.others.iter().map(KnownNode::known);
+    known.collect::<Result<_, _>>().map_err(|why| format!("its answer is not understood: {why}"))
 }
 
 /// Answers a node that says hello: what this node is, and how far it has come.
@@ -84,7 +101,8 @@ pub(crate) async fn hello(
     check_own_log(services, node, &positions).await;
     node.purges().learn(&positions, now);
     node.purges().learn_end(&member.id, member.purges, now);
-    node.heard(member);
+    // Before it is told how far this node has come: a later purge is told to it.
+    node.greeted(member);
     Ok(own_hello(node))
 }
 
@@ -124,14 +142,16 @@ pub(crate) async fn purged(
     services: &Rc<Services>,
     node: &Arc<Node>,
     news: &Purged,
-) -> Result<Purged, Misunderstood> {
+) -> Result<CarriedOut, Misunderstood> {
     let (member, end) = place(&news.node, &news.end)?;
     node.purges().learn_end(&member, end, node.now());
-    if node.own().state == State::Joining || node.purges().is_away() {
-        // It uses nothing that it has, and will ask for all before it does.
-        follow(services, node, &member, end).await.ok();
-        return Ok(news.clone());
+    let done = follow(services, node, &member, end).await;
+    if node.own().state != State::Joining && !node.purges().is_away() {
+        done?;
     }
-    follow(services, node, &member, end).await?;
-    Ok(news.clone())
+    // Otherwise it uses nothing that it has, and will ask for all before it does. Who is met from
+    // here on is told of the purge.
+    let others = node.known();
+    let others = others.iter().map(KnownNode::of).filter(|known| !news.told.contains(&known.name));
+    Ok(CarriedOut { others: others.collect() })
 }

@@ -17,13 +17,14 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
+use crate::fleet_control::audience::WAITS_FOR_OTHERS;
 use crate::fleet_control::following::{follow, purge_everything};
 use crate::fleet_control::message::{HELLO, Hello};
 use crate::fleet_control::own_log::check_own_log;
 use crate::fleet_control::post::post;
 use crate::fleet_control::saved_positions;
 use crate::fleet_control::spreading::{own_end, own_hello};
-use crate::fleet_control::{classes, offers};
+use crate::fleet_control::{classes, departure, offers};
 use crate::peers::node::Node;
 use crate::services::Services;
 
@@ -35,9 +36,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Positions are saved anew so often, so that they are not among what is evicted.
 const SAVE_EVERY: Duration = Duration::from_secs(300);
-
-/// After how long without an answer a member no longer keeps this node from serving.
-const UNREACHED: Duration = Duration::from_secs(10);
 
 /// After so long without any other node the log says so.
 const UNANSWERED: Duration = Duration::from_secs(5);
@@ -233,7 +231,7 @@ impl Upkeep {
     /// Serves, if nothing more is to be waited for.
     async fn join(&self, met: &[Met], began: Duration) {
         let now = self.node.now();
-        let late = |met: &&Met| !met.answered && now.saturating_sub(met.first) < UNREACHED;
+        let late = |met: &&Met| !met.answered && now.saturating_sub(met.first) < WAITS_FOR_OTHERS;
         if met.iter().any(|met| late(&met)) || !self.node.purges().lacking().is_empty() {
             return;
         }
@@ -264,10 +262,24 @@ impl Upkeep {
         log::info!("node {} of the fleet serves, with {} others", self.node.id(), met.len());
     }
 
-    /// Says that this node leaves, so that the others stop to ask it.
+    /// Says that this node leaves, so that the others stop to ask it, and offers them what they own
+    /// from then on.
     async fn leave(&self) {
+        let before = self.node.members();
+        let has_some = self.node.own().state == State::Serving && self.node.purges().may_use();
+        self.node.purges().leave();
         self.node.set_state(State::Leaving);
-        let own = self.node.own();
+        // Where the log ends is said once: purges are refused here from now on, and those that
+        // have begun are ended.
+        let begun = async {
+            while !self.node.purges().may_ask() {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        // A device that hangs makes no purge durable.
+        let _ = timeout(PATIENCE, begun).await;
+        let end = self.services.store().as_ref().and_then(own_end);
+        let own = self.node.refresh_own(end.unwrap_or(self.node.own().purges));
         self.membership.announce(&own);
         let others: Vec<Member> = self.membership.members().iter().cloned().collect();
         let telling: Vec<_> = others
@@ -281,7 +293,12 @@ impl Upkeep {
                 let _ = telling.await;
             }
         };
-        tokio::join!(told, self.membership.leave());
+        let offering = async {
+            if has_some {
+                departure::offer(&self.services, &self.node, &before).await;
+            }
+        };
+        tokio::join!(told, self.membership.leave(), offering);
         if let (Some(store), Some(positions)) =
             (self.services.store(), self.positions_to_save(true))
         {

@@ -1,19 +1,30 @@
 //! How often documents were lately asked for at this node: a count-min sketch of the running second
 //! and of the one before.
 //!
+//! What a node has come to it holds for a while, and an owner tells those that ask: each of them
+//! sees its own clients' requests alone, and would go on asking one owner. What it was told itself
+//! it does not tell on, so that no number lives for ever between nodes.
+//!
 //! A count is never too low, and too high where all cells of a document are shared with others. It
 //! says on how many owners a document is kept, which costs a copy when it is wrong.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fleet::KeyHash;
 use fleet::popularity::Hotness;
+use fleet::told_owners::ToldOwners;
 
 /// Rows of the sketch; a document has a cell in each.
 const ROWS: usize = 2;
 /// Cells of a row: at a million requests a second a cell has sixty.
 const CELLS: usize = 1 << 14;
+
+/// Hot documents that are known.
+const PLACES: usize = 4096;
+/// For so long a number is held. While those that ask spread over several owners each of these sees
+/// a part of the requests, and would come to fewer.
+const HELD: Duration = Duration::from_secs(10);
 
 type Rows = [Box<[u16]>; ROWS];
 
@@ -21,6 +32,10 @@ type Rows = [Box<[u16]>; ROWS];
 pub(super) struct Demand {
     hotness: Hotness,
     counts: Mutex<Counts>,
+    /// What this node has come to.
+    own: Mutex<ToldOwners>,
+    /// What owners have said.
+    told: Mutex<ToldOwners>,
 }
 
 struct Counts {
@@ -34,15 +49,35 @@ impl Demand {
     pub fn new(hotness: Hotness) -> Demand {
         let rows = || std::array::from_fn(|_| vec![0; CELLS].into_boxed_slice());
         let counts = Counts { second: 0, running: rows(), before: rows() };
-        Demand { hotness, counts: Mutex::new(counts) }
+        let table = || Mutex::new(ToldOwners::new(PLACES, HELD));
+        Demand { hotness, counts: Mutex::new(counts), own: table(), told: table() }
     }
 
-    /// Notes a request, and returns how many owners the document has by now.
+    /// Notes a request of a client here, and returns how many owners the document has by now.
     pub fn note(&self, key: KeyHash, now: Duration) -> usize {
+        self.note_own(key, now);
+        self.owners(key, now)
+    }
+
+    /// Returns how many owners a document has by now.
+    pub fn owners(&self, key: KeyHash, now: Duration) -> usize {
         if self.hotness.owners_max.get() == 1 {
             return 1;
         }
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        lock(&self.own).owners(key, now).max(lock(&self.told).owners(key, now)) as usize
+    }
+
+    /// Notes how many owners a document has, as an owner says.
+    pub fn note_told(&self, key: KeyHash, owners: u32, now: Duration) {
+        lock(&self.told).note(key, owners.min(self.hotness.owners_max.get()), now);
+    }
+
+    /// Notes a request, and returns how many owners the document has by those that this node saw.
+    pub fn note_own(&self, key: KeyHash, now: Duration) -> u32 {
+        if self.hotness.owners_max.get() == 1 {
+            return 1;
+        }
+        let mut counts = lock(&self.counts);
         counts.turn(now.as_secs());
         let mut least = [u64::MAX; 2];
         for (row, cell) in cells(key).into_iter().enumerate() {
@@ -55,8 +90,29 @@ impl Demand {
         let before = self.hotness.owners(least[1], 1);
         // The running second is not over: what it has so far can only raise the number.
         let owners = self.hotness.owners(least[0].max(least[1]), before);
-        owners as usize
+        let mut own = lock(&self.own);
+        let owners = owners.max(self.owners_of_too_few(&own, key, least[1], now));
+        own.note(key, owners, now);
+        own.owners(key, now)
     }
+}
+
+impl Demand {
+    /// Returns one owner more than there are when this one alone had more than enough in the whole
+    /// second before, although there were as many: those that ask are not spread evenly.
+    fn owners_of_too_few(&self, own: &ToldOwners, key: KeyHash, had: u64, now: Duration) -> u32 {
+        let begin = Duration::from_secs(now.as_secs().saturating_sub(1));
+        let too_few = had > u64::from(self.hotness.per_owner.get())
+            && own.since(key, now).is_some_and(|since| since <= begin);
+        match too_few {
+            true => (own.owners(key, now) + 1).min(self.hotness.owners_max.get()),
+            false => 1,
+        }
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Counts {
@@ -86,6 +142,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_owner_that_has_too_much_with_others_gets_another_each_two_seconds() {
+        let number = |n| NonZeroU32::new(n).unwrap();
+        let demand = Demand::new(Hotness { per_owner: number(100), owners_max: number(4) });
+        let key = KeyHash::from_bits(7);
+        let mut by_second = Vec::new();
+        for second in 1..9_u64 {
+            // As it would be if one of the two owners had most of the questions.
+            let times: u64 = if second == 1 { 150 } else { 120 };
+            let at = |number: u64| Duration::from_millis(second * 1000 + 10 + number);
+            by_second.push((0..times).map(|number| demand.note_own(key, at(number))).max());
+        }
+        assert_eq!(by_second, [2, 2, 3, 3, 4, 4, 4, 4].map(Some));
+    }
+
+    #[test]
     fn what_is_asked_for_often_gets_more_owners_and_loses_them_again() {
         let number = |n| NonZeroU32::new(n).unwrap();
         let demand = Demand::new(Hotness { per_owner: number(100), owners_max: number(3) });
@@ -101,8 +172,13 @@ mod tests {
         assert_eq!(demand.note(hot, at(1_900)), 3);
         assert_eq!(demand.note(cold, at(1_900)), 1);
         assert_eq!(demand.note(hot, at(2_000)), 3, "it was so a moment ago");
-        assert_eq!(demand.note(hot, at(3_000)), 1);
-        assert_eq!(demand.note(hot, at(9_000)), 1);
+        assert_eq!(demand.note(hot, at(11_499)), 3, "it is held");
+        assert_eq!(demand.note(hot, at(12_000)), 1);
+        // Who was told does not tell it on.
+        demand.note_told(cold, 2, at(20_000));
+        demand.note_told(hot, 9, at(20_000));
+        assert_eq!((demand.note(cold, at(20_000)), demand.note_own(cold, at(20_000))), (2, 1));
+        assert_eq!((demand.owners(hot, at(20_000)), demand.owners(cold, at(30_000))), (3, 1));
         let never = Demand::new(Hotness { per_owner: number(1), owners_max: number(1) });
         assert_eq!([never.note(hot, at(0)), never.note(hot, at(0))], [1, 1]);
     }

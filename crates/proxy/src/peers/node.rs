@@ -31,6 +31,7 @@ use upstream::settings::tls::Tls;
 
 use crate::peers::breakers::Breakers;
 use crate::peers::demand::Demand;
+use crate::peers::greeted::{Greeted, Known};
 use crate::peers::offering::Offering;
 use crate::peers::purge_state::{Positions, PurgeState};
 use crate::peers::roster::{Peer, Roster, endpoint};
@@ -64,7 +65,8 @@ pub struct NodeOptions {
     pub patience: Duration,
     /// From how many requests a second on a document has several owners.
     pub hotness: Hotness,
-    /// Bytes a second of evicted documents that are offered to other nodes.
+    /// Bytes a second of documents that are offered to other nodes: evicted ones, and when this one
+    /// leaves.
     pub offer_rate: u64,
     /// Bytes of memory for what is known of the others' memories.
     pub hints_memory: usize,
@@ -113,6 +115,9 @@ pub struct Node {
     pub(crate) offering: Offering,
     purges: Arc<PurgeState>,
     membership: RwLock<Option<Arc<dyn Membership>>>,
+    greeted: Greeted,
+    /// One view follows another.
+    changing: Mutex<()>,
 }
 
 impl fmt::Debug for Node {
@@ -157,6 +162,8 @@ impl Node {
             offering: Offering::new(options.offer_rate, clock.running()),
             purges: Arc::new(PurgeState::new(options.own.id.clone())),
             membership: RwLock::default(),
+            greeted: Greeted::default(),
+            changing: Mutex::default(),
             options,
         })
     }
@@ -168,12 +175,19 @@ impl Node {
 
     /// Puts another view of the members in force.
     pub fn set_members(&self, members: Members) {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let (now, grace) = (self.now(), self.options.grace);
         let next = self.roster.load().followed_by(members, self.tls.as_ref(), now, grace);
         self.breakers.retain(|id| next.members.get(id).is_some());
         let before = self.members();
         let gone = before.iter().filter(|member| next.members.get(&member.id).is_none());
         gone.for_each(|member| self.hints().forget_member(&member.id));
+        for leaving in next.members.iter().filter(|member| member.state == State::Leaving) {
+            let was = before.get(&leaving.id).map(|member| member.state);
+            if was != Some(State::Leaving) {
+                self.greeted.left(&leaving.id);
+            }
+        }
         self.roster.store(Arc::new(next));
     }
 
@@ -249,6 +263,21 @@ impl Node {
     /// Notes a request for a document, and returns how many owners it has by now.
     pub(crate) fn note_demand(&self, key: KeyHash) -> usize {
         self.demand.note(key, self.now())
+    }
+
+    /// Notes a question for a document, and returns how many owners it has by what was asked here.
+    pub(crate) fn note_asked(&self, key: KeyHash) -> u32 {
+        self.demand.note_own(key, self.now())
+    }
+
+    /// Returns how many owners a document has by now.
+    pub(crate) fn hot_owners(&self, key: KeyHash) -> usize {
+        self.demand.owners(key, self.now())
+    }
+
+    /// Notes how many owners a document has, as one of them says.
+    pub(crate) fn note_told_owners(&self, key: KeyHash, owners: u32) {
+        self.demand.note_told(key, owners, self.now());
     }
 
     /// Returns who may have a document in memory.
@@ -343,6 +372,17 @@ impl Node {
         self.membership.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Notes that a member said hello, and what it said of itself.
+    pub(crate) fn greeted(&self, of: Member) {
+        self.greeted.note(&of, self.now());
+        self.heard(of);
+        // Who leaves is asked nothing more from now on.
+        let latest = self.latest_members();
+        if latest.version() > self.members().version() {
+            self.set_members(latest);
+        }
+    }
+
     /// Notes that a member answered or asked, and what it said of itself.
     pub(crate) fn heard(&self, of: Member) {
         if let Some(membership) = self.membership() {
@@ -359,8 +399,49 @@ impl Node {
 
     /// Returns the members as their source knows them now: a purge must reach those, too, that the
     /// roster does not have yet.
-    pub(crate) fn latest_members(&self) -> Members {
+    fn latest_members(&self) -> Members {
         self.membership().map_or_else(|| self.members(), |membership| membership.members())
+    }
+
+    /// Returns the other nodes that may have something stored and use it: those that live, as their
+    /// source knows them now or as they said in a hello, and those that were lost while they
+    /// served.
+    pub(crate) fn known(&self) -> Vec<Known> {
+        let here =
+            |id: &MemberId, at: &Address| Known { id: id.clone(), at: at.clone(), lost_for: None };
+        let (members, greeted) = (self.latest_members(), self.greeted.all(self.now()));
+        let members = members.iter();
+        let live =
+            members.filter(|member| member.id != *self.id() && member.state != State::Leaving);
+        let mut all: BTreeMap<MemberId, Known> =
+            greeted.iter().map(|(id, at)| (id.clone(), here(id, at))).collect();
+        all.extend(live.map(|member| (member.id.clone(), here(&member.id, &member.address))));
+        for (member, since) in self.gone_for(State::Serving) {
+            all.entry(member.id.clone()).or_insert(Known {
+                id: member.id,
+                at: member.address,
+                lost_for: Some(since),
+            });
+        }
+        all.into_values().collect()
+    }
+
+    /// Returns the nodes that have left in order and have not said hello since, and for how long
+    /// they have been gone.
+    pub(crate) fn left_for(&self) -> BTreeMap<MemberId, Duration> {
+        let members = self.latest_members();
+        let leaving = members.iter().filter(|member| member.state == State::Leaving);
+        let leaving = leaving.map(|member| (member.id.clone(), Duration::ZERO));
+        let left = self.gone_for(State::Leaving).into_iter();
+        let left = left.map(|(member, since)| (member.id, since));
+        let back = self.greeted.all(self.now());
+        left.chain(leaving).filter(|(id, _)| !back.contains_key(id)).collect()
+    }
+
+    fn gone_for(&self, state: State) -> Vec<(Member, Duration)> {
+        let gone = self.membership().map(|membership| membership.lost()).unwrap_or_default();
+        let gone = gone.into_iter().filter(|lost| lost.member.state == state);
+        gone.map(|lost| (lost.member, self.now().saturating_sub(lost.since))).collect()
     }
 
     /// Returns the members that were known and are lost, those that left in order apart, and since
@@ -382,6 +463,11 @@ impl Node {
         gone.map(|lost| (lost.member.id.to_string(), since(lost.since))).collect()
     }
 
+    /// Returns how many bytes a second are offered to other nodes.
+    pub(crate) fn offer_rate(&self) -> u64 {
+        self.options.offer_rate
+    }
+
     /// Returns how long a purge waits for another node.
     pub(crate) fn purge_patience(&self) -> Duration {
         self.options.purge_patience
@@ -395,6 +481,11 @@ impl Node {
     /// Returns what this node says of itself now.
     pub fn own(&self) -> Member {
         (**self.own.load()).clone()
+    }
+
+    /// Returns whether it leaves others behind, which have been told where its log of purges ends.
+    pub(crate) fn leaves_others(&self) -> bool {
+        self.own.load().state == State::Leaving && self.members().len() > 1
     }
 
     /// Says that it takes part so from now on.

@@ -23,7 +23,7 @@ use upstream::send::outgoing::Outgoing;
 use upstream::settings::endpoint::Endpoint;
 
 use crate::peers::asking::Asking;
-use crate::peers::question::{FLEET, PURGES, Question, Reply};
+use crate::peers::question::{FLEET, PURGES, Question, Reply, take_owners};
 use crate::peers::tally::Told;
 
 /// An answer that came from another node: an extension of the response.
@@ -106,6 +106,7 @@ impl FleetOrigin {
             }
         };
         guard.end(true);
+        let owners = take_owners(response.headers_mut());
         match Reply::take(response.headers_mut()) {
             Reply::None => {
                 peer.tally.count(Told::Absent);
@@ -117,6 +118,9 @@ impl FleetOrigin {
             reply => {
                 let told = if reply == Reply::Hit { Told::Hit } else { Told::Fetched };
                 peer.tally.count(told);
+                if ask.role == Role::Owner {
+                    node.note_told_owners(self.asking.about.key, owners);
+                }
                 response.extensions_mut().insert(FromPeer { hit: reply == Reply::Hit });
                 Some(response)
             }

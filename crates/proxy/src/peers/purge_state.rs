@@ -84,6 +84,8 @@ struct Inner {
     /// Since when this node lags behind in a log.
     lags_since: BTreeMap<MemberId, Duration>,
     away: bool,
+    /// It leaves, and uses nothing any more.
+    has_left: bool,
     began_with_something: bool,
     /// The positions have changed since they were last saved.
     unsaved: bool,
@@ -277,7 +279,7 @@ impl PurgeState {
     /// unless more has become known meanwhile.
     pub fn caught_up(&self) {
         let mut inner = self.lock();
-        if inner.positions.cover(&inner.wanted) {
+        if inner.positions.cover(&inner.wanted) && !inner.has_left {
             inner.away = false;
             self.may_use.store(true, Ordering::Release);
         }
@@ -290,14 +292,19 @@ impl PurgeState {
         self.lags.notify_one();
     }
 
+    /// Notes that this node leaves: it uses nothing from now on, for no purge waits for it.
+    pub fn leave(&self) {
+        self.lock().has_left = true;
+        self.set_away();
+    }
+
     /// Returns the positions if they are to be saved.
     pub fn take_unsaved(&self) -> Option<PurgePositions> {
         let mut inner = self.lock();
         std::mem::take(&mut inner.unsaved).then(|| inner.positions.clone())
     }
 
-    /// Stops the use of what is stored where that is due, and wakes who follows logs when there is
-    /// something new to follow: what failed is tried again in its own time.
+    /// Notes how far others have come in a log. Returns whether that is new.
     fn learn_one(
         &self,
         inner: &mut Inner,
@@ -311,6 +318,8 @@ impl PurgeState {
         inner.learn(member, position, now)
     }
 
+    /// Stops the use of what is stored where that is due, and wakes who follows logs when there is
+    /// something new to follow: what failed is tried again in its own time.
     fn settle(&self, inner: &Inner, is_news: bool) {
         if inner.positions.cover(&inner.wanted) {
             return;
@@ -343,7 +352,6 @@ impl Drop for OwnPurge {
 }
 
 impl Inner {
-    /// Notes how far others have come in a log. Returns whether that is new.
     /// Forgets a log that has ended when its node is met with another one: that is followed from
     /// its first purge on. Returns whether it did.
     fn end_log(&mut self, member: &MemberId, position: LogPosition) -> bool {
@@ -360,6 +368,7 @@ impl Inner {
         ended.is_some()
     }
 
+    /// Notes how far others have come in a log. Returns whether that is new.
     fn learn(&mut self, member: &MemberId, position: LogPosition, now: Duration) -> bool {
         let before = self.wanted.get(member);
         self.wanted.reach(member, position);
@@ -500,6 +509,14 @@ mod tests {
         state.note_leaving(&a, LogPosition { log: 1, number: 6 });
         state.learn_end(&a, anew, at(60_000));
         assert!(!state.may_use());
+    }
+
+    #[test]
+    fn a_node_that_leaves_uses_nothing_any_more() {
+        let state = joined("a=1.5");
+        state.leave();
+        state.caught_up();
+        assert!(!state.may_use() && state.is_away());
     }
 
     #[test]

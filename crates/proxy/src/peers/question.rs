@@ -3,8 +3,8 @@
 //!
 //! A question is the request that the origin would get, with two fields more: `Larder-Fleet` says
 //! who asks for what, and for whom; `Larder-Purges` how far the asking node has come in the purges
-//! of all. They mean something on the connections between nodes alone: a client that sends them is
-//! a client.
+//! of all. An answer says in `Larder-Owners` how many owners a hot document has. They mean
+//! something on the connections between nodes alone: a client that sends them is a client.
 
 use std::error::Error;
 use std::fmt;
@@ -21,6 +21,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 pub(crate) const FLEET: HeaderName = HeaderName::from_static("larder-fleet");
 /// The positions of the sender in the logs of purges.
 pub(crate) const PURGES: HeaderName = HeaderName::from_static("larder-purges");
+
+/// On how many owners a hot document is, in an answer; left out where it is one.
+pub(crate) const OWNERS: HeaderName = HeaderName::from_static("larder-owners");
 
 /// The version of these fields. A node that speaks another one is not understood, and not asked
 /// again until its breaker closes.
@@ -187,6 +190,13 @@ impl Reply {
     }
 }
 
+/// Takes out of an answer's fields on how many owners its document is; 1 where it does not say.
+pub(crate) fn take_owners(fields: &mut HeaderMap) -> u32 {
+    let value = fields.remove(OWNERS);
+    let number = value.as_ref().and_then(|value| value.to_str().ok()?.parse().ok());
+    number.unwrap_or(1)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -233,6 +243,16 @@ mod tests {
             assert!(fewer.join(" ").parse::<Question>().is_err(), "{at}");
         }
         assert_eq!(Question::take(&mut HeaderMap::new()), Err(NotUnderstood));
+    }
+
+    #[test]
+    fn an_answer_says_how_many_owners_there_are_or_nothing() {
+        for (value, owners) in [("3", 3), ("0", 0), ("-1", 1), ("many", 1), ("99999999999", 1)] {
+            let mut fields = HeaderMap::new();
+            fields.insert(OWNERS, value.parse().unwrap());
+            assert_eq!((take_owners(&mut fields), fields.len()), (owners, 0));
+        }
+        assert_eq!(take_owners(&mut HeaderMap::new()), 1);
     }
 
     #[test]

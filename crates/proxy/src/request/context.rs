@@ -114,7 +114,11 @@ impl<'a> RequestContext<'a> {
             client: self.client.address,
             rule: self.rule.as_ref().map(|rule| rule.name.clone()),
         };
-        let hot_owners = node.note_demand(key);
+        let hot_owners = match &self.question {
+            // Noted when it came.
+            Some(_) => node.hot_owners(key),
+            None => node.note_demand(key),
+        };
         let request = Request { key, asked: self.asked(), on_own_disk, hot_owners };
         Asking::of(node, request, host, about)
     }

@@ -199,6 +199,68 @@ fn an_old_disk_is_found_out_each_time_that_it_comes_back() {
 }
 
 #[test]
+fn a_node_that_leaves_is_not_named_and_has_nothing_that_was_purged_when_it_is_back() {
+    case(3, async |nodes, clients| {
+        for object in 0..COUNT {
+            clients.ask(2, object).await;
+        }
+        let leaving = nodes.clone();
+        let leaves = spawn_local(async move { leaving.stop(2).await });
+        let mut random = Rng::with_seed(1);
+        for object in 0..COUNT {
+            sleep(Duration::from_millis(170)).await;
+            nodes.truth.edit(object);
+            let begun = nodes.truth.now();
+            let named = operator::purge(&clients, 1, object, &mut random).await;
+            assert_eq!(named, Some([].into()));
+            assert!(nodes.truth.now() - begun < Duration::from_millis(500), "it was waited for");
+        }
+        leaves.await.unwrap();
+        nodes.start(2);
+        for object in 0..COUNT {
+            sleep(Duration::from_millis(50)).await;
+            clients.ask(2, object).await;
+        }
+        assert!(clients.end().await.len() > 100);
+    });
+}
+
+#[test]
+fn a_node_that_left_and_came_back_where_it_is_not_seen_is_told_or_named() {
+    case(3, async |nodes, clients| {
+        nodes.stop(2).await;
+        let [here, there] = [0, 2].map(|node| nodes.slots[node].host.address());
+        let ways = [(here, there), (there, here)];
+        ways.iter().for_each(|(from, to)| nodes.cut(*from, *to));
+        sleep(Duration::from_secs(5)).await;
+        nodes.start(2);
+        // It waits for the one that it does not reach, and then serves.
+        let end = nodes.truth.now() + Duration::from_secs(20);
+        while nodes.truth.now() < end {
+            nodes.tick();
+            sleep(Duration::from_millis(50)).await;
+        }
+        let mut random = Rng::with_seed(1);
+        for object in 0..COUNT {
+            for _ in 0..2 {
+                clients.ask(2, object).await;
+            }
+            nodes.truth.edit(object);
+            let named = operator::purge(&clients, 0, object, &mut random).await;
+            assert_eq!(named, Some([2].into()));
+            // Those who can, tell it.
+            nodes.tick();
+            clients.ask(2, object).await;
+        }
+        ways.iter().for_each(|(from, to)| nodes.mend(*from, *to));
+        assert!(operator::settled(&nodes, SETTLING).await);
+        let named = operator::purge(&clients, 0, 0, &mut random).await;
+        assert_eq!(named, Some([].into()));
+        assert!(clients.end().await.len() > 100);
+    });
+}
+
+#[test]
 fn a_history_follows_from_its_seed() {
     let [first, again] = [77, 77].map(run);
     assert!(first.seen == again.seen, "the clients saw something else");

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod client;
+mod departures;
 mod histories;
+mod hot_documents;
 mod nodes;
 mod objects;
 mod origin;

@@ -63,11 +63,19 @@ pub fn options(own: IpAddr) -> Options {
     Options::new(Front::reverse(vec![site]), Arc::new(access))
 }
 
-async fn start(world: &World, host: &Host, names: &[&str], at: usize, copies: Copies) -> Running {
+/// Starts one of these nodes, whose copies are kept so; `change` changes how it is set up.
+pub async fn start(
+    world: &World,
+    host: &Host,
+    (names, at): (&[&str], usize),
+    copies: Copies,
+    change: impl FnOnce(&mut Proxy, &mut NodeOptions),
+) -> Running {
     let mut proxy = Proxy::new(host.clone(), 80, options(host.address()));
     proxy.cache = Some(Cache::new(world, 64 * MEGABYTE, 8 * MEGABYTE).await);
     let classes = ClassTable::new(1, Vec::new(), policy(copies)).unwrap();
-    let options = NodeOptions::new(member(names[at]), FleetSeed(7), classes);
+    let mut options = NodeOptions::new(member(names[at]), FleetSeed(7), classes);
+    change(&mut proxy, &mut options);
     proxy.node = Some((options, names.iter().map(|name| listed(name)).collect()));
     proxy.start(world).unwrap()
 }
@@ -83,7 +91,7 @@ async fn ask_all(world: World, copies: Copies) -> (Vec<String>, BTreeMap<u32, us
     let hosts = names.map(|name| world.network.host(name));
     let mut running = Vec::new();
     for (at, host) in hosts.iter().enumerate() {
-        running.push(start(&world, host, &names, at, copies).await);
+        running.push(start(&world, host, (&names, at), copies, |_, _| ()).await);
     }
     sleep(Duration::from_secs(5)).await;
     let mut details = Vec::new();

@@ -1,6 +1,7 @@
 //! Neighbours: what is in memory beside an object, of its site, and lies in its cluster or in its
 //! directory (systems C14). No device is asked.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crate::base::digest::Digest;
@@ -30,6 +31,21 @@ impl Core {
     pub(crate) fn resident_whole(&self, digest: &Digest, key: &[u8]) -> Option<Arc<Object>> {
         let object = &self.memory.tier.peek(digest)?.object;
         (object.key == key && self.is_whole(object)).then(|| Arc::clone(object))
+    }
+
+    /// Returns the objects in memory that were asked for most often, and how often, in no order; at
+    /// most so many. Objects in pieces are left out.
+    pub(crate) fn most_used(&self, count: usize) -> Vec<(u32, Arc<Object>)> {
+        let whole = self.memory.tier.iter().map(|(_, resident)| resident).filter(|resident| {
+            let object = &resident.object;
+            object.header.kind == RecordKind::Object && !object.in_pieces()
+        });
+        let mut all: Vec<_> = whole.map(|resident| (resident.accesses, &resident.object)).collect();
+        if all.len() > count {
+            all.select_nth_unstable_by_key(count, |(accesses, _)| Reverse(*accesses));
+            all.truncate(count);
+        }
+        all.into_iter().map(|(accesses, object)| (accesses, Arc::clone(object))).collect()
     }
 
     /// Returns whether it is an object whose body is in its record, and that no purge has made

@@ -1,6 +1,7 @@
 //! What the store can say of an object's neighbours: those that are in memory (systems C14), and
 //! how to have them there.
 
+use std::cmp::Reverse;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -49,6 +50,23 @@ impl<D: Device, C: Clock> Store<D, C> {
     pub async fn bring_neighbours(&self, key: &Key, refreshed: usize) {
         let (volume, digest) = self.place(key);
         volume.bring_beside(digest, key.locality().site, refreshed).await;
+    }
+
+    /// Returns the keys of the objects in memory that were asked for most often, those first; at
+    /// most so many. Objects in pieces are left out. Touches no device, and leaves no trace, but
+    /// looks at all that is in memory: for seldom use.
+    pub fn most_used(&self, count: usize) -> Vec<Key> {
+        let mut all = Vec::new();
+        for volume in self.volumes() {
+            let objects = volume.shared.lock().most_used(count);
+            all.extend(objects.into_iter().filter_map(|(accesses, object)| {
+                let locality = Locality { site: object.header.site, group: object.header.group };
+                Some((accesses, self.key_on(volume, &object.key, locality)?))
+            }));
+        }
+        all.sort_by_key(|(accesses, _)| Reverse(*accesses));
+        all.truncate(count);
+        all.into_iter().map(|(_, key)| key).collect()
     }
 
     /// Returns what is in memory under `key`, as [`Store::lookup`] would find it, but without a

@@ -34,6 +34,22 @@ fn filled(options: &Options) -> Rig {
 }
 
 #[test]
+fn what_was_asked_for_most_often_comes_first() {
+    let mut rig = filled(&product());
+    for (number, times) in [(3, 5), (64, 9), (9, 3), (0, 1)] {
+        for _ in 0..times {
+            rig.look(number);
+        }
+    }
+    let first = |rig: &Rig, count| rig.store.most_used(count);
+    assert_eq!(first(&rig, 3), [key(64), key(3), key(9)]);
+    assert_eq!(first(&rig, 1), [key(64)]);
+    assert_eq!((first(&rig, 100).len(), first(&rig, 0).len()), (8, 0));
+    rig.remove(64);
+    assert_eq!(first(&rig, 2), [key(3), key(9)]);
+}
+
+#[test]
 fn neighbours_are_of_the_site_and_in_the_same_directory_or_cluster() {
     for layout in LayoutName::ALL {
         use_layout(layout, 0);

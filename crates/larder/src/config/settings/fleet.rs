@@ -162,8 +162,8 @@ pub const SETTINGS: &[Setting] = fields! {
     /// Most owners of a document for its popularity. 1: it is never kept by more.
     "fleet.hot-owners", Kind::Int(1, 1024), ["4"] -> fleet.hot_owners;
 
-    /// Bytes a second of documents leaving memory that are offered to other nodes, in classes whose
-    /// `eviction` is "offer"; the others are dropped. 0: none.
+    /// Bytes a second of documents that are offered to other nodes: those that leave memory, in
+    /// classes whose `eviction` is "offer", and what this node owned when it is stopped. 0: none.
     "fleet.offer-rate", Kind::Size(0, 1 << 40), ["32M"] -> fleet.offer_rate;
 
     /// Memory for what this node knows of the others' memories, four bytes for a document.

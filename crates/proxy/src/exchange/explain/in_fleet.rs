@@ -24,7 +24,7 @@ pub(super) fn tell(
     let before = node.class(&DocumentFacts { host, ..DocumentFacts::default() });
     let after = stored.map_or_else(|| before.clone(), |stored| class_of(node, host, stored));
     let on_own_disk = stored.is_some_and(|stored| stored.entry.source() == Source::Disk);
-    let hot_owners = node.note_demand(key);
+    let hot_owners = node.hot_owners(key);
     let request = Request { key, asked: Asked::ByClient, on_own_disk, hot_owners };
     let plan = node.plan(&request, &before.policy).filter(|_| asks);
     let kept = node.plan(&request, &after.policy).map(|plan| plan.keep);

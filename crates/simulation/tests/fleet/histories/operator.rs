@@ -32,9 +32,8 @@ pub async fn run(clients: Rc<Clients>, until: Duration) {
     }
 }
 
-/// Purges an object, and with it others, at a node.
-pub async fn purge(clients: &Rc<Clients>, node: usize, object: u32, random: &mut Rng) {
-    let (nodes, truth) = (&clients.nodes, &clients.nodes.truth);
+/// Draws what is purged, an object and with it others: how that is said, and which are meant.
+fn scope(object: u32, random: &mut Rng) -> (String, Vec<u32>) {
     let (host, path, tag) = Truth::names(object);
     let (group, _) = path.rsplit_once('/').unwrap();
     let same = |other: u32, part: fn(u32) -> String| part(other) == part(object);
@@ -57,8 +56,19 @@ pub async fn purge(clients: &Rc<Clients>, node: usize, object: u32, random: &mut
         }
         _ => ("everything=1".to_owned(), Box::new(|_| true)),
     };
+    (what, (0..COUNT).filter(|other| is_meant(*other)).collect())
+}
+
+/// Purges an object, and with it others, at a node. Returns who was named, if it was done.
+pub async fn purge(
+    clients: &Rc<Clients>,
+    node: usize,
+    object: u32,
+    random: &mut Rng,
+) -> Option<BTreeSet<usize>> {
+    let (nodes, truth) = (&clients.nodes, &clients.nodes.truth);
+    let (what, meant) = scope(object, random);
     let soft = random.u8(..4) == 0;
-    let meant: Vec<u32> = (0..COUNT).filter(|other| is_meant(*other)).collect();
     let least: BTreeMap<u32, u32> =
         meant.iter().map(|object| (*object, truth.current(*object))).collect();
     // Others ask for it just then.
@@ -75,22 +85,21 @@ pub async fn purge(clients: &Rc<Clients>, node: usize, object: u32, random: &mut
     let asking = client::ask(&operator, to, Method::POST, (&host, &target));
     let Ok(Ok(answer)) = timeout(Duration::from_secs(60), asking).await else {
         truth.note(format!("purge of {what} of {begun:?}: no answer"));
-        return;
+        return None;
     };
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     truth.note(format!("purge of {what} of {begun:?}: {} {text}", answer.status));
     let told: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let Some(unreached) = told["fleet"]["unreached"].as_object().filter(|_| answer.status == 200)
-    else {
-        return;
-    };
+    let answered = answer.status == 200;
+    let unreached = told["fleet"]["unreached"].as_object().filter(|_| answered)?;
     let unreached: BTreeSet<usize> = unreached.keys().map(|name| nodes.named(name)).collect();
-    let mut known_by: BTreeSet<usize> =
-        (0..nodes.len()).filter(|node| !unreached.contains(node)).collect();
-    // One that left in order is not named. It may be back, and not have been found yet.
-    if told["fleet"]["nodes"].as_u64() != Some(known_by.len() as u64 - 1) {
-        known_by = BTreeSet::from([node]);
-    }
+    let unnamed = (0..nodes.len()).filter(|node| !unreached.contains(node));
+    // One that left in order is not named: it knows when it is back. Where it meets none of those
+    // that were told, nobody can say that it lives.
+    let all: BTreeSet<usize> = unnamed.collect();
+    let told: BTreeSet<usize> = all.iter().copied().filter(|other| nodes.is_up(*other)).collect();
+    let apart = |of: usize| of != node && truth.were_apart(of, &told);
+    let known_by: BTreeSet<usize> = all.iter().copied().filter(|of| !apart(*of)).collect();
     assert!(known_by.contains(&node));
     truth.purged(least, soft, known_by.clone());
     for asked in known_by {
@@ -101,6 +110,7 @@ pub async fn purge(clients: &Rc<Clients>, node: usize, object: u32, random: &mut
             Duration::from_micros(random.u64(..5_000)),
         );
     }
+    Some(unreached)
 }
 
 /// Waits until all nodes serve and have carried out the same purges, and no longer than that.

@@ -219,6 +219,16 @@ impl Truth {
         }
     }
 
+    /// Whether a node was lately out of touch with each of these others.
+    pub fn were_apart(&self, node: usize, others: &BTreeSet<usize>) -> bool {
+        let (now, inner) = (self.now(), self.inner.borrow());
+        let lately = |other: usize| {
+            let apart = inner.out_of_touch.get(&(node, other));
+            apart.is_some_and(|then| now.saturating_sub(*then) <= MUST_KNOW)
+        };
+        others.iter().all(|other| *other == node || lately(*other))
+    }
+
     /// What a request to a node that begins now must get at least.
     pub fn least(&self, node: usize, object: u32) -> Least {
         let mut least = Least::default();
