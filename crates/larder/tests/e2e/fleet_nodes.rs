@@ -62,6 +62,13 @@ impl Fleet {
         self
     }
 
+    /// Changes how one of them is started.
+    pub fn with(mut self, node: usize, change: impl Fn(Setup) -> Setup) -> Fleet {
+        let setup = self.setups.remove(node);
+        self.setups.insert(node, change(setup));
+        self
+    }
+
     /// The file of another key.
     pub fn other_key(&self) -> String {
         key(self.keys.path(), 8)
@@ -104,6 +111,17 @@ pub fn fetch(node: &Larder, target: &str) -> Reply {
     let reply = get(target).send(node.address());
     reply.verify(target);
     reply
+}
+
+/// The version of a page that an answer has; it grows with each change at the origin.
+#[track_caller]
+pub fn version(node: &Larder, target: &str) -> u64 {
+    fetch(node, target).header("x-version").parse().unwrap()
+}
+
+/// Purges a URL at one node: the exit code and what is said.
+pub fn purge(node: &Larder, target: &str) -> (i32, String) {
+    ask(node, &["purge", &format!("{HOST}{target}")])
 }
 
 /// Runs `larder` with a node's admin interface: its exit code, and what it said.

@@ -66,6 +66,10 @@ pub(crate) async fn run(services: Rc<Services>, setup: FleetSetup, leave: onesho
     while services.awaits_store() {
         sleep(Duration::from_millis(5)).await;
     }
+    if services.is_without_store() {
+        log::info!("this node has no cache: it owns nothing, and answers from the other nodes");
+        node.set_without_cache();
+    }
     let membership = find(&members).await;
     node.set_membership(Some(membership.clone()));
     let _ends = Membered(node.clone());
