@@ -22,7 +22,8 @@ pub const HOST: &str = "http://site.test";
 /// How nodes of one fleet are to be started.
 pub struct Fleet {
     pub setups: Vec<Setup>,
-    addresses: Vec<SocketAddr>,
+    /// Where nodes meet.
+    pub addresses: Vec<SocketAddr>,
     keys: TempDir,
 }
 
@@ -67,6 +68,11 @@ impl Fleet {
         let setup = self.setups.remove(node);
         self.setups.insert(node, change(setup));
         self
+    }
+
+    /// A directory for keys and certificates.
+    pub fn keys(&self) -> &Path {
+        self.keys.path()
     }
 
     /// The file of another key.

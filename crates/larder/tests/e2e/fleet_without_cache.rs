@@ -1,4 +1,5 @@
-//! Nodes of a fleet that have no cache, or a small one and own nothing: they answer from the others.
+//! Nodes of a fleet that have no cache, or a small one and own nothing: they answer from the
+//! others.
 
 use std::path::Path;
 

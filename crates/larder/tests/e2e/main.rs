@@ -20,6 +20,7 @@ mod cache_file;
 mod files;
 mod fleet;
 mod fleet_partition;
+mod fleet_troubles;
 mod fleet_without_cache;
 mod fronts;
 mod hanging_files;
