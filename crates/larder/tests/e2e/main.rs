@@ -19,6 +19,7 @@ mod broken_origins;
 mod cache_file;
 mod files;
 mod fleet;
+mod fleet_attacks;
 mod fleet_partition;
 mod fleet_troubles;
 mod fleet_without_cache;

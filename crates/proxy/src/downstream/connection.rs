@@ -90,7 +90,7 @@ pub(crate) async fn run(
     manners: &ListenerProtocol,
 ) {
     let state = Rc::new(ConnectionState::new(connections.services.clock));
-    let _watched = connections.watch(&state);
+    let _watched = connections.watch(&state, manners.group());
     let Services { observer, .. } = &*connections.services;
     let (options, addresses) =
         (connections.services.options(), &connections.connection_limit.addresses);

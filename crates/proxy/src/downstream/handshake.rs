@@ -24,6 +24,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::client::addresses::{AddressSlot, Addresses};
 use crate::client::link::Transport;
+use crate::client::reclaimer::Group;
 use crate::downstream::proxy_protocol;
 use crate::downstream::stream::{Raw, Stream};
 use crate::observe::event::Event;
@@ -47,6 +48,13 @@ pub struct ListenerProtocol {
     pub proxies: Vec<IpNet>,
     /// Its connections are those of other nodes of the fleet, and of nobody else.
     pub fleet: Option<Arc<FleetProtocol>>,
+}
+
+impl ListenerProtocol {
+    /// Returns with which others its connections have places.
+    pub(crate) fn group(&self) -> Group {
+        if self.fleet.is_some() { Group::Nodes } else { Group::Clients }
+    }
 }
 
 /// What nodes of a fleet speak with each other: HTTP/2, which the one that connects begins.
@@ -87,8 +95,7 @@ pub(crate) async fn welcome(
     clock: TokioClock,
 ) -> Option<Negotiated> {
     let on_unix_socket = matches!(socket, Socket::Unix(_));
-    let mut raw = Raw::new(socket);
-    let mut client = peer;
+    let (mut raw, mut client) = (Raw::new(socket), peer);
     // A client of a Unix socket has no address unless a balancer tells one.
     let mut has_address = !on_unix_socket;
     let mut link = Transport { scheme: Scheme::Http, tls: None, is_peer: false };
