@@ -17,7 +17,6 @@ mod figures;
 mod node;
 mod seal;
 mod seeds;
-mod seldom;
 mod socket;
 mod view;
 mod wire;

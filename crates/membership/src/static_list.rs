@@ -1,12 +1,12 @@
 //! Members by a list that an operator wrote.
 //!
-//! Names, addresses, zones and weights are those of the list, whatever a node says of itself; what
-//! a member does otherwise, and whether it lives, is known from the requests of this node. A member
-//! is in the view from the moment it was heard. The first request that it does not answer begins
-//! its silence, and being heard ends it; a silence that has lasted for the time that was set takes
-//! the member out of the view. Without requests nothing changes: a member that nobody asks stays as
-//! it was. Whoever uses the list should therefore ask the members of [`Membership::lost`] now and
-//! then.
+//! Names, addresses, zones and weights are those of the list, whatever a node says of itself, but
+//! for one that says that it owns nothing, for it has no cache; what a member does otherwise, and
+//! whether it lives, is known from the requests of this node. A member is in the view from the
+//! moment it was heard. The first request that it does not answer begins its silence, and being
+//! heard ends it; a silence that has lasted for the time that was set takes the member out of the
+//! view. Without requests nothing changes: a member that nobody asks stays as it was. Whoever uses
+//! the list should therefore ask the members of [`Membership::lost`] now and then.
 //!
 //! No clock, no task, no randomness: the same calls give the same views, in the product and in the
 //! simulator.
@@ -52,6 +52,8 @@ struct Known {
 struct Other {
     /// What is known of it; of one that was never heard, what the list says.
     member: Member,
+    /// Its weight by the list.
+    weight: u32,
     /// When it was first not heard of after it last was.
     silent: Option<Duration>,
     /// Since when it is not in the view.
@@ -76,9 +78,10 @@ impl StaticList {
         // The names, checked where all views are.
         Members::new(0, others.iter().chain([&own]).cloned().collect())?;
         let published = Published::new(vec![own.clone()])?;
-        let others = others
-            .into_iter()
-            .map(|member| (member.id.clone(), Other { member, silent: None, lost: Some(now) }));
+        let others = others.into_iter().map(|member| {
+            let (id, weight) = (member.id.clone(), member.weight);
+            (id, Other { member, weight, silent: None, lost: Some(now) })
+        });
         let known = Mutex::new(Known { own, others: others.collect() });
         Ok(StaticList { silence, known, published })
     }
@@ -144,10 +147,11 @@ impl Known {
 impl Other {
     /// Takes over what was heard. Returns whether the view changes with it.
     fn hear(&mut self, of: Member) -> bool {
-        let Member { address, zone, weight, .. } = self.member.clone();
+        let Member { address, zone, .. } = self.member.clone();
+        let weight = if of.weight == 0 { 0 } else { self.weight };
         let member = Member { address, zone, weight, ..of };
         let changed = self.lost.is_some() || member != self.member;
-        *self = Other { member, silent: None, lost: None };
+        *self = Other { member, weight: self.weight, silent: None, lost: None };
         changed
     }
 
@@ -244,6 +248,15 @@ mod tests {
         let view = list.members();
         let b = view.get(&"b".parse().unwrap()).unwrap();
         assert_eq!(*b, Member { load: 9, state: State::Leaving, ..member("b") });
+    }
+
+    #[test]
+    fn who_says_that_it_owns_nothing_does_so_for_as_long_as_it_says_so() {
+        let (list, b) = (list(), "b".parse().unwrap());
+        for (said, is) in [(7, 7), (0, 0), (3, 7)] {
+            list.heard(Member { weight: said, ..member("b") }, at(101));
+            assert_eq!(list.members().get(&b).unwrap().weight, is);
+        }
     }
 
     #[test]

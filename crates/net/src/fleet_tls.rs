@@ -149,6 +149,14 @@ impl FleetTls {
         self.tls_reason(tls)
     }
 
+    /// Returns whether a connection failed because one end does not take the other for a node: who
+    /// speaks TLS of another fleet, not a scan of ports.
+    pub fn is_of_stranger(error: &io::Error) -> bool {
+        use rustls::Error;
+        let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+        matches!(tls, Some(Error::InvalidCertificate(_) | Error::AlertReceived(_)))
+    }
+
     fn tls_reason(&self, error: &rustls::Error) -> String {
         use rustls::Error;
         match (error, self.proof) {

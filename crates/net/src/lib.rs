@@ -11,6 +11,7 @@ pub mod http2_stream;
 pub mod network;
 pub mod pem;
 pub mod random;
+pub mod seldom;
 pub mod shortage;
 pub mod socket;
 pub mod wall_clock;

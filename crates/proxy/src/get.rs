@@ -12,3 +12,4 @@ pub(crate) mod plan;
 pub(crate) mod read_through;
 pub(crate) mod vouching;
 pub(crate) mod waiting;
+pub(crate) mod without_store;

@@ -132,6 +132,12 @@ impl Services {
         self.store.borrow().is_none()
     }
 
+    /// Returns whether there is no store, and never was: none is awaited, and none has been handed
+    /// over to another process.
+    pub fn is_without_store(&self) -> bool {
+        matches!(*self.store.borrow(), Some(None)) && !self.leases.is_released()
+    }
+
     /// Sets the store, or `None` when there is none.
     pub fn set_store(&self, store: Option<Store>) {
         *self.store.borrow_mut() = Some(store);

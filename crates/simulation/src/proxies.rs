@@ -156,7 +156,7 @@ impl Proxy {
         let node = match node {
             None => None,
             Some((options, list)) => {
-                let fleet = Some(FleetProtocol { tls: None });
+                let fleet = Some(Arc::new(FleetProtocol::default()));
                 let manners = ListenerProtocol { fleet, ..ListenerProtocol::default() };
                 let socket = listen(&host, options.own.address.port())?;
                 listeners.push(Listener { socket, manners: Arc::new(manners) });

@@ -239,7 +239,7 @@ impl Start {
             }
             upgrader.release();
         });
-        let announcer = self.announce(news, ready)?;
+        let announcer = self.announce(news, ready, !self.config.cache.is_empty())?;
         let front = self.control.options().front.kind();
         let ListenSockets { listeners, admin } =
             locked(&self.sockets).try_clone().map_err(|error| cannot("serve", &error))?;
@@ -273,8 +273,13 @@ impl Start {
     }
 
     /// Says, in a thread of its own, how the caches are and that clients are served, once the
-    /// store is open or has been given up.
-    fn announce(&self, news: Receiver<News>, ready: String) -> Result<JoinHandle<()>, Failure> {
+    /// store is open or has been given up. `has_caches`: there are to be some.
+    fn announce(
+        &self,
+        news: Receiver<News>,
+        ready: String,
+        has_caches: bool,
+    ) -> Result<JoinHandle<()>, Failure> {
         let announce = move || {
             // None: the process ends before the caches were had.
             let Ok(News { files, opened }) = news.recv() else { return };
@@ -286,6 +291,7 @@ impl Start {
                         .iter()
                         .for_each(|line| log::info!("{line}"));
                 }
+                Err(_) if !has_caches => log::info!("there is no cache: nothing is stored"),
                 Err(_) => log::error!("no cache can be used: SERVING WITHOUT CACHING"),
             }
             log::info!("{ready}");

@@ -9,6 +9,7 @@ use crate::config::configuration::{Config, DEFAULT_SITE, KeyHost, Site};
 use crate::config::layers::{FileLayer, Layer, Place, Problem};
 use crate::config::listen_addr::ListenAddr;
 use crate::config::upstreams::wrong_servers;
+use crate::config::value::Value;
 
 /// Returns all problems of `config`, which was made of `file` and `flags`.
 pub fn problems(config: &Config, file: &FileLayer, flags: &Layer) -> Vec<Problem> {
@@ -26,7 +27,7 @@ struct Checker<'a> {
 impl Checker<'_> {
     fn run(mut self) -> Vec<Problem> {
         self.listeners();
-        self.repeats("cache", &self.config.cache);
+        self.caches();
         self.addresses();
         self.admin();
         self.sites();
@@ -36,6 +37,16 @@ impl Checker<'_> {
         self.store();
         self.fleet();
         self.list
+    }
+
+    fn caches(&mut self) {
+        let given = self.flags.get("cache").or_else(|| self.file.settings.get("cache"));
+        if given.is_none_or(|given| !matches!(given.value, Value::Word(_))) {
+            self.repeats("cache", &self.config.cache);
+        } else if self.config.fleet.capacity.is_some_and(|capacity| capacity > 0) {
+            let text = "expected 0: without a cache a node owns nothing".to_owned();
+            self.complain("fleet.capacity", text);
+        }
     }
 
     fn store(&mut self) {

@@ -17,7 +17,7 @@ use crate::config::setting::Field;
 use crate::config::settings::{
     ACCESS, CERTIFICATE, FLEET_CLASS, LISTENER, RULE, SETTINGS, SITE, find,
 };
-use crate::config::value::{Kind, Value};
+use crate::config::value::{Kind, Value, alone};
 
 /// A configuration file as it was read: what it says, and its name for messages.
 #[derive(Clone, Debug, Default)]
@@ -231,6 +231,8 @@ impl Reader<'_> {
         for node in nodes.iter() {
             match single(field, node.get_ref()) {
                 Ok(Value::List(values)) => all.extend(values),
+                Ok(Value::Word(word)) if nodes.len() == 1 => return Some(Value::Word(word)),
+                Ok(Value::Word(word)) => self.complain(node.span(), key, alone(word)),
                 Ok(value) => all.push(value),
                 Err(text) => self.complain(node.span(), key, text),
             }

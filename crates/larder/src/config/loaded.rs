@@ -14,7 +14,7 @@ use crate::config::fleet::FleetConfig;
 use crate::config::layers::{Given, Layer, Place, Problem, Problems};
 use crate::config::setting::Effect;
 use crate::config::settings::{SETTINGS, find};
-use crate::config::value::Value;
+use crate::config::value::{Value, alone};
 
 /// A configuration with everything that is needed to compare it with a later one.
 #[derive(Clone, Debug)]
@@ -139,13 +139,14 @@ impl Changes {
 pub fn add_flag(layer: &mut Layer, key: &'static str, texts: &[String]) -> Result<(), Problem> {
     let Some(setting) = find(key) else { return Ok(()) };
     let mut all = Vec::new();
+    let wrong = |text| Problem { place: Place::Flag, key: key.to_owned(), text };
     for text in texts {
-        match setting.parse(text) {
-            Ok(Value::List(values)) => all.extend(values),
-            Ok(value) => {
+        match setting.parse(text).map_err(wrong)? {
+            Value::List(values) => all.extend(values),
+            Value::Word(word) if texts.len() > 1 => return Err(wrong(alone(word))),
+            value => {
                 layer.insert(key, Given { value, place: Place::Flag });
             }
-            Err(text) => return Err(Problem { place: Place::Flag, key: key.to_owned(), text }),
         }
     }
     if !all.is_empty() {

@@ -112,6 +112,11 @@ pub enum Value {
     List(Vec<Value>),
 }
 
+/// Says that a word which stands for no value is no element of a list.
+pub fn alone(word: &str) -> String {
+    format!("expected {word:?} alone, or values without it")
+}
+
 impl Kind {
     /// Reads one value; the error is the sentence that follows the key in a message. A list takes
     /// the text as its only element.

@@ -79,7 +79,7 @@ pub fn bind_fleet(
         Some(socket) => adopt(Some(socket), &ListenAddr::Ip(address))?,
         None => bind(address, shares_port(address, &[], &ip_addresses(listeners)))?,
     };
-    let fleet = FleetProtocol { tls: settings.tls.as_ref().map(|tls| tls.server.clone()) };
+    let fleet = Arc::new(FleetProtocol { tls: settings.tls.clone(), ..FleetProtocol::default() });
     let manners = ListenerProtocol { fleet: Some(fleet), ..ListenerProtocol::default() };
     Ok(Bound { manners: Arc::new(manners), ..bound })
 }

@@ -6,25 +6,15 @@ use std::thread::sleep;
 
 use rustix::process::Signal;
 
-use crate::fleet_nodes::{Crowd, Fleet, HOST, ask, await_whole, fetch, name, view};
+use crate::fleet_nodes::{Crowd, Fleet, HOST, ask, await_whole, fetch, name, purge, version, view};
 use crate::origin::Origin;
 use crate::runner::{Larder, PAST_THE_BOUND, eventually};
-
-/// The version of a page that an answer has; it grows with each change at the origin.
-fn version(node: &Larder, target: &str) -> u64 {
-    fetch(node, target).header("x-version").parse().unwrap()
-}
 
 /// The sum of a counter's series that have these labels.
 fn counted(node: &Larder, series: &str) -> u64 {
     let metrics = node.metrics();
     let lines = metrics.lines().filter(|line| line.starts_with(series));
     lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum()
-}
-
-/// Purges a URL at one node: the exit code and what is said.
-fn purge(node: &Larder, target: &str) -> (i32, String) {
-    ask(node, &["purge", &format!("{HOST}{target}")])
 }
 
 #[test]

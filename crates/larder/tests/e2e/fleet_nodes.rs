@@ -22,7 +22,8 @@ pub const HOST: &str = "http://site.test";
 /// How nodes of one fleet are to be started.
 pub struct Fleet {
     pub setups: Vec<Setup>,
-    addresses: Vec<SocketAddr>,
+    /// Where nodes meet.
+    pub addresses: Vec<SocketAddr>,
     keys: TempDir,
 }
 
@@ -60,6 +61,18 @@ impl Fleet {
         let setups = std::mem::take(&mut self.setups);
         self.setups = setups.into_iter().map(|setup| change(setup, &self.addresses)).collect();
         self
+    }
+
+    /// Changes how one of them is started.
+    pub fn with(mut self, node: usize, change: impl Fn(Setup) -> Setup) -> Fleet {
+        let setup = self.setups.remove(node);
+        self.setups.insert(node, change(setup));
+        self
+    }
+
+    /// A directory for keys and certificates.
+    pub fn keys(&self) -> &Path {
+        self.keys.path()
     }
 
     /// The file of another key.
@@ -104,6 +117,17 @@ pub fn fetch(node: &Larder, target: &str) -> Reply {
     let reply = get(target).send(node.address());
     reply.verify(target);
     reply
+}
+
+/// The version of a page that an answer has; it grows with each change at the origin.
+#[track_caller]
+pub fn version(node: &Larder, target: &str) -> u64 {
+    fetch(node, target).header("x-version").parse().unwrap()
+}
+
+/// Purges a URL at one node: the exit code and what is said.
+pub fn purge(node: &Larder, target: &str) -> (i32, String) {
+    ask(node, &["purge", &format!("{HOST}{target}")])
 }
 
 /// Runs `larder` with a node's admin interface: its exit code, and what it said.

@@ -14,12 +14,12 @@ use chitchat::{
     ChitchatConfig, ChitchatHandle, ChitchatId, FailureDetectorConfig, NodeState, spawn_chitchat,
 };
 use fleet::Member;
+use net::seldom::Seldom;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::facts;
 use crate::gossip::seeds::{self, Seed};
-use crate::gossip::seldom::Seldom;
 use crate::gossip::socket::{SealedTransport, Wire};
 use crate::gossip::view::{Complaint, Live, View};
 use crate::published::{Published, lock};

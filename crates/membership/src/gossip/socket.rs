@@ -13,12 +13,12 @@ use chitchat::transport::{Socket, Transport};
 use chitchat::{Chitchat, ChitchatId, ChitchatMessage, Deserializable, Serializable};
 use fleet::members::MEMBERS_MAX;
 use net::clock::TokioClock;
+use net::seldom::Seldom;
 use tokio::net::UdpSocket;
 use tokio::sync::Mutex;
 
 use crate::gossip::figures::Counters;
 use crate::gossip::seal::{OVERHEAD, Seal};
-use crate::gossip::seldom::Seldom;
 use crate::gossip::wire;
 
 /// Most bytes of a UDP datagram over IPv4.

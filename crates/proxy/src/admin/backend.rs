@@ -12,7 +12,7 @@ use tokio::task::spawn_local;
 use crate::admin::guard::Guard;
 use crate::admin::interface::{Admin, Backend, Explained, Readiness, Reloaded};
 use crate::admin::server_status;
-use crate::client::reclaimer::ConnectionReclaimer;
+use crate::client::reclaimer::{ConnectionReclaimer, Group};
 use crate::exchange::explain::Question;
 use crate::exchange::{explain, purge};
 use crate::fleet_control::classes;
@@ -116,8 +116,8 @@ impl Backend for ProxyBackend {
     fn close_idle_clients(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async move {
             let reclaimer = &self.reclaimer;
-            let _turn = reclaimer.turn().await;
-            if reclaimer.close_idle_clients().await == 0 {
+            let _turn = reclaimer.turn(Group::Clients).await;
+            if reclaimer.close_idle(None).await == 0 {
                 reclaimer.let_go().await;
             }
         })

@@ -8,6 +8,10 @@
 //! in [`GRACE`]; then those between two requests; and then new ones. Within each group those that
 //! have waited longest come first.
 //!
+//! Connections of other nodes of a fleet have places of their own, so that who can reach the
+//! address for nodes takes none of the clients'. There one on which nothing was ever asked is
+//! closed first, however young: a node that is let in asks at once, a stranger cannot.
+//!
 //! Each worker alone knows the state of its connections: the task that needs a place asks all of
 //! them, and tells those with the first candidates to close them. Several are closed at once where
 //! there are many, so that the search costs little for each.
@@ -45,10 +49,19 @@ pub(crate) struct Candidate {
     pub id: u64,
 }
 
+/// Whose connections have places together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    Clients,
+    /// Nodes of a fleet, and who wants to be taken for one.
+    Nodes,
+}
+
 /// The facts of a connection that a worker knows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionActivity {
     pub id: u64,
+    pub group: Group,
     pub phase: Phase,
     /// It has had a request.
     pub has_asked: bool,
@@ -58,8 +71,8 @@ pub(crate) struct ConnectionActivity {
 impl ConnectionActivity {
     /// Returns the place of a connection in the order; `None` when it must not be closed.
     pub fn candidate(&self, now: Instant) -> Option<Candidate> {
-        let ConnectionActivity { id, phase, has_asked, since } = *self;
-        let is_old = now.saturating_duration_since(since) >= GRACE;
+        let ConnectionActivity { id, group, phase, has_asked, since } = *self;
+        let is_old = group == Group::Nodes || now.saturating_duration_since(since) >= GRACE;
         let worth = match (phase, has_asked) {
             (Phase::Busy, _) => return None,
             (Phase::Idle, true) => Worth::Idle,
@@ -86,8 +99,8 @@ pub(crate) fn at_once(connections: usize) -> usize {
 
 /// A question or an order to a worker.
 pub(crate) enum Ask {
-    /// Its first so many candidates.
-    Candidates(usize, oneshot::Sender<Vec<Candidate>>),
+    /// Its first so many candidates, of this group or of all.
+    Candidates(usize, Option<Group>, oneshot::Sender<Vec<Candidate>>),
     /// To close these, and say how many it could.
     Close(Vec<u64>, oneshot::Sender<usize>),
     /// To close its idle connections to origin servers, and say how many there were.
@@ -98,8 +111,8 @@ pub(crate) enum Ask {
 pub(crate) struct ConnectionReclaimer {
     workers: Vec<mpsc::UnboundedSender<Ask>>,
     at_once: usize,
-    /// Held from the search for a place until it is taken.
-    turn: Mutex<()>,
+    /// Held from the search for a place until it is taken: among clients, and among nodes.
+    turns: [Mutex<()>; 2],
 }
 
 impl ConnectionReclaimer {
@@ -111,14 +124,22 @@ impl ConnectionReclaimer {
     ) -> (ConnectionReclaimer, Vec<mpsc::UnboundedReceiver<Ask>>) {
         let (workers, inboxes) = (0..workers).map(|_| mpsc::unbounded_channel()).unzip();
         (
-            ConnectionReclaimer { workers, at_once: at_once(connections), turn: Mutex::new(()) },
+            ConnectionReclaimer {
+                workers,
+                at_once: at_once(connections),
+                turns: Default::default(),
+            },
             inboxes,
         )
     }
 
-    /// Waits for the right to search for a place.
-    pub async fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().await
+    /// Waits for the right to search for a place in a group.
+    pub async fn turn(&self, group: Group) -> MutexGuard<'_, ()> {
+        let [clients, nodes] = &self.turns;
+        match group {
+            Group::Clients => clients.lock().await,
+            Group::Nodes => nodes.lock().await,
+        }
     }
 
     /// Closes the idle connections to origin servers, and returns how many there were. For want of
@@ -131,10 +152,11 @@ impl ConnectionReclaimer {
         closed
     }
 
-    /// Closes the first candidates, and returns how many were closed.
-    pub async fn close_idle_clients(&self) -> usize {
+    /// Closes the first candidates of a group, or of all, and returns how many were closed.
+    pub async fn close_idle(&self, group: Option<Group>) -> usize {
         let mut all = Vec::new();
-        for (worker, candidates) in self.ask(|tell| Ask::Candidates(self.at_once, tell)) {
+        let asked = self.ask(|tell| Ask::Candidates(self.at_once, group, tell));
+        for (worker, candidates) in asked {
             // A worker that has ended has none.
             let found = candidates.await.unwrap_or_default();
             all.extend(found.into_iter().map(|candidate| (candidate, worker)));
@@ -174,8 +196,8 @@ impl FreeDescriptors for ConnectionReclaimer {
     /// Closes idle connections, those to origin servers first.
     fn free(&self) -> Freeing<'_> {
         Box::pin(async {
-            let _turn = self.turn().await;
-            self.let_go().await > 0 || self.close_idle_clients().await > 0
+            let _turn = self.turn(Group::Clients).await;
+            self.let_go().await > 0 || self.close_idle(None).await > 0
         })
     }
 }
@@ -185,8 +207,20 @@ mod tests {
     use super::*;
     use net::clock::TokioClock;
 
+    #[test]
+    fn who_never_asked_makes_way_for_nodes_however_young_it_is() {
+        let now = TokioClock::system().instant();
+        let node = |id, has_asked, phase| {
+            let activity = standing(id, phase, has_asked, now);
+            ConnectionActivity { group: Group::Nodes, ..activity }.candidate(now)
+        };
+        assert!(node(2, false, Phase::Idle) < node(1, true, Phase::Idle));
+        assert!(node(2, false, Phase::Head) < node(1, true, Phase::Idle));
+        assert_eq!(node(3, true, Phase::Busy), None);
+    }
+
     fn standing(id: u64, phase: Phase, has_asked: bool, since: Instant) -> ConnectionActivity {
-        ConnectionActivity { id, phase, has_asked, since }
+        ConnectionActivity { id, group: Group::Clients, phase, has_asked, since }
     }
 
     #[test]

@@ -90,11 +90,12 @@ pub(crate) async fn run(
     manners: &ListenerProtocol,
 ) {
     let state = Rc::new(ConnectionState::new(connections.services.clock));
-    let _watched = connections.watch(&state);
+    let _watched = connections.watch(&state, manners.group());
     let Services { observer, .. } = &*connections.services;
     let (options, addresses) =
         (connections.services.options(), &connections.connection_limit.addresses);
-    let ready = Box::pin(welcome(socket, peer, manners, &options, addresses, &**observer));
+    let clock = connections.services.clock;
+    let ready = Box::pin(welcome(socket, peer, manners, &options, addresses, &**observer, clock));
     let Some(Some(ready)) = unless_cut(&state, ready).await else { return };
     let Negotiated { stream, client: address, link, protocol, place: _place } = ready;
     let client = Client { state: state.clone(), address, link: Rc::new(link), reply: None };

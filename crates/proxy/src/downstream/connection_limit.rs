@@ -7,18 +7,33 @@ use net::shortage::Shortage;
 use tokio::sync::Semaphore;
 
 use crate::client::addresses::Addresses;
-use crate::client::reclaimer::ConnectionReclaimer;
+use crate::client::reclaimer::{ConnectionReclaimer, Group};
+
+/// Connections of nodes of a fleet: a quarter of those of clients, and this many at least.
+const NODES_MIN: usize = 64;
+
+/// The places of connections.
+pub(crate) struct Room {
+    /// One permit for each connection that may be open.
+    pub places: Arc<Semaphore>,
+    /// All permits are taken, and this was logged.
+    pub crowded: AtomicBool,
+}
+
+impl Room {
+    fn of(places: usize) -> Room {
+        Room { places: Arc::new(Semaphore::new(places)), crowded: AtomicBool::new(false) }
+    }
+}
 
 /// The connections of all workers, and their limits.
 pub(crate) struct ConnectionLimit {
-    /// One permit for each connection that may be open.
-    pub room: Arc<Semaphore>,
+    clients: Room,
+    nodes: Room,
     /// Closes idle connections when there is no room.
     pub reclaimer: Arc<ConnectionReclaimer>,
     /// The connections of each client address.
     pub addresses: Arc<Addresses>,
-    /// All permits are taken, and this was logged.
-    pub crowded: AtomicBool,
     /// A shortage of descriptors.
     pub descriptors: Shortage,
     /// Open connections of each worker.
@@ -34,12 +49,20 @@ impl ConnectionLimit {
         reclaimer: ConnectionReclaimer,
     ) -> ConnectionLimit {
         ConnectionLimit {
-            room: Arc::new(Semaphore::new(connections.max(1))),
+            clients: Room::of(connections.max(1)),
+            nodes: Room::of((connections / 4).max(NODES_MIN)),
             reclaimer: Arc::new(reclaimer),
             addresses: Arc::default(),
-            crowded: AtomicBool::new(false),
             descriptors: Shortage::default(),
             loads: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
+        }
+    }
+
+    /// Returns the places of a group.
+    pub fn room(&self, group: Group) -> &Room {
+        match group {
+            Group::Clients => &self.clients,
+            Group::Nodes => &self.nodes,
         }
     }
 

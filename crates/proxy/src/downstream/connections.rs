@@ -13,7 +13,7 @@ use tokio::time::interval;
 use crate::client::connection_state::{CloseReason, ConnectionState, Phase};
 use crate::client::limits::ClientLimits;
 use crate::client::reclaimer;
-use crate::client::reclaimer::{Candidate, ConnectionActivity};
+use crate::client::reclaimer::{Candidate, ConnectionActivity, Group};
 use crate::downstream::connection_limit::ConnectionLimit;
 use crate::downstream::{connection, http2};
 use crate::observe::event::Event;
@@ -57,6 +57,7 @@ pub(crate) struct Connections {
 /// A connection as the sweep sees it.
 struct TrackedConnection {
     state: Rc<ConnectionState>,
+    group: Group,
     /// When the phase was first seen.
     since: Instant,
     /// When the proxy was first seen to wait for the client, and how many bytes had moved then.
@@ -123,26 +124,28 @@ impl Connections {
     }
 
     /// Registers a connection with the sweep. Its place in `loads` was taken at accept.
-    pub fn watch(self: &Rc<Self>, state: &Rc<ConnectionState>) -> WatchGuard {
+    pub fn watch(self: &Rc<Self>, state: &Rc<ConnectionState>, group: Group) -> WatchGuard {
         let id = self.next_id.get();
         self.next_id.set(id + 1);
         state.came();
         let since = self.services.clock.instant();
-        let watched = TrackedConnection { state: state.clone(), since, blocked: None };
+        let watched = TrackedConnection { state: state.clone(), group, since, blocked: None };
         self.open.borrow_mut().insert(id, watched);
         self.services.observer.connection(true);
         WatchGuard { connections: self.clone(), id }
     }
 
-    /// Returns the first so many of the connections that may be closed.
-    pub fn candidates(&self, most: usize) -> Vec<Candidate> {
+    /// Returns the first so many of the connections that may be closed, of this group or of all.
+    pub fn candidates(&self, most: usize, of: Option<Group>) -> Vec<Candidate> {
         let now = self.services.clock.instant();
         let mut all = Vec::new();
-        for (&id, watched) in &*self.open.borrow() {
-            let state = &watched.state;
+        let open = self.open.borrow();
+        let wanted = |watched: &TrackedConnection| of.is_none_or(|of| of == watched.group);
+        for (&id, watched) in open.iter().filter(|(_, watched)| wanted(watched)) {
+            let (state, group) = (&watched.state, watched.group);
             let since = state.since().unwrap_or(watched.since);
             let (phase, has_asked) = (state.phase(), state.has_asked());
-            let standing = ConnectionActivity { id, phase, has_asked, since };
+            let standing = ConnectionActivity { id, group, phase, has_asked, since };
             // A connection that is being cut is not a candidate.
             all.extend(standing.candidate(now).filter(|_| state.cut().is_none()));
         }

@@ -12,8 +12,11 @@ use bytes::Bytes;
 use ipnet::IpNet;
 use message::scheme::Scheme;
 use net::address;
+use net::clock::TokioClock;
+use net::fleet_tls::FleetTls;
+use net::seldom::Seldom;
 use net::socket::Socket;
-use rustls::{ProtocolVersion, ServerConfig};
+use rustls::ProtocolVersion;
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -21,6 +24,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::client::addresses::{AddressSlot, Addresses};
 use crate::client::link::Transport;
+use crate::client::reclaimer::Group;
 use crate::downstream::proxy_protocol;
 use crate::downstream::stream::{Raw, Stream};
 use crate::observe::event::Event;
@@ -43,14 +47,23 @@ pub struct ListenerProtocol {
     /// no such header.
     pub proxies: Vec<IpNet>,
     /// Its connections are those of other nodes of the fleet, and of nobody else.
-    pub fleet: Option<FleetProtocol>,
+    pub fleet: Option<Arc<FleetProtocol>>,
+}
+
+impl ListenerProtocol {
+    /// Returns with which others its connections have places.
+    pub(crate) fn group(&self) -> Group {
+        if self.fleet.is_some() { Group::Nodes } else { Group::Clients }
+    }
 }
 
 /// What nodes of a fleet speak with each other: HTTP/2, which the one that connects begins.
-#[derive(Clone, Debug)]
+#[derive(Debug, Default)]
 pub struct FleetProtocol {
     /// TLS, in which both sides prove that they are nodes; `None`: who can connect is believed.
-    pub tls: Option<Arc<ServerConfig>>,
+    pub tls: Option<FleetTls>,
+    /// Warnings of those who are no nodes.
+    pub strangers: Seldom,
 }
 
 /// The versions of HTTP that differ on the wire.
@@ -79,16 +92,16 @@ pub(crate) async fn welcome(
     options: &Options,
     addresses: &Arc<Addresses>,
     observer: &dyn Observer,
+    clock: TokioClock,
 ) -> Option<Negotiated> {
     let on_unix_socket = matches!(socket, Socket::Unix(_));
-    let mut raw = Raw::new(socket);
-    let mut client = peer;
+    let (mut raw, mut client) = (Raw::new(socket), peer);
     // A client of a Unix socket has no address unless a balancer tells one.
     let mut has_address = !on_unix_socket;
     let mut link = Transport { scheme: Scheme::Http, tls: None, is_peer: false };
     if let Some(fleet) = &manners.fleet {
         link.is_peer = true;
-        return meet_node(raw, client, link, fleet, options, observer).await;
+        return meet_node((raw, client), link, fleet, options, observer, clock).await;
     }
     if !manners.proxies.is_empty() {
         let ip = address::canonical(peer.ip());
@@ -186,16 +199,16 @@ async fn secure(
 /// Makes a connection with another node ready, which has no more time for it than a client for a
 /// head.
 async fn meet_node(
-    mut raw: Raw,
-    client: SocketAddr,
+    (mut raw, client): (Raw, SocketAddr),
     link: Transport,
     fleet: &FleetProtocol,
     options: &Options,
     observer: &dyn Observer,
+    clock: TokioClock,
 ) -> Option<Negotiated> {
     let bound = options.client.head_timeout;
     let protocol = Protocol::Http2;
-    let Some(config) = &fleet.tls else {
+    let Some(tls) = &fleet.tls else {
         let begins = timeout(bound, begins_with_preface(&mut raw)).await;
         let stream = Stream::Plain(raw);
         return (begins == Ok(true)).then_some(Negotiated {
@@ -206,13 +219,22 @@ async fn meet_node(
             place: None,
         });
     };
-    let why = match timeout(bound, TlsAcceptor::from(config.clone()).accept(raw)).await {
+    let accept = TlsAcceptor::from(tls.server.clone()).accept(raw);
+    let why = match timeout(bound, accept).await {
         Ok(Ok(stream)) => {
             let stream = Stream::Tls(Box::new(stream));
             return Some(Negotiated { stream, client, link, protocol, place: None });
         }
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => "too slow".to_owned(),
+        Ok(Err(error)) => {
+            let why = tls.reason(&error);
+            if FleetTls::is_of_stranger(&error)
+                && let Some(more) = fleet.strangers.due(clock.running())
+            {
+                log::warn!("{client} is no node of this fleet: {why}{more}");
+            }
+            why
+        }
+        Err(_) => "it is too slow".to_owned(),
     };
     observer.count(Event::TlsFailed, 1);
     log::debug!("{client}: not a node of this fleet: {why}");

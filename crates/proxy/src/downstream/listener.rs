@@ -20,8 +20,9 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
+use crate::client::reclaimer::Group;
 use crate::downstream::connection;
-use crate::downstream::connection_limit::ConnectionLimit;
+use crate::downstream::connection_limit::{ConnectionLimit, Room};
 use crate::downstream::connections::Connections;
 use crate::downstream::handshake::ListenerProtocol;
 
@@ -77,41 +78,50 @@ struct From {
     _room: Option<OwnedSemaphorePermit>,
 }
 
-/// Waits for the permit for one more connection: closes an idle one for it, or waits for another to
-/// end.
-async fn room(connection_limit: &ConnectionLimit) -> Option<OwnedSemaphorePermit> {
-    let ConnectionLimit { room, crowded, reclaimer, .. } = connection_limit;
-    if let Ok(permit) = room.clone().try_acquire_owned() {
+/// Waits for the permit for one more connection of a group: closes an idle one for it, or waits for
+/// another to end.
+async fn room(limit: &ConnectionLimit, group: Group) -> Option<OwnedSemaphorePermit> {
+    let Room { places, crowded } = limit.room(group);
+    if let Ok(permit) = places.clone().try_acquire_owned() {
         // Logged again only after a real pause: not for each connection that comes and goes.
-        if crowded.load(Ordering::Relaxed)
-            && room.available_permits() >= connection_limit.workers() * 4
-        {
+        if crowded.load(Ordering::Relaxed) && places.available_permits() >= limit.workers() * 4 {
             crowded.store(false, Ordering::Relaxed);
         }
         return Some(permit);
     }
     // One at a time: the place that is freed for this client is not for the next one.
-    let _turn = reclaimer.turn().await;
+    let _turn = limit.reclaimer.turn(group).await;
     let mut pause = SHORT_PAUSE;
     loop {
         // An earlier search may have freed more places than it needed.
-        if let Ok(permit) = room.clone().try_acquire_owned() {
+        if let Ok(permit) = places.clone().try_acquire_owned() {
             return Some(permit);
         }
-        let makes_way = reclaimer.close_idle_clients().await > 0;
+        let makes_way = limit.reclaimer.close_idle(Some(group)).await > 0;
         // A connection that has just been accepted is not registered yet for a moment, and cannot
         // be closed.
         if !makes_way && pause == PAUSE && !crowded.swap(true, Ordering::Relaxed) {
-            log::warn!(
-                "as many client connections are busy as may be open: further clients wait (raise \
-                 client.connections, or the limit of open files)"
-            );
+            log::warn!("{}", crowd(group));
         }
         let wait = if makes_way { PAUSE } else { pause };
-        if let Ok(permit) = timeout(wait, room.clone().acquire_owned()).await {
+        if let Ok(permit) = timeout(wait, places.clone().acquire_owned()).await {
             return permit.ok();
         }
         pause = (pause * 2).min(PAUSE);
+    }
+}
+
+/// Says that all connections of a group are busy.
+fn crowd(group: Group) -> &'static str {
+    match group {
+        Group::Clients => {
+            "as many client connections are busy as may be open: further clients wait (raise \
+             client.connections, or the limit of open files)"
+        }
+        Group::Nodes => {
+            "as many connections of other nodes are busy as may be open, a quarter of \
+             client.connections: further nodes wait"
+        }
     }
 }
 
@@ -140,7 +150,7 @@ pub(crate) async fn accept(
                 let manners = listener.manners.clone();
                 let room = tokio::select! {
                     biased;
-                    room = room(&connections.connection_limit) => room,
+                    room = room(&connections.connection_limit, manners.group()) => room,
                     _ = stop.wait_for(|&stop| stop) => None,
                 };
                 place(&connections, socket, From { client, manners, _room: room }, &peers);
@@ -155,8 +165,8 @@ pub(crate) async fn accept(
 /// Closes idle connections for want of a descriptor, and waits until the accept may be tried again.
 async fn make_descriptors(connections: &Connections, error: &io::Error) {
     let ConnectionLimit { reclaimer, descriptors, .. } = &*connections.connection_limit;
-    let _turn = reclaimer.turn().await;
-    if reclaimer.close_idle_clients().await > 0 || reclaimer.let_go().await > 0 {
+    let _turn = reclaimer.turn(Group::Clients).await;
+    if reclaimer.close_idle(None).await > 0 || reclaimer.let_go().await > 0 {
         return sleep(SHORT_PAUSE).await;
     }
     if descriptors.felt(connections.services.clock.instant()) {

@@ -25,6 +25,7 @@ use crate::exchange::purge::Answered;
 use crate::fleet_control::forgetting;
 use crate::get::cache_request;
 use crate::get::cache_request::FetchedResponse;
+use crate::get::without_store;
 use crate::object::store::Store;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::{Bypass, Denied, Error, Invalid, Outcome};
@@ -242,12 +243,16 @@ async fn dispatch(
         (Route::Cache(_), None) => {
             Box::pin(pass_through::pass(context, transaction, body, past(Bypass::Offline))).await
         }
+        (Route::Pass(why @ Bypass::Offline), None) => {
+            Box::pin(without_store::answer(context, transaction, body, past(why))).await
+        }
         (Route::Pass(why), _) => {
             Box::pin(pass_through::pass(context, transaction, body, past(why))).await
         }
-        (Route::Write(why), store) => {
+        (Route::Write(why), _) => {
             let services = context.services;
-            if store.is_none() && !services.awaits_store() && !services.leases.is_released() {
+            // In a fleet there are other nodes, and a store may be here that is not used now.
+            if services.is_without_store() && services.shared.node.is_none() {
                 return Box::pin(pass_through::pass(context, transaction, body, past(why))).await;
             }
             Box::pin(write_through(context, transaction, body, past(why))).await

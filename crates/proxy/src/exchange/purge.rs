@@ -63,7 +63,11 @@ async fn purge_here(services: &Services, options: &Options, purge: &Purge) -> Pu
         return Purged::NotDurable(text.to_owned());
     }
     let Some(store) = &services.store() else {
-        return Purged::NotOurs("there is no cache".to_owned());
+        let text = match services.shared.node {
+            Some(_) => "there is no cache at this node of the fleet; send it to one that has one",
+            None => "there is no cache",
+        };
+        return Purged::NotOurs(text.to_owned());
     };
     let mode = if purge.soft { Mode::Soft } else { Mode::Hard };
     let normal = |uri| Url::from_uri(uri).map_err(|error| Purged::NotOurs(error.to_string()));

@@ -155,6 +155,8 @@ async fn send(
 fn in_words(failure: Failure) -> String {
     match failure {
         Failure::Denied => "no address of it may be connected to".to_owned(),
-        Failure::Failed(_, cause) | Failure::Request(_, cause) => cause,
+        Failure::Failed(_, cause) | Failure::Request(_, cause) => {
+            format!("it did not answer: {cause}")
+        }
     }
 }

@@ -64,6 +64,10 @@ pub(crate) async fn run(services: Rc<Services>, setup: FleetSetup, leave: onesho
     while services.awaits_store() {
         sleep(Duration::from_millis(5)).await;
     }
+    if services.is_without_store() {
+        log::info!("this node has no cache: it owns nothing, and answers from the other nodes");
+        node.set_without_cache();
+    }
     let membership = find(&members).await;
     node.set_membership(Some(membership.clone()));
     let _ends = Membered(node.clone());
@@ -199,7 +203,8 @@ impl Upkeep {
         let mut asking = Vec::new();
         for member in others {
             let at = met.iter().position(|met| met.id == member.id).unwrap_or_else(|| {
-                met.push(Met { id: member.id.clone(), answered: false, first: now, last: None });
+                let (id, answered, warned) = (member.id.clone(), false, false);
+                met.push(Met { id, answered, warned, first: now, last: None });
                 met.len() - 1
             });
             let Met { answered, last, .. } = &mut met[at];
@@ -210,21 +215,18 @@ impl Upkeep {
             }
         }
         for asking in asking {
-            let (id, answered) = match asking.await {
-                Ok(told) => told,
-                Err(_) => continue,
-            };
+            let Ok((id, answer)) = asking.await else { continue };
             if let Some(met) = met.iter_mut().find(|met| met.id == id) {
-                met.answered |= answered;
+                met.note(answer, now, self.membership.members().get(&id));
             }
         }
     }
 
-    fn say_hello(&self, member: Member) -> tokio::task::JoinHandle<(MemberId, bool)> {
+    fn say_hello(&self, member: Member) -> tokio::task::JoinHandle<(MemberId, Answer)> {
         let (services, node) = (self.services.clone(), self.node.clone());
         spawn_local(async move {
-            let answered = say_hello(&services, &node, &member).await;
-            (member.id, answered)
+            let answer = say_hello(&services, &node, &member).await;
+            (member.id, answer)
         })
     }
 
@@ -329,14 +331,36 @@ impl Upkeep {
 struct Met {
     id: MemberId,
     answered: bool,
+    /// It was said that it does not answer.
+    warned: bool,
     /// When it was first heard of.
     first: Duration,
     /// When it was last said hello to.
     last: Option<Duration>,
 }
 
+/// What came of a hello; the reason why there is no answer.
+type Answer = Result<(), String>;
+
+impl Met {
+    /// Notes what came of a hello to it. One that is a `member`, and so is heard, but answers
+    /// nothing is worth a warning: a key, a certificate or an open port is missing.
+    fn note(&mut self, answer: Answer, now: Duration, member: Option<&Member>) {
+        let Err(why) = answer else { return self.answered = true };
+        let is_late = now.saturating_sub(self.first) >= UNANSWERED;
+        if let Some(Member { id, address, .. }) = member
+            && is_late
+            && !self.answered
+            && !self.warned
+        {
+            log::warn!("{id} at {address} is heard, and does not answer: {why}");
+            self.warned = true;
+        }
+    }
+}
+
 /// Says hello to a member, and notes what it answers.
-async fn say_hello(services: &Rc<Services>, node: &Arc<Node>, member: &Member) -> bool {
+async fn say_hello(services: &Rc<Services>, node: &Arc<Node>, member: &Member) -> Answer {
     let hello = own_hello(node);
     let told = match node.members().get(&member.id) {
         Some(_) => post::<Hello>(services, node, &member.id, (HELLO, &hello), PATIENCE).await,
@@ -359,7 +383,7 @@ async fn say_hello(services: &Rc<Services>, node: &Arc<Node>, member: &Member) -
     match learnt {
         Ok((told, _)) if told.id != member.id => {
             log::warn!("{} answers as {}: it is not believed", member.id, told.id);
-            false
+            Err(format!("it says that it is {}", told.id))
         }
         Ok((told, positions)) => {
             let now = node.now();
@@ -367,12 +391,12 @@ async fn say_hello(services: &Rc<Services>, node: &Arc<Node>, member: &Member) -
             node.purges().learn(&positions, now);
             node.purges().learn_end(&told.id, told.purges, now);
             node.heard(told);
-            true
+            Ok(())
         }
         Err(why) => {
             log::debug!("{} did not say hello: {why}", member.id);
             node.silent(&member.id);
-            false
+            Err(why)
         }
     }
 }

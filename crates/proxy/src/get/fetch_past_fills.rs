@@ -11,6 +11,7 @@ use crate::get::cache_request::{CacheRequest, FetchedResponse, NextAction, miss_
 use crate::object::object_writer::Judge;
 use crate::origin::failure::Failure;
 use crate::peers::asking::Asking;
+use crate::request::context::RequestContext;
 use crate::response::transaction::Transaction;
 use crate::response::{failure, pass_through};
 
@@ -42,7 +43,7 @@ impl CacheRequest<'_> {
             Err(failure) => return NextAction::Respond(failure::failed(transaction, failure)),
         };
         context.look_at_clock();
-        match self.judge(&fetched.response, fetched.times) {
+        match judge(context, &fetched.response, fetched.times) {
             Ok(()) => self.keep((key, marker), status, transaction, fetched).await,
             Err(why) => {
                 context.services.shared.fills.remember(
@@ -64,14 +65,15 @@ impl CacheRequest<'_> {
             }
         }
     }
+}
 
-    pub(super) fn judge(
-        &self,
-        response: &Response<OriginBody>,
-        times: ExchangeTimes,
-    ) -> Result<(), HitForMiss> {
-        let (facts, settings) = (self.context.facts.of_get(), self.context.settings());
-        let judge = Judge { facts: &facts, times, settings };
-        judge.permits(response.status(), response.headers()).map_err(HitForMiss::of)
-    }
+/// Returns why an answer to this request must not be stored, if it must not.
+pub(super) fn judge(
+    context: &RequestContext<'_>,
+    response: &Response<OriginBody>,
+    times: ExchangeTimes,
+) -> Result<(), HitForMiss> {
+    let (facts, settings) = (context.facts.of_get(), context.settings());
+    let judge = Judge { facts: &facts, times, settings };
+    judge.permits(response.status(), response.headers()).map_err(HitForMiss::of)
 }

@@ -1,13 +1,18 @@
 //! A request for what another node of the fleet keeps: its answer passes through this node as it
 //! comes, and nothing of it is kept here.
 
-use semantics::VaryMarker;
+use http::Response;
+use semantics::{ExchangeTimes, VaryMarker};
 use store::Key;
 
-use crate::get::cache_request::{CacheRequest, FetchedResponse, NextAction, miss_status};
+use crate::get::cache_request::{CacheRequest, NextAction, miss_status};
+use crate::get::fetch_past_fills::judge;
+use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::Outcome;
 use crate::peers::asking::Asking;
 use crate::peers::origin::FromPeer;
+use crate::request::context::RequestContext;
+use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::response::{failure, pass_through};
 
@@ -19,27 +24,39 @@ impl CacheRequest<'_> {
         key: Key,
         marker: Option<VaryMarker>,
         asking: Option<Asking>,
-        mut transaction: Transaction,
+        transaction: Transaction,
     ) -> NextAction {
-        let (context, mut status) = (self.context, miss_status(&marker));
-        let fetched = match self.ask_past_fills(&mut transaction, asking).await {
-            Ok(fetched) => fetched,
-            Err(failure) => return NextAction::Respond(failure::failed(transaction, failure)),
-        };
-        context.look_at_clock();
-        let is_whole = !context.facts.conditional && !context.facts.has_range;
-        if let (true, Err(why)) = (is_whole, self.judge(&fetched.response, fetched.times)) {
-            // The next go to the origin without a way round by the owner.
-            let (fills, now) = (&context.services.shared.fills, context.services.clock.instant());
-            fills.remember(&key, why, &context.options.fill, now);
-        }
-        let FetchedResponse { response, .. } = fetched;
-        if response.extensions().get::<FromPeer>().is_some_and(|from| from.hit) {
-            status.outcome = Outcome::HitPeer;
-        }
-        if context.facts.conditional {
-            status = status.fwd_status(response.status().as_u16());
-        }
-        NextAction::Respond(pass_through::relay_response(context, transaction, response, status))
+        let status = miss_status(&marker);
+        NextAction::Respond(read(self.context, &key, asking, status, transaction).await)
     }
+}
+
+/// Sends a request to the nodes that `asking` names, and then the origin; passes the answer on.
+pub(super) async fn read(
+    context: &RequestContext<'_>,
+    key: &Key,
+    asking: Option<Asking>,
+    mut status: CacheStatus,
+    mut transaction: Transaction,
+) -> Response<ResponseBody> {
+    let (services, clock) = (context.services, context.services.clock);
+    let requested = clock.time();
+    let response = match pass_through::ask_fleet(context, &mut transaction, None, asking).await {
+        Ok(response) => response,
+        Err(failure) => return failure::failed(transaction, failure),
+    };
+    let times = ExchangeTimes { requested, received: clock.time() };
+    context.look_at_clock();
+    let is_whole = !context.facts.conditional && !context.facts.has_range;
+    if let (true, Err(why)) = (is_whole, judge(context, &response, times)) {
+        // The next go to the origin without a way round by the owner.
+        services.shared.fills.remember(key, why, &context.options.fill, clock.instant());
+    }
+    if response.extensions().get::<FromPeer>().is_some_and(|from| from.hit) {
+        status.outcome = Outcome::HitPeer;
+    }
+    if context.facts.conditional {
+        status = status.fwd_status(response.status().as_u16());
+    }
+    pass_through::relay_response(context, transaction, response, status)
 }

@@ -38,6 +38,11 @@ impl Asking {
         })
     }
 
+    /// Returns whether there is any question.
+    pub fn asks_anybody(&self) -> bool {
+        self.asks().next().is_some()
+    }
+
     /// Returns whether another node is asked to get the document wherever it is.
     pub fn asks_owner(&self) -> bool {
         self.asks().any(|ask| ask.reach == Reach::Origin)

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -109,6 +109,8 @@ pub struct Node {
     breakers: Breakers,
     /// Questions and requests under way.
     load: AtomicU64,
+    /// There is no cache in this process.
+    without_cache: AtomicBool,
     own: ArcSwap<Member>,
     demand: Demand,
     hints: Mutex<Hints>,
@@ -156,6 +158,7 @@ impl Node {
             classes: ArcSwap::from_pointee(options.classes.clone()),
             breakers: Breakers::new(seed),
             load: AtomicU64::new(0),
+            without_cache: AtomicBool::new(false),
             own: ArcSwap::from_pointee(Member { state: State::Joining, ..options.own.clone() }),
             demand: Demand::new(options.hotness),
             hints: Mutex::new(Hints::new(options.hints_memory)),
@@ -204,6 +207,17 @@ impl Node {
     /// Puts other classes in force for requests from now on.
     pub fn set_classes(&self, classes: ClassTable) {
         self.classes.store(Arc::new(classes));
+    }
+
+    /// Notes that there is no cache in this process: this node owns nothing.
+    pub(crate) fn set_without_cache(&self) {
+        self.without_cache.store(true, Ordering::Release);
+        self.own.store(Arc::new(Member { weight: 0, ..self.own() }));
+    }
+
+    /// Returns whether this node holds nothing, and never will while the process runs.
+    pub(crate) fn is_without_cache(&self) -> bool {
+        self.without_cache.load(Ordering::Acquire)
     }
 
     /// Returns the requests under way, of clients and of nodes.

@@ -12,7 +12,9 @@ pub(crate) async fn answer(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceive
     while let Some(ask) = inbox.recv().await {
         // The asking task may be gone.
         match ask {
-            Ask::Candidates(most, tell) => drop(tell.send(worker.connections.candidates(most))),
+            Ask::Candidates(most, group, tell) => {
+                drop(tell.send(worker.connections.candidates(most, group)));
+            }
             Ask::Close(ids, tell) => drop(tell.send(worker.connections.close(&ids))),
             Ask::LetGo(tell) => drop(tell.send(worker.services.upstream.let_go())),
         }

@@ -243,6 +243,16 @@ name = 'other'
 }
 
 #[test]
+fn no_cache_is_a_word() {
+    for text in ["cache = 'none'", "cache = ['none']"] {
+        assert!(load(text, &[]).config.cache.is_empty(), "{text}");
+    }
+    assert!(load("cache = 'a'", &[("cache", "none")]).config.cache.is_empty());
+    let both = add_flag(&mut Layer::new(), "cache", &["none".to_owned(), "a".to_owned()]);
+    assert_eq!(both.unwrap_err().text, "expected \"none\" alone, or values without it");
+}
+
+#[test]
 fn contradictions() {
     assert_eq!(
         problems("listen = ['127.0.0.1:1', '127.0.0.1:1']"),
@@ -253,6 +263,12 @@ fn contradictions() {
         "larder.toml:2: listen: 127.0.0.1:3129 cannot be both: a proxy and the admin interface"
     );
     assert_eq!(problems("cache = []"), "larder.toml:1: cache: expected at least one");
+    let mixed = "larder.toml:1: cache: expected \"none\" alone, or values without it";
+    assert_eq!(problems("cache = ['a', 'none']"), mixed);
+    assert_eq!(
+        problems("cache = 'none'\n[fleet]\nlisten = '127.0.0.1:1'\ncapacity = '1G'"),
+        "larder.toml:4: fleet.capacity: expected 0: without a cache a node owns nothing"
+    );
     assert_eq!(
         problems("admin-token = 'a'\nadmin-token-file = 'b'"),
         "larder.toml:1: admin-token: expected one of admin-token and admin-token-file, got both"

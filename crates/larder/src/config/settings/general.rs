@@ -44,8 +44,10 @@ pub const SETTINGS: &[Setting] = fields! {
     "reverse-host", HOST_HEADER, ["client"] => |c, v| c.pass_host = String::take(v) == PASS;
 
     /// File or block device that holds the cache; a file that is missing or empty is created. May
-    /// be given several times: the objects are spread over all.
-    "cache", Kind::List(&Kind::Path), ["larder.cache"], flag,
+    /// be given several times: the objects are spread over all. With "none" nothing is stored: in a
+    /// fleet the other nodes are asked (`fleet.listen`), and else every request goes to its origin
+    /// server. A file of that name is ./none.
+    "cache", Kind::List(&Kind::Path), ["larder.cache"], word("none"), flag,
         example(r#""/var/lib/larder/larder.cache""#) -> cache;
 
     /// Size of each cache file. "auto" keeps the size of an existing cache and creates a new one

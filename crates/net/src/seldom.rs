@@ -1,18 +1,16 @@
 //! Warnings that whatever comes over the network can cause: at most one a minute of each kind.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-
-use crate::published::lock;
 
 /// The least time between two warnings of a kind.
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// A kind of warning.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Seldom(Mutex<State>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct State {
     last: Option<Duration>,
     /// How often there was reason to warn since, without a warning.
@@ -23,7 +21,7 @@ impl Seldom {
     /// Notes a reason to warn. Returns the end of the warning, when there is to be one: how often
     /// there was reason since the one before.
     pub fn due(&self, now: Duration) -> Option<String> {
-        let mut state = lock(&self.0);
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.last.is_some_and(|last| now.saturating_sub(last) < PAUSE) {
             state.unsaid += 1;
             return None;

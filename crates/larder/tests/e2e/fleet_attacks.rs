@@ -1,0 +1,121 @@
+//! Strangers and hostile nodes at the address where the nodes of a fleet meet: clients are served,
+//! and so are the other nodes.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::time::Duration;
+
+use crate::client::request;
+use crate::fleet_nodes::{Crowd, Fleet, await_whole, fetch, purge, view};
+use crate::origin::Origin;
+use crate::runner::eventually;
+use crate::sharing::raise_descriptor_limit;
+
+/// What an HTTP/2 connection begins with, with settings.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+/// A connection on which this was sent.
+fn begun(address: SocketAddr, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    // It may have been closed for a later one.
+    let _ = stream.write_all(bytes);
+    stream
+}
+
+fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let mut frame = length[1..].to_vec();
+    frame.extend([kind, flags, 0, 0, 0, stream]);
+    frame.extend(payload);
+    frame
+}
+
+/// Returns whether the other end ends the connection.
+fn is_closed(mut stream: TcpStream) -> bool {
+    let mut bytes = [0; 4096];
+    loop {
+        match stream.read(&mut bytes) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(error) => return error.kind() == std::io::ErrorKind::ConnectionReset,
+        }
+    }
+}
+
+#[test]
+fn strangers_at_the_nodes_address_keep_out_neither_clients_nor_nodes() {
+    raise_descriptor_limit();
+    let origin = Origin::start();
+    let fleet = Fleet::of(2, &origin);
+    let fleet = fleet.each(|setup, _| setup.config("[client]\nconnections = 40\n"));
+    let mut nodes = fleet.start();
+    // A client that comes back now and then.
+    let mut client = nodes[0].connect();
+    let mut ask_again = || {
+        client.send(b"GET /again HTTP/1.1\r\nHost: site.test\r\n\r\n").unwrap();
+        client
+            .read("GET")
+            .expect("its connection was not closed for a stranger's")
+            .verify("/again");
+    };
+    ask_again();
+    let mut strangers = Vec::new();
+    // Handshakes that never begin, or never end; more than there are places for.
+    for number in 0..400 {
+        let hello: &[u8] = if number % 2 == 0 { b"" } else { b"\x16\x03\x01\x02\0\x01" };
+        strangers.push(begun(fleet.addresses[0], hello));
+    }
+    ask_again();
+    let crowd = Crowd::at(&nodes.iter().collect::<Vec<_>>());
+    // A node that has to connect anew is let in.
+    nodes.pop().unwrap().kill();
+    drop(crowd);
+    let back = fleet.setups[1].start();
+    nodes.push(back);
+    nodes.iter().for_each(|node| await_whole(node, 2));
+    let crowd = Crowd::at(&nodes.iter().collect::<Vec<_>>());
+    for number in 0..8 {
+        let target = format!("/new{number}");
+        nodes.iter().for_each(|node| drop(fetch(node, &target)));
+    }
+    assert!(crowd.end() >= 20);
+    let (code, said) = purge(&nodes[1], "/new0");
+    assert!(code == 0 && said.contains("; and at 1 other node"), "{code} {said}");
+}
+
+#[test]
+fn endless_heads_and_false_messages_end_their_own_connection_at_most() {
+    let origin = Origin::start();
+    // Without a key, who connects is believed to be a node.
+    let fleet = Fleet::of(1, &origin).each(|setup, _| setup.without("fleet-key").without("join"));
+    let nodes = fleet.start();
+    let (node, address) = (&nodes[0], fleet.addresses[0]);
+    let crowd = Crowd::at(&[node]);
+    // A head without an end (RFC 9113, 6.10), of one field that goes on and of many small ones.
+    for block in [vec![b'x'; 16_000], b"\0\x01a\x01b".repeat(2_000)] {
+        let mut stream = begun(address, PREFACE);
+        let first: &[u8] = b"\0\x01a\x7f\x80\x80\x80\x04";
+        let mut sent = stream.write_all(&frame(1, 0, 1, first));
+        for _ in 0..4_000 {
+            sent = sent.and_then(|()| stream.write_all(&frame(9, 0, 1, &block)));
+        }
+        assert!(sent.is_err() || is_closed(stream), "64 MB of a head were taken");
+    }
+    // Not HTTP/2, and a frame of more bytes than may be.
+    assert!(is_closed(begun(address, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")));
+    let huge = [PREFACE, b"\xff\xff\xff\x04\0\0\0\0\0"].concat();
+    assert!(is_closed(begun(address, &huge)));
+    // Gossip that is none: one line in the log, however many there are.
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for length in 0..5_000 {
+        socket.send_to(&vec![0xa5; length % 1_400], address).unwrap();
+    }
+    assert!(node.says("gossip from "), "{}", node.said());
+    assert!(crowd.end() >= 10);
+    let lines = node.said().lines().filter(|line| line.contains("gossip from ")).count();
+    assert_eq!(lines, 1, "{}", node.said());
+    assert!(eventually(|| view(node)["state"] == "serving"));
+    let options = request("OPTIONS", "/").header("Host", "site.test").send(node.address());
+    assert!(options.status < 500, "{:?}", options.head);
+}

@@ -1,0 +1,175 @@
+//! What may be wrong with a fleet: strangers, two nodes of one name, an old copy of a cache, a node
+//! that cannot follow.
+
+use std::fs;
+use std::path::Path;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rustix::process::Signal;
+
+use crate::fleet_nodes::{Crowd, Fleet, ask, await_whole, fetch, purge, version, view};
+use crate::origin::Origin;
+use crate::runner::{Larder, Setup, eventually};
+
+/// An authority of this name, written as `NAME.pem`, and a certificate of it for a node, with its
+/// key, as `NAME-node.pem`.
+fn issue(directory: &Path, name: &str) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(DnType::CommonName, name);
+    let authority = params.self_signed(&key).unwrap();
+    fs::write(directory.join(format!("{name}.pem")), authority.pem()).unwrap();
+    let (issuer, key) = (Issuer::new(params, key), KeyPair::generate().unwrap());
+    let node = CertificateParams::new(["node".to_owned()]).unwrap();
+    let node = node.signed_by(&key, &issuer).unwrap();
+    let path = directory.join(format!("{name}-node.pem"));
+    fs::write(path, node.pem() + &key.serialize_pem()).unwrap();
+}
+
+/// A node that shows a certificate of this authority, and seals no gossip.
+fn with_certificate(setup: Setup, directory: &Path, authority: &str) -> Setup {
+    let path = |name: &str| directory.join(format!("{name}.pem")).display().to_string();
+    setup.without("fleet-key").config(&format!(
+        "[fleet]\ncertificate = {:?}\nca = {:?}\n",
+        path(&format!("{authority}-node")),
+        path(authority)
+    ))
+}
+
+#[test]
+fn a_node_with_a_certificate_of_another_authority_is_kept_out() {
+    let origin = Origin::start();
+    let fleet = Fleet::of(3, &origin);
+    let keys = fleet.keys().to_owned();
+    ["ours", "theirs"].iter().for_each(|name| issue(&keys, name));
+    let mut fleet = fleet.each(|setup, _| with_certificate(setup, &keys, "ours"));
+    let stranger = with_certificate(fleet.setups.pop().unwrap(), &keys, "theirs");
+    let nodes = fleet.start();
+    let target = "/page?size=50000";
+    let outcomes = [0, 1].map(|at: usize| fetch(&nodes[at], target).outcome());
+    assert_eq!(origin.fetches(target), 1, "{outcomes:?}");
+    let (code, said) = purge(&nodes[0], target);
+    assert!(code == 0 && said.contains("; and at 1 other node"), "{code} {said}");
+
+    // Gossip is not sealed, so that they hear each other; but no connection is taken.
+    let stranger = stranger.start();
+    for node in [&nodes[0], &stranger] {
+        let all = || node.said();
+        assert!(node.says("is no node of this fleet: it"), "{}", all());
+        assert!(all().contains("authorit") && !all().contains("panicked"), "{}", all());
+    }
+    for (number, node) in nodes.iter().chain([&stranger]).enumerate() {
+        let target = format!("/page{number}?size=9000");
+        fetch(node, &target);
+        assert_eq!(fetch(node, &target).status, 200);
+    }
+    // No answer of it is taken, and it gets none.
+    let hits = |node: &Larder| view(node)["members"].clone();
+    let asked = hits(&stranger);
+    let answered = asked.as_array().unwrap().iter().filter(|member| member["asked"].is_object());
+    answered.for_each(|member| {
+        assert_eq!([&member["asked"]["hit"], &member["asked"]["fetched"]], [0, 0], "{asked:#}");
+    });
+}
+
+#[test]
+fn of_two_nodes_of_one_name_the_older_gives_way() {
+    let origin = Origin::start();
+    let fleet = Fleet::of(3, &origin).with(2, |setup| setup.flag("fleet-node", "b"));
+    let (first, second) = (fleet.addresses[1], fleet.addresses[2]);
+    let nodes: Vec<Larder> = fleet.setups[..2].iter().map(Setup::launch).collect();
+    nodes.iter().for_each(|node| await_whole(node, 2));
+    let crowd = Crowd::at(&[&nodes[0], &nodes[1]]);
+    let twin = fleet.setups[2].start();
+    let text = format!("two nodes of the fleet are named b: the one at {first} is ignored");
+    assert!(nodes[0].says(&text), "{}", nodes[0].said());
+    let line = nodes[0].said();
+    let line = line.lines().find(|line| line.contains(&text)).unwrap();
+    assert!(line.contains("ERROR") && line.contains(&second.to_string()), "{line}");
+    let address = || {
+        let view = view(&nodes[0]);
+        let members = view["members"].as_array().cloned().unwrap_or_default();
+        let b = members.into_iter().find(|member| member["name"] == "b");
+        b.map(|b| b["address"].as_str().unwrap().to_owned())
+    };
+    assert!(eventually(|| address() == Some(second.to_string())), "{:#}", view(&nodes[0]));
+    let late = Crowd::at(&[&twin]);
+    assert!(late.end() >= 10);
+    assert!(crowd.end() >= 20);
+}
+
+#[test]
+fn an_old_copy_of_a_cache_brings_nothing_back() {
+    let origin = Origin::start();
+    // All documents are owned by one, whose cache is the one that is copied.
+    let owns_nothing = "[fleet]\ncapacity = \"0\"\n";
+    let fleet = Fleet::of(2, &origin).with(0, |setup| setup.config(owns_nothing));
+    let mut nodes = fleet.start();
+    let (there, here, kept) = ("/there?size=40000", "/here?size=40000", "/kept?size=40000");
+    for target in [there, here, kept] {
+        assert_eq!(versions(&nodes, target), [0, 0]);
+    }
+    nodes.pop().unwrap().stop();
+    let (cache, copy) = (fleet.setups[1].cache(), fleet.setups[1].path("copy"));
+    fs::copy(&cache, &copy).unwrap();
+    let restore = |nodes: &mut Vec<Larder>| {
+        nodes.pop().unwrap().stop();
+        fs::copy(&copy, &cache).unwrap();
+        nodes.push(fleet.setups[1].start());
+    };
+
+    // Purged at the other node: what it missed is had from there by name.
+    nodes.push(fleet.setups[1].start());
+    nodes.iter().for_each(|node| await_whole(node, 2));
+    origin.change(there);
+    let (code, said) = purge(&nodes[0], there);
+    assert!(code == 0 && said.contains("at 1 other node"), "{code} {said}");
+    restore(&mut nodes);
+    // From the first answer on.
+    assert_eq!(version(&nodes[1], there), 1);
+    nodes.iter().for_each(|node| await_whole(node, 2));
+    assert_eq!(versions(&nodes, there), [1, 1]);
+    assert_eq!(versions(&nodes, kept), [0, 0]);
+    assert_eq!(origin.fetches(kept), 1, "{}", nodes[1].said());
+
+    // Purged at this one: its log is not on the old copy, and nothing of that is used.
+    origin.change(here);
+    let (code, said) = purge(&nodes[1], here);
+    assert!(code == 0 && said.contains("at 1 other node"), "{code} {said}");
+    restore(&mut nodes);
+    assert!(nodes[1].says("the cache is an older one"), "{}", nodes[1].said());
+    nodes.iter().for_each(|node| await_whole(node, 2));
+    assert_eq!(versions(&nodes, here), [1, 1], "{}", nodes[1].said());
+    assert_eq!(versions(&nodes, there), [1, 1]);
+}
+
+/// The versions that two nodes give out.
+#[track_caller]
+fn versions(nodes: &[Larder], target: &str) -> [u64; 2] {
+    [version(&nodes[0], target), version(&nodes[1], target)]
+}
+
+#[test]
+fn no_policy_changes_anywhere_when_a_node_cannot_follow() {
+    let origin = Origin::start();
+    let nodes = Fleet::of(3, &origin).start();
+    let shown = |at: usize| ask(&nodes[at], &["fleet", "policy", "show"]);
+    let before = shown(0);
+    // It hangs: it neither refuses nor leaves.
+    nodes[2].signal(Signal::STOP);
+    let (code, said) = ask(&nodes[0], &["fleet", "policy", "set", "replicated"]);
+    nodes[2].signal(Signal::CONT);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("a node cannot follow, and nothing has changed: c: "), "{said}");
+    assert!(
+        ["it did not answer: ", "no answer within"].iter().any(|why| said.contains(why)),
+        "{said}"
+    );
+    nodes.iter().for_each(|node| await_whole(node, 3));
+    for at in 0..3 {
+        assert_eq!(shown(at), before, "at node {at}");
+    }
+    let (code, said) = ask(&nodes[0], &["fleet", "policy", "set", "replicated"]);
+    assert!(code == 0 && said.contains("at 2 other nodes"), "{code} {said}");
+}

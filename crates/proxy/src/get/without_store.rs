@@ -1,0 +1,54 @@
+//! A GET or HEAD at a node of a fleet that has no cache: the node that owns the document answers it
+//! from its own, or fetches it, and the answer passes through.
+//!
+//! It promises: only a node that has met the others asks them, for it must know the purges that
+//! they know; one whose cache is awaited, was handed over or lags behind asks the origin alone.
+
+use http::Response;
+use message::request_body::RequestBody;
+use store::Key;
+
+use crate::get::cache_request::miss_status;
+use crate::get::collapse::{Collapse, CollapseInput};
+use crate::get::fit::FitInput;
+use crate::get::read_through;
+use crate::observe::cache_status::CacheStatus;
+use crate::peers::asking::Asking;
+use crate::request::context::RequestContext;
+use crate::response::pass_through;
+use crate::response::response_body::ResponseBody;
+use crate::response::transaction::Transaction;
+
+/// Answers a request for which there is no cache here: by the other nodes, or, with `past`, by its
+/// origin alone.
+pub(crate) async fn answer(
+    context: &RequestContext<'_>,
+    transaction: Transaction,
+    body: RequestBody,
+    past: CacheStatus,
+) -> Response<ResponseBody> {
+    match asking(context) {
+        Some((key, asking)) => {
+            let status = miss_status(&None);
+            read_through::read(context, &key, Some(asking), status, transaction).await
+        }
+        None => pass_through::pass(context, transaction, body, past).await,
+    }
+}
+
+/// Returns what other nodes are asked, and the key; `None` when none of them is.
+fn asking(context: &RequestContext<'_>) -> Option<(Key, Asking)> {
+    let node = context.services.shared.node.as_ref()?;
+    if !node.is_without_cache() || !node.purges().may_use() {
+        return None;
+    }
+    let key = context.key(&context.url()?)?;
+    let fit = FitInput::by(context);
+    let input = CollapseInput::of(&fit, &context.parts.headers, &key, false);
+    let input = CollapseInput { is_elsewhere: true, ..input };
+    if input.decide() != Collapse::ReadThrough {
+        return None;
+    }
+    let asking = context.asking(&key, false).filter(Asking::asks_anybody)?;
+    Some((key, asking))
+}
