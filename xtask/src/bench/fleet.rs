@@ -6,13 +6,14 @@
 //! They ask for more than one node's cache holds and less than all hold together, by popularity
 //! (Zipf) that drifts ([`documents`]). Every body is checked. The origin takes 2 ms for an answer.
 //!
-//! There are four parts, each of which `--only` can choose:
+//! There are five parts, each of which `--only` can choose; all but the last are the default:
 //!
 //! * *sharing*: after a warm-up, what is found where, and what it costs ([`sharing`]);
 //! * *recovery*: then one node is killed, and the others are asked;
 //! * *remote*: all is in memory; the node that has a document is asked, or another one
 //!   ([`remote`]);
-//! * *alone*: larder as a fleet of one node, beside larder without a fleet ([`alone`]).
+//! * *alone*: larder as a fleet of one node, beside larder without a fleet ([`alone`]);
+//! * *mechanisms*: as *sharing*, with one way to treat copies in memory added after another.
 //!
 //! Measured beside each other are larder as a fleet, with its default and with other classes;
 //! larder without a fleet; nginx, whose nodes send requests on to the cache whose share they are
@@ -42,7 +43,7 @@ use serde_json::{Value, json};
 use self::documents::Documents;
 use self::figures::All;
 use self::nodes::Setup;
-use self::systems::{INCLUSIVE, OWNER, System};
+use self::systems::{INCLUSIVE, MECHANISMS, OWNER, System};
 use super::cores::Cores;
 use super::options::Options;
 use super::origin::{self, Origin};
@@ -145,6 +146,7 @@ fn scenario(options: &Options) -> Value {
 /// What is measured in which part.
 struct Systems {
     sharing: Vec<System>,
+    mechanisms: Vec<System>,
     remote: Vec<System>,
     remote_documents: u64,
     alone: (System, System),
@@ -157,12 +159,13 @@ impl Systems {
         let (default, owner) = (fleet("", None), fleet(", kept by the owner", Some(OWNER)));
         let inclusive = fleet(", inclusive", Some(INCLUSIVE));
         let (apart, peers) = (System::apart(larder), systems::peers());
+        let mechanisms = MECHANISMS.map(|(words, classes)| fleet(words, Some(classes))).to_vec();
         let mut sharing = vec![default.clone(), owner.clone(), inclusive, apart.clone()];
         sharing.extend(peers.iter().cloned());
         let mut remote = vec![owner.clone(), owner.with_key()];
         remote.extend(peers);
         let remote_documents = remote::DOCUMENTS;
-        Systems { sharing, remote, remote_documents, alone: (apart, default) }
+        Systems { sharing, mechanisms, remote, remote_documents, alone: (apart, default) }
     }
 
     /// Measures the parts and the systems that the options choose.
@@ -184,7 +187,10 @@ impl Systems {
         let is_part = |part: &str| part.contains(&options.only);
         let mut all = All::default();
         if is_part("sharing") || is_part("recovery") {
-            self.share(options, &setup, &origin, is_part("recovery"), &mut all)?;
+            share(options, &self.sharing, &setup, &origin, is_part("recovery"), &mut all)?;
+        }
+        if options.only == "mechanisms" {
+            share(options, &self.mechanisms, &setup, &origin, false, &mut all)?;
         }
         if is_part("remote") {
             for system in self.remote.iter().filter(|system| options.wants(&system.name)) {
@@ -199,24 +205,24 @@ impl Systems {
         }
         Ok(all)
     }
+}
 
-    fn share(
-        &self,
-        options: &Options,
-        setup: &Setup,
-        origin: &Origin,
-        recovers: bool,
-        all: &mut All,
-    ) -> Result<(), String> {
-        for round in 1..=options.rounds {
-            for system in self.sharing.iter().filter(|system| options.wants(&system.name)) {
-                println!("== {}, round {round} of {}", system.name, options.rounds);
-                let (sharing, recovery) =
-                    sharing::measure(options, system, setup, origin, recovers)?;
-                all.sharing.push((system.name.clone(), sharing));
-                all.recovery.extend(recovery.map(|recovery| (system.name.clone(), recovery)));
-            }
+/// Measures what systems share, round after round.
+fn share(
+    options: &Options,
+    systems: &[System],
+    setup: &Setup,
+    origin: &Origin,
+    recovers: bool,
+    all: &mut All,
+) -> Result<(), String> {
+    for round in 1..=options.rounds {
+        for system in systems.iter().filter(|system| options.wants(&system.name)) {
+            println!("== {}, round {round} of {}", system.name, options.rounds);
+            let (sharing, recovery) = sharing::measure(options, system, setup, origin, recovers)?;
+            all.sharing.push((system.name.clone(), sharing));
+            all.recovery.extend(recovery.map(|recovery| (system.name.clone(), recovery)));
         }
-        Ok(())
     }
+    Ok(())
 }

@@ -40,6 +40,27 @@ pub const OWNER: &str =
 /// What another node has sent is kept in memory by both.
 pub const INCLUSIVE: &str = "[[class]]\nname = \"rest\"\ncopies = \"inclusive\"\n";
 
+/// Ways to treat copies in memory, each of which adds one mechanism to that before it.
+pub const MECHANISMS: [(&str, &str); 4] = [
+    (
+        ", copies at both",
+        "[[class]]\nname = \"rest\"\nlookup = \"owner\"\ncopies = \"inclusive\"\n",
+    ),
+    (
+        ", copies at both, hints",
+        "[[class]]\nname = \"rest\"\nlookup = \"cooperate\"\ncopies = \"inclusive\"\n",
+    ),
+    (
+        ", copies at who asked, hints",
+        "[[class]]\nname = \"rest\"\nlookup = \"cooperate\"\ncopies = \"exclusive\"\n",
+    ),
+    (
+        ", copies at who asked, hints, offers",
+        "[[class]]\nname = \"rest\"\nlookup = \"cooperate\"\ncopies = \"exclusive\"\n\
+         eviction = \"offer\"\n",
+    ),
+];
+
 impl System {
     /// Returns nodes of larder that are a fleet with this table of classes.
     pub fn fleet(program: &Path, words: &str, classes: Option<&'static str>) -> System {
