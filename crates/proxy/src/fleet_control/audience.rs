@@ -56,10 +56,11 @@ impl Audience {
                 // It was lost there before it left here.
                 Some(lost) if left_for.is_some_and(|left| lost >= left) => {}
                 Some(_) if self.told.contains(&id) => {}
-                Some(lost) => {
+                Some(lost) if self.unreached.len() < MEMBERS_MAX => {
                     let why = format!("another node lost it {} s ago", lost.as_secs());
                     self.unreached.entry(id.to_string()).or_insert(why);
                 }
+                Some(_) => {}
             }
         }
         next

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fleet::member::State;
+use fleet::members::MEMBERS_MAX;
 use fleet::{LogPosition, Member, MemberId};
 use membership::Membership;
 use tokio::sync::oneshot;
@@ -43,6 +44,9 @@ const UNANSWERED: Duration = Duration::from_secs(5);
 /// Makes the source of the members. It is called again when it fails, for the process before may
 /// not have let go of its address yet.
 pub type FindMembers = Box<dyn Fn() -> Result<Arc<dyn Membership>, String> + Send>;
+
+/// With so many names among the positions the log says so: half of what there may be.
+const NAMES_WARNED: usize = MEMBERS_MAX / 2;
 
 /// The part of a process in a fleet.
 pub struct FleetSetup {
@@ -166,6 +170,9 @@ impl Upkeep {
             }
             let due = now.saturating_sub(saved) >= SAVE_EVERY;
             if let (Some(store), Some(positions)) = (store, self.positions_to_save(due)) {
+                if due {
+                    warn_of_names(&positions);
+                }
                 saved_positions::save(&store, &positions).await;
                 saved = now;
             }
@@ -324,6 +331,17 @@ impl Upkeep {
                 purges.caught_up();
             }
         }
+    }
+}
+
+/// Warns when the names of nodes that never came back have become many.
+fn warn_of_names(positions: &fleet::PurgePositions) {
+    if positions.len() > NAMES_WARNED {
+        log::warn!(
+            "{} nodes have had a log of purges in this fleet, and there may be {MEMBERS_MAX}: give \
+             nodes names that they keep (fleet.node)",
+            positions.len()
+        );
     }
 }
 
