@@ -1,12 +1,18 @@
 //! What is asked of other nodes for one request, and what is kept of the answer.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use fleet::class::DocumentFacts;
 use fleet::lookup::{Ask, Keep, LookupPlan, Reach, Request, Step};
 
 use crate::peers::node::Node;
 use crate::peers::question::About;
+
+/// Returns the bit of a question; none beyond the eighth, which there is not.
+fn bit(number: usize) -> u8 {
+    u32::try_from(number).ok().and_then(|number| 1u8.checked_shl(number)).unwrap_or(0)
+}
 
 /// The plan of one request.
 #[derive(Clone, Debug)]
@@ -16,6 +22,8 @@ pub(crate) struct Asking {
     plan: LookupPlan,
     host: String,
     pub about: About,
+    /// The questions that were answered, each a bit by its number.
+    answered: Arc<AtomicU8>,
 }
 
 impl Asking {
@@ -23,7 +31,8 @@ impl Asking {
     pub fn of(node: &Arc<Node>, request: Request, host: &str, about: About) -> Option<Asking> {
         let facts = DocumentFacts { host, ..DocumentFacts::default() };
         let plan = node.plan(&request, &node.policy(&facts))?;
-        Some(Asking { node: node.clone(), request, plan, host: host.to_owned(), about })
+        let (node, host, answered) = (node.clone(), host.to_owned(), Arc::default());
+        Some(Asking { node, request, plan, host, about, answered })
     }
 
     pub fn node(&self) -> &Arc<Node> {
@@ -36,6 +45,18 @@ impl Asking {
             Step::Ask(ask) => Some(ask),
             Step::OwnMemory | Step::OwnDisk | Step::Origin => None,
         })
+    }
+
+    /// Returns the questions that no node has answered yet, each with its number: a node whose
+    /// answer broke off is not asked for the rest of it.
+    pub fn unanswered(&self) -> impl Iterator<Item = (usize, &Ask)> {
+        let answered = self.answered.load(Ordering::Relaxed);
+        self.asks().enumerate().filter(move |(number, _)| answered & bit(*number) == 0)
+    }
+
+    /// Notes that the question of this number was answered.
+    pub fn note_answered(&self, number: usize) {
+        self.answered.fetch_or(bit(number), Ordering::Relaxed);
     }
 
     /// Returns whether there is any question.

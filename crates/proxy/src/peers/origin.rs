@@ -196,11 +196,12 @@ impl Origin for FleetOrigin {
     fn send<'a>(self: Arc<Self>, with: Connector<'a>, mut request: Outgoing<'a>) -> Sending<'a> {
         Box::pin(async move {
             let memories_only = self.memories_only;
-            for ask in self.asking.asks() {
+            for (number, ask) in self.asking.unanswered() {
                 if memories_only && ask.reach != Reach::Memory {
                     continue;
                 }
                 if let Some(response) = self.ask(ask, with, &mut request).await {
+                    self.asking.note_answered(number);
                     return Ok(response);
                 }
             }

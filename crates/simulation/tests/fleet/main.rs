@@ -6,6 +6,7 @@ mod client;
 mod departures;
 mod histories;
 mod hot_documents;
+mod liars;
 mod nodes;
 mod objects;
 mod origin;
