@@ -40,8 +40,10 @@ pub const OWNER: &str =
 /// What another node has sent is kept in memory by both.
 pub const INCLUSIVE: &str = "[[class]]\nname = \"rest\"\ncopies = \"inclusive\"\n";
 
-/// Ways to treat copies in memory, each of which adds one mechanism to that before it.
-pub const MECHANISMS: [(&str, &str); 4] = [
+/// Ways to treat copies in memory: the default, and others, each of which adds one mechanism to
+/// that before it.
+pub const MECHANISMS: [(&str, &str); 5] = [
+    (", copies at owners", OWNER),
     (
         ", copies at both",
         "[[class]]\nname = \"rest\"\nlookup = \"owner\"\ncopies = \"inclusive\"\n",
