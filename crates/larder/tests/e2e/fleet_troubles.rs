@@ -7,6 +7,7 @@ use std::path::Path;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustix::process::Signal;
 
+use crate::client::request;
 use crate::fleet_nodes::{Crowd, Fleet, ask, await_whole, fetch, purge, version, view};
 use crate::origin::Origin;
 use crate::runner::{Larder, Setup, eventually};
@@ -142,6 +143,29 @@ fn an_old_copy_of_a_cache_brings_nothing_back() {
     nodes.iter().for_each(|node| await_whole(node, 2));
     assert_eq!(versions(&nodes, here), [1, 1], "{}", nodes[1].said());
     assert_eq!(versions(&nodes, there), [1, 1]);
+}
+
+#[test]
+fn what_is_changed_through_a_node_that_has_not_caught_up_is_invalid_there() {
+    let origin = Origin::start();
+    let owns_nothing = "[fleet]\ncapacity = \"0\"\n";
+    let fleet = Fleet::of(2, &origin).with(0, |setup| setup.config(owns_nothing));
+    let mut nodes = fleet.start();
+    let (changed, kept) = ("/changed?size=40000", "/kept?size=40000");
+    assert_eq!([versions(&nodes, changed), versions(&nodes, kept)], [[0; 2]; 2]);
+    nodes.pop().unwrap().stop();
+    // As long as the other one hangs, this one uses nothing that it has.
+    nodes[0].signal(Signal::STOP);
+    nodes.push(fleet.setups[1].start());
+    origin.change(changed);
+    let post = request("POST", changed).header("Host", "site.test").body(b"new");
+    let status = post.send(nodes[1].address()).status;
+    let caught_up = view(&nodes[1])["caught_up"].clone();
+    nodes[0].signal(Signal::CONT);
+    assert_eq!((status, caught_up), (200, serde_json::Value::Bool(false)));
+    nodes.iter().for_each(|node| await_whole(node, 2));
+    assert_eq!([versions(&nodes, changed), versions(&nodes, kept)], [[1; 2], [0; 2]]);
+    assert_eq!(origin.fetches(kept), 1, "{}", nodes[1].said());
 }
 
 /// The versions that two nodes give out.
