@@ -29,6 +29,8 @@ use crate::histories::nodes::{Disk, Nodes, name};
 use crate::histories::requests::{Clients, Seen};
 use crate::histories::truth::{COUNT, Truth};
 
+pub use trouble::plain;
+
 /// For how long things go wrong.
 const TROUBLE: Duration = Duration::from_secs(70);
 
