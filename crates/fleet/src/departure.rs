@@ -49,6 +49,7 @@ mod tests {
             weight: 1,
             load: 0,
             program: "".into(),
+            protocols: crate::protocol::Protocols::OWN,
             policy_version: 0,
             purges: LogPosition::default(),
             state: State::Serving,

@@ -39,6 +39,7 @@ mod tests {
     use super::*;
     use crate::log_position::LogPosition;
     use crate::member::{Member, State};
+    use crate::protocol::Protocols;
 
     #[test]
     fn former_members_matter_for_a_while_if_keys_moved() {
@@ -49,6 +50,7 @@ mod tests {
             weight,
             load,
             program: "".into(),
+            protocols: Protocols::OWN,
             policy_version: 0,
             purges: LogPosition::default(),
             state: State::Serving,

@@ -3,13 +3,12 @@
 //! A node asks, this crate answers: which nodes own a document ([`placement`]), how documents of
 //! its class are treated ([`class`]), whom to ask for it, in which order, and what to keep
 //! afterwards ([`lookup`]), what becomes of a last copy that leaves memory ([`eviction`]) or whose
-//! node leaves ([`departure`]), which
-//! node may hold a copy ([`hints`]), on how many nodes a hot document is kept ([`popularity`],
-//! [`told_owners`]),
-//! which purges a node has carried out ([`purge_positions`]), and whether a node that failed is
-//! asked again ([`breaker`]). What a node knows of the others is a [`Members`]. The rules follow
-//! Olaru and Tichy ("Request Distribution-Aware Caching in Cluster-Based Web Servers");
-//! [`class::Preset`] has their policies.
+//! node leaves ([`departure`]), which node may hold a copy ([`hints`]), on how many nodes a hot
+//! document is kept ([`popularity`], [`told_owners`]), which purges a node has carried out
+//! ([`purge_positions`]), what two nodes speak with each other ([`protocol`]), and whether a node
+//! that failed is asked again ([`breaker`]). What a node knows of the others is a [`Members`]. The
+//! rules follow Olaru and Tichy ("Request Distribution-Aware Caching in Cluster-Based Web
+//! Servers"); [`class::Preset`] has their policies.
 //!
 //! Nothing here reads a clock, draws a random number, waits or does I/O: time is an argument (a
 //! [`Duration`](std::time::Duration) since any fixed moment, never going back), so that the same
@@ -32,6 +31,7 @@ pub mod member;
 pub mod members;
 pub mod placement;
 pub mod popularity;
+pub mod protocol;
 pub mod purge_positions;
 pub mod token_bucket;
 pub mod told_owners;
@@ -41,4 +41,5 @@ pub use key::{FleetSeed, KeyHash};
 pub use log_position::LogPosition;
 pub use member::{Member, MemberId};
 pub use members::Members;
+pub use protocol::Protocols;
 pub use purge_positions::PurgePositions;

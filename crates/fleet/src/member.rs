@@ -11,6 +11,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::log_position::LogPosition;
+use crate::protocol::Protocols;
 
 /// Most bytes of a member's name.
 pub const NAME_MAX: usize = 64;
@@ -217,6 +218,8 @@ pub struct Member {
     pub load: u64,
     /// The version of its program, for operators; decides nothing.
     pub program: Arc<str>,
+    /// What it understands.
+    pub protocols: Protocols,
     /// The version of its [`ClassTable`](crate::ClassTable), for operators; decides nothing.
     pub policy_version: u64,
     /// The end of its log of purges.

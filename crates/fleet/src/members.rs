@@ -82,6 +82,17 @@ impl Members {
         self.list.iter()
     }
 
+    /// Returns those members for which `is_meant` holds, as a view of the same version.
+    pub fn only(&self, is_meant: impl Fn(&Member) -> bool) -> Members {
+        match self.list.iter().all(&is_meant) {
+            true => self.clone(),
+            false => {
+                let list = self.list.iter().filter(|member| is_meant(member)).cloned().collect();
+                Members { version: self.version, list }
+            }
+        }
+    }
+
     /// Returns how many members there are.
     pub fn len(&self) -> usize {
         self.list.len()
@@ -108,6 +119,7 @@ mod tests {
     use super::*;
     use crate::log_position::LogPosition;
     use crate::member::State;
+    use crate::protocol::Protocols;
 
     fn member(name: &str) -> Member {
         Member {
@@ -117,6 +129,7 @@ mod tests {
             weight: 1,
             load: 0,
             program: "0.1.0".into(),
+            protocols: Protocols::OWN,
             policy_version: 0,
             purges: LogPosition::default(),
             state: State::Serving,

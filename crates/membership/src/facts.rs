@@ -2,15 +2,16 @@
 //!
 //! A key is one letter, so that a node has few of them whatever it is sent, and only what changed
 //! is sent again. A value has one spelling: what would be written in another way than it was read
-//! is refused. Keys of a later version are ignored; a later version that must not be misunderstood
-//! raises [`FORMAT`].
+//! is refused. Keys of a later version are ignored, so that nodes of all protocols
+//! ([`fleet::protocol`]) know of each other; a later version that must not be misunderstood raises
+//! [`FORMAT`].
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use fleet::member::{Address, State};
-use fleet::{LogPosition, Member, MemberId};
+use fleet::{LogPosition, Member, MemberId, Protocols};
 
 /// The version of the facts' format.
 pub const FORMAT: &str = "1";
@@ -27,6 +28,7 @@ const ZONE: &str = "z";
 const WEIGHT: &str = "w";
 pub const LOAD: &str = "l";
 const PROGRAM: &str = "v";
+const PROTOCOLS: &str = "p";
 const POLICY: &str = "c";
 const PURGES: &str = "u";
 const STATE: &str = "s";
@@ -62,6 +64,7 @@ pub fn encode(member: &Member) -> Result<Vec<(&'static str, String)>, InvalidFac
         (ZONE, text("zone", &member.zone)?.to_string()),
         (WEIGHT, member.weight.to_string()),
         (PROGRAM, text("version", &member.program)?.to_string()),
+        (PROTOCOLS, member.protocols.to_string()),
         (POLICY, member.policy_version.to_string()),
         (PURGES, member.purges.to_string()),
         (STATE, member.state.to_string()),
@@ -92,6 +95,7 @@ pub fn decode<'a>(
         weight: read("weight", fact("weight", WEIGHT)?)?,
         load: read("load", fact("load", LOAD)?)?,
         program: text("version", program)?,
+        protocols: read("range of protocols", fact("range of protocols", PROTOCOLS)?)?,
         policy_version: read("policy", fact("policy", POLICY)?)?,
         purges: read("position of purges", fact("position of purges", PURGES)?)?,
         state: read::<State>("state", fact("state", STATE)?)?,
@@ -107,6 +111,7 @@ pub fn unheard(id: MemberId, address: Address, zone: Arc<str>, weight: u32) -> M
         weight,
         load: 0,
         program: "".into(),
+        protocols: Protocols::OWN,
         policy_version: 0,
         purges: LogPosition::default(),
         state: State::Joining,
@@ -142,6 +147,8 @@ mod tests {
             std::iter::repeat_with(|| random.alphanumeric()).take(length).collect()
         };
         let (id, host, zone, program) = (word(64), word(200), word(64), word(64));
+        let oldest = random.u16(..);
+        let newest = random.u16(oldest..);
         Member {
             id: id.parse().unwrap(),
             address: format!("{host}:{}", random.u16(1..)).parse().unwrap(),
@@ -149,6 +156,7 @@ mod tests {
             weight: random.u32(..),
             load: random.u64(..),
             program: program.into(),
+            protocols: Protocols::new(oldest, newest).unwrap(),
             policy_version: random.u64(..),
             purges: LogPosition { log: random.u64(..), number: random.u64(..) },
             state: *random.choice(&[State::Joining, State::Serving, State::Leaving]).unwrap(),
@@ -195,6 +203,8 @@ mod tests {
             (LOAD, "01"),
             (LOAD, ""),
             (PROGRAM, "\u{7f}"),
+            (PROTOCOLS, "1-1"),
+            (PROTOCOLS, "2-1"),
             (POLICY, "1 "),
             (PURGES, "1"),
             (PURGES, "A.1"),

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use fleet::member::State;
-use fleet::{LogPosition, Member};
+use fleet::{LogPosition, Member, Protocols};
 use membership::Membership;
 use membership::gossip::{Gossip, Settings, StartError};
 use net::clock::TokioClock;
@@ -22,6 +22,7 @@ fn member(name: &str) -> Member {
         weight: 3,
         load: 0,
         program: "0.1.0".into(),
+        protocols: Protocols::OWN,
         policy_version: 7,
         purges: LogPosition { log: 5, number: 9 },
         state: State::Serving,

@@ -1,7 +1,7 @@
 //! Seeds, members and keys for the tests.
 
 use fleet::member::State;
-use fleet::{KeyHash, LogPosition, Member, Members};
+use fleet::{KeyHash, LogPosition, Member, Members, Protocols};
 
 /// Returns `count` seeds, each printed; that of `LARDER_SEED` alone where it is set.
 #[expect(clippy::disallowed_methods, reason = "a seed to run again comes from outside")]
@@ -23,6 +23,7 @@ pub fn member(name: &str) -> Member {
         weight: 1,
         load: 0,
         program: "".into(),
+        protocols: Protocols::OWN,
         policy_version: 1,
         purges: LogPosition::default(),
         state: State::Serving,

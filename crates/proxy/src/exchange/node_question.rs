@@ -13,7 +13,7 @@ use std::task::Poll;
 
 use fleet::class::{DocumentFacts, Lookup};
 use fleet::lookup::{MAX_HOPS, Reach};
-use fleet::{KeyHash, PurgePositions};
+use fleet::{KeyHash, Protocols, PurgePositions};
 use http::header::HeaderValue;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
@@ -25,12 +25,13 @@ use tokio::time::{sleep, timeout};
 
 use crate::client::handle::Client;
 use crate::fleet_control::answers;
+use crate::fleet_control::message::HELLO;
 use crate::get::cache_request;
 use crate::observe::outcome::{Error, Invalid, Outcome};
 use crate::options::Options;
 use crate::peers::node::Node;
 use crate::peers::origin::SIGN_EVERY;
-use crate::peers::question::{FLEET, OWNERS, PURGES, Question};
+use crate::peers::question::{FLEET, NotUnderstood, OWNERS, PURGES, Question, of_protocol};
 use crate::request::context::RequestContext;
 use crate::request::target;
 use crate::response::error_response;
@@ -56,7 +57,9 @@ pub(crate) async fn answer(
         return control(services, client, request).await;
     }
     let (mut parts, _body) = request.into_parts();
-    let question = Question::take(&mut parts.headers);
+    let node = services.shared.node.as_ref();
+    let understood = node.map_or(Protocols::OWN, |node| node.protocols());
+    let question = Question::take(&mut parts.headers, understood);
     let scheme = question.as_ref().map_or(message::scheme::Scheme::Http, |asked| asked.scheme);
     let transaction = Transaction::open(services, client, &parts, scheme);
     let mut response = match (&services.shared.node, question) {
@@ -87,6 +90,12 @@ async fn control(
     let Some(node) = &services.shared.node else {
         return refuse(transaction, StatusCode::NOT_FOUND, "This is no node of a fleet.");
     };
+    let text = parts.headers.get(FLEET).and_then(|value| value.to_str().ok());
+    let is_understood = text.is_some_and(|text| of_protocol(text, node.protocols()).is_some());
+    if !is_understood && parts.uri.path() != HELLO {
+        let why = NotUnderstood(node.protocols()).to_string();
+        return refuse(transaction, StatusCode::BAD_REQUEST, &why);
+    }
     let read = timeout(SIGN_EVERY * 5, Limited::new(body, MESSAGE_MAX).collect()).await;
     let body = match read {
         Ok(Ok(body)) => body.to_bytes(),

@@ -58,12 +58,11 @@ pub(crate) async fn put_in_force(
     }
     node.set_classes(table);
     let done = tell_all(services, node, &others, &policy(PolicyStep::Follow)).await;
-    let late: BTreeMap<&str, &str> = done
-        .iter()
-        .filter_map(|(name, told)| told.as_ref().err().map(|why| (name.as_str(), why.as_str())))
-        .collect();
+    let mut late: BTreeMap<String, String> = node.not_understood();
+    let nodes = done.iter().filter(|(_, told)| told.is_ok()).count();
+    late.extend(done.into_iter().filter_map(|(name, told)| Some((name, told.err()?))));
     log::info!("the table of classes with version {version} is in force");
-    Ok(json!({"version": version, "nodes": done.len() - late.len(), "unreached": late}))
+    Ok(json!({"version": version, "nodes": nodes, "unreached": late}))
 }
 
 /// Returns a version above `newest`, which no other table gets at the same time.

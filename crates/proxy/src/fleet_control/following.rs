@@ -43,17 +43,17 @@ pub(crate) async fn follow(
     let store = services.store().ok_or("there is no cache here")?;
     let following = Following { services, node, member, store };
     loop {
-        let known = purges.positions().positions.get(member);
+        let known = purges.followed(member);
         if known.is_some_and(|known| known.covers(wanted)) {
             return Ok(());
         }
         let before = known;
         following.step(known, wanted).await?;
-        if purges.positions().positions.get(member) == before {
+        if purges.followed(member) == before {
             return Err("it told nothing new".to_owned());
         }
         // The log has begun anew: what was wanted is of the past.
-        let reached = purges.positions().positions.get(member);
+        let reached = purges.followed(member);
         if reached.is_some_and(|reached| reached.log != wanted.log) {
             return Ok(());
         }
@@ -146,6 +146,9 @@ impl Following<'_> {
         let done = self.store.apply_purges(purges).await;
         done.map_err(|refusal| format!("purges are not durable here: {refusal}"))?;
         self.node.purges().keep(self.member, end, purges);
+        if let Some(last) = purges.last() {
+            self.node.purges().note_last(self.member, end, Purge::of(last).digest());
+        }
         self.reach(end);
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fleet::{LogPosition, Member, MemberId};
+use fleet::{FleetSeed, KeyHash, LogPosition, Member, MemberId};
 use serde::{Deserialize, Serialize};
 use store::{Key, Locality, LoggedPurge, Mode, PurgedTarget};
 
@@ -33,12 +33,17 @@ pub(crate) const FORGET: &str = "/forget";
 /// The reason why a message cannot be understood.
 pub(crate) type Misunderstood = Box<dyn Error>;
 
-/// What a node says when it meets another, and the answer.
+/// What a node says when it meets another, and the answer. It is the same in every protocol:
+/// see [`fleet::protocol`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub member: MemberFacts,
     /// How far it has come in the logs of all.
     pub positions: String,
+    /// The digest of the last purge that it carried out of the log of the node that it tells this,
+    /// if it knows which that was ([`Purge::digest`]).
+    #[serde(default)]
+    pub last: Option<u64>,
 }
 
 /// What a node says of itself.
@@ -50,6 +55,7 @@ pub(crate) struct MemberFacts {
     pub weight: u32,
     pub load: u64,
     pub program: String,
+    pub protocols: String,
     pub policy_version: u64,
     pub purges: String,
     pub state: String,
@@ -64,6 +70,7 @@ impl MemberFacts {
             weight: member.weight,
             load: member.load,
             program: member.program.to_string(),
+            protocols: member.protocols.to_string(),
             policy_version: member.policy_version,
             purges: member.purges.to_string(),
             state: member.state.to_string(),
@@ -82,6 +89,7 @@ impl MemberFacts {
             weight: self.weight,
             load: self.load,
             program: self.program.as_str().into(),
+            protocols: self.protocols.parse()?,
             policy_version: self.policy_version,
             purges: self.purges.parse()?,
             state: self.state.parse()?,
@@ -208,6 +216,12 @@ impl Purge {
             }
         };
         Purge { target, soft: purge.mode == Mode::Soft, at: purge.at }
+    }
+
+    /// Returns a number that differs, as good as always, from that of another purge.
+    pub fn digest(&self) -> u64 {
+        let text = serde_json::to_vec(self).unwrap_or_default();
+        KeyHash::of(&text, FleetSeed(0)).bits()
     }
 
     pub fn logged(&self) -> Result<LoggedPurge, Misunderstood> {

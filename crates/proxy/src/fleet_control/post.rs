@@ -55,7 +55,8 @@ pub(crate) async fn post_bytes<T: DeserializeOwned>(
     let (peer, permit) = node.permit(member).ok_or_else(|| {
         "it is not known, or failed so often that it is not asked for a moment".to_owned()
     })?;
-    let answer = send_to(services, node, peer.endpoint.clone(), (path, body), patience).await;
+    let to = (peer.endpoint.clone(), peer.protocol);
+    let answer = send_to(services, node, to, (path, body), patience).await;
     match &answer {
         Ok(_) => node.succeeded(member, permit),
         // What it refuses it has read.
@@ -80,26 +81,26 @@ impl Failed {
     }
 }
 
-/// Does as [`post`] with a node of which only the address is known.
+/// Does as [`post`] with a node of which the address is known, in a protocol.
 pub(crate) async fn post_to<T: DeserializeOwned>(
     services: &Rc<Services>,
     node: &Arc<Node>,
-    endpoint: Arc<Endpoint>,
+    to: (Arc<Endpoint>, u16),
     (path, message): (&'static str, &impl Serialize),
     patience: Duration,
 ) -> Result<T, Failed> {
     let body = serde_json::to_vec(message).map_err(|why| Failed::Refused(why.to_string()))?;
-    send_to(services, node, endpoint, (path, Bytes::from(body)), patience).await
+    send_to(services, node, to, (path, Bytes::from(body)), patience).await
 }
 
 async fn send_to<T: DeserializeOwned>(
     services: &Rc<Services>,
     node: &Arc<Node>,
-    endpoint: Arc<Endpoint>,
+    to: (Arc<Endpoint>, u16),
     (path, body): (&'static str, Bytes),
     patience: Duration,
 ) -> Result<T, Failed> {
-    let sending = send(services, node, endpoint, path, body);
+    let sending = send(services, node, to, path, body);
     match timeout(patience, sending).await {
         Ok(Ok((StatusCode::OK, answer))) => serde_json::from_slice(&answer)
             .map_err(|why| Failed::Refused(format!("its answer is not understood: {why}"))),
@@ -117,7 +118,7 @@ async fn send_to<T: DeserializeOwned>(
 async fn send(
     services: &Rc<Services>,
     node: &Arc<Node>,
-    endpoint: Arc<Endpoint>,
+    (endpoint, protocol): (Arc<Endpoint>, u16),
     path: &'static str,
     body: Bytes,
 ) -> Result<(StatusCode, Bytes), String> {
@@ -127,7 +128,8 @@ async fn send(
     let mut request = Request::new(OutBody::Client(body));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = Uri::from_static(path);
-    let from = HeaderValue::try_from(node.id().as_str()).map_err(|why| why.to_string())?;
+    let from = format!("{protocol} {}", node.id());
+    let from = HeaderValue::try_from(from).map_err(|why| why.to_string())?;
     request.headers_mut().insert(FLEET, from);
     request.headers_mut().insert(header::HOST, HeaderValue::from_static("larder.fleet"));
     let connector =

@@ -54,12 +54,20 @@ pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread 
             told: audience.told(),
         });
         for (id, at) in next {
+            let protocol = match node.protocol_of(&id) {
+                Ok(protocol) => protocol,
+                Err(why) => {
+                    audience.end(&id, Err(why));
+                    continue;
+                }
+            };
             let patience = latest.saturating_sub(node.now());
             let (services, node, news) = (services.clone(), node.clone(), news.clone());
             telling.spawn_local(async move {
                 // Whether or not its breaker is open: nobody who waits for a document waits here.
                 let message = (PURGED, &*news);
-                let told = post_to(&services, &node, node.endpoint(&at), message, patience).await;
+                let to = (node.endpoint(&at), protocol);
+                let told = post_to(&services, &node, to, message, patience).await;
                 (id, told.map_err(Failed::text))
             });
         }
@@ -93,23 +101,28 @@ pub(crate) async fn hello(
     hello: &Hello,
 ) -> Result<Hello, Misunderstood> {
     let member = hello.member.member()?;
-    let now = node.now();
+    let (id, now) = (member.id.clone(), node.now());
     if member.id == *node.id() {
         return Err(format!("another node is named {}, too", member.id).into());
     }
     let positions = hello.positions.parse()?;
-    check_own_log(services, node, &positions).await;
+    if node.protocol_with(&member).is_none() {
+        // That it is there is all that can be learnt: its purges could not be followed.
+        node.heard(member);
+        return Ok(own_hello(node, &id));
+    }
+    check_own_log(services, node, &positions, hello.last).await;
     node.purges().learn(&positions, now);
     node.purges().learn_end(&member.id, member.purges, now);
     // Before it is told how far this node has come: a later purge is told to it.
     node.greeted(member);
-    Ok(own_hello(node))
+    Ok(own_hello(node, &id))
 }
 
-/// Returns what this node says of itself.
-pub(crate) fn own_hello(node: &Arc<Node>) -> Hello {
+/// Returns what this node says of itself to another.
+pub(crate) fn own_hello(node: &Arc<Node>, to: &MemberId) -> Hello {
     let positions = node.positions().positions.to_string();
-    Hello { member: MemberFacts::of(&node.own()), positions }
+    Hello { member: MemberFacts::of(&node.own()), positions, last: node.purges().last_of(to) }
 }
 
 /// Answers a node that follows a log: this node's own, or another's that it has kept.

@@ -5,7 +5,8 @@
 //! and can reach none waits; after a time it gives up what it has stored, for it cannot know what
 //! was purged, and goes on alone.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use crate::fleet_control::audience::WAITS_FOR_OTHERS;
 use crate::fleet_control::following::{follow, purge_everything};
 use crate::fleet_control::message::{HELLO, Hello};
 use crate::fleet_control::own_log::check_own_log;
-use crate::fleet_control::post::post;
+use crate::fleet_control::post::{Failed, post, post_to};
 use crate::fleet_control::saved_positions;
 use crate::fleet_control::spreading::{own_end, own_hello};
 use crate::fleet_control::{classes, departure, offers};
@@ -75,8 +76,16 @@ pub(crate) async fn run(services: Rc<Services>, setup: FleetSetup, leave: onesho
     let membership = find(&members).await;
     node.set_membership(Some(membership.clone()));
     let _ends = Membered(node.clone());
-    let warned = Cell::new(false);
-    let upkeep = Rc::new(Upkeep { services, node, membership, has_seeds, hello_every, warned });
+    let (warned, not_understood) = (Cell::new(false), RefCell::default());
+    let upkeep = Rc::new(Upkeep {
+        services,
+        node,
+        membership,
+        has_seeds,
+        hello_every,
+        warned,
+        not_understood,
+    });
     upkeep.begin().await;
     let offering = offers::run(upkeep.services.clone(), upkeep.node.clone());
     let _offering = AbortAtEnd(spawn_local(offering));
@@ -129,6 +138,8 @@ struct Upkeep {
     hello_every: Duration,
     /// It was said that nobody answers.
     warned: Cell<bool>,
+    /// The members that are not understood, and why, as the log was told of them.
+    not_understood: RefCell<BTreeMap<String, String>>,
 }
 
 impl Upkeep {
@@ -187,9 +198,10 @@ impl Upkeep {
     /// Takes over the members as they are known now, and how far they say that they are.
     fn take_members(&self) {
         let (members, now) = (self.membership.members(), self.node.now());
-        for member in members.iter().filter(|member| member.id != *self.node.id()) {
+        let others = members.iter().filter(|member| member.id != *self.node.id());
+        for member in others.filter(|member| self.node.protocol_with(member).is_some()) {
             if member.purges != LogPosition::default() {
-                self.node.purges().learn_end(&member.id, member.purges, now);
+                self.node.purges().learn_relayed(&member.id, member.purges, now);
                 if member.state == State::Leaving {
                     self.node.purges().note_leaving(&member.id, member.purges);
                 }
@@ -197,7 +209,20 @@ impl Upkeep {
         }
         if members.version() != self.node.members().version() || self.node.members().is_empty() {
             self.node.set_members(members);
+            self.tell_who_is_not_understood();
         }
+    }
+
+    fn tell_who_is_not_understood(&self) {
+        let now = self.node.not_understood();
+        let mut told = self.not_understood.borrow_mut();
+        for (name, why) in now.iter().filter(|(name, why)| told.get(*name) != Some(why)) {
+            log::warn!(
+                "{name} is not understood: {why}. Neither asks the other, and purges do not reach \
+                 it, until both have a protocol in common: upgrade the older one"
+            );
+        }
+        *told = now;
     }
 
     /// Says hello to all that are known: to members each time they come, and so that a source of
@@ -210,12 +235,12 @@ impl Upkeep {
         let mut asking = Vec::new();
         for member in others {
             let at = met.iter().position(|met| met.id == member.id).unwrap_or_else(|| {
-                let (id, answered, warned) = (member.id.clone(), false, false);
-                met.push(Met { id, answered, warned, first: now, last: None });
+                let (id, told, warned) = (member.id.clone(), None, false);
+                met.push(Met { id, told, warned, first: now, last: None });
                 met.len() - 1
             });
-            let Met { answered, last, .. } = &mut met[at];
-            let pause = if *answered { self.hello_every } else { TICK };
+            let Met { told, last, .. } = &mut met[at];
+            let pause = if told.is_some() { self.hello_every } else { TICK };
             if last.is_none_or(|last| now.saturating_sub(last) >= pause) {
                 *last = Some(now);
                 asking.push(self.say_hello(member.clone()));
@@ -240,17 +265,19 @@ impl Upkeep {
     /// Serves, if nothing more is to be waited for.
     async fn join(&self, met: &[Met], began: Duration) {
         let now = self.node.now();
-        let late = |met: &&Met| !met.answered && now.saturating_sub(met.first) < WAITS_FOR_OTHERS;
+        let late =
+            |met: &&Met| met.told.is_none() && now.saturating_sub(met.first) < WAITS_FOR_OTHERS;
         if met.iter().any(|met| late(&met)) || !self.node.purges().lacking().is_empty() {
             return;
         }
-        let is_alone = !met.iter().any(|met| met.answered);
+        let is_alone = !met.iter().any(|met| met.told == Some(Told::Met));
         if is_alone && self.has_seeds {
             let waited = now.saturating_sub(began);
             if waited >= UNANSWERED && !self.warned.replace(true) {
                 log::warn!(
-                    "no other node of the fleet answers yet: are they at fleet.join, with the \
-                     same key? Until then this one uses nothing that it has stored"
+                    "no other node of the fleet that this one understands answers yet: are they \
+                     at fleet.join, with the same key? Until then this one uses nothing that it \
+                     has stored"
                 );
             }
             if waited < self.node.alone_after() {
@@ -348,7 +375,8 @@ fn warn_of_names(positions: &fleet::PurgePositions) {
 /// A node that this one knows of.
 struct Met {
     id: MemberId,
-    answered: bool,
+    /// What came of the last hello that it answered.
+    told: Option<Told>,
     /// It was said that it does not answer.
     warned: bool,
     /// When it was first heard of.
@@ -357,18 +385,30 @@ struct Met {
     last: Option<Duration>,
 }
 
+/// What comes of an answer to a hello.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// How far the other has come in the purges of all is known here.
+    Met,
+    /// There is no protocol in common.
+    NotUnderstood,
+}
+
 /// What came of a hello; the reason why there is no answer.
-type Answer = Result<(), String>;
+type Answer = Result<Told, String>;
 
 impl Met {
     /// Notes what came of a hello to it. One that is a `member`, and so is heard, but answers
     /// nothing is worth a warning: a key, a certificate or an open port is missing.
     fn note(&mut self, answer: Answer, now: Duration, member: Option<&Member>) {
-        let Err(why) = answer else { return self.answered = true };
+        let why = match answer {
+            Ok(told) => return self.told = Some(told),
+            Err(why) => why,
+        };
         let is_late = now.saturating_sub(self.first) >= UNANSWERED;
         if let Some(Member { id, address, .. }) = member
             && is_late
-            && !self.answered
+            && self.told.is_none()
             && !self.warned
         {
             log::warn!("{id} at {address} is heard, and does not answer: {why}");
@@ -379,37 +419,37 @@ impl Met {
 
 /// Says hello to a member, and notes what it answers.
 async fn say_hello(services: &Rc<Services>, node: &Arc<Node>, member: &Member) -> Answer {
-    let hello = own_hello(node);
+    let hello = own_hello(node, &member.id);
     let told = match node.members().get(&member.id) {
         Some(_) => post::<Hello>(services, node, &member.id, (HELLO, &hello), PATIENCE).await,
-        None => crate::fleet_control::post::post_to::<Hello>(
-            services,
-            node,
-            node.endpoint(&member.address),
-            (HELLO, &hello),
-            PATIENCE,
-        )
-        .await
-        .map_err(|failed| failed.text()),
+        None => {
+            let to = (node.endpoint(&member.address), node.protocols().newest());
+            let told = post_to::<Hello>(services, node, to, (HELLO, &hello), PATIENCE).await;
+            told.map_err(Failed::text)
+        }
     };
     let learnt = told.and_then(|told| {
         let positions = told.positions.parse::<fleet::PurgePositions>();
         let positions = positions.map_err(|why| why.to_string())?;
         let member = told.member.member().map_err(|why| why.to_string())?;
-        Ok((member, positions))
+        Ok((member, positions, told.last))
     });
     match learnt {
-        Ok((told, _)) if told.id != member.id => {
+        Ok((told, ..)) if told.id != member.id => {
             log::warn!("{} answers as {}: it is not believed", member.id, told.id);
             Err(format!("it says that it is {}", told.id))
         }
-        Ok((told, positions)) => {
+        Ok((told, ..)) if node.protocol_with(&told).is_none() => {
+            node.heard(told);
+            Ok(Told::NotUnderstood)
+        }
+        Ok((told, positions, last)) => {
             let now = node.now();
-            check_own_log(services, node, &positions).await;
+            check_own_log(services, node, &positions, last).await;
             node.purges().learn(&positions, now);
             node.purges().learn_end(&told.id, told.purges, now);
             node.heard(told);
-            Ok(())
+            Ok(Told::Met)
         }
         Err(why) => {
             log::debug!("{} did not say hello: {why}", member.id);

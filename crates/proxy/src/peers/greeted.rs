@@ -75,6 +75,7 @@ mod tests {
             weight: 1,
             load: 0,
             program: "".into(),
+            protocols: fleet::Protocols::OWN,
             policy_version: 0,
             purges: LogPosition::default(),
             state,

@@ -19,7 +19,8 @@ use fleet::member::{Address, State};
 use fleet::placement::{self, LoadBound};
 use fleet::popularity::Hotness;
 use fleet::{
-    ClassTable, FleetSeed, KeyHash, LogPosition, Member, MemberId, Members, PurgePositions,
+    ClassTable, FleetSeed, KeyHash, LogPosition, Member, MemberId, Members, Protocols,
+    PurgePositions,
 };
 use membership::Membership;
 use net::clock::TokioClock;
@@ -176,11 +177,22 @@ impl Node {
         &self.options.own.id
     }
 
-    /// Puts another view of the members in force.
+    /// Returns the protocols that this node understands.
+    pub(crate) fn protocols(&self) -> Protocols {
+        self.options.own.protocols
+    }
+
+    /// Returns what is spoken with a member, if there is something.
+    pub(crate) fn protocol_with(&self, member: &Member) -> Option<u16> {
+        self.protocols().common(member.protocols)
+    }
+
+    /// Puts another view of the members in force: those with which there is a protocol in common.
     pub fn set_members(&self, members: Members) {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let (now, grace) = (self.now(), self.options.grace);
-        let next = self.roster.load().followed_by(members, self.tls.as_ref(), now, grace);
+        let (own, tls) = (self.protocols(), self.tls.as_ref());
+        let next = self.roster.load().followed_by(&members, own, tls, now, grace);
         self.breakers.retain(|id| next.members.get(id).is_some());
         let before = self.members();
         let gone = before.iter().filter(|member| next.members.get(&member.id).is_none());
@@ -456,6 +468,31 @@ impl Node {
         let gone = self.membership().map(|membership| membership.lost()).unwrap_or_default();
         let gone = gone.into_iter().filter(|lost| lost.member.state == state);
         gone.map(|lost| (lost.member, self.now().saturating_sub(lost.since))).collect()
+    }
+
+    /// Returns the members with which there is no protocol in common, and why: they neither ask nor
+    /// are asked, and hear of no purge that is made here.
+    pub fn not_understood(&self) -> BTreeMap<String, String> {
+        let members = self.membership().map(|membership| membership.members());
+        let others = members.iter().flat_map(Members::iter);
+        let others = others.filter(|member| self.protocol_with(member).is_none());
+        others.map(|member| (member.id.to_string(), self.why_not_understood(member))).collect()
+    }
+
+    /// Returns what is spoken with a node that is told of a purge.
+    ///
+    /// # Errors
+    /// There is no protocol in common; says so. Of one that only others know it is not known.
+    pub(crate) fn protocol_of(&self, id: &MemberId) -> Result<u16, String> {
+        let members = self.latest_members();
+        let Some(member) = members.get(id) else { return Ok(self.protocols().newest()) };
+        self.protocol_with(member).ok_or_else(|| self.why_not_understood(member))
+    }
+
+    /// Says why nothing is spoken with a member.
+    pub(crate) fn why_not_understood(&self, member: &Member) -> String {
+        let own = self.protocols();
+        format!("it speaks protocol {}, and this node {own}", member.protocols)
     }
 
     /// Returns the members that were known and are lost, those that left in order apart, and since

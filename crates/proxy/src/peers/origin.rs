@@ -74,12 +74,12 @@ impl FleetOrigin {
         let signs = Arc::<Informational>::default();
         // What has a body cannot be made again: it goes to its origin.
         let again = outgoing.again?;
-        let make = || self.question(ask, again());
+        let make = || self.question(ask, peer.protocol, again());
         let request = outgoing.request.take().unwrap_or_else(again);
         let connector =
             Connector { upstream: with.upstream, limits: node.limits(), check: &|_| true };
         let question = Outgoing {
-            request: Some(self.question(ask, request)),
+            request: Some(self.question(ask, peer.protocol, request)),
             progress: None,
             interim: Some(&signs),
             again: Some(&make),
@@ -128,13 +128,18 @@ impl FleetOrigin {
     }
 
     /// Makes the request that the origin would get a question.
-    fn question(&self, ask: &Ask, mut request: Request<OutBody>) -> Request<OutBody> {
+    fn question(
+        &self,
+        ask: &Ask,
+        protocol: u16,
+        mut request: Request<OutBody>,
+    ) -> Request<OutBody> {
         let (node, about) = (self.asking.node(), &self.asking.about);
         // Its signs are another's than the origin's would be: the connection to a node tells them.
         request.extensions_mut().clear();
         let fields = request.headers_mut();
         fields.insert(header::HOST, about.authority.clone());
-        fields.insert(FLEET, Question::of(ask, node.id(), about).value());
+        fields.insert(FLEET, Question::of(ask, node.id(), about).value(protocol));
         fields.insert(PURGES, node.positions().asked.clone());
         request
     }

@@ -77,8 +77,15 @@ struct Inner {
     wanted: PurgePositions,
     /// Logs that others have replaced: who still names one lags behind itself.
     former: BTreeSet<(MemberId, u64)>,
+    /// The log that each node has by its own word.
+    said: BTreeMap<MemberId, u64>,
+    /// The last word of each node that came by way of the members: it may be old.
+    relayed: BTreeMap<MemberId, LogPosition>,
     /// Where logs ended whose nodes have left in order: this node has carried out all of them.
     ended: BTreeMap<MemberId, LogPosition>,
+    /// Nodes that left in order and are back with another log, which is followed from its first
+    /// purge on. Until then who is asked must have followed the former one as far as this node.
+    begin_anew: BTreeSet<MemberId>,
     /// When this node was last known to have carried out all of a log.
     in_sync: BTreeMap<MemberId, Duration>,
     /// Since when this node lags behind in a log.
@@ -90,6 +97,8 @@ struct Inner {
     /// The positions have changed since they were last saved.
     unsaved: bool,
     kept: VecDeque<(MemberId, LogPosition, LoggedPurge)>,
+    /// Digests of the last purges that were carried out of logs, and the places behind them.
+    last: BTreeMap<MemberId, (LogPosition, u64)>,
 }
 
 impl PurgeState {
@@ -149,8 +158,21 @@ impl PurgeState {
             return;
         }
         let mut inner = self.lock();
+        inner.note_log(member, end.log);
         let is_news = self.learn_one(&mut inner, member, end, now);
         self.settle(&inner, is_news);
+    }
+
+    /// Does as [`learn_end`](Self::learn_end) with what the members are known to have said: it may
+    /// be older than what the node itself said meanwhile, and is news once.
+    pub fn learn_relayed(&self, member: &MemberId, end: LogPosition, now: Duration) {
+        let mut inner = self.lock();
+        let is_again = inner.relayed.insert(member.clone(), end) == Some(end);
+        let is_of_another = inner.said.get(member).is_some_and(|log| *log != end.log);
+        drop(inner);
+        if !(is_again && is_of_another) {
+            self.learn_end(member, end, now);
+        }
     }
 
     /// Notes that `member` leaves in order, with this end of its log. When it comes back with
@@ -201,6 +223,7 @@ impl PurgeState {
             inner.former.insert((member.clone(), known.log));
         }
         inner.positions.reach(member, position);
+        inner.begin_anew.remove(member);
         // What was begun in a log that has been replaced is of the past.
         let is_behind = |begun: LogPosition| begun.log == position.log && !position.covers(begun);
         if !inner.begun.get(member).is_some_and(is_behind) {
@@ -223,6 +246,18 @@ impl PurgeState {
         inner.kept.drain(..over);
     }
 
+    /// Notes the digest of the purge of `member` that ends before `position`.
+    pub fn note_last(&self, member: &MemberId, position: LogPosition, digest: u64) {
+        self.lock().last.insert(member.clone(), (position, digest));
+    }
+
+    /// Returns the digest of the last purge of `member` that was carried out here, if it is known.
+    pub fn last_of(&self, member: &MemberId) -> Option<u64> {
+        let inner = self.lock();
+        let (position, digest) = inner.last.get(member)?;
+        (inner.positions.get(member) == Some(*position)).then_some(*digest)
+    }
+
     /// Returns the purges of the log of `member` since a position, as far as this node has come;
     /// `None` when they are not all kept.
     pub fn kept_since(&self, member: &MemberId, since: LogPosition) -> Option<Vec<LoggedPurge>> {
@@ -237,6 +272,12 @@ impl PurgeState {
         wanted.dedup_by_key(|(number, _)| *number);
         let all = wanted.len() as u64 == end.number - since.number;
         all.then(|| wanted.into_iter().map(|(_, purge)| purge).collect())
+    }
+
+    /// Returns how far the log of `member` is followed that it has now.
+    pub fn followed(&self, member: &MemberId) -> Option<LogPosition> {
+        let inner = self.lock();
+        inner.positions.get(member).filter(|_| !inner.begin_anew.contains(member))
     }
 
     /// Returns whether this node lags behind in the log of `member`.
@@ -312,9 +353,7 @@ impl PurgeState {
         position: LogPosition,
         now: Duration,
     ) -> bool {
-        if inner.end_log(member, position) {
-            self.publish(inner);
-        }
+        inner.end_log(member, position);
         inner.learn(member, position, now)
     }
 
@@ -352,20 +391,28 @@ impl Drop for OwnPurge {
 }
 
 impl Inner {
-    /// Forgets a log that has ended when its node is met with another one: that is followed from
-    /// its first purge on. Returns whether it did.
-    fn end_log(&mut self, member: &MemberId, position: LogPosition) -> bool {
+    /// Notes which log a node has by its own word. Whoever names another one that was known here
+    /// before has not heard of it yet.
+    fn note_log(&mut self, member: &MemberId, log: u64) {
+        let before = self.said.insert(member.clone(), log);
+        let before = before.or(self.positions.get(member).map(|position| position.log));
+        if let Some(before) = before.filter(|before| *before != log) {
+            self.former.insert((member.clone(), before));
+        }
+        self.former.remove(&(member.clone(), log));
+    }
+
+    /// Ends a log whose node left in order and is met with another one: that is followed from its
+    /// first purge on.
+    fn end_log(&mut self, member: &MemberId, position: LogPosition) {
         let own = self.positions.get(member).filter(|own| own.log != position.log);
         let ended = own.filter(|own| self.ended.get(member) == Some(own));
         if let Some(ended) = ended {
             self.former.insert((member.clone(), ended.log));
-            for positions in [&mut self.positions, &mut self.begun, &mut self.wanted] {
-                positions.forget(member);
-            }
-            self.in_sync.remove(member);
+            self.wanted.forget(member);
             self.ended.remove(member);
+            self.begin_anew.insert(member.clone());
         }
-        ended.is_some()
     }
 
     /// Notes how far others have come in a log. Returns whether that is new.
@@ -382,6 +429,8 @@ impl Inner {
             return is_news;
         }
         let in_touch = match self.in_sync.get(member) {
+            // Nothing of the log that ended is missing here.
+            _ if self.begin_anew.contains(member) => true,
             Some(then) => now.saturating_sub(*then) < IN_TOUCH,
             // A node that has just been met; who was away is so until it has caught up.
             None => own.is_none(),
@@ -492,6 +541,29 @@ mod tests {
     }
 
     #[test]
+    fn who_has_not_heard_of_a_nodes_other_log_makes_nobody_forget_it() {
+        let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
+        let anew = LogPosition { log: 2, number: 3 };
+        state.learn_end(&a, anew, at(100));
+        for _ in 0..2 {
+            state.learn(&"a=1.5".parse().unwrap(), at(200));
+            state.learn_relayed(&a, LogPosition { log: 2, number: 3 }, at(200));
+            assert_eq!(state.lacking(), [(a.clone(), anew)]);
+        }
+        // An old word of its own, that comes again and again.
+        let old = LogPosition { log: 1, number: 5 };
+        state.learn_relayed(&a, old, at(300));
+        state.learn_end(&a, anew, at(310));
+        state.learn_relayed(&a, old, at(320));
+        assert_eq!(state.lacking(), [(a.clone(), anew)]);
+        // Its own word counts: it has the disk that it had before.
+        state.learn_end(&a, old, at(400));
+        assert!(state.lacking().is_empty());
+        state.learn(&"a=2.3".parse().unwrap(), at(500));
+        assert!(state.lacking().is_empty(), "that log is of the past");
+    }
+
+    #[test]
     fn a_node_that_left_in_order_may_come_back_with_another_log() {
         let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
         let (end, anew) = (LogPosition { log: 1, number: 5 }, LogPosition { log: 2, number: 0 });
@@ -499,8 +571,14 @@ mod tests {
         // It is away for as long as it likes.
         state.learn_end(&a, anew, at(60_000));
         assert!(state.may_use() && !state.is_away());
-        assert_eq!(state.positions().positions.get(&a), None);
+        assert_eq!(state.followed(&a), None);
+        // Who is asked meanwhile must not have missed the end of the former log.
+        assert_eq!(state.positions().asked, "a=1.5");
         state.reach(&a, anew, at(60_010));
+        assert_eq!(
+            (state.followed(&a), &state.positions().asked),
+            (Some(anew), &"a=2.0".parse().unwrap())
+        );
         // Whoever still names the log that ended lags behind itself.
         state.learn(&"a=1.5".parse().unwrap(), at(60_020));
         assert!(state.may_use() && state.lacking().is_empty());

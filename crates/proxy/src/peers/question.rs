@@ -9,10 +9,9 @@
 use std::error::Error;
 use std::fmt;
 use std::net::SocketAddr;
-use std::str::FromStr;
 
 use fleet::lookup::{Ask, Reach};
-use fleet::{KeyHash, MemberId};
+use fleet::{KeyHash, MemberId, Protocols};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use message::scheme::Scheme;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -24,10 +23,6 @@ pub(crate) const PURGES: HeaderName = HeaderName::from_static("larder-purges");
 
 /// On how many owners a hot document is, in an answer; left out where it is one.
 pub(crate) const OWNERS: HeaderName = HeaderName::from_static("larder-owners");
-
-/// The version of these fields. A node that speaks another one is not understood, and not asked
-/// again until its breaker closes.
-const VERSION: &str = "1";
 
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
@@ -52,13 +47,13 @@ pub(crate) struct Question {
     pub rule: Option<String>,
 }
 
-/// A field that is no question of this version.
+/// A field that is not of a protocol that this node understands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NotUnderstood;
+pub(crate) struct NotUnderstood(pub Protocols);
 
 impl fmt::Display for NotUnderstood {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{FLEET} is not understood: this node speaks version {VERSION}")
+        write!(f, "{FLEET} is not understood: this node speaks protocol {}", self.0)
     }
 }
 
@@ -82,13 +77,13 @@ impl Question {
         }
     }
 
-    /// Returns the field that asks it.
-    pub fn value(&self) -> HeaderValue {
+    /// Returns the field that asks it, in a protocol.
+    pub fn value(&self, protocol: u16) -> HeaderValue {
         let reach = REACHES.iter().find(|(_, reach)| *reach == self.reach).map_or("", |(w, _)| w);
         let copy = if self.keep_copy { "keep" } else { "drop" };
         let rule = self.rule.as_deref().map(|name| utf8_percent_encode(name, PLAIN).to_string());
         let text = format!(
-            "{VERSION} {} {} {reach} {copy} {:016x} {} {} {}",
+            "{protocol} {} {} {reach} {copy} {:016x} {} {} {}",
             self.from,
             self.hops,
             self.key.bits(),
@@ -107,50 +102,49 @@ impl Question {
     /// Takes the question out of the fields of a request.
     ///
     /// # Errors
-    /// There is none, or it is of another version.
-    pub fn take(fields: &mut HeaderMap) -> Result<Question, NotUnderstood> {
-        let value = fields.remove(FLEET).ok_or(NotUnderstood)?;
-        value.to_str().map_err(|_| NotUnderstood)?.parse()
+    /// There is none, or it is of a protocol that is not among `understood`.
+    pub fn take(fields: &mut HeaderMap, understood: Protocols) -> Result<Question, NotUnderstood> {
+        let value = fields.remove(FLEET);
+        let text = value.as_ref().and_then(|value| value.to_str().ok());
+        let read = text.and_then(|text| of_protocol(text, understood)).and_then(Question::read);
+        read.ok_or(NotUnderstood(understood))
     }
+
+    /// Reads what follows the protocol.
+    fn read(text: &str) -> Option<Question> {
+        let parts: Vec<&str> = text.split(' ').collect();
+        let [from, hops, reach, copy, key, scheme, client, rule] = parts[..] else { return None };
+        let keep_copy = match copy {
+            "keep" => true,
+            "drop" => false,
+            _ => return None,
+        };
+        let rule = match rule {
+            "*" => None,
+            name => Some(percent_decode_str(name).decode_utf8().ok()?.into_owned()),
+        };
+        Some(Question {
+            from: from.parse().ok()?,
+            hops: hops.parse().ok()?,
+            reach: REACHES.iter().find(|(word, _)| *word == reach)?.1,
+            keep_copy,
+            key: KeyHash::from_bits(u64::from_str_radix(key, 16).ok()?),
+            scheme: Scheme::named(scheme)?,
+            client: client.parse().ok()?,
+            rule,
+        })
+    }
+}
+
+/// Returns what follows the protocol of a field, if it is one of those that are `understood`.
+pub(crate) fn of_protocol(text: &str, understood: Protocols) -> Option<&str> {
+    let (protocol, rest) = text.split_once(' ')?;
+    understood.contain(protocol.parse().ok()?).then_some(rest)
 }
 
 /// Returns the client that a request of another node is for, without looking at the rest of it.
 pub(crate) fn client(fields: &HeaderMap) -> Option<SocketAddr> {
     fields.get(FLEET)?.to_str().ok()?.split(' ').nth(7)?.parse().ok()
-}
-
-impl FromStr for Question {
-    type Err = NotUnderstood;
-
-    fn from_str(text: &str) -> Result<Question, NotUnderstood> {
-        let parts: Vec<&str> = text.split(' ').collect();
-        let [VERSION, from, hops, reach, copy, key, scheme, client, rule] = parts[..] else {
-            return Err(NotUnderstood);
-        };
-        let keep_copy = match copy {
-            "keep" => true,
-            "drop" => false,
-            _ => return Err(NotUnderstood),
-        };
-        let rule = match rule {
-            "*" => None,
-            name => {
-                let name = percent_decode_str(name).decode_utf8().map_err(|_| NotUnderstood)?;
-                Some(name.into_owned())
-            }
-        };
-        let reach = REACHES.iter().find(|(word, _)| *word == reach).ok_or(NotUnderstood)?.1;
-        Ok(Question {
-            from: from.parse().map_err(|_| NotUnderstood)?,
-            hops: hops.parse().map_err(|_| NotUnderstood)?,
-            reach,
-            keep_copy,
-            key: KeyHash::from_bits(u64::from_str_radix(key, 16).map_err(|_| NotUnderstood)?),
-            scheme: Scheme::named(scheme).ok_or(NotUnderstood)?,
-            client: client.parse().map_err(|_| NotUnderstood)?,
-            rule,
-        })
-    }
 }
 
 /// What a document's questions have in common, whoever is asked.
@@ -221,8 +215,8 @@ mod tests {
         for rule in [None, Some("*"), Some("images, and ümläuts"), Some("")] {
             let asked = question(rule);
             let mut fields = HeaderMap::new();
-            fields.insert(FLEET, asked.value());
-            let read = Question::take(&mut fields);
+            fields.insert(FLEET, asked.value(1));
+            let read = Question::take(&mut fields, Protocols::OWN);
             // An empty name is that of no rule.
             assert_eq!(read.map(|read| read == asked), Ok(true), "{rule:?}");
             assert!(fields.is_empty());
@@ -231,18 +225,36 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_refused() {
-        let right = question(None).value().to_str().unwrap().to_owned();
-        assert!(right.parse::<Question>().is_ok(), "{right}");
+        let right = question(None).value(1).to_str().unwrap().to_owned();
+        let is_read = |text: &str| {
+            let mut fields = HeaderMap::new();
+            fields.insert(FLEET, text.parse().unwrap());
+            Question::take(&mut fields, Protocols::OWN).is_ok()
+        };
+        assert!(is_read(&right), "{right}");
         let parts: Vec<&str> = right.split(' ').collect();
         for at in 0..parts.len() - 1 {
             let mut wrong = parts.clone();
             wrong[at] = "?";
-            assert!(wrong.join(" ").parse::<Question>().is_err(), "{at}");
+            assert!(!is_read(&wrong.join(" ")), "{at}");
             let mut fewer = parts.clone();
             fewer.remove(at);
-            assert!(fewer.join(" ").parse::<Question>().is_err(), "{at}");
+            assert!(!is_read(&fewer.join(" ")), "{at}");
         }
-        assert_eq!(Question::take(&mut HeaderMap::new()), Err(NotUnderstood));
+        assert!(Question::take(&mut HeaderMap::new(), Protocols::OWN).is_err());
+    }
+
+    #[test]
+    fn what_is_asked_in_another_protocol_is_not_understood() {
+        let later = Protocols::new(2, 3).unwrap();
+        for (protocol, is_understood) in [(1, false), (2, true), (3, true), (4, false)] {
+            let mut fields = HeaderMap::new();
+            fields.insert(FLEET, question(None).value(protocol));
+            let read = Question::take(&mut fields, later);
+            assert_eq!(read.is_ok(), is_understood, "{protocol}: {read:?}");
+        }
+        let said = NotUnderstood(later).to_string();
+        assert_eq!(said, "larder-fleet is not understood: this node speaks protocol 2-3");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fleet::grace::Grace;
 use fleet::member::Address;
-use fleet::{MemberId, Members};
+use fleet::{Member, MemberId, Members, Protocols};
 use upstream::settings::endpoint::{At, Endpoint, Http2};
 use upstream::settings::tls::Tls;
 
@@ -23,6 +23,8 @@ pub(super) struct Roster {
 /// Where a member is asked, and what came of it.
 pub(crate) struct Peer {
     pub endpoint: Arc<Endpoint>,
+    /// What is spoken with it.
+    pub protocol: u16,
     pub tally: Tally,
 }
 
@@ -33,28 +35,29 @@ impl Roster {
     }
 
     /// Returns the roster that follows this one, with connections to members kept.
+    ///
+    /// Members without a protocol in common with `own` are left out.
     pub fn followed_by(
         &self,
-        members: Members,
+        members: &Members,
+        own: Protocols,
         tls: Option<&Tls>,
         now: Duration,
         grace: Duration,
     ) -> Roster {
-        let peer = |id: &MemberId, address: &Address| {
-            let made = endpoint(address, tls);
-            let known = self.peers.get(id);
-            match known.filter(|known| *known.endpoint == made) {
-                Some(same) => same.clone(),
-                None => {
-                    let tally = known.map(|known| known.tally.clone()).unwrap_or_default();
-                    Arc::new(Peer { endpoint: Arc::new(made), tally })
-                }
-            }
+        let members = members.only(|member| own.common(member.protocols).is_some());
+        let peer = |member: &Member| {
+            let protocol = own.common(member.protocols)?;
+            let made = endpoint(&member.address, tls);
+            let known = self.peers.get(&member.id);
+            let same = known.filter(|known| *known.endpoint == made && known.protocol == protocol);
+            let peer = same.cloned().unwrap_or_else(|| {
+                let tally = known.map(|known| known.tally.clone()).unwrap_or_default();
+                Arc::new(Peer { endpoint: Arc::new(made), protocol, tally })
+            });
+            Some((member.id.clone(), peer))
         };
-        let peers = members
-            .iter()
-            .map(|member| (member.id.clone(), peer(&member.id, &member.address)))
-            .collect();
+        let peers = members.iter().filter_map(peer).collect();
         // The first view of all follows nothing.
         let moved = (!self.members.is_empty())
             .then(|| Grace::begin(&self.members, &members, now, grace))

@@ -34,6 +34,7 @@ pub(crate) fn view(node: &Node) -> Value {
             "share": share(member),
             "load": member.load,
             "program": &*member.program,
+            "protocols": member.protocols.to_string(),
             "policy": if own { node.classes().version() } else { member.policy_version },
             "purges": member.purges.to_string(),
             "behind": !own && node.purges().lags_behind(&member.id),
@@ -50,6 +51,7 @@ pub(crate) fn view(node: &Node) -> Value {
         "members": listed.collect::<Vec<_>>(),
         "lost": node.lost(),
         "left": node.left(),
+        "not_understood": node.not_understood(),
     })
 }
 
@@ -70,6 +72,9 @@ impl Source for FleetFigures {
         out.gauge("larder_fleet_policy_version", help, &[], node.classes().version());
         let help = "Nodes that are passed by for a while, because questions to them failed.";
         out.gauge("larder_fleet_passed_by", help, &[], node.avoided().len());
+        let help = "Live nodes with which this one has no protocol in common.";
+        let not_understood = node.not_understood().len();
+        out.gauge("larder_fleet_not_understood", help, &[], not_understood);
         for member in members.iter().filter(|member| member.id != *node.id()) {
             let tally = node.tally(&member.id);
             for (told, word) in Told::ALL {

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use fleet::class::Copies;
+use fleet::member::State;
 use sim::network::{Event, Link};
 use simulation::World;
 use tokio::task::spawn_local;
@@ -27,6 +28,8 @@ use tokio::time::sleep;
 use crate::histories::nodes::{Disk, Nodes, name};
 use crate::histories::requests::{Clients, Seen};
 use crate::histories::truth::{COUNT, Truth};
+
+pub use trouble::plain;
 
 /// For how long things go wrong.
 const TROUBLE: Duration = Duration::from_secs(70);
@@ -254,6 +257,140 @@ fn a_node_that_left_and_came_back_where_it_is_not_seen_is_told_or_named() {
         }
         ways.iter().for_each(|(from, to)| nodes.mend(*from, *to));
         assert!(operator::settled(&nodes, SETTLING).await);
+        let named = operator::purge(&clients, 0, 0, &mut random).await;
+        assert_eq!(named, Some([].into()));
+        assert!(clients.end().await.len() > 100);
+    });
+}
+
+#[test]
+fn an_old_disk_is_found_out_whose_log_has_grown_as_long_before_anybody_was_met() {
+    case(3, async |nodes, clients| {
+        let mut random = Rng::with_seed(1);
+        for object in 0..COUNT {
+            clients.ask(0, object).await;
+            clients.ask(2, object).await;
+        }
+        sleep(Duration::from_secs(2)).await;
+        nodes.copy_disk(2);
+        for object in 0..4 {
+            nodes.truth.edit(object);
+            assert!(operator::purge(&clients, 2, object, &mut random).await.is_some());
+        }
+        nodes.kill(2).await;
+        nodes.put_disk(2, Disk::Old).await;
+        let [own, a, b] = [2, 0, 1].map(|node| nodes.slots[node].host.address());
+        let ways = [(own, a), (a, own), (own, b), (b, own)];
+        ways.iter().for_each(|(from, to)| nodes.cut(*from, *to));
+        nodes.start(2);
+        sleep(Duration::from_secs(4)).await;
+        for object in 8..12 {
+            for node in 0..2 {
+                clients.ask(node, object).await;
+            }
+            nodes.truth.edit(object);
+            let named = operator::purge(&clients, 2, object, &mut random).await;
+            assert_eq!(named, Some([0, 1].into()));
+        }
+        ways.iter().for_each(|(from, to)| nodes.mend(*from, *to));
+        for _ in 0..100 {
+            sleep(Duration::from_millis(50)).await;
+            for object in 8..12 {
+                clients.ask(2, object).await;
+            }
+        }
+        assert!(operator::settled(&nodes, SETTLING).await);
+        assert!(clients.end().await.len() > 100);
+    });
+}
+
+/// Upgrades a node to a program that understands these.
+async fn upgrade(nodes: &Nodes, node: usize, protocols: &str) {
+    nodes.stop(node).await;
+    nodes.upgrade(node, protocols.parse().unwrap());
+    nodes.start(node);
+}
+
+/// Asks all nodes for an object that nobody has: it is fetched once.
+async fn is_fetched_once(nodes: &Nodes, clients: &Rc<Clients>, object: u32) {
+    for node in 0..nodes.len() {
+        let seen = clients.ask(node, object).await;
+        assert!(matches!(seen.answer, Ok((200, ..))), "{seen:?}");
+    }
+    assert_eq!(nodes.truth.asked(object), 1);
+}
+
+#[test]
+fn programs_with_a_protocol_in_common_are_one_fleet_while_one_after_another_is_upgraded() {
+    case(3, async |nodes, clients| {
+        let mut random = Rng::with_seed(1);
+        for (at, protocols) in ["1-2", "1-2", "1-3", "2-3", "2-3", "2-4"].into_iter().enumerate() {
+            upgrade(&nodes, at % 3, protocols).await;
+            assert!(operator::settled(&nodes, SETTLING).await);
+            // It is asked again.
+            sleep(Duration::from_secs(20)).await;
+            is_fetched_once(&nodes, &clients, COUNT + at as u32).await;
+            for object in 0..4 {
+                clients.ask((at + 1) % 3, object).await;
+                nodes.truth.edit(object);
+                let named = operator::purge(&clients, at % 3, object, &mut random).await;
+                assert_eq!(named, Some([].into()));
+                clients.ask((at + 1) % 3, object).await;
+            }
+        }
+        assert!(clients.end().await.len() > 40);
+    });
+}
+
+#[test]
+fn a_node_of_another_protocol_is_named_and_catches_up_when_it_is_upgraded() {
+    case(3, async |nodes, clients| {
+        let mut random = Rng::with_seed(1);
+        for object in 0..COUNT {
+            for node in 0..3 {
+                clients.ask(node, object).await;
+            }
+        }
+        upgrade(&nodes, 2, "2-3").await;
+        sleep(Duration::from_secs(3)).await;
+        let of = |node: usize| nodes.slots[node].running.borrow().as_ref()?.node.clone();
+        for (node, strangers) in [(0, vec![2]), (1, vec![2]), (2, vec![0, 1])] {
+            let named = of(node).unwrap().not_understood();
+            assert!(named.keys().cloned().eq(strangers.into_iter().map(name)), "{named:?}");
+            assert!(named.values().all(|why| why.starts_with("it speaks protocol ")), "{named:?}");
+        }
+        // Each side goes on for its clients, and names the other.
+        for object in 0..COUNT {
+            nodes.truth.edit(object);
+            for (node, strangers) in [(0, vec![2]), (2, vec![0, 1])] {
+                let named = operator::purge(&clients, node, object, &mut random).await;
+                assert_eq!(named, Some(strangers.into_iter().collect()));
+            }
+            for node in 0..3 {
+                let seen = clients.ask(node, object).await;
+                assert!(matches!(seen.answer, Ok((200, ..))), "{seen:?}");
+            }
+        }
+        // What was purged at node 2 has been stored by the others since.
+        for object in 0..COUNT {
+            nodes.truth.edit(object);
+            assert!(operator::purge(&clients, 2, object, &mut random).await.is_some());
+        }
+        for node in [1, 0] {
+            upgrade(&nodes, node, "3").await;
+            let end = nodes.truth.now() + Duration::from_secs(20);
+            while nodes.truth.now() < end {
+                let serves = of(node).unwrap().own().state == State::Serving;
+                for object in 0..COUNT {
+                    let seen = clients.ask(node, object).await;
+                    let current = nodes.truth.current(object);
+                    let is_new = matches!(seen.answer, Ok((200, version, _)) if version == current);
+                    assert!(is_new || !serves, "{seen:?}, {current}");
+                }
+            }
+        }
+        assert!(operator::settled(&nodes, SETTLING).await);
+        assert!(of(0).unwrap().not_understood().is_empty());
         let named = operator::purge(&clients, 0, 0, &mut random).await;
         assert_eq!(named, Some([].into()));
         assert!(clients.end().await.len() > 100);

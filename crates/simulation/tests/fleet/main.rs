@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod circles;
 mod client;
 mod departures;
 mod histories;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fleet::class::{Copies, Eviction, Lookup, Replication};
 use fleet::member::State;
-use fleet::{ClassTable, FleetSeed, LogPosition, Member, Policy};
+use fleet::{ClassTable, FleetSeed, LogPosition, Member, Policy, Protocols};
 use membership::static_list::Listed;
 use net::address::Locals;
 use proxy::observe::front_kind::FrontKind;
@@ -35,6 +35,7 @@ pub fn member(name: &str) -> Member {
         weight: 1,
         load: 0,
         program: "test".into(),
+        protocols: Protocols::OWN,
         policy_version: 0,
         purges: LogPosition::default(),
         state: State::Serving,

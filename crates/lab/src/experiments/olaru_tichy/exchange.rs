@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use fleet::lookup::{Ask, Asked, Reach, Role, View};
 use fleet::member::State;
 use fleet::placement::LoadBound;
-use fleet::{LogPosition, Member, MemberId, Members};
+use fleet::{LogPosition, Member, MemberId, Members, Protocols};
 
 /// Makes a node as others see it.
 pub(super) fn member(id: &MemberId, weight: u32, load: u64) -> Option<Member> {
@@ -18,6 +18,7 @@ pub(super) fn member(id: &MemberId, weight: u32, load: u64) -> Option<Member> {
         weight,
         load,
         program: "".into(),
+        protocols: Protocols::OWN,
         policy_version: 1,
         purges: LogPosition::default(),
         state: State::Serving,

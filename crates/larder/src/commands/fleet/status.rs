@@ -16,14 +16,16 @@ pub fn command() -> Command {
              questions of the answering node to that one, since it was met: HITS had been stored \
              there, FETCHED were fetched for the question, FAILED got no answer; the rest was not \
              there. BEHIND: the answering node has yet to carry out purges of that one. PURGES \
-             were made at that node. Then the nodes that are lost, and those that left in order. \
+             were made at that node. Then the nodes that are lost, those that left in order, and \
+             those that are not understood, for they speak another protocol. \
              Exit codes: 0; 1 when there is no answer or no fleet, with --check also when \
              something is wrong; 2 for a wrong command line or configuration.",
         )
         .arg(json_flag())
         .arg(Arg::new("check").long("check").action(ArgAction::SetTrue).help(
             "End with exit code 1 unless all is well: every node that was known is there or left \
-             in order, serves, is asked, has the same policy, and its purges are carried out here.",
+             in order, is understood, serves, is asked, has the same policy, and its purges are \
+             carried out here.",
         ))
 }
 
@@ -61,6 +63,9 @@ fn in_lines(told: &Value) -> String {
     }
     for (name, since) in named(&told["left"]) {
         lines.push(format!("left: {name}, {since}"));
+    }
+    for (name, why) in named(&told["not_understood"]) {
+        lines.push(format!("not understood: {name}, {why}"));
     }
     lines.join("\n")
 }
@@ -127,6 +132,8 @@ fn wrong(told: &Value) -> Vec<String> {
         }
     }
     wrong.extend(named(&told["lost"]).map(|(name, since)| format!("{name} is lost: {since}")));
+    let not_understood = named(&told["not_understood"]);
+    wrong.extend(not_understood.map(|(name, why)| format!("{name} is not understood: {why}")));
     wrong
 }
 
@@ -172,7 +179,7 @@ mod tests {
                  "policy": 0, "purges": "b.0", "behind": false, "passed_by": false,
                  "asked": asked},
             ],
-            "lost": {}, "left": {},
+            "lost": {}, "left": {}, "not_understood": {},
         })
     }
 
@@ -191,6 +198,11 @@ node a: serving, policy 0, uses what it has stored
         let lines = in_lines(&told);
         assert!(lines.ends_with("lost: c, it was lost 5 s ago\nleft: d, it left 9 s ago"));
         assert_eq!(wrong(&told), ["c is lost: it was lost 5 s ago"]);
+        told["not_understood"] = json!({"e": "it speaks protocol 2, and this node 1"});
+        let lines = in_lines(&told);
+        assert!(lines.ends_with("\nnot understood: e, it speaks protocol 2, and this node 1"));
+        let words = "e is not understood: it speaks protocol 2, and this node 1";
+        assert_eq!(wrong(&told)[1], words);
     }
 
     #[test]

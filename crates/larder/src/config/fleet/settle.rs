@@ -8,7 +8,7 @@ use std::sync::Arc;
 use cli::units;
 use fleet::member::{Address, State};
 use fleet::popularity::Hotness;
-use fleet::{ClassTable, LogPosition, Member, MemberId};
+use fleet::{ClassTable, LogPosition, Member, MemberId, Protocols};
 use membership::gossip::Seed;
 use membership::static_list;
 use net::fleet_tls::FleetTls;
@@ -183,6 +183,7 @@ impl Place {
             weight: self.weight,
             load: 0,
             program: env!("CARGO_PKG_VERSION").into(),
+            protocols: Protocols::OWN,
             policy_version: classes.version(),
             purges: LogPosition::default(),
             state: State::Joining,

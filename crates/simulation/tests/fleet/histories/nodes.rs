@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fleet::{ClassTable, FleetSeed};
+use fleet::{ClassTable, FleetSeed, Member, Protocols};
 use proxy::admin::guard::Guard;
 use proxy::observe::metrics::Metrics;
 use proxy::peers::node::NodeOptions;
@@ -62,6 +62,8 @@ pub struct Slot {
     pub held: Cell<bool>,
     /// Somebody starts or ends it.
     pub busy: Cell<bool>,
+    /// What its program understands, as of its next start.
+    protocols: Cell<Protocols>,
     /// Disks that it has had.
     disks: Cell<u32>,
     /// Since when requests may fail there.
@@ -102,6 +104,7 @@ impl Nodes {
                 running: RefCell::default(),
                 held: Cell::default(),
                 busy: Cell::default(),
+                protocols: Cell::new(Protocols::OWN),
                 disks: Cell::new(0),
                 bad: Cell::new(Some(truth.now())),
             });
@@ -166,11 +169,14 @@ impl Nodes {
             reload: Arc::new(|| Err("nothing is configured".to_owned())),
         });
         let classes = self.classes.borrow().clone();
-        let node_options = NodeOptions::new(member(&name(node)), FleetSeed(7), classes);
+        let protocols = slot.protocols.get();
+        let program = format!("of {protocols}").into();
+        let own = Member { program, protocols, ..member(&name(node)) };
+        let node_options = NodeOptions::new(own, FleetSeed(7), classes);
         let names: Vec<String> = (0..self.len()).map(name).collect();
         proxy.node = Some((node_options, names.iter().map(|name| listed(name)).collect()));
         *slot.running.borrow_mut() = Some(proxy.start(&self.world).unwrap());
-        self.truth.note(format!("{} starts", name(node)));
+        self.truth.note(format!("{} starts, with protocols {protocols}", name(node)));
         self.good(node);
     }
 
@@ -185,6 +191,21 @@ impl Nodes {
         let seed = self.truth.seed ^ self.truth.now().as_nanos() as u64;
         let left = slot.cache.borrow().after_kill(&self.world, seed);
         *slot.cache.borrow_mut() = left;
+    }
+
+    /// Returns what the program of a node understands.
+    pub fn protocols(&self, node: usize) -> Protocols {
+        self.slots[node].protocols.get()
+    }
+
+    /// Has a node understand these from its next start on.
+    pub fn upgrade(&self, node: usize, protocols: Protocols) {
+        self.slots[node].protocols.set(protocols);
+    }
+
+    /// Returns whether two nodes have no protocol in common.
+    fn are_strangers(&self, a: usize, b: usize) -> bool {
+        self.protocols(a).common(self.protocols(b)).is_none()
     }
 
     /// Ends a node in order.
@@ -320,7 +341,9 @@ impl Nodes {
         let cut = cuts.keys().filter_map(|(from, to)| Some((at(*from)?, at(*to)?)));
         let rough = self.rough.borrow();
         let rough = rough.iter().filter(|(_, times)| **times > 0).map(|(pair, _)| *pair);
-        let parted: BTreeSet<(usize, usize)> = cut.chain(rough).collect();
+        let pairs = (0..self.len()).flat_map(|a| (0..self.len()).map(move |b| (a, b)));
+        let strangers = pairs.filter(|(a, b)| self.are_strangers(*a, *b));
+        let parted: BTreeSet<(usize, usize)> = cut.chain(rough).chain(strangers).collect();
         self.truth.tick(self.len(), |node| self.is_up(node), &parted);
     }
 }

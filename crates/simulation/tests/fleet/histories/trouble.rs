@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use fleet::class::{Copies, Eviction, Lookup, Replication};
-use fleet::{ClassTable, Policy};
+use fleet::{ClassTable, Policy, Protocols};
 use sim::network::Link;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -33,6 +33,30 @@ pub fn plain(copies: Copies) -> ClassTable {
     ClassTable::new(1, Vec::new(), policy).unwrap()
 }
 
+/// The programs of an upgrade, one after another: what each of them understands.
+const PROGRAMS: [(u16, u16); 4] = [(1, 1), (1, 2), (2, 2), (2, 3)];
+
+/// Returns what the program at a place among them understands.
+fn program(at: usize) -> Protocols {
+    let (oldest, newest) = PROGRAMS[at];
+    Protocols::new(oldest, newest).unwrap()
+}
+
+/// Returns the place of a node's program among them.
+fn place(nodes: &Nodes, node: usize) -> usize {
+    (0..PROGRAMS.len()).find(|at| program(*at) == nodes.protocols(node)).unwrap()
+}
+
+/// Ends the upgrade: all nodes get the latest program that one of them has.
+async fn end_upgrade(nodes: &Nodes) {
+    let latest = (0..nodes.len()).map(|node| place(nodes, node)).max().unwrap();
+    for node in (0..nodes.len()).filter(|node| place(nodes, *node) < latest) {
+        nodes.stop(node).await;
+        nodes.upgrade(node, program(latest));
+        nodes.start(node);
+    }
+}
+
 /// One thing that goes wrong, for a time.
 struct Trouble {
     nodes: Rc<Nodes>,
@@ -53,6 +77,7 @@ pub async fn run(nodes: Rc<Nodes>, until: Duration) {
     while let Some(over) = all.join_next().await {
         over.unwrap();
     }
+    end_upgrade(&nodes).await;
 }
 
 impl Trouble {
@@ -209,6 +234,10 @@ impl Trouble {
         let disk = [Disk::Left, Disk::Left, Disk::Old, Disk::Old, Disk::Empty];
         let disk = disk[self.random.usize(..disk.len())];
         self.nodes.put_disk(node, disk).await;
+        if self.random.u8(..4) == 0 {
+            let next = (place(&self.nodes, node) + 1).min(PROGRAMS.len() - 1);
+            self.nodes.upgrade(node, program(next));
+        }
         self.nodes.start(node);
         self.nodes.slots[node].busy.set(false);
     }
