@@ -40,6 +40,10 @@ pub(crate) struct Hello {
     pub member: MemberFacts,
     /// How far it has come in the logs of all.
     pub positions: String,
+    /// How far logs have come of which it has only heard: who meets this node alone must not take
+    /// itself for up to date.
+    #[serde(default)]
+    pub heard: String,
     /// The digest of the last purge that it carried out of the log of the node that it tells this,
     /// if it knows which that was ([`Purge::digest`]).
     #[serde(default)]

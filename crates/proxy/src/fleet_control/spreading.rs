@@ -106,12 +106,15 @@ pub(crate) async fn hello(
         return Err(format!("another node is named {}, too", member.id).into());
     }
     let positions = hello.positions.parse()?;
+    let heard = hello.heard.parse()?;
     if node.protocol_with(&member).is_none() {
         // That it is there is all that can be learnt: its purges could not be followed.
         node.heard(member);
         return Ok(own_hello(node, &id));
     }
     check_own_log(services, node, &positions, hello.last).await;
+    // First: who has carried out no more than this node shows no up-to-date log.
+    node.purges().learn(&heard, now);
     node.purges().learn(&positions, now);
     node.purges().learn_end(&member.id, member.purges, now);
     // Before it is told how far this node has come: a later purge is told to it.
@@ -121,8 +124,11 @@ pub(crate) async fn hello(
 
 /// Returns what this node says of itself to another.
 pub(crate) fn own_hello(node: &Arc<Node>, to: &MemberId) -> Hello {
+    // Read first: what is carried out meanwhile is in both, and never in none.
+    let heard = node.purges().heard().to_string();
     let positions = node.positions().positions.to_string();
-    Hello { member: MemberFacts::of(&node.own()), positions, last: node.purges().last_of(to) }
+    let (member, last) = (MemberFacts::of(&node.own()), node.purges().last_of(to));
+    Hello { member, positions, heard, last }
 }
 
 /// Answers a node that follows a log: this node's own, or another's that it has kept.
@@ -163,7 +169,7 @@ pub(crate) async fn purged(
         done?;
     }
     // Otherwise it uses nothing that it has, and will ask for all before it does. Who is met from
-    // here on is told of the purge.
+    // here on hears of the purge in a hello.
     let others = node.known();
     let others = others.iter().map(KnownNode::of).filter(|known| !news.told.contains(&known.name));
     Ok(CarriedOut { others: others.collect() })

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use fleet::member::State;
 use fleet::members::MEMBERS_MAX;
-use fleet::{LogPosition, Member, MemberId};
+use fleet::{LogPosition, Member, MemberId, PurgePositions};
 use membership::Membership;
 use tokio::sync::oneshot;
 use tokio::task::spawn_local;
@@ -190,7 +190,7 @@ impl Upkeep {
         }
     }
 
-    fn positions_to_save(&self, due: bool) -> Option<fleet::PurgePositions> {
+    fn positions_to_save(&self, due: bool) -> Option<PurgePositions> {
         let unsaved = self.node.purges().take_unsaved();
         unsaved.or_else(|| due.then(|| self.node.positions().positions.clone()))
     }
@@ -362,7 +362,7 @@ impl Upkeep {
 }
 
 /// Warns when the names of nodes that never came back have become many.
-fn warn_of_names(positions: &fleet::PurgePositions) {
+fn warn_of_names(positions: &PurgePositions) {
     if positions.len() > NAMES_WARNED {
         log::warn!(
             "{} nodes have had a log of purges in this fleet, and there may be {MEMBERS_MAX}: give \
@@ -429,10 +429,10 @@ async fn say_hello(services: &Rc<Services>, node: &Arc<Node>, member: &Member) -
         }
     };
     let learnt = told.and_then(|told| {
-        let positions = told.positions.parse::<fleet::PurgePositions>();
-        let positions = positions.map_err(|why| why.to_string())?;
+        let positions = |text: &str| text.parse::<PurgePositions>().map_err(|why| why.to_string());
+        let (carried_out, heard) = (positions(&told.positions)?, positions(&told.heard)?);
         let member = told.member.member().map_err(|why| why.to_string())?;
-        Ok((member, positions, told.last))
+        Ok((member, carried_out, heard, told.last))
     });
     match learnt {
         Ok((told, ..)) if told.id != member.id => {
@@ -443,10 +443,12 @@ async fn say_hello(services: &Rc<Services>, node: &Arc<Node>, member: &Member) -
             node.heard(told);
             Ok(Told::NotUnderstood)
         }
-        Ok((told, positions, last)) => {
+        Ok((told, carried_out, heard, last)) => {
             let now = node.now();
-            check_own_log(services, node, &positions, last).await;
-            node.purges().learn(&positions, now);
+            check_own_log(services, node, &carried_out, last).await;
+            // First: who has carried out no more than this node shows no up-to-date log.
+            node.purges().learn(&heard, now);
+            node.purges().learn(&carried_out, now);
             node.purges().learn_end(&told.id, told.purges, now);
             node.heard(told);
             Ok(Told::Met)

@@ -293,6 +293,20 @@ impl PurgeState {
         lacking.map(|(member, position)| (member.clone(), position)).collect()
     }
 
+    /// Returns how far logs have come by the word of their nodes where this node lags behind: what
+    /// it has only heard of. What is known from others alone is not told on, or two nodes that do
+    /// not know of a node's present log would remind each other of a former one for ever.
+    pub fn heard(&self) -> PurgePositions {
+        let inner = self.lock();
+        let mut heard = PurgePositions::default();
+        for (member, position) in inner.positions.lacking(&inner.wanted) {
+            if inner.said.get(member) == Some(&position.log) {
+                heard.reach(member, position);
+            }
+        }
+        heard
+    }
+
     /// Notes the time: who lags behind for so long may have been named as one that could not be
     /// reached, however in touch it was.
     pub fn elapse(&self, now: Duration) {
@@ -595,6 +609,40 @@ mod tests {
         state.leave();
         state.caught_up();
         assert!(!state.may_use() && state.is_away());
+    }
+
+    #[test]
+    fn what_a_node_said_and_is_not_carried_out_here_is_told_on() {
+        let state = joined("a=1.5;b=1.1");
+        let (a, b) = ("a".parse().unwrap(), "b".parse().unwrap());
+        state.learn_end(&a, LogPosition { log: 1, number: 6 }, at(100));
+        state.learn_end(&b, LogPosition { log: 1, number: 1 }, at(100));
+        assert_eq!(state.heard().to_string(), "a=1.6");
+        // Others have heard of more of that log, and of one that its node did not name here.
+        state.learn(&"a=1.7;c=1.1".parse().unwrap(), at(200));
+        assert_eq!(state.heard().to_string(), "a=1.7");
+        state.learn(&"a=2.1".parse().unwrap(), at(300));
+        assert!(state.heard().is_empty());
+        state.learn_end(&a, LogPosition { log: 2, number: 2 }, at(400));
+        assert_eq!(state.heard().to_string(), "a=2.2");
+        state.reach(&a, LogPosition { log: 2, number: 2 }, at(500));
+        assert!(state.heard().is_empty());
+    }
+
+    #[test]
+    fn who_meets_only_a_node_that_cannot_catch_up_uses_nothing_either() {
+        let (catching_up, other) = (joined("a=1.5"), joined("a=1.5"));
+        catching_up.learn_end(&"a".parse().unwrap(), LogPosition { log: 1, number: 6 }, at(9000));
+        assert!(!catching_up.may_use());
+        other.learn(&catching_up.heard(), at(9100));
+        other.learn(&catching_up.positions().positions, at(9100));
+        assert!(!other.may_use() && other.is_away());
+        // It uses what it has only after it has carried that out.
+        other.caught_up();
+        assert!(!other.may_use());
+        other.reach(&"a".parse().unwrap(), LogPosition { log: 1, number: 6 }, at(9200));
+        other.caught_up();
+        assert!(other.may_use());
     }
 
     #[test]
