@@ -211,7 +211,8 @@ fn a_node_with_another_key_is_kept_out() {
     let stranger = setup.start();
     let line = "it is not sealed with the key of this fleet";
     assert!(nodes[0].says(line), "{}", nodes[0].said());
-    let line = "no other node of the fleet answers yet: are they at fleet.join, with the same key?";
+    let line = "no other node of the fleet that this one understands answers yet: are they at \
+                fleet.join, with the same key?";
     assert!(stranger.says(line), "{}", stranger.said());
     assert_eq!(view(&stranger)["members"].as_array().map(Vec::len), Some(1));
     assert_eq!(view(&nodes[0])["members"].as_array().map(Vec::len), Some(2));

@@ -1,5 +1,5 @@
 //! The body of another node's answer: when it breaks off, the rest comes from the next place that
-//! the plan names, at last the origin, by range.
+//! the plan names, the last time from the origin itself, by range.
 //!
 //! It promises: a node that ends costs the answers that it was sending a moment and not their end,
 //! where a strong validator proves that a rest fits.
@@ -23,7 +23,7 @@ use crate::peers::origin::FromPeer;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::services::Services;
 
-/// How often the rest of one body is asked for.
+/// How often the rest of one body is asked for; the last time of the origin itself.
 const RESUMPTIONS: u32 = 3;
 
 /// See the module.
@@ -112,6 +112,10 @@ impl PeerBody {
         };
         log::debug!("another node's answer broke off, the rest is asked for: {why}");
         self.left = left;
+        if left == 0 {
+            // Whatever the ways between the nodes are like: it ends as without a fleet.
+            self.request.ask_origin();
+        }
         let (services, options) = (self.services.clone(), self.options.clone());
         let resume =
             Resume::of(services, options, self.request.clone(), self.etag.clone(), self.length);

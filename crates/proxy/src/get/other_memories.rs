@@ -3,6 +3,7 @@
 use http::{Method, Response};
 use store::Key;
 
+use crate::body::peer_body;
 use crate::object::store::Store;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::Outcome;
@@ -40,6 +41,10 @@ pub(crate) async fn read(
     context.look_at_clock();
     match asked {
         Ok(response) => {
+            // What is here cannot be joined to it: the rest is the origin's.
+            let rest = || context.upstream_request();
+            let (services, options) = (context.services, context.options);
+            let response = peer_body::outlasting(services, options, rest, response).await;
             transaction.note_upstream(&upstream_request.to, upstream_request.trail.clone());
             let status = CacheStatus::new(Outcome::HitPeer);
             Ok(pass_through::relay_response(context, transaction, response, status))

@@ -38,6 +38,8 @@ use crate::services::Services;
 #[derive(Clone)]
 pub(crate) struct UpstreamRequest {
     pub to: Arc<dyn Origin>,
+    /// The origin itself, where nodes of the fleet are asked before it.
+    past_fleet: Option<Arc<dyn Origin>>,
     pub method: Method,
     pub headers: HeaderMap,
     uri: Uri,
@@ -120,6 +122,7 @@ impl UpstreamRequest {
         let interim = (parts.version >= Version::HTTP_11).then(Arc::default);
         UpstreamRequest {
             to,
+            past_fleet: None,
             rewrite_host,
             method: parts.method.clone(),
             headers: fields,
@@ -144,12 +147,21 @@ impl UpstreamRequest {
 
     /// Makes the nodes that this plan names be asked before the origin.
     pub fn ask_fleet(&mut self, asking: Asking) {
+        self.past_fleet = Some(self.to.clone());
         self.to = Arc::new(FleetOrigin::new(asking, self.to.clone()));
     }
 
     /// Makes only the memories of the nodes that this plan names be asked.
     pub fn ask_memories(&mut self, asking: Asking) {
+        self.past_fleet = Some(self.to.clone());
         self.to = Arc::new(FleetOrigin::of_memories(asking, self.to.clone()));
+    }
+
+    /// Makes no other node be asked: the request goes to the origin.
+    pub fn ask_origin(&mut self) {
+        if let Some(origin) = self.past_fleet.take() {
+            self.to = origin;
+        }
     }
 
     /// Sends the request and waits for the head of the answer. `body` is the client's, if it has

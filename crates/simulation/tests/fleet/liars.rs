@@ -167,7 +167,8 @@ fn hello() -> String {
     serde_json::json!({
         "member": {
             "name": "node-b", "address": "node-b:7000", "zone": "", "weight": 1, "load": 0,
-            "program": "test", "policy_version": 0, "state": "serving",
+            "program": "test", "protocols": fleet::Protocols::OWN.to_string(), "policy_version": 0,
+            "state": "serving",
             "purges": LogPosition::default().to_string(),
         },
         "positions": positions,
