@@ -1,14 +1,16 @@
 //! A place in one node's log of purges.
 //!
 //! A log has a number of its own, and a node begins another one when it cannot promise any more
-//! that nothing is missing in it.
+//! that nothing is missing in it. A later log of a node has a greater number, and who follows it
+//! has carried out, or need not, what stood in those before: so all places in the logs of one node
+//! are in one order, and old news of a former log is never taken for news.
 
 use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
 /// A place in one node's log of purges.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogPosition {
     /// The number of the log.
     pub log: u64,
@@ -17,9 +19,10 @@ pub struct LogPosition {
 }
 
 impl LogPosition {
-    /// Returns whether who is here has carried out all that stands before `other`.
+    /// Returns whether who is here has carried out all that stands before `other`, in that log or
+    /// in one before it.
     pub fn covers(self, other: LogPosition) -> bool {
-        self.log == other.log && self.number >= other.number
+        self >= other
     }
 }
 

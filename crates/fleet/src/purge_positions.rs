@@ -5,8 +5,8 @@
 //! nodes carries those of its sender, and who does not cover them uses nothing that it has: what
 //! was purged on one node does not return from another.
 //!
-//! Positions in different logs of one node cannot be compared: neither covers the other, and who
-//! follows must count all as purged.
+//! A node's later log comes behind its former ones. Who follows it from a place in a former one
+//! must count all as purged, for nobody knows what that one ended with.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,13 +26,10 @@ impl PurgePositions {
         self.0.get(member).copied()
     }
 
-    /// Notes that all before `position` has been carried out. A position in the same log does not
-    /// go back; one in another log replaces it.
+    /// Notes that all before `position` has been carried out. Nothing goes back.
     pub fn reach(&mut self, member: &MemberId, position: LogPosition) {
         let known = self.0.entry(member.clone()).or_insert(position);
-        if !known.covers(position) {
-            *known = position;
-        }
+        *known = position.max(*known);
     }
 
     /// Forgets the log of `member`.
@@ -118,8 +115,9 @@ mod tests {
             ("a=1.4;b=2.0", true),
             ("a=1.6", false),
             ("b=2.0;c=3.0", false),
-            // Another log: nothing is known of what was before.
+            // A later log: what was before is not known.
             ("a=7.1", false),
+            ("a=0.9", true),
         ] {
             assert_eq!(own.cover(&positions(others)), covered, "{others}");
         }
@@ -129,13 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn a_position_does_not_go_back_in_its_log() {
+    fn a_position_does_not_go_back() {
         let (mut own, a) = (positions("a=1.5"), "a".parse().unwrap());
         own.reach(&a, LogPosition { log: 1, number: 3 });
         assert_eq!(own.to_string(), "a=1.5");
         own.reach(&a, LogPosition { log: 1, number: 0x1f });
         assert_eq!(own.to_string(), "a=1.1f");
         own.reach(&a, LogPosition { log: 2, number: 0 });
+        own.reach(&a, LogPosition { log: 1, number: 0x2f });
         assert_eq!(own.to_string(), "a=2.0");
         own.forget(&a);
         assert!(own.is_empty());

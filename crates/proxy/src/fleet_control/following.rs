@@ -10,8 +10,10 @@ use std::time::Duration;
 use fleet::member::State;
 use fleet::{LogPosition, MemberId};
 use store::{LoggedPurge, Mode, PurgedTarget};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
-use crate::fleet_control::message::{PURGES, Purge, Purges, PurgesOf};
+use crate::fleet_control::message::{Misunderstood, PURGES, Purge, Purges, PurgesOf};
 use crate::fleet_control::post::post;
 use crate::object::store::Store;
 use crate::peers::node::Node;
@@ -19,6 +21,12 @@ use crate::services::Services;
 
 /// How long another node may take to tell its purges.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// After so long without its answer the others are asked, too.
+const SLOW: Duration = Duration::from_millis(300);
+
+/// So many are asked at once.
+const AT_ONCE: usize = 8;
 
 /// After how long without a way to its log a node that is no member counts as gone.
 const GONE: Duration = Duration::from_secs(10);
@@ -60,6 +68,9 @@ pub(crate) async fn follow(
     }
 }
 
+/// Purges of a log, if it can be said which there were, and the position behind them.
+type Told = (Option<Vec<LoggedPurge>>, LogPosition);
+
 struct Following<'a> {
     services: &'a Rc<Services>,
     node: &'a Arc<Node>,
@@ -70,9 +81,10 @@ struct Following<'a> {
 impl Following<'_> {
     /// Goes on from what is known.
     async fn step(&self, known: Option<LogPosition>, wanted: LogPosition) -> Result<(), String> {
-        // Of a node that has just been met all is wanted, from its first purge on.
-        let since = known.unwrap_or(LogPosition { log: wanted.log, number: 0 });
-        match self.ask(since).await {
+        match self.ask(known, wanted).await {
+            Some((_, end)) if known.is_some_and(|known| known > end) => {
+                Err(format!("it does not know yet of purges that were made there before {wanted}"))
+            }
             Some((Some(purges), end)) => self.carry_out(&purges, end).await,
             Some((None, end)) => {
                 if known.is_some() || self.may_have_missed() {
@@ -82,7 +94,7 @@ impl Following<'_> {
                 self.reach(end);
                 Ok(())
             }
-            None if self.may_come() => Err("it could not be asked".to_owned()),
+            None if self.may_come() => Err("nobody could tell them".to_owned()),
             None => {
                 self.node.purges().begin_reaching(self.member, wanted);
                 self.purge_everything("it is gone, and nobody has kept its log").await?;
@@ -104,39 +116,58 @@ impl Following<'_> {
         self.node.purges().is_away() || self.node.own().state != State::Joining
     }
 
-    /// Asks the node itself, and the others if it is not to be reached, for the purges since a
-    /// position. `None`: nobody can be asked, or has them.
-    async fn ask(&self, since: LogPosition) -> Option<(Option<Vec<LoggedPurge>>, LogPosition)> {
-        let told = self.ask_one(self.member, since).await;
-        if told.is_some() {
-            return told;
+    /// Asks the node itself for the purges behind what is known, and the others if it does not
+    /// answer soon. Of the others only one that has come further tells something; the first that
+    /// has come as far as is wanted is enough. `None`: nobody has told anything.
+    async fn ask(&self, known: Option<LogPosition>, wanted: LogPosition) -> Option<Told> {
+        // Of a node that has just been met all is wanted, from its first purge on.
+        let since = known.unwrap_or(LogPosition { log: wanted.log, number: 0 });
+        let mut asking = JoinSet::new();
+        asking.spawn_local(self.question(self.member, since));
+        if let Ok(Some(Ok((_, Some(told))))) = timeout(SLOW, asking.join_next()).await {
+            return Some(told);
         }
         let members = self.node.members();
-        for other in
-            members.iter().filter(|other| ![self.node.id(), self.member].contains(&&other.id))
-        {
-            if let Some((Some(purges), end)) = self.ask_one(&other.id, since).await {
-                return Some((Some(purges), end));
+        let others = members.iter().map(|member| &member.id);
+        let mut others = others.filter(|other| ![self.node.id(), self.member].contains(other));
+        let mut furthest: Option<Told> = None;
+        loop {
+            while asking.len() < AT_ONCE
+                && let Some(other) = others.next()
+            {
+                asking.spawn_local(self.question(other, since));
             }
+            let Some(answer) = asking.join_next().await else { return furthest };
+            let Ok((asked, Some(told))) = answer else { continue };
+            if asked == *self.member {
+                return Some(told);
+            }
+            let (Some(_), end) = &told else { continue };
+            let before = furthest.as_ref().map(|(_, end)| *end).or(known);
+            if before.is_some_and(|before| before.covers(*end)) {
+                continue;
+            }
+            if end.covers(wanted) {
+                return Some(told);
+            }
+            furthest = Some(told);
         }
-        None
     }
 
-    async fn ask_one(
+    /// Makes a question for the purges since a position, which ends with who was asked.
+    fn question(
         &self,
         asked: &MemberId,
         since: LogPosition,
-    ) -> Option<(Option<Vec<LoggedPurge>>, LogPosition)> {
+    ) -> impl Future<Output = (MemberId, Option<Told>)> + use<> {
+        let (services, node) = (self.services.clone(), self.node.clone());
         let question = PurgesOf { node: self.member.to_string(), since: Some(since.to_string()) };
-        let asking = post::<Purges>(self.services, self.node, asked, (PURGES, &question), PATIENCE);
-        let told = asking.await.inspect_err(|why| log::debug!("{asked}: {why}")).ok()?;
-        let end = told.end.parse().ok()?;
-        let purges = told
-            .purges
-            .map(|purges| purges.iter().map(Purge::logged).collect::<Result<Vec<_>, _>>().ok());
-        match purges {
-            None => Some((None, end)),
-            Some(purges) => Some((Some(purges?), end)),
+        let asked = asked.clone();
+        async move {
+            let asking = post::<Purges>(&services, &node, &asked, (PURGES, &question), PATIENCE);
+            let told = asking.await.and_then(|told| read(&told).map_err(|why| why.to_string()));
+            let told = told.inspect_err(|why| log::debug!("{asked}: {why}")).ok();
+            (asked, told)
         }
     }
 
@@ -165,6 +196,12 @@ impl Following<'_> {
     fn reach(&self, end: LogPosition) {
         self.node.purges().reach(self.member, end, self.node.now());
     }
+}
+
+fn read(told: &Purges) -> Result<Told, Misunderstood> {
+    let purges = told.purges.as_ref();
+    let purges = purges.map(|purges| purges.iter().map(Purge::logged).collect()).transpose()?;
+    Ok((purges, told.end.parse()?))
 }
 
 /// Purges all that is stored here, and tells nobody.

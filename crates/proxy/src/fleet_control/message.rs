@@ -128,9 +128,13 @@ pub(crate) struct Purged {
     pub told: Vec<String>,
 }
 
-/// The answer of a node that has carried it out.
+/// The answer of a node that was told of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CarriedOut {
+    /// Why it has not been carried out durably. Such a node may use nothing that it has before it
+    /// has, and forgets that when it ends.
+    #[serde(default)]
+    pub failed: Option<String>,
     /// Nodes that it knows besides those that are told.
     #[serde(default)]
     pub others: Vec<KnownNode>,

@@ -18,23 +18,25 @@ use crate::object::store::Store;
 use crate::peers::node::Node;
 use crate::services::Services;
 
-/// Begins another log when others have followed more of this node's own than there is, or one that
-/// is not on its disk: that is an old one.
+/// Begins another log when another has followed or heard of more of this node's own than there is,
+/// or of a later one: its disk is an old one. `last` is the digest of the last purge that the other
+/// has carried out of it.
 pub(crate) async fn check_own_log(
     services: &Rc<Services>,
     node: &Arc<Node>,
-    theirs: &PurgePositions,
+    (followed, heard): (&PurgePositions, &PurgePositions),
     last: Option<u64>,
 ) {
     let Some(store) = services.store() else { return };
-    let (Some(end), Some(followed)) = (own_end(&store), theirs.get(node.id())) else { return };
-    let differs =
-        || last.is_some_and(|last| digest_before(&store, followed).is_some_and(|d| d != last));
-    if !is_of_another_disk(node, end, followed) && !differs() {
-        return;
-    }
+    let Some(end) = own_end(&store) else { return };
+    let (followed, heard) = (followed.get(node.id()), heard.get(node.id()));
+    let has_other =
+        |followed| digest_before(&store, followed).zip(last).is_some_and(|(a, b)| a != b);
+    let unknown = followed.filter(|known| *known > end || has_other(*known));
+    let unknown = unknown.max(heard.filter(|known| *known > end));
+    let Some(known) = unknown else { return };
     log::error!(
-        "others know of purges that were made here up to {followed}, and the log of this cache \
+        "others know of purges that were made here up to {known}, and the log of this cache \
          ends at {end} or has others: the cache is an older one, and all that it has counts as \
          purged"
     );
@@ -43,7 +45,7 @@ pub(crate) async fn check_own_log(
         log::error!("{why}");
         return;
     }
-    store.begin_other_purge_log(services.clock.since_1970().as_nanos() as u64);
+    store.begin_later_purge_log(known.log);
     if let Some(end) = own_end(&store) {
         node.purges().reach(node.id(), end, node.now());
     }
@@ -56,14 +58,4 @@ fn digest_before(store: &Store, place: LogPosition) -> Option<u64> {
         PurgesSince::Purges(purges, _) => purges.first().map(|purge| Purge::of(purge).digest()),
         PurgesSince::TooOld(_) => None,
     }
-}
-
-/// Returns whether the log that ends here is not the one that others have `followed`, and something
-/// may be stored of which that one tells.
-fn is_of_another_disk(node: &Node, end: LogPosition, followed: LogPosition) -> bool {
-    if followed.log == end.log {
-        return followed.number > end.number;
-    }
-    // Known as one that was replaced, or from now on: once is enough.
-    node.purges().note_former_own(followed.log) && node.purges().began_with_something()
 }

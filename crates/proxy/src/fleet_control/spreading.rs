@@ -2,11 +2,13 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fleet::member::State;
 use fleet::{LogPosition, MemberId};
 use store::{PurgePosition, PurgesSince};
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use crate::fleet_control::audience::Audience;
 use crate::fleet_control::following::follow;
@@ -21,6 +23,9 @@ use crate::peers::greeted::Known;
 use crate::peers::node::Node;
 use crate::request::purge_order::Spread;
 use crate::services::Services;
+
+/// A node that has just been started tries again so often to carry out a purge.
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// Returns the end of this node's own log.
 pub(crate) fn own_end(store: &Store) -> Option<LogPosition> {
@@ -78,9 +83,10 @@ pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread 
                 Vec::new()
             }
             Some(Ok((id, told))) => {
-                let told = told.and_then(|told| others(&told));
-                audience.end(&id, told.as_ref().map(drop).map_err(Clone::clone));
-                told.map_or_else(|_| Vec::new(), |others| audience.add(others))
+                let read = told.and_then(|told| Ok((others(&told)?, told.failed)));
+                let (others, failed) = read.unwrap_or_else(|why| (Vec::new(), Some(why)));
+                audience.end(&id, failed.map_or(Ok(()), Err));
+                audience.add(others)
             }
         };
     }
@@ -112,7 +118,7 @@ pub(crate) async fn hello(
         node.heard(member);
         return Ok(own_hello(node, &id));
     }
-    check_own_log(services, node, &positions, hello.last).await;
+    check_own_log(services, node, (&positions, &heard), hello.last).await;
     // First: who has carried out no more than this node shows no up-to-date log.
     node.purges().learn(&heard, now);
     node.purges().learn(&positions, now);
@@ -156,7 +162,17 @@ pub(crate) fn purges(
     Ok(Purges { purges, end: end.to_string() })
 }
 
-/// Answers a node that tells of a purge: when it has been carried out here.
+/// Says that the end of a log is not that of the latest one that is known of the node. It will hear
+/// of that, and begin another.
+fn is_of_former_log(node: &Node, member: &MemberId, end: LogPosition) -> Option<String> {
+    let followed = node.purges().followed(member).filter(|followed| followed.log > end.log)?;
+    Some(format!("it follows a later log of purges that were made there, up to {followed}"))
+}
+
+/// Answers a node that tells of a purge: when it has been carried out here, or it is known that it
+/// cannot be now. A node that has no more than heard of a purge does not say that it has carried it
+/// out, even if it uses nothing that it has: after a crash it may meet only nodes that have not
+/// heard of it.
 pub(crate) async fn purged(
     services: &Rc<Services>,
     node: &Arc<Node>,
@@ -164,13 +180,19 @@ pub(crate) async fn purged(
 ) -> Result<CarriedOut, Misunderstood> {
     let (member, end) = place(&news.node, &news.end)?;
     node.purges().learn_end(&member, end, node.now());
-    let done = follow(services, node, &member, end).await;
-    if node.own().state != State::Joining && !node.purges().is_away() {
-        done?;
-    }
-    // Otherwise it uses nothing that it has, and will ask for all before it does. Who is met from
-    // here on hears of the purge in a hello.
+    let latest = node.now().saturating_add(node.purge_patience() / 2);
+    let failed = loop {
+        match follow(services, node, &member, end).await {
+            Ok(()) => break is_of_former_log(node, &member, end),
+            // It has just been started: its device may not be open yet, nor all ways be known.
+            Err(_) if node.own().state == State::Joining && node.now() < latest => {
+                sleep(AGAIN).await;
+            }
+            Err(why) => break Some(why),
+        }
+    };
+    // Who is met from here on hears of the purge in a hello.
     let others = node.known();
     let others = others.iter().map(KnownNode::of).filter(|known| !news.told.contains(&known.name));
-    Ok(CarriedOut { others: others.collect() })
+    Ok(CarriedOut { failed, others: others.collect() })
 }

@@ -7,6 +7,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +33,9 @@ use crate::services::Services;
 
 /// The time between two looks at the members.
 const TICK: Duration = Duration::from_millis(500);
+
+/// The time between two looks at how long this node has lagged behind.
+const LAG_TICK: Duration = Duration::from_millis(100);
 
 /// How long another node may take to say hello.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -201,7 +205,7 @@ impl Upkeep {
         let others = members.iter().filter(|member| member.id != *self.node.id());
         for member in others.filter(|member| self.node.protocol_with(member).is_some()) {
             if member.purges != LogPosition::default() {
-                self.node.purges().learn_relayed(&member.id, member.purges, now);
+                self.node.purges().learn_end(&member.id, member.purges, now);
                 if member.state == State::Leaving {
                     self.node.purges().note_leaving(&member.id, member.purges);
                 }
@@ -350,12 +354,23 @@ impl Upkeep {
             let _ = timeout(TICK, purges.lags.notified()).await;
             purges.elapse(self.node.now());
             for (member, wanted) in purges.lacking() {
-                if let Err(why) = follow(&self.services, &self.node, &member, wanted).await {
+                if let Err(why) = self.follow(&member, wanted).await {
                     log::debug!("the purges of {member} cannot be followed: {why}");
                 }
             }
             if self.node.own().state != State::Joining {
                 purges.caught_up();
+            }
+        }
+    }
+
+    /// Follows a log. While nobody can tell it the time goes on that this node lags behind.
+    async fn follow(&self, member: &MemberId, wanted: LogPosition) -> Result<(), String> {
+        let mut following = pin!(follow(&self.services, &self.node, member, wanted));
+        loop {
+            match timeout(LAG_TICK, &mut following).await {
+                Ok(done) => return done,
+                Err(_) => self.node.purges().elapse(self.node.now()),
             }
         }
     }
@@ -445,7 +460,7 @@ async fn say_hello(services: &Rc<Services>, node: &Arc<Node>, member: &Member) -
         }
         Ok((told, carried_out, heard, last)) => {
             let now = node.now();
-            check_own_log(services, node, &carried_out, last).await;
+            check_own_log(services, node, (&carried_out, &heard), last).await;
             // First: who has carried out no more than this node shows no up-to-date log.
             node.purges().learn(&heard, now);
             node.purges().learn(&carried_out, now);

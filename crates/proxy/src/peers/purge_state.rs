@@ -75,25 +75,20 @@ struct Inner {
     begun: PurgePositions,
     /// How far others are known to have come.
     wanted: PurgePositions,
-    /// Logs that others have replaced: who still names one lags behind itself.
-    former: BTreeSet<(MemberId, u64)>,
-    /// The log that each node has by its own word.
-    said: BTreeMap<MemberId, u64>,
-    /// The last word of each node that came by way of the members: it may be old.
-    relayed: BTreeMap<MemberId, LogPosition>,
     /// Where logs ended whose nodes have left in order: this node has carried out all of them.
     ended: BTreeMap<MemberId, LogPosition>,
     /// Nodes that left in order and are back with another log, which is followed from its first
     /// purge on. Until then who is asked must have followed the former one as far as this node.
     begin_anew: BTreeSet<MemberId>,
-    /// When this node was last known to have carried out all of a log.
+    /// When this node was last known, by the word of the node whose log it is, to have carried out
+    /// all of it. What others know of the log says nothing of being in touch: they may have lost
+    /// that node as well.
     in_sync: BTreeMap<MemberId, Duration>,
     /// Since when this node lags behind in a log.
     lags_since: BTreeMap<MemberId, Duration>,
     away: bool,
     /// It leaves, and uses nothing any more.
     has_left: bool,
-    began_with_something: bool,
     /// The positions have changed since they were last saved.
     unsaved: bool,
     kept: VecDeque<(MemberId, LogPosition, LoggedPurge)>,
@@ -129,7 +124,6 @@ impl PurgeState {
     pub fn begin(&self, saved: PurgePositions, was_away: bool) {
         let mut inner = self.lock();
         (inner.positions, inner.away, inner.unsaved) = (saved, was_away, true);
-        inner.began_with_something = was_away;
         self.publish(&inner);
     }
 
@@ -143,36 +137,25 @@ impl PurgeState {
         let mut inner = self.lock();
         let mut is_news = false;
         for (member, position) in others.iter() {
-            let is_former = inner.former.contains(&(member.clone(), position.log));
-            if !is_former && *member != self.own {
+            if *member != self.own {
                 is_news |= self.learn_one(&mut inner, member, position, now);
             }
         }
         self.settle(&inner, is_news);
     }
 
-    /// Notes how far the log of `member` has come, as it says itself.
+    /// Notes how far the log of `member` has come, as it says itself or has said lately.
     pub fn learn_end(&self, member: &MemberId, end: LogPosition, now: Duration) {
         if end == LogPosition::default() {
             // It has none: it keeps nothing, or has no device now.
             return;
         }
         let mut inner = self.lock();
-        inner.note_log(member, end.log);
         let is_news = self.learn_one(&mut inner, member, end, now);
-        self.settle(&inner, is_news);
-    }
-
-    /// Does as [`learn_end`](Self::learn_end) with what the members are known to have said: it may
-    /// be older than what the node itself said meanwhile, and is news once.
-    pub fn learn_relayed(&self, member: &MemberId, end: LogPosition, now: Duration) {
-        let mut inner = self.lock();
-        let is_again = inner.relayed.insert(member.clone(), end) == Some(end);
-        let is_of_another = inner.said.get(member).is_some_and(|log| *log != end.log);
-        drop(inner);
-        if !(is_again && is_of_another) {
-            self.learn_end(member, end, now);
+        if inner.positions.get(member) == Some(end) {
+            inner.in_sync.insert(member.clone(), now);
         }
+        self.settle(&inner, is_news);
     }
 
     /// Notes that `member` leaves in order, with this end of its log. When it comes back with
@@ -192,17 +175,6 @@ impl PurgeState {
         self.publish(&inner);
     }
 
-    /// Returns whether others follow a log of this node that is not the present one, and of which
-    /// that was not known; it is from now on.
-    pub fn note_former_own(&self, log: u64) -> bool {
-        self.lock().former.insert((self.own.clone(), log))
-    }
-
-    /// Returns whether something was stored when this node began.
-    pub fn began_with_something(&self) -> bool {
-        self.lock().began_with_something
-    }
-
     /// Notes that a purge is about to be made here, for as long as the guard lives: until it has
     /// been noted as carried out.
     pub fn begin_own(self: &Arc<Self>) -> OwnPurge {
@@ -219,17 +191,15 @@ impl PurgeState {
     /// Notes that all before `position` has been carried out.
     pub fn reach(&self, member: &MemberId, position: LogPosition, now: Duration) {
         let mut inner = self.lock();
-        if let Some(known) = inner.positions.get(member).filter(|known| known.log != position.log) {
-            inner.former.insert((member.clone(), known.log));
-        }
         inner.positions.reach(member, position);
         inner.begin_anew.remove(member);
-        // What was begun in a log that has been replaced is of the past.
-        let is_behind = |begun: LogPosition| begun.log == position.log && !position.covers(begun);
-        if !inner.begun.get(member).is_some_and(is_behind) {
+        if inner.begun.get(member).is_some_and(|begun| position.covers(begun)) {
             inner.begun.forget(member);
         }
         inner.in_sync.insert(member.clone(), now);
+        if inner.wanted.get(member).is_none_or(|wanted| position.covers(wanted)) {
+            inner.lags_since.remove(member);
+        }
         inner.unsaved = true;
         self.publish(&inner);
     }
@@ -262,7 +232,8 @@ impl PurgeState {
     /// `None` when they are not all kept.
     pub fn kept_since(&self, member: &MemberId, since: LogPosition) -> Option<Vec<LoggedPurge>> {
         let inner = self.lock();
-        let end = inner.positions.get(member).filter(|end| end.covers(since))?;
+        let end = inner.positions.get(member);
+        let end = end.filter(|end| end.log == since.log && end.number >= since.number)?;
         let of_log = inner.kept.iter().filter(|(of, at, _)| of == member && at.log == since.log);
         let mut wanted: Vec<_> = of_log
             .filter(|(_, at, _)| (since.number..end.number).contains(&at.number))
@@ -293,17 +264,10 @@ impl PurgeState {
         lacking.map(|(member, position)| (member.clone(), position)).collect()
     }
 
-    /// Returns how far logs have come by the word of their nodes where this node lags behind: what
-    /// it has only heard of. What is known from others alone is not told on, or two nodes that do
-    /// not know of a node's present log would remind each other of a former one for ever.
+    /// Returns how far logs have come where this node lags behind: what it has only heard of.
     pub fn heard(&self) -> PurgePositions {
-        let inner = self.lock();
         let mut heard = PurgePositions::default();
-        for (member, position) in inner.positions.lacking(&inner.wanted) {
-            if inner.said.get(member) == Some(&position.log) {
-                heard.reach(member, position);
-            }
-        }
+        self.lacking().iter().for_each(|(member, position)| heard.reach(member, *position));
         heard
     }
 
@@ -405,25 +369,11 @@ impl Drop for OwnPurge {
 }
 
 impl Inner {
-    /// Notes which log a node has by its own word. Whoever names another one that was known here
-    /// before has not heard of it yet.
-    fn note_log(&mut self, member: &MemberId, log: u64) {
-        let before = self.said.insert(member.clone(), log);
-        let before = before.or(self.positions.get(member).map(|position| position.log));
-        if let Some(before) = before.filter(|before| *before != log) {
-            self.former.insert((member.clone(), before));
-        }
-        self.former.remove(&(member.clone(), log));
-    }
-
     /// Ends a log whose node left in order and is met with another one: that is followed from its
     /// first purge on.
     fn end_log(&mut self, member: &MemberId, position: LogPosition) {
-        let own = self.positions.get(member).filter(|own| own.log != position.log);
-        let ended = own.filter(|own| self.ended.get(member) == Some(own));
-        if let Some(ended) = ended {
-            self.former.insert((member.clone(), ended.log));
-            self.wanted.forget(member);
+        let own = self.positions.get(member).filter(|own| own.log < position.log);
+        if own.is_some_and(|own| self.ended.get(member) == Some(&own)) {
             self.ended.remove(member);
             self.begin_anew.insert(member.clone());
         }
@@ -436,12 +386,9 @@ impl Inner {
         let is_news = self.wanted.get(member) != before;
         let own = self.positions.get(member);
         if own.is_some_and(|own| own.covers(position)) {
-            // A log that is ahead of what another knows of it says nothing of being in touch.
-            if own == Some(position) {
-                self.in_sync.insert(member.clone(), now);
-            }
             return is_news;
         }
+        self.lags_since.entry(member.clone()).or_insert(now);
         let in_touch = match self.in_sync.get(member) {
             // Nothing of the log that ended is missing here.
             _ if self.begin_anew.contains(member) => true,
@@ -467,8 +414,9 @@ mod tests {
 
     fn joined(text: &str) -> PurgeState {
         let state = PurgeState::new("own".parse().unwrap());
-        state.begin(text.parse().unwrap(), false);
-        state.learn(&text.parse().unwrap(), at(0));
+        let positions: PurgePositions = text.parse().unwrap();
+        state.begin(positions.clone(), false);
+        positions.iter().for_each(|(member, end)| state.learn_end(member, end, at(0)));
         state.caught_up();
         assert!(state.may_use());
         state
@@ -528,11 +476,19 @@ mod tests {
     fn one_that_cannot_catch_up_uses_nothing_after_a_while() {
         let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
         state.learn_end(&a, LogPosition { log: 1, number: 6 }, at(1000));
-        state.elapse(at(1100));
-        state.elapse(at(3000));
+        state.elapse(at(2999));
         assert!(state.may_use());
-        state.elapse(at(3100));
+        state.elapse(at(3000));
         assert!(!state.may_use());
+    }
+
+    #[test]
+    fn what_others_know_of_a_log_keeps_nobody_in_touch_with_its_node() {
+        let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
+        state.learn(&"a=1.5".parse().unwrap(), at(2400));
+        assert!(state.may_use());
+        state.learn_end(&a, LogPosition { log: 1, number: 6 }, at(2500));
+        assert!(!state.may_use() && state.is_away());
     }
 
     #[test]
@@ -555,26 +511,18 @@ mod tests {
     }
 
     #[test]
-    fn who_has_not_heard_of_a_nodes_other_log_makes_nobody_forget_it() {
+    fn who_has_not_heard_of_a_nodes_later_log_makes_nobody_forget_it() {
         let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
-        let anew = LogPosition { log: 2, number: 3 };
-        state.learn_end(&a, anew, at(100));
-        for _ in 0..2 {
-            state.learn(&"a=1.5".parse().unwrap(), at(200));
-            state.learn_relayed(&a, LogPosition { log: 2, number: 3 }, at(200));
-            assert_eq!(state.lacking(), [(a.clone(), anew)]);
-        }
-        // An old word of its own, that comes again and again.
-        let old = LogPosition { log: 1, number: 5 };
-        state.learn_relayed(&a, old, at(300));
-        state.learn_end(&a, anew, at(310));
-        state.learn_relayed(&a, old, at(320));
-        assert_eq!(state.lacking(), [(a.clone(), anew)]);
-        // Its own word counts: it has the disk that it had before.
-        state.learn_end(&a, old, at(400));
+        let later = LogPosition { log: 2, number: 3 };
+        state.learn_end(&a, later, at(100));
+        state.learn(&"a=1.9".parse().unwrap(), at(200));
+        state.learn_end(&a, LogPosition { log: 1, number: 5 }, at(300));
+        assert_eq!(state.lacking(), [(a.clone(), later)]);
+        state.reach(&a, later, at(400));
+        state.learn(&"a=1.9".parse().unwrap(), at(500));
         assert!(state.lacking().is_empty());
-        state.learn(&"a=2.3".parse().unwrap(), at(500));
-        assert!(state.lacking().is_empty(), "that log is of the past");
+        state.reach(&a, LogPosition { log: 1, number: 9 }, at(600));
+        assert_eq!(state.positions().value, "a=2.3");
     }
 
     #[test]
@@ -612,17 +560,16 @@ mod tests {
     }
 
     #[test]
-    fn what_a_node_said_and_is_not_carried_out_here_is_told_on() {
+    fn what_is_heard_of_and_not_carried_out_here_is_told_on() {
         let state = joined("a=1.5;b=1.1");
         let (a, b) = ("a".parse().unwrap(), "b".parse().unwrap());
         state.learn_end(&a, LogPosition { log: 1, number: 6 }, at(100));
         state.learn_end(&b, LogPosition { log: 1, number: 1 }, at(100));
         assert_eq!(state.heard().to_string(), "a=1.6");
-        // Others have heard of more of that log, and of one that its node did not name here.
+        // Others have heard of more of that log, and of one that is not known here.
         state.learn(&"a=1.7;c=1.1".parse().unwrap(), at(200));
-        assert_eq!(state.heard().to_string(), "a=1.7");
-        state.learn(&"a=2.1".parse().unwrap(), at(300));
-        assert!(state.heard().is_empty());
+        assert_eq!(state.heard().to_string(), "a=1.7;c=1.1");
+        state.reach(&"c".parse().unwrap(), LogPosition { log: 1, number: 1 }, at(300));
         state.learn_end(&a, LogPosition { log: 2, number: 2 }, at(400));
         assert_eq!(state.heard().to_string(), "a=2.2");
         state.reach(&a, LogPosition { log: 2, number: 2 }, at(500));
@@ -658,7 +605,6 @@ mod tests {
         state.learn_end(&a, LogPosition::default(), at(60_000));
         state.learn(&"own=1.3".parse().unwrap(), at(60_000));
         assert!(state.may_use() && state.lacking().is_empty());
-        assert!(state.note_former_own(1) && !state.note_former_own(1));
     }
 
     #[test]

@@ -173,6 +173,79 @@ fn a_node_whose_disk_fails_does_not_stop_the_others() {
 }
 
 #[test]
+fn a_node_that_cannot_make_a_purge_durable_is_named_for_as_long_as_that_is_so() {
+    case(3, async |nodes, clients| {
+        nodes.break_disk(2);
+        for seed in 0..4 {
+            let named = operator::purge(&clients, 0, 0, &mut Rng::with_seed(seed)).await;
+            assert_eq!(named, Some([2].into()));
+            sleep(Duration::from_secs(3)).await;
+        }
+        clients.end().await;
+    });
+}
+
+#[test]
+fn of_those_that_know_a_log_of_a_node_that_is_gone_the_one_that_knows_most_is_followed() {
+    case(4, async |nodes, clients| {
+        nodes.kill(1).await;
+        // The second knows less of it than the third.
+        [0, 3].iter().for_each(|other| nodes.part(2, *other));
+        let named = operator::purge(&clients, 0, 0, &mut Rng::with_seed(1)).await;
+        assert_eq!(named, Some([1, 2].into()));
+        clients.end().await;
+        nodes.kill(0).await;
+        // Who knows less answers first.
+        let [asking, slow] = [1, 3].map(|node| nodes.slots[node].host.address());
+        let late = Duration::from_millis(40)..=Duration::from_millis(50);
+        nodes.world.network.set_link(slow, asking, Link { delay: late, ..Link::default() });
+        nodes.start(1);
+        sleep(Duration::from_secs(8)).await;
+        let known = nodes.position(3, 0);
+        assert!(known.is_some() && nodes.position(1, 0) == known, "{:?}", nodes.position(1, 0));
+        // It tells the second, which meets nobody else that knows of it.
+        assert_eq!(nodes.position(2, 0), known);
+    });
+}
+
+#[test]
+fn who_still_follows_a_former_log_brings_nobody_back_to_it() {
+    case(4, async |nodes, clients| {
+        for object in 0..COUNT {
+            clients.ask(2, object).await;
+        }
+        [0, 1, 3].iter().for_each(|other| nodes.part(2, *other));
+        nodes.kill(3).await;
+        nodes.put_disk(3, Disk::Empty).await;
+        nodes.start(3);
+        // It waits for the one that it cannot reach before it serves.
+        sleep(Duration::from_secs(15)).await;
+        (0..COUNT).for_each(|object| nodes.truth.edit(object));
+        let named = operator::purge(&clients, 3, 0, &mut Rng::with_seed(1)).await;
+        assert_eq!(named, Some([2].into()));
+        nodes.kill(3).await;
+        // It knows from the first node how far the log of the third has come, and then meets one
+        // that knows the log that was on the disk before.
+        nodes.kill(1).await;
+        nodes.start(1);
+        sleep(Duration::from_secs(2)).await;
+        let known = nodes.position(1, 3);
+        assert!(known.is_some() && nodes.position(2, 3) < known);
+        nodes.part(0, 1);
+        nodes.join(1, 2);
+        for _ in 0..40 {
+            sleep(Duration::from_millis(250)).await;
+            assert_eq!(nodes.position(1, 3), known);
+            nodes.tick();
+            clients.ask(2, 0).await;
+        }
+        sleep(Duration::from_secs(10)).await;
+        assert_eq!(nodes.position(2, 3), known);
+        clients.end().await;
+    });
+}
+
+#[test]
 fn an_old_disk_is_found_out_each_time_that_it_comes_back() {
     case(3, async |nodes, clients| {
         for object in 0..COUNT {

@@ -242,15 +242,17 @@ impl Core {
     }
 
     /// Begins a log of purges by name, if there is none: the device that kept it is given up.
-    pub(crate) fn begin_purge_log(&mut self) -> &mut PurgeLog {
+    /// It is `now`, in unix seconds.
+    pub(crate) fn begin_purge_log(&mut self, now: u64) -> &mut PurgeLog {
         let Superblock { uuid, generation, .. } = &self.superblock;
-        self.purge_log.get_or_insert_with(|| PurgeLog::new(uuid, *generation))
+        self.purge_log.get_or_insert_with(|| PurgeLog::new(uuid, *generation, now))
     }
 
-    /// Begins another log of purges by name in place of the one that there is.
-    pub(crate) fn begin_other_purge_log(&mut self, salt: u64) {
-        let other = self.begin_purge_log().another(salt);
-        self.purge_log = Some(other);
+    /// Begins another log of purges by name in place of the one that there is, with a greater
+    /// number than that and than `known`.
+    pub(crate) fn begin_later_purge_log(&mut self, known: u64) {
+        let log = self.begin_purge_log(0);
+        *log = log.later(known);
         self.wake_background();
     }
 

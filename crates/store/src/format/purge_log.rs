@@ -11,6 +11,9 @@
 //! opening writes the last block anew, with its generation: where the last one names another than
 //! the one before, the cache was in use without the log, and another log begins. So it does when
 //! the place of the next version holds something that is damaged, for that may have been it.
+//!
+//! A later log has a greater number, also on another device, as far as the clock that both are
+//! opened by goes on: its upper half is the time at which it began.
 
 use std::collections::VecDeque;
 
@@ -160,18 +163,19 @@ pub(crate) struct PurgeLog {
 }
 
 impl PurgeLog {
-    /// An empty log of a cache with this identity that is opened for the time `generation`.
-    pub(crate) fn new(uuid: &[u8; 16], generation: u64) -> PurgeLog {
-        PurgeLog::numbered(xxh3_64(&[&uuid[..], &generation.to_le_bytes()].concat()), generation)
+    /// An empty log of a cache with this identity that is opened for the time `generation`. It is
+    /// `now`, in unix seconds.
+    pub(crate) fn new(uuid: &[u8; 16], generation: u64, now: u64) -> PurgeLog {
+        let random = xxh3_64(&[&uuid[..], &generation.to_le_bytes()].concat());
+        PurgeLog::numbered(now << 32 | random >> 32, generation)
     }
 
-    /// An empty log in place of this one, with a number that `salt` makes another. What was logged
-    /// before is told to nobody any more. Its purges are counted on, so that what is being written
-    /// counts for no later one.
-    pub(crate) fn another(&self, salt: u64) -> PurgeLog {
+    /// An empty log in place of this one, with a greater number than this and than `known`. What
+    /// was logged before is told to nobody any more. Its purges are counted on, so that what is
+    /// being written counts for no later one.
+    pub(crate) fn later(&self, known: u64) -> PurgeLog {
         let Block { log, generation, .. } = self.tail();
-        let number = xxh3_64(&[log.to_le_bytes(), salt.to_le_bytes()].concat());
-        let mut other = PurgeLog::numbered(number, *generation);
+        let mut other = PurgeLog::numbered(known.max(*log).saturating_add(1), *generation);
         other.tail_mut().first = self.tail().end();
         let PurgeLog { written, durable, flushing, .. } = *self;
         PurgeLog { written, durable, flushing, ..other }
@@ -198,10 +202,11 @@ impl PurgeLog {
         uuid: &[u8; 16],
         bytes: Option<&[u8]>,
         generation: u64,
+        now: u64,
     ) -> PurgeLog {
         let found = bytes.and_then(|bytes| PurgeLog::found(secret, bytes));
         let found = found.filter(|log| log.tail().generation + 1 == generation);
-        let Some(mut log) = found else { return PurgeLog::new(uuid, generation) };
+        let Some(mut log) = found else { return PurgeLog::new(uuid, generation, now) };
         let tail = log.tail_mut();
         (tail.generation, tail.version, tail.dirty) = (generation, tail.version + 1, true);
         log

@@ -130,8 +130,9 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// [`Purge logs`]: crate::Options::purge_log
     pub fn purges_since(&self, position: Option<PurgePosition>) -> Option<PurgesSince> {
         let volume = self.log_volume()?;
+        let at = self.volumes()[volume].clock.unix_seconds();
         let mut core = self.volumes()[volume].shared.lock();
-        Some(core.begin_purge_log().since(position))
+        Some(core.begin_purge_log(at).since(position))
     }
 
     /// Returns the end of the log of purges, with [`Purge logs`] on; `None` when no log is kept, or
@@ -145,11 +146,11 @@ impl<D: Device, C: Clock> Store<D, C> {
     }
 
     /// Begins another log in place of the present one, for who has learnt that purges are missing
-    /// in it: others know of more than it has. `salt` makes its number another; it should be one
-    /// that was never given before.
-    pub fn begin_other_purge_log(&self, salt: u64) {
+    /// in it: others know of more than it has. Its number is greater than that of the present log,
+    /// and greater than `known`.
+    pub fn begin_later_purge_log(&self, known: u64) {
         if let Some(volume) = self.log_volume() {
-            self.volumes()[volume].shared.lock().begin_other_purge_log(salt);
+            self.volumes()[volume].shared.lock().begin_later_purge_log(known);
         }
     }
 
@@ -199,7 +200,7 @@ impl<D: Device, C: Clock> Store<D, C> {
         let volume = self.log_volume()?;
         let at = self.volumes()[volume].clock.unix_seconds();
         let mut core = self.volumes()[volume].shared.lock();
-        let log = core.begin_purge_log();
+        let log = core.begin_purge_log(at);
         let logged = targets().map(|target| log.log(LoggedPurge { target, mode, at }));
         let purges = logged.last()?;
         Some(Logged { volume, purges })

@@ -234,7 +234,8 @@ impl<D: Device, C: Clock> Opening<D, C> {
         let reader = Reader { device: &*self.device };
         let bytes = if believed { reader.read_steps(PURGE_LOG).await } else { None };
         let Superblock { secret, uuid, generation, .. } = &self.superblock;
-        Some(PurgeLog::resume(secret, uuid, bytes.as_deref(), *generation))
+        let now = self.clock.unix_seconds();
+        Some(PurgeLog::resume(secret, uuid, bytes.as_deref(), *generation, now))
     }
 
     /// Loads the filters of borne labels as the orderly stop left them.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fleet::{ClassTable, FleetSeed, Member, Protocols};
+use fleet::{ClassTable, FleetSeed, LogPosition, Member, Protocols};
 use proxy::admin::guard::Guard;
 use proxy::observe::metrics::Metrics;
 use proxy::peers::node::NodeOptions;
@@ -307,6 +307,29 @@ impl Nodes {
             }
         }
         *self.classes.borrow_mut() = classes;
+    }
+
+    /// Cuts both ways between two nodes, until [`Nodes::join`].
+    pub fn part(&self, a: usize, b: usize) {
+        self.truth.note(format!("{} and {} are parted", name(a), name(b)));
+        let [x, y] = [a, b].map(|node| self.slots[node].host.address());
+        self.cut(x, y);
+        self.cut(y, x);
+    }
+
+    /// Takes a [`Nodes::part`] back.
+    pub fn join(&self, a: usize, b: usize) {
+        let [x, y] = [a, b].map(|node| self.slots[node].host.address());
+        self.mend(x, y);
+        self.mend(y, x);
+        self.truth.note(format!("{} and {} are joined", name(a), name(b)));
+    }
+
+    /// How far a node that runs has come in the log of another.
+    pub fn position(&self, node: usize, of: usize) -> Option<LogPosition> {
+        let running = self.slots[node].running.borrow();
+        let node = running.as_ref()?.node.clone()?;
+        node.purge_positions().get(&name(of).parse().unwrap())
     }
 
     /// Cuts the way from one address to another, once more.

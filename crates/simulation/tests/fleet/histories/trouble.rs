@@ -115,14 +115,9 @@ impl Trouble {
     /// Both ways between two nodes are cut.
     async fn part(mut self) {
         let (a, b) = self.two();
-        self.nodes.truth.note(format!("{} and {} are parted", name(a), name(b)));
-        let [x, y] = [a, b].map(|node| self.nodes.slots[node].host.address());
-        self.nodes.cut(x, y);
-        self.nodes.cut(y, x);
+        self.nodes.part(a, b);
         self.pause(300..25_000).await;
-        self.nodes.mend(x, y);
-        self.nodes.mend(y, x);
-        self.nodes.truth.note(format!("{} and {} are joined", name(a), name(b)));
+        self.nodes.join(a, b);
     }
 
     /// A node is cut off from all others.

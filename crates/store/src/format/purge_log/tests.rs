@@ -111,7 +111,7 @@ impl Course {
         let mut device = Device { bytes: vec![0; PURGE_LOG.len as usize], unflushed: Vec::new() };
         random.fill(&mut device.bytes);
         let generation = 5;
-        let mut log = PurgeLog::resume(&secret(), &UUID, Some(&device.bytes), generation);
+        let mut log = PurgeLog::resume(&secret(), &UUID, Some(&device.bytes), generation, 0);
         sync(&mut log, &mut device);
         let (model, acknowledged, followers) = (Vec::new(), 0, vec![here(&log)]);
         let (followed, too_old) = (0, 0);
@@ -161,7 +161,7 @@ impl Course {
     fn reopen(&mut self) {
         self.generation += 1;
         let bytes = Some(&self.device.bytes[..]);
-        self.log = PurgeLog::resume(&secret(), &UUID, bytes, self.generation);
+        self.log = PurgeLog::resume(&secret(), &UUID, bytes, self.generation, 0);
         sync(&mut self.log, &mut self.device);
     }
 
@@ -225,7 +225,7 @@ fn a_follower_misses_no_purge_whatever_crashes() {
 #[test]
 fn the_log_is_bounded_and_reaches_back_a_good_while() {
     let mut device = Device { bytes: vec![0; PURGE_LOG.len as usize], unflushed: Vec::new() };
-    let mut log = PurgeLog::new(&UUID, 1);
+    let mut log = PurgeLog::new(&UUID, 1, 0);
     let start = here(&log);
     let mut positions = Vec::new();
     for number in 0..10_000 {
@@ -238,15 +238,25 @@ fn the_log_is_bounded_and_reaches_back_a_good_while() {
     assert_eq!(log.since(Some(start)), PurgesSince::TooOld(here(&log)));
     let known = positions.iter().filter(|position| follow(&log, **position).is_some()).count();
     assert!((2_000..3_000).contains(&known), "{known}");
-    let resumed = PurgeLog::resume(&secret(), &UUID, Some(&device.bytes), 2);
+    let resumed = PurgeLog::resume(&secret(), &UUID, Some(&device.bytes), 2, 0);
     let still = positions.iter().filter(|position| follow(&resumed, **position).is_some()).count();
     assert_eq!(still, known, "a restart shortens it by nothing");
 }
 
 #[test]
+fn a_log_that_begins_later_has_a_greater_number() {
+    let numbers = [PurgeLog::new(&UUID, 9, 5), PurgeLog::new(&[0xff; 16], 2, 6)];
+    let [first, second] = numbers.map(|log| here(&log).log);
+    assert!(first < second, "{first:x} {second:x}");
+    let log = PurgeLog::new(&UUID, 1, 6);
+    assert!(here(&log.later(0)).log > here(&log).log);
+    assert_eq!(here(&log.later(u64::MAX / 2)).log, u64::MAX / 2 + 1);
+}
+
+#[test]
 fn a_name_that_fits_no_block_makes_earlier_positions_too_old() {
     let mut device = Device { bytes: vec![0; PURGE_LOG.len as usize], unflushed: Vec::new() };
-    let mut log = PurgeLog::new(&UUID, 1);
+    let mut log = PurgeLog::new(&UUID, 1, 0);
     let start = here(&log);
     let target = PurgedTarget::Prefix(Bytes::from(vec![b'x'; BLOCK as usize]));
     log.log(LoggedPurge { target, mode: Mode::Hard, at: 1 });
@@ -258,7 +268,7 @@ fn a_name_that_fits_no_block_makes_earlier_positions_too_old() {
 #[test]
 fn whatever_bytes_there_are_is_no_reason_to_panic() {
     let mut device = Device { bytes: vec![0; PURGE_LOG.len as usize], unflushed: Vec::new() };
-    let mut log = PurgeLog::new(&UUID, 1);
+    let mut log = PurgeLog::new(&UUID, 1, 0);
     let mut random = fastrand::Rng::with_seed(1);
     for number in 0..600 {
         log.log(any_purge(&mut random, number));
@@ -272,7 +282,7 @@ fn whatever_bytes_there_are_is_no_reason_to_panic() {
             bytes[at] = random.u8(..);
         }
         let len = random.usize(..=bytes.len());
-        let resumed = PurgeLog::resume(&secret(), &UUID, Some(&bytes[..len]), 2);
+        let resumed = PurgeLog::resume(&secret(), &UUID, Some(&bytes[..len]), 2, 0);
         assert!(here(&resumed).log != here(&log).log || resumed.durable() <= log.durable());
     }
 }
