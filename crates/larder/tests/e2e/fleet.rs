@@ -199,6 +199,35 @@ fn a_node_that_is_stopped_has_left() {
     crowd.end();
 }
 
+/// How often the others ask the origin for what a node had in memory, after that was stopped.
+fn fetched_after_leaving(offer_rate: &str) -> usize {
+    let origin = Origin::start();
+    let config = format!("[fleet]\noffer-rate = '{offer_rate}'\n");
+    let mut nodes = Fleet::of(3, &origin).each(|setup, _| setup.config(&config)).start();
+    let targets: Vec<String> = (0..30).map(|page| format!("/page{page}?size=2000")).collect();
+    let fetched = || targets.iter().map(|target| origin.fetches(target)).sum::<usize>();
+    // Whoever owns it keeps it.
+    for target in targets.iter().chain(&targets) {
+        nodes.iter().for_each(|node| drop(fetch(node, target)));
+    }
+    assert_eq!(fetched(), targets.len());
+    nodes.pop().unwrap().stop();
+    for node in &nodes {
+        assert!(eventually(|| view(node)["left"]["c"].is_string()), "{:#}", view(node));
+    }
+    for target in &targets {
+        nodes.iter().for_each(|node| drop(fetch(node, target)));
+    }
+    fetched() - targets.len()
+}
+
+#[test]
+fn what_a_node_had_in_memory_is_not_fetched_again_after_it_was_stopped() {
+    let (without, with) = (fetched_after_leaving("0"), fetched_after_leaving("32M"));
+    // It owned a third of them.
+    assert!(without >= 3 && with <= without / 3, "{without} {with}");
+}
+
 #[test]
 fn a_node_with_another_key_is_kept_out() {
     let origin = Origin::start();

@@ -195,15 +195,19 @@ fn requests_follow_a_name_when_its_lifetime_is_over_and_stay_when_nobody_knows()
     assert_eq!(text(), "first");
     server.say(Say::Addresses(vec![v4(3, 0)]));
     wait_until("the name is followed", || text() == "second");
+    // Each worker has looked it up before nobody knows it any more.
+    (0..40).for_each(|_| drop(text()));
     for silent in [Say::Failure, Say::Silence] {
         let before = server.asked.load(SeqCst);
         server.say(silent);
         wait_until("it is asked", || {
             // Each worker has what it learned last.
-            assert!(["first", "second"].contains(&text().as_str()));
+            let answer = text();
+            assert!(["first", "second"].contains(&answer.as_str()), "{answer}");
             server.asked.load(SeqCst) > before
         });
-        assert!(["first", "second"].contains(&text().as_str()));
+        let answer = text();
+        assert!(["first", "second"].contains(&answer.as_str()), "{answer}");
     }
     server.say(Say::Addresses(vec![v4(1, 0)]));
     wait_until("it is followed again", || text() == "first");

@@ -22,7 +22,8 @@ use crate::nodes::start;
 use crate::objects::Objects;
 use crate::{client, origin};
 
-const NAMES: [&str; 2] = ["node-a", "node-b"];
+/// The first is asked by clients, the others answer wrongly.
+const NAMES: [&str; 4] = ["node-a", "node-b", "node-c", "node-d"];
 
 /// What is wrong with an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ enum Lie {
     Head,
     /// A body that ends after half of its length.
     Short,
+    /// The same of every rest that is asked for.
+    Shorter,
     /// The same without a validator, so that the rest cannot be had elsewhere.
     ShortUnnamed,
     /// More bytes than the length says.
@@ -53,7 +56,7 @@ enum Lie {
     Age,
 }
 
-const ALL: [Lie; 12] = [
+const ALL: [Lie; 13] = [
     Lie::Status,
     Lie::Unmarked,
     Lie::Mark,
@@ -62,6 +65,7 @@ const ALL: [Lie; 12] = [
     Lie::GoAway,
     Lie::Head,
     Lie::Short,
+    Lie::Shorter,
     Lie::ShortUnnamed,
     Lie::Long,
     Lie::Private,
@@ -75,9 +79,10 @@ impl Lie {
     }
 }
 
-/// The node that lies.
+/// A node that lies.
 #[derive(Clone)]
 struct Liar {
+    name: &'static str,
     lie: Lie,
     objects: Objects,
     asked: Rc<Cell<usize>>,
@@ -114,7 +119,7 @@ impl Liar {
     async fn answer(self, request: Request<RecvStream>, mut reply: SendResponse<Bytes>) {
         if request.method() == Method::POST {
             let mut sink = reply.send_response(Response::new(()), false).unwrap();
-            sink.send_data(hello().into(), true).unwrap();
+            sink.send_data(hello(self.name).into(), true).unwrap();
             return;
         }
         self.note();
@@ -145,6 +150,19 @@ impl Liar {
                 (answer, body)
             }
             Lie::Short => (sized(named(answer)), half),
+            Lie::Shorter => {
+                let range = request.headers().get("Range").and_then(|range| range.to_str().ok());
+                let first = range.and_then(|range| range.strip_prefix("bytes="));
+                let first = first.map_or(0, |first| first.trim_end_matches('-').parse().unwrap());
+                let half = body.slice(first..first + (length - first) / 2);
+                let answer = match range {
+                    None => answer,
+                    Some(_) => answer
+                        .status(206)
+                        .header("Content-Range", format!("bytes {first}-{}/{length}", length - 1)),
+                };
+                (named(answer).header("Content-Length", length - first), half)
+            }
             Lie::ShortUnnamed => (sized(answer.header("Larder-Fleet", "HIT_RAM")), half),
             Lie::Long => (sized(named(answer)), long),
             Lie::Private => {
@@ -162,11 +180,11 @@ impl Liar {
 }
 
 /// What it says of itself.
-fn hello() -> String {
+fn hello(name: &str) -> String {
     let positions = PurgePositions::default().to_string();
     serde_json::json!({
         "member": {
-            "name": "node-b", "address": "node-b:7000", "zone": "", "weight": 1, "load": 0,
+            "name": name, "address": format!("{name}:7000"), "zone": "", "weight": 1, "load": 0,
             "program": "test", "protocols": fleet::Protocols::OWN.to_string(), "policy_version": 0,
             "state": "serving",
             "purges": LogPosition::default().to_string(),
@@ -176,19 +194,27 @@ fn hello() -> String {
     .to_string()
 }
 
-/// Asks the other node for all objects twice; returns how many answers came whole, the details, and
-/// how often the node that lies was asked.
-async fn ask_beside(world: World, lie: Lie, copies: Copies) -> (usize, Vec<String>, usize) {
+/// Asks the node that does not lie, beside so many that do, for all objects twice; returns how many
+/// answers came whole, the details, and how often those that lie were asked.
+async fn ask_beside(
+    world: World,
+    (lie, liars): (Lie, usize),
+    copies: Copies,
+) -> (usize, Vec<String>, usize) {
     let began = Instant::now();
     let objects = Objects::lasting(world.seed, began);
     let [origin, client] = ["origin", "client"].map(|name| world.network.host(name));
     spawn_local(origin::serve(origin.listen(80).unwrap(), objects.clone(), world.clock));
-    let [host, false_host] = NAMES.map(|name| world.network.host(name));
-    let liar = Liar { lie, objects: objects.clone(), asked: Rc::default() };
-    spawn_local(liar.clone().serve(false_host.listen(7000).unwrap()));
-    let node = start(&world, &host, (&NAMES, 0), copies, |_, _| ()).await;
+    let names = &NAMES[..=liars];
+    let asked = Rc::<Cell<usize>>::default();
+    for name in &names[1..] {
+        let liar = Liar { name, lie, objects: objects.clone(), asked: asked.clone() };
+        spawn_local(liar.serve(world.network.host(name).listen(7000).unwrap()));
+    }
+    let host = world.network.host(NAMES[0]);
+    let node = start(&world, &host, (names, 0), copies, |_, _| ()).await;
     sleep(Duration::from_secs(5)).await;
-    let before = liar.asked.get();
+    let before = asked.get();
     let (mut whole, mut details) = (0, Vec::new());
     for object in (0..20).chain(0..20) {
         let (to, begun) = (SocketAddr::new(host.address(), 80), began.elapsed());
@@ -199,15 +225,16 @@ async fn ask_beside(world: World, lie: Lie, copies: Copies) -> (usize, Vec<Strin
         details.push(answer.detail);
     }
     assert_eq!(node.stop().await, proxy::Ended::Saved);
-    (whole, details, liar.asked.get() - before)
+    (whole, details, asked.get() - before)
 }
 
 #[test]
 fn what_a_node_answers_wrongly_reaches_no_client() {
     for copies in [Copies::DiscardCache, Copies::Inclusive] {
         for lie in ALL {
-            let (whole, details, asked) =
-                World::run(5, Link::default(), async |world| ask_beside(world, lie, copies).await);
+            let (whole, details, asked) = World::run(5, Link::default(), async |world| {
+                ask_beside(world, (lie, 1), copies).await
+            });
             // Where nothing names the rest it cannot be had elsewhere: the client sees the end.
             assert!(whole == 40 || lie == Lie::ShortUnnamed, "{lie:?}: {whole} {details:?}");
             assert!(asked > 0 || lie == Lie::Garbage, "{lie:?}: it was not asked at all");
@@ -220,5 +247,16 @@ fn what_a_node_answers_wrongly_reaches_no_client() {
                 assert!(kept <= 20 - asked / 2, "{asked} {again:?}");
             }
         }
+    }
+}
+
+#[test]
+fn what_breaks_off_at_all_other_nodes_comes_whole_from_the_origin() {
+    for copies in [Copies::DiscardCache, Copies::Inclusive] {
+        let run = async |world| ask_beside(world, (Lie::Shorter, 3), copies).await;
+        let (whole, details, asked) = World::run(5, Link::default(), run);
+        assert_eq!(whole, 40, "{details:?}");
+        // Three of four objects are theirs, and some of the rest were asked of another.
+        assert!(asked > 15, "{asked}");
     }
 }

@@ -4,8 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fleet::{ClassTable, FleetSeed, LogPosition, Member, Protocols};
@@ -15,6 +14,7 @@ use proxy::peers::node::NodeOptions;
 use proxy::{AdminSetup, Observer, RequestRecord, TokioClock};
 use sim::network::Host;
 use simulation::{Cache, Proxy, Running, World};
+use tokio::time::Instant;
 
 use crate::histories::origin::Health;
 use crate::histories::truth::Truth;
@@ -70,9 +70,9 @@ pub struct Slot {
     bad: Cell<Option<Duration>>,
 }
 
-/// Counts the questions that nodes answered with what they had stored themselves.
+/// When the questions began that nodes answered with what they had stored themselves.
 #[derive(Default)]
-struct Hits(AtomicU64);
+struct Hits(Mutex<Vec<Instant>>);
 
 impl Observer for Hits {
     fn finished(&self, done: &RequestRecord<'_>) {
@@ -80,7 +80,7 @@ impl Observer for Hits {
         let outcome = done.outcome.text();
         let is_hit = hits.iter().any(|hit| outcome.starts_with(hit));
         if done.is_peer && is_hit {
-            self.0.fetch_add(1, Ordering::Relaxed);
+            self.0.lock().unwrap().push(Instant::now() - done.duration);
         }
     }
 }
@@ -150,9 +150,9 @@ impl Nodes {
         (0..self.len()).find(|at| name(*at) == of).expect("a node of ours")
     }
 
-    /// How many questions were answered from what was stored.
-    pub fn hits(&self) -> u64 {
-        self.hits.0.load(Ordering::Relaxed)
+    /// How many questions that have begun since then were answered from what was stored.
+    pub fn hits(&self, since: Instant) -> usize {
+        self.hits.0.lock().unwrap().iter().filter(|begun| **begun >= since).count()
     }
 
     /// Starts a node with the disk that it has.
