@@ -27,6 +27,9 @@ use crate::services::Services;
 /// A node that has just been started tries again so often to carry out a purge.
 const AGAIN: Duration = Duration::from_millis(200);
 
+/// What stands for the names of nodes that are not known.
+const UNMET: &str = "any other node";
+
 /// Returns the end of this node's own log.
 pub(crate) fn own_end(store: &Store) -> Option<LogPosition> {
     store.purge_log_end().map(position)
@@ -48,6 +51,12 @@ pub(crate) fn note_own(services: &Services, node: &Node) {
 pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread {
     let Some(end) = services.store().as_ref().and_then(own_end) else { return Spread::default() };
     let latest = node.now().saturating_add(node.purge_patience());
+    // Who has just been started knows nobody, and so nobody who knows more.
+    let knows_nobody = || node.own().state == State::Joining && node.known().is_empty();
+    while knows_nobody() && node.now() < latest {
+        sleep(AGAIN).await;
+    }
+    let unmet = knows_nobody().then(|| (UNMET.to_owned(), "none has been met yet".to_owned()));
     let mut audience = Audience::new(node.id().clone(), node.lost(), node.left_for());
     let mut telling = JoinSet::new();
     // Read later than the end, so that who is found again just now is told.
@@ -90,7 +99,8 @@ pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread 
             }
         };
     }
-    let (nodes, unreached) = audience.outcome();
+    let (nodes, mut unreached) = audience.outcome();
+    unreached.extend(unmet);
     Spread { nodes, unreached }
 }
 

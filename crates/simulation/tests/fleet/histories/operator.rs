@@ -92,7 +92,11 @@ pub async fn purge(
     let told: serde_json::Value = serde_json::from_str(&text).unwrap();
     let answered = answer.status == 200;
     let unreached = told["fleet"]["unreached"].as_object().filter(|_| answered)?;
-    let unreached: BTreeSet<usize> = unreached.keys().map(|name| nodes.named(name)).collect();
+    let others = (0..nodes.len()).filter(|other| *other != node);
+    let unreached: BTreeSet<usize> = match unreached.contains_key("any other node") {
+        true => others.collect(),
+        false => unreached.keys().map(|name| nodes.named(name)).collect(),
+    };
     let unnamed = (0..nodes.len()).filter(|node| !unreached.contains(node));
     // One that left in order is not named: it knows when it is back. Where it meets none of those
     // that were told, nobody can say that it lives.
