@@ -151,14 +151,7 @@ impl Upkeep {
     async fn begin(&self) {
         let Some(store) = self.services.store() else { return };
         let saved = saved_positions::read(&store).await;
-        let mut is_empty = store.stats().iter().all(|stats| stats.index_entries == 0);
-        if saved.is_none() && !is_empty && self.has_seeds {
-            log::warn!(
-                "it is not known which purges of the other nodes this cache has carried out: all \
-                 that it has counts as purged"
-            );
-            is_empty = purge_everything(&store).await.is_ok();
-        }
+        let is_empty = store.stats().iter().all(|stats| stats.index_entries == 0);
         let purges = self.node.purges();
         purges.begin(saved.unwrap_or_default(), !is_empty);
         if let Some(end) = own_end(&store) {
