@@ -36,6 +36,7 @@ const HEADER_LEN: usize = 64;
 const ROOM: usize = BLOCK as usize - HEADER_LEN;
 /// Blocks of the ring, each of which has two places.
 const BLOCKS: u64 = PURGE_LOG.len / BLOCK / 2;
+const PLACES: u64 = BLOCKS * 2;
 /// Purges that are told at a time.
 const TOLD_AT_ONCE: usize = 256;
 
@@ -154,8 +155,9 @@ pub(crate) struct PurgeLogWrite {
 pub(crate) struct PurgeLog {
     /// The oldest first; the last one grows.
     blocks: VecDeque<Block>,
-    /// What else is in the ring is to be erased with the next write.
-    erases: bool,
+    /// Places to be erased with the next write: what lies there would be taken for a loss once the
+    /// log reaches them.
+    erases: Vec<u64>,
     written: u64,
     durable: u64,
     /// What the flush under way makes durable.
@@ -192,7 +194,8 @@ impl PurgeLog {
             bytes: 0,
             dirty: true,
         };
-        PurgeLog { blocks: [tail].into(), erases: true, written: 0, durable: 0, flushing: 0 }
+        let erases = (0..PLACES).collect();
+        PurgeLog { blocks: [tail].into(), erases, written: 0, durable: 0, flushing: 0 }
     }
 
     /// Goes on with the log that the `bytes` of its area hold, if it was kept up to the opening
@@ -216,7 +219,7 @@ impl PurgeLog {
     fn found(secret: &Secret, bytes: &[u8]) -> Option<PurgeLog> {
         let places: Vec<&[u8]> = bytes.chunks_exact(BLOCK as usize).collect();
         let read = |at: u64| Block::decode(secret, at, places.get(at as usize)?);
-        let all: Vec<Block> = (0..BLOCKS * 2).filter_map(read).collect();
+        let all: Vec<Block> = (0..PLACES).filter_map(read).collect();
         let tail =
             all.iter().max_by_key(|block| (block.generation, block.number, block.version))?;
         let next = [place(tail.number, tail.version + 1), place(tail.number + 1, 0)];
@@ -227,6 +230,8 @@ impl PurgeLog {
         if next.iter().any(damaged) {
             return None;
         }
+        // Written together with a block that would be before it and is not there.
+        let erases: Vec<u64> = (0..PLACES).filter(damaged).collect();
         let mut blocks = VecDeque::from([tail.clone()]);
         while let Some(first) = blocks.front()
             && (blocks.len() as u64) < BLOCKS
@@ -240,7 +245,7 @@ impl PurgeLog {
             blocks.push_front(before.clone());
         }
         let end = tail.end();
-        Some(PurgeLog { blocks, erases: false, written: end, durable: end, flushing: end })
+        Some(PurgeLog { blocks, erases, written: end, durable: end, flushing: end })
     }
 
     fn tail(&self) -> &Block {
@@ -295,11 +300,9 @@ impl PurgeLog {
         if writes.is_empty() {
             return None;
         }
-        if std::mem::take(&mut self.erases) {
-            let taken: Vec<u64> = writes.iter().map(|(at, _)| *at).collect();
-            let others = (0..BLOCKS * 2).filter(|at| !taken.contains(at));
-            writes.extend(others.map(|at| (at, vec![0; BLOCK as usize])));
-        }
+        let taken: Vec<u64> = writes.iter().map(|(at, _)| *at).collect();
+        let others = std::mem::take(&mut self.erases).into_iter().filter(|at| !taken.contains(at));
+        writes.extend(others.map(|at| (at, vec![0; BLOCK as usize])));
         writes.iter_mut().for_each(|(at, _)| *at = PURGE_LOG.offset + *at * BLOCK);
         Some(PurgeLogWrite { writes, until: self.tail().end() })
     }

@@ -223,6 +223,36 @@ fn a_follower_misses_no_purge_whatever_crashes() {
 }
 
 #[test]
+fn a_torn_block_that_the_log_has_not_come_to_does_not_end_it_later() {
+    let mut device = Device { bytes: vec![0; PURGE_LOG.len as usize], unflushed: Vec::new() };
+    let mut log = PurgeLog::new(&UUID, 1, 0);
+    sync(&mut log, &mut device);
+    // Each takes a block of its own; of the three that are written only a part of the last remains.
+    let long = |number: u64| {
+        let target = PurgedTarget::Prefix(Bytes::from(vec![b'x'; 3_000]));
+        LoggedPurge { target, mode: Mode::Hard, at: number }
+    };
+    for number in 0..3 {
+        log.log(long(number));
+    }
+    let (at, block) = log.begin_write(&secret()).unwrap().writes.pop().unwrap();
+    assert_eq!(at, PURGE_LOG.offset + place(2, 0) * BLOCK);
+    device.unflushed.push((at, block[..512].to_vec()));
+    device.flush();
+    let mut log = PurgeLog::resume(&secret(), &UUID, Some(&device.bytes), 2, 0);
+    assert_eq!(log.durable(), 0);
+    let start = here(&log);
+    // The next one would lie where that remained.
+    for number in 0..2 {
+        sync(&mut log, &mut device);
+        log.log(long(number));
+    }
+    sync(&mut log, &mut device);
+    log = PurgeLog::resume(&secret(), &UUID, Some(&device.bytes), 3, 0);
+    assert_eq!(follow(&log, start).map(|(purges, _)| purges.len()), Some(2));
+}
+
+#[test]
 fn the_log_is_bounded_and_reaches_back_a_good_while() {
     let mut device = Device { bytes: vec![0; PURGE_LOG.len as usize], unflushed: Vec::new() };
     let mut log = PurgeLog::new(&UUID, 1, 0);
