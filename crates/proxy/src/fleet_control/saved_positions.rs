@@ -1,35 +1,123 @@
 //! The positions in the logs of purges, kept in the store beside the objects that they are about:
 //! what is found after a crash, or on an old disk, says no more than has been carried out there.
+//!
+//! They are in two places, which are written in turn, and so seldom that what is in the one is on
+//! the device before the other is written: a crash loses what was written last, and not what was
+//! written before.
+
+use std::cell::Cell;
+use std::time::Duration;
 
 use bytes::Bytes;
 use fleet::PurgePositions;
 use store::{Hint, Key, Locality, Lookup};
+use tokio::time::sleep;
 
 use crate::object::store::Store;
 
-/// The key: no object of a site has it.
-const KEY: &[u8] = b"\0fleet positions 1";
+/// The keys of the two places: no object of a site has them.
+const KEYS: [&[u8]; 2] = [b"\0fleet positions 1", b"\0fleet positions 2"];
 
-fn key() -> Key {
-    // It is short.
-    Key::new(Bytes::from_static(KEY), Locality::default()).unwrap_or_else(|| unreachable!())
+/// The shortest time between two writes: what was stored so long ago is on the device, by the
+/// default of how long it may wait.
+pub(crate) const SETTLED: Duration = Duration::from_secs(3);
+
+/// See the module.
+pub(crate) struct SavedPositions {
+    /// The place that was written last, and when; `None`: before the store was opened.
+    last: Cell<(usize, Option<Duration>)>,
 }
 
-/// Returns the positions that were saved last; `None` when they are not there.
-pub(crate) async fn read(store: &Store) -> Option<PurgePositions> {
-    let Lookup::Hit(entry) = store.lookup(&key()).await else { return None };
+fn key(place: usize) -> Key {
+    // It is short.
+    let key = Key::new(Bytes::from_static(KEYS[place]), Locality::default());
+    key.unwrap_or_else(|| unreachable!())
+}
+
+impl SavedPositions {
+    pub fn new() -> SavedPositions {
+        SavedPositions { last: Cell::new((1, None)) }
+    }
+
+    /// Returns how far the store had come; `None` when nothing says so. What is not found yet while
+    /// the store finds out what it has is waited for.
+    pub async fn read(&self, store: &Store) -> Option<PurgePositions> {
+        loop {
+            // Asked first: what comes in between is found.
+            let is_complete = store.share().recovered();
+            let places = [read(store, 0).await, read(store, 1).await];
+            if is_complete || places.iter().all(Option::is_some) {
+                return self.newest(places);
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Returns what both places say together; the one that says less is written next.
+    fn newest(&self, places: [Option<PurgePositions>; 2]) -> Option<PurgePositions> {
+        let (mut all, other) = match places {
+            [Some(first), Some(second)] => {
+                self.last.set((usize::from(!first.cover(&second)), None));
+                (first, second)
+            }
+            [one, other] => {
+                self.last.set((usize::from(one.is_none()), None));
+                (one.or(other)?, PurgePositions::default())
+            }
+        };
+        other.iter().for_each(|(member, position)| all.reach(member, position));
+        Some(all)
+    }
+
+    /// Returns how long before `now` positions were saved: long ago, if none were yet.
+    pub fn since(&self, now: Duration) -> Duration {
+        let (_, written) = self.last.get();
+        written.map_or(Duration::MAX, |written| now.saturating_sub(written))
+    }
+
+    /// Saves positions at `now`. Where that fails what was saved before, or nothing, is found
+    /// instead.
+    pub async fn save(&self, store: &Store, positions: &PurgePositions, now: Duration) {
+        let place = 1 - self.last.get().0;
+        self.last.set((place, Some(now)));
+        let (key, meta) = (key(place), Bytes::from(positions.to_string()));
+        let token = store.begin_fetch(&key);
+        let saved = match store.insert(&token, &key, meta, Hint::default()).await {
+            Ok(writer) => writer.commit().await.map(drop),
+            Err(refusal) => Err(refusal),
+        };
+        if let Err(refusal) = saved {
+            log::debug!("the positions in the logs of purges were not saved: {refusal}");
+        }
+    }
+}
+
+async fn read(store: &Store, place: usize) -> Option<PurgePositions> {
+    let Lookup::Hit(entry) = store.lookup(&key(place)).await else { return None };
     std::str::from_utf8(entry.meta()).ok()?.parse().ok()
 }
 
-/// Saves positions. Where that fails what was saved before, or nothing, is found instead.
-pub(crate) async fn save(store: &Store, positions: &PurgePositions) {
-    let (key, meta) = (key(), Bytes::from(positions.to_string()));
-    let token = store.begin_fetch(&key);
-    let saved = match store.insert(&token, &key, meta, Hint::default()).await {
-        Ok(writer) => writer.commit().await.map(drop),
-        Err(refusal) => Err(refusal),
-    };
-    if let Err(refusal) = saved {
-        log::debug!("the positions in the logs of purges were not saved: {refusal}");
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_found_goes_on_from_the_place_that_says_more() {
+        let at = |text: &str| Some(text.parse::<PurgePositions>().unwrap());
+        let (none, less, more, other) = (None, at("a=1.5"), at("a=1.6"), at("b=1.1"));
+        for (places, expected, next_place) in [
+            ([none.clone(), none.clone()], none.clone(), 0),
+            ([less.clone(), none.clone()], less.clone(), 1),
+            ([none.clone(), less.clone()], less.clone(), 0),
+            ([less.clone(), more.clone()], more.clone(), 0),
+            ([more.clone(), less.clone()], more.clone(), 1),
+            ([less.clone(), other.clone()], at("a=1.5;b=1.1"), 0),
+        ] {
+            let saved = SavedPositions::new();
+            let found = saved.newest(places.clone());
+            assert_eq!(found, expected, "{places:?}");
+            assert_eq!(1 - saved.last.get().0, next_place, "{places:?}");
+            assert_eq!(saved.since(Duration::ZERO), Duration::MAX);
+        }
     }
 }

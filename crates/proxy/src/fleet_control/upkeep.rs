@@ -25,7 +25,7 @@ use crate::fleet_control::following::{follow, purge_everything};
 use crate::fleet_control::message::{HELLO, Hello};
 use crate::fleet_control::own_log::check_own_log;
 use crate::fleet_control::post::{Failed, post, post_to};
-use crate::fleet_control::saved_positions;
+use crate::fleet_control::saved_positions::{SETTLED, SavedPositions};
 use crate::fleet_control::spreading::{own_end, own_hello};
 use crate::fleet_control::{classes, departure, offers};
 use crate::peers::node::Node;
@@ -87,6 +87,7 @@ pub(crate) async fn run(services: Rc<Services>, setup: FleetSetup, leave: onesho
         membership,
         has_seeds,
         hello_every,
+        saved: SavedPositions::new(),
         warned,
         not_understood,
     });
@@ -140,6 +141,7 @@ struct Upkeep {
     membership: Arc<dyn Membership>,
     has_seeds: bool,
     hello_every: Duration,
+    saved: SavedPositions,
     /// It was said that nobody answers.
     warned: Cell<bool>,
     /// The members that are not understood, and why, as the log was told of them.
@@ -150,8 +152,17 @@ impl Upkeep {
     /// Reads how far this node had come.
     async fn begin(&self) {
         let Some(store) = self.services.store() else { return };
-        let saved = saved_positions::read(&store).await;
+        let saved = self.saved.read(&store).await;
         let is_empty = store.stats().iter().all(|stats| stats.index_entries == 0);
+        if saved.is_none() && !is_empty && self.has_seeds && store.kept_purge_log() {
+            log::warn!(
+                "how far this node has come in the purges of the fleet is not found: it gives up \
+                 what it has stored, for it cannot know what was purged"
+            );
+            if let Err(why) = purge_everything(&store).await {
+                log::error!("{why}");
+            }
+        }
         let purges = self.node.purges();
         purges.begin(saved.unwrap_or_default(), !is_empty);
         if let Some(end) = own_end(&store) {
@@ -163,7 +174,6 @@ impl Upkeep {
     async fn look_after_members(&self) {
         let began = self.node.now();
         let mut met = Vec::new();
-        let mut saved = began;
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -183,18 +193,20 @@ impl Upkeep {
             if self.node.own().state == State::Joining {
                 self.join(&met, began).await;
             }
-            let due = now.saturating_sub(saved) >= SAVE_EVERY;
-            if let (Some(store), Some(positions)) = (store, self.positions_to_save(due)) {
-                if due {
-                    warn_of_names(&positions);
-                }
-                saved_positions::save(&store, &positions).await;
-                saved = now;
+            let since = self.saved.since(now);
+            if since >= SETTLED
+                && let Some(store) = store
+                && let Some(positions) = self.positions_to_save(since >= SAVE_EVERY)
+            {
+                self.saved.save(&store, &positions, now).await;
             }
         }
     }
 
     fn positions_to_save(&self, due: bool) -> Option<PurgePositions> {
+        if due {
+            warn_of_names(&self.node.positions().positions);
+        }
         let unsaved = self.node.purges().take_unsaved();
         unsaved.or_else(|| due.then(|| self.node.positions().positions.clone()))
     }
@@ -342,7 +354,7 @@ impl Upkeep {
         if let (Some(store), Some(positions)) =
             (self.services.store(), self.positions_to_save(true))
         {
-            saved_positions::save(&store, &positions).await;
+            self.saved.save(&store, &positions, self.node.now()).await;
         }
     }
 

@@ -191,6 +191,7 @@ impl PurgeState {
     /// Notes that all before `position` has been carried out.
     pub fn reach(&self, member: &MemberId, position: LogPosition, now: Duration) {
         let mut inner = self.lock();
+        inner.unsaved |= inner.positions.get(member).is_none_or(|known| !known.covers(position));
         inner.positions.reach(member, position);
         inner.begin_anew.remove(member);
         if inner.begun.get(member).is_some_and(|begun| position.covers(begun)) {
@@ -200,7 +201,6 @@ impl PurgeState {
         if inner.wanted.get(member).is_none_or(|wanted| position.covers(wanted)) {
             inner.lags_since.remove(member);
         }
-        inner.unsaved = true;
         self.publish(&inner);
     }
 

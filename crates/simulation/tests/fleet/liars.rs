@@ -179,8 +179,8 @@ impl Liar {
     }
 }
 
-/// What it says of itself.
-fn hello(name: &str) -> String {
+/// What a node of this name says of itself.
+pub fn hello(name: &str) -> String {
     let positions = PurgePositions::default().to_string();
     serde_json::json!({
         "member": {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod broken_bodies;
 mod circles;
 mod client;
 mod departures;

@@ -15,7 +15,7 @@
 //! A later log has a greater number, also on another device, as far as the clock that both are
 //! opened by goes on: its upper half is the time at which it began.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use device::Extent;
@@ -144,6 +144,12 @@ impl Block {
     }
 }
 
+/// The whole blocks in the bytes of the area of the log, by their places.
+fn read_blocks(secret: &Secret, bytes: &[u8]) -> BTreeMap<u64, Block> {
+    let places = (0..PLACES).zip(bytes.chunks_exact(BLOCK as usize));
+    places.filter_map(|(at, bytes)| Some((at, Block::decode(secret, at, bytes)?))).collect()
+}
+
 /// Blocks to be written, and how many purges they hold with those before.
 pub(crate) struct PurgeLogWrite {
     /// Byte offsets on the device.
@@ -158,6 +164,8 @@ pub(crate) struct PurgeLog {
     /// Places to be erased with the next write: what lies there would be taken for a loss once the
     /// log reaches them.
     erases: Vec<u64>,
+    /// A log, this or another one, was kept here before the cache was opened.
+    was_kept: bool,
     written: u64,
     durable: u64,
     /// What the flush under way makes durable.
@@ -179,8 +187,8 @@ impl PurgeLog {
         let Block { log, generation, .. } = self.tail();
         let mut other = PurgeLog::numbered(known.max(*log).saturating_add(1), *generation);
         other.tail_mut().first = self.tail().end();
-        let PurgeLog { written, durable, flushing, .. } = *self;
-        PurgeLog { written, durable, flushing, ..other }
+        let PurgeLog { was_kept, written, durable, flushing, .. } = *self;
+        PurgeLog { was_kept, written, durable, flushing, ..other }
     }
 
     fn numbered(log: u64, generation: u64) -> PurgeLog {
@@ -195,7 +203,8 @@ impl PurgeLog {
             dirty: true,
         };
         let erases = (0..PLACES).collect();
-        PurgeLog { blocks: [tail].into(), erases, written: 0, durable: 0, flushing: 0 }
+        let (blocks, was_kept) = ([tail].into(), false);
+        PurgeLog { blocks, erases, was_kept, written: 0, durable: 0, flushing: 0 }
     }
 
     /// Goes on with the log that the `bytes` of its area hold, if it was kept up to the opening
@@ -207,45 +216,57 @@ impl PurgeLog {
         generation: u64,
         now: u64,
     ) -> PurgeLog {
-        let found = bytes.and_then(|bytes| PurgeLog::found(secret, bytes));
+        let blocks = bytes.map(|bytes| read_blocks(secret, bytes)).unwrap_or_default();
+        let was_kept = !blocks.is_empty();
+        let found = bytes.and_then(|bytes| PurgeLog::found(bytes, &blocks));
         let found = found.filter(|log| log.tail().generation + 1 == generation);
-        let Some(mut log) = found else { return PurgeLog::new(uuid, generation, now) };
+        let Some(mut log) = found else {
+            return PurgeLog { was_kept, ..PurgeLog::new(uuid, generation, now) };
+        };
         let tail = log.tail_mut();
         (tail.generation, tail.version, tail.dirty) = (generation, tail.version + 1, true);
         log
     }
 
-    /// The log that the bytes of its area hold; `None` when the last of it may be lost.
-    fn found(secret: &Secret, bytes: &[u8]) -> Option<PurgeLog> {
+    /// The log of the `blocks` that the `bytes` of its area hold, by their places; `None` when the
+    /// last of it may be lost.
+    fn found(bytes: &[u8], blocks: &BTreeMap<u64, Block>) -> Option<PurgeLog> {
         let places: Vec<&[u8]> = bytes.chunks_exact(BLOCK as usize).collect();
-        let read = |at: u64| Block::decode(secret, at, places.get(at as usize)?);
-        let all: Vec<Block> = (0..PLACES).filter_map(read).collect();
-        let tail =
-            all.iter().max_by_key(|block| (block.generation, block.number, block.version))?;
-        let next = [place(tail.number, tail.version + 1), place(tail.number + 1, 0)];
         let damaged = |at: &u64| {
             let bytes = places.get(*at as usize);
-            read(*at).is_none() && bytes.is_none_or(|bytes| bytes.iter().any(|byte| *byte != 0))
+            let is_zero = bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0));
+            !blocks.contains_key(at) && !is_zero
         };
+        let all = blocks.values();
+        let tail =
+            all.clone().max_by_key(|block| (block.generation, block.number, block.version))?;
+        let next = [place(tail.number, tail.version + 1), place(tail.number + 1, 0)];
         if next.iter().any(damaged) {
             return None;
         }
         // Written together with a block that would be before it and is not there.
         let erases: Vec<u64> = (0..PLACES).filter(damaged).collect();
-        let mut blocks = VecDeque::from([tail.clone()]);
-        while let Some(first) = blocks.front()
-            && (blocks.len() as u64) < BLOCKS
+        let mut chain = VecDeque::from([tail.clone()]);
+        while let Some(first) = chain.front()
+            && (chain.len() as u64) < BLOCKS
         {
-            let ours = all.iter().filter(|block| block.log == tail.log);
+            let ours = all.clone().filter(|block| block.log == tail.log);
             let before = ours.filter(|block| block.number + 1 == first.number);
             let Some(before) = before.max_by_key(|block| block.version) else { break };
             if before.end() != first.first {
                 break;
             }
-            blocks.push_front(before.clone());
+            chain.push_front(before.clone());
         }
-        let end = tail.end();
-        Some(PurgeLog { blocks, erases, written: end, durable: end, flushing: end })
+        let (end, was_kept) = (tail.end(), true);
+        Some(PurgeLog {
+            blocks: chain,
+            erases,
+            was_kept,
+            written: end,
+            durable: end,
+            flushing: end,
+        })
     }
 
     fn tail(&self) -> &Block {
@@ -320,6 +341,11 @@ impl PurgeLog {
     /// It has ended well.
     pub(crate) fn end_flush(&mut self) {
         self.durable = self.flushing;
+    }
+
+    /// Whether a log, this or another one, was kept here before the cache was opened.
+    pub(crate) fn was_kept(&self) -> bool {
+        self.was_kept
     }
 
     /// How many purges are durable.

@@ -145,6 +145,14 @@ impl<D: Device, C: Clock> Store<D, C> {
         }
     }
 
+    /// Returns whether the first device that is in use kept a log of purges, this one or another,
+    /// before this store was opened.
+    pub fn kept_purge_log(&self) -> bool {
+        let Some(volume) = self.log_volume() else { return false };
+        let mut core = self.volumes()[volume].shared.lock();
+        core.purge_log().is_some_and(|log| log.was_kept())
+    }
+
     /// Begins another log in place of the present one, for who has learnt that purges are missing
     /// in it: others know of more than it has. Its number is greater than that of the present log,
     /// and greater than `known`.

@@ -274,6 +274,20 @@ fn the_log_is_bounded_and_reaches_back_a_good_while() {
 }
 
 #[test]
+fn that_a_log_was_kept_is_known_when_another_begins() {
+    let mut device = Device { bytes: vec![9; PURGE_LOG.len as usize], unflushed: Vec::new() };
+    let open =
+        |bytes: &[u8], generation| PurgeLog::resume(&secret(), &UUID, Some(bytes), generation, 0);
+    let mut log = open(&device.bytes, 1);
+    assert!(!log.was_kept());
+    sync(&mut log, &mut device);
+    assert!(open(&device.bytes, 2).was_kept());
+    let another = open(&device.bytes, 5);
+    assert!(another.was_kept() && another.later(0).was_kept());
+    assert_ne!(here(&another).log, here(&log).log);
+}
+
+#[test]
 fn a_log_that_begins_later_has_a_greater_number() {
     let numbers = [PurgeLog::new(&UUID, 9, 5), PurgeLog::new(&[0xff; 16], 2, 6)];
     let [first, second] = numbers.map(|log| here(&log).log);

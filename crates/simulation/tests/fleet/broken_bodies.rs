@@ -1,0 +1,322 @@
+//! A node among others whose answers all break off, and the rests that they are asked for again:
+//! its clients get every body whole, the last rest of it from the origin.
+//!
+//! The others are no proxies: each answers with half of what it is asked for. That they are asked
+//! before the origin they bring about as nodes do: by a question for the same document, after which
+//! who was asked takes them for holders of a copy.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use fleet::class::{Copies, Eviction, Lookup, Replication};
+use fleet::{ClassTable, Policy, PurgePositions};
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream, client as http2};
+use http::{Method, Request, Response, StatusCode};
+use sim::network::{Host, Link, Listener};
+use simulation::{Running, World};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::spawn_local;
+use tokio::time::{Instant, sleep};
+
+use crate::client;
+use crate::liars::hello;
+use crate::nodes::start;
+use crate::objects::Objects;
+
+/// The first is asked by clients, the answers of the others break off.
+const NAMES: [&str; 4] = ["node-a", "node-b", "node-c", "node-d"];
+
+/// How many objects are asked for.
+const COUNT: u32 = 20;
+
+/// A question that one of the others was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Asked {
+    node: &'static str,
+    /// How far it is to go for an answer.
+    reach: String,
+    /// The first byte that it is asked for.
+    first: usize,
+}
+
+/// What the other nodes and the origin have in common.
+struct Script {
+    objects: Objects,
+    /// Bodies break off from now on.
+    breaks: Cell<bool>,
+    /// So many answers of the origin break off for each object, and until then no other node
+    /// answers for a rest.
+    cuts: usize,
+    /// Who owns an object, and the hash of its key, as the questions name it.
+    keys: RefCell<BTreeMap<u32, (&'static str, String)>>,
+    /// What was asked since bodies break off, by object.
+    asked: RefCell<BTreeMap<u32, Vec<Asked>>>,
+}
+
+impl Script {
+    /// How often the origin was asked for an object.
+    fn fetches(&self, object: u32) -> usize {
+        self.objects.asked().get(&object).copied().unwrap_or(0)
+    }
+}
+
+/// A node whose answers break off.
+#[derive(Clone)]
+struct Other {
+    name: &'static str,
+    script: Rc<Script>,
+}
+
+impl Other {
+    async fn serve(self, listener: Listener) {
+        loop {
+            let (connection, _) = listener.accept().await.unwrap();
+            let other = self.clone();
+            spawn_local(async move {
+                let Ok(mut http) = h2::server::handshake(connection).await else { return };
+                while let Some(Ok((request, reply))) = http.accept().await {
+                    spawn_local(other.clone().answer(request, reply));
+                }
+            });
+        }
+    }
+
+    async fn answer(self, request: Request<RecvStream>, mut reply: SendResponse<Bytes>) {
+        if request.method() == Method::POST {
+            let mut sink = reply.send_response(Response::new(()), false).unwrap();
+            sink.send_data(hello(self.name).into(), true).unwrap();
+            return;
+        }
+        let (object, first) = (object_of(request.uri().path()), first_byte(&request));
+        self.note(object, first, request.headers()["larder-fleet"].to_str().unwrap());
+        if first > 0 && self.script.fetches(object) < self.script.cuts {
+            let refusal = Response::builder().status(StatusCode::SERVICE_UNAVAILABLE);
+            reply.send_response(refusal.body(()).unwrap(), true).unwrap();
+            return;
+        }
+        let body = self.script.objects.bytes(object, 0);
+        let (length, rest) = (body.len(), body.slice(first..));
+        let mut answer = Response::builder()
+            .header("Cache-Control", "max-age=1000")
+            .header("ETag", etag(object))
+            .header("Larder-Fleet", "HIT_RAM")
+            .header("Content-Length", rest.len());
+        if request.headers().contains_key("range") {
+            let range = format!("bytes {first}-{}/{length}", length - 1);
+            answer = answer.status(StatusCode::PARTIAL_CONTENT).header("Content-Range", range);
+        }
+        let mut sink = reply.send_response(answer.body(()).unwrap(), false).unwrap();
+        if !self.script.breaks.get() {
+            return sink.send_data(rest, true).unwrap();
+        }
+        sink.send_data(rest.slice(..rest.len() / 2), false).unwrap();
+        // By then it has arrived.
+        sleep(Duration::from_secs(1)).await;
+        sink.send_reset(Reason::INTERNAL_ERROR);
+    }
+
+    /// Notes a question.
+    fn note(&self, object: u32, first: usize, question: &str) {
+        let words: Vec<&str> = question.split(' ').collect();
+        let [_, _, _, reach, _, key, ..] = words[..] else { panic!("{question}") };
+        if self.script.breaks.get() {
+            let asked = Asked { node: self.name, reach: reach.to_owned(), first };
+            self.script.asked.borrow_mut().entry(object).or_default().push(asked);
+        } else {
+            // Nobody but its owner is asked at first.
+            let mut keys = self.script.keys.borrow_mut();
+            keys.entry(object).or_insert((self.name, key.to_owned()));
+        }
+    }
+}
+
+fn object_of(path: &str) -> u32 {
+    path[1..].parse().unwrap()
+}
+
+fn etag(object: u32) -> String {
+    format!("\"{object}-0\"")
+}
+
+/// The first byte of the range that is asked for, whose last is that of the object.
+fn first_byte(request: &Request<RecvStream>) -> usize {
+    let Some(range) = request.headers().get("range") else { return 0 };
+    let range = range.to_str().unwrap().strip_prefix("bytes=").unwrap();
+    range.split_once('-').unwrap().0.parse().unwrap()
+}
+
+/// The origin, which knows no ranges.
+async fn serve_origin(listener: Listener, script: Rc<Script>) {
+    loop {
+        let (mut connection, _) = listener.accept().await.unwrap();
+        let script = script.clone();
+        spawn_local(async move {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(connection.read_u8().await.unwrap());
+            }
+            let head = String::from_utf8(head).unwrap();
+            let object = object_of(head.split(' ').nth(1).unwrap());
+            script.objects.note_asked(object);
+            let (body, etag) = (script.objects.bytes(object, 0), etag(object));
+            let is_cut = script.breaks.get() && script.fetches(object) <= script.cuts;
+            let sent = if is_cut { body.len() / 2 } else { body.len() };
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nETag: {etag}\r\n\
+                 Cache-Control: max-age=1000\r\nConnection: close\r\n\r\n",
+                body.len()
+            );
+            connection.write_all(head.as_bytes()).await.unwrap();
+            connection.write_all(&body[..sent]).await.unwrap();
+            connection.shutdown().await.unwrap();
+        });
+    }
+}
+
+/// Asks the first node for an object in the name of another one, which that takes for a holder of a
+/// copy from then on.
+async fn ask_as(other: &Host, name: &str, to: SocketAddr, (object, key): (u32, &str)) {
+    let connection = other.connect(to).await.unwrap();
+    let (sender, connection) = http2::handshake(connection).await.unwrap();
+    spawn_local(async move { drop(connection.await) });
+    let question = format!("1 {name} 1 origin drop {key} http 192.0.2.1:1 *");
+    let request = Request::get(format!("http://site.test/{object}"))
+        .header("Larder-Fleet", question)
+        .header("Larder-Purges", PurgePositions::default().to_string());
+    let mut sender = sender.ready().await.unwrap();
+    let (answer, _) = sender.send_request(request.body(()).unwrap(), true).unwrap();
+    let answer = answer.await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    let mut body = answer.into_body();
+    while let Some(data) = body.data().await {
+        let _ = body.flow_control().release_capacity(data.unwrap().len());
+    }
+}
+
+/// What came of an object that was asked for.
+struct Outcome {
+    object: u32,
+    length: usize,
+    owner: &'static str,
+    detail: String,
+    asked: Vec<Asked>,
+    /// How often the origin was asked.
+    fetches: usize,
+}
+
+/// Puts a policy in force at the node.
+fn follow(node: &Running, lookup: Lookup, copies: Copies, replication: Replication) {
+    let policy = Policy { lookup, copies, eviction: Eviction::Drop, replication };
+    let classes = ClassTable::new(1, Vec::new(), policy).unwrap();
+    node.node.as_ref().unwrap().set_classes(classes);
+}
+
+/// Has the first node take the others for holders of all that they own, then breaks off all
+/// answers and asks it for that.
+async fn ask_among(
+    world: World,
+    copies: Copies,
+    replication: Replication,
+    cuts: usize,
+) -> Vec<Outcome> {
+    let objects = Objects::lasting(world.seed, Instant::now());
+    let script = Rc::new(Script {
+        objects: objects.clone(),
+        breaks: Cell::default(),
+        cuts,
+        keys: RefCell::default(),
+        asked: RefCell::default(),
+    });
+    let [origin, client] = ["origin", "client"].map(|name| world.network.host(name));
+    spawn_local(serve_origin(origin.listen(80).unwrap(), script.clone()));
+    for name in &NAMES[1..] {
+        let other = Other { name, script: script.clone() };
+        spawn_local(other.serve(world.network.host(name).listen(7000).unwrap()));
+    }
+    let host = world.network.host(NAMES[0]);
+    let node = start(&world, &host, (&NAMES, 0), Copies::DiscardCache, |_, _| ()).await;
+    let [for_clients, for_nodes] = [80, 7000].map(|port| SocketAddr::new(host.address(), port));
+    sleep(Duration::from_secs(5)).await;
+    // What it reads from others does not enter its memory, and its disk by this replication alone.
+    follow(&node, Lookup::Owner, Copies::DiscardCache, replication);
+    for object in 0..COUNT {
+        client::get(&client, for_clients, object).await.unwrap();
+    }
+    sleep(Duration::from_secs(5)).await;
+    follow(&node, Lookup::Cooperate, Copies::Inclusive, replication);
+    let keys = script.keys.borrow().clone();
+    for (object, (owner, key)) in &keys {
+        for name in NAMES[1..].iter().filter(|name| *name != owner) {
+            ask_as(&world.network.host(name), name, for_nodes, (*object, key)).await;
+        }
+    }
+    follow(&node, Lookup::Cooperate, copies, replication);
+    script.breaks.set(true);
+    let mut outcomes = Vec::new();
+    for (object, (owner, _)) in keys {
+        assert_eq!(script.fetches(object), 0);
+        let answer = client::get(&client, for_clients, object).await;
+        let asked = script.asked.borrow_mut().remove(&object).unwrap_or_default();
+        let answer = answer.unwrap_or_else(|error| panic!("{object}: {error}, {asked:?}"));
+        let body = objects.bytes(object, 0);
+        assert!(answer.status == 200 && answer.body == body, "{object}: {answer:?} {asked:?}");
+        let (length, detail, fetches) = (body.len(), answer.detail, script.fetches(object));
+        outcomes.push(Outcome { object, length, owner, detail, asked, fetches });
+    }
+    assert_eq!(node.stop().await, proxy::Ended::Saved);
+    assert!(outcomes.len() > COUNT as usize / 2, "{} are others'", outcomes.len());
+    outcomes
+}
+
+fn run(copies: Copies, replication: Replication, cuts: usize) -> Vec<Outcome> {
+    World::run(5, Link::default(), async |world| ask_among(world, copies, replication, cuts).await)
+}
+
+/// The reach and the first byte of each question.
+fn questions(of: &Outcome) -> Vec<(&str, usize)> {
+    of.asked.iter().map(|asked| (&*asked.reach, asked.first)).collect()
+}
+
+#[test]
+fn the_last_rest_comes_from_the_origin_where_all_other_nodes_break_off() {
+    // What comes passes through as it is, or is stored on its way.
+    for copies in [Copies::DiscardCache, Copies::Inclusive] {
+        for of in run(copies, Replication::ONE, 0) {
+            let half = of.length / 2;
+            let more = half + (of.length - half) / 2;
+            let expected = [("memory", 0), ("memory", half), ("origin", more)];
+            assert_eq!(questions(&of), expected, "{copies:?} {}", of.object);
+            let nodes: Vec<_> = of.asked.iter().map(|asked| asked.node).collect();
+            assert!(nodes[0] != nodes[1] && nodes[2] == of.owner, "{nodes:?} {}", of.owner);
+            assert!(!nodes[..2].contains(&of.owner), "{nodes:?} {}", of.owner);
+            assert_eq!(of.fetches, 1, "{copies:?} {}", of.object);
+        }
+    }
+}
+
+#[test]
+fn no_other_node_is_asked_for_the_last_rest() {
+    for copies in [Copies::DiscardCache, Copies::Inclusive] {
+        for of in run(copies, Replication::ONE, 2) {
+            // Twice the two that have not answered refuse, and what the origin sends breaks off.
+            let reaches: Vec<_> = of.asked.iter().map(|asked| &*asked.reach).collect();
+            let expected = ["memory", "memory", "origin", "memory", "origin"];
+            assert_eq!(reaches, expected, "{copies:?} {}", of.object);
+            assert_eq!(of.fetches, 3, "{copies:?} {}", of.object);
+        }
+    }
+}
+
+#[test]
+fn the_rest_of_what_another_memory_breaks_off_comes_from_the_origin() {
+    for of in run(Copies::Inclusive, Replication::All, 0) {
+        assert!(of.detail.ends_with("HIT_PEER"), "{}: {}", of.object, of.detail);
+        assert_eq!(questions(&of), [("memory", 0)], "{}", of.object);
+        assert_eq!(of.fetches, 1, "{}", of.object);
+    }
+}
