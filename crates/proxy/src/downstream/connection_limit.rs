@@ -38,6 +38,24 @@ pub(crate) struct ConnectionLimit {
     pub descriptors: Shortage,
     /// Open connections of each worker.
     loads: Vec<AtomicUsize>,
+    /// Workers that may still accept connections, for themselves and for others.
+    accepting: AtomicUsize,
+}
+
+/// A guard that says, when dropped, that a worker accepts no more connections.
+pub(crate) struct AcceptGuard(Arc<ConnectionLimit>);
+
+impl AcceptGuard {
+    /// Makes that of one worker: each has one.
+    pub fn new(limit: Arc<ConnectionLimit>) -> AcceptGuard {
+        AcceptGuard(limit)
+    }
+}
+
+impl Drop for AcceptGuard {
+    fn drop(&mut self) {
+        self.0.accepting.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl ConnectionLimit {
@@ -55,6 +73,7 @@ impl ConnectionLimit {
             addresses: Arc::default(),
             descriptors: Shortage::default(),
             loads: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
+            accepting: AtomicUsize::new(workers),
         }
     }
 
@@ -80,6 +99,13 @@ impl ConnectionLimit {
     /// Counts a connection of a worker that was accepted.
     pub fn came(&self, worker: usize) {
         self.loads[worker].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns whether a worker has connections or may get some: one that another worker accepted
+    /// for it may be on its way.
+    pub fn is_needed(&self, worker: usize) -> bool {
+        // In this order: who accepts counts the connection first.
+        self.accepting.load(Ordering::Acquire) > 0 || self.loads[worker].load(Ordering::Acquire) > 0
     }
 
     /// Counts a connection of a worker that has ended.

@@ -163,14 +163,18 @@ impl Connections {
         closed
     }
 
-    /// Lets running answers end, cuts the rest after the drain time.
+    /// Lets running answers end, cuts the rest after the drain time. Waits as long for connections
+    /// that were accepted, here or by another worker for this one, and are not registered yet.
     pub async fn drain(&self) {
         let limits = self.services.options().client.clone();
         let began = self.services.clock.instant();
         let deadline = began + limits.drain;
         let mut tick = interval(Duration::from_millis(10));
-        while !self.open.borrow().is_empty() {
-            let now = tick.tick().await.into_std();
+        let mut now = began;
+        while !self.open.borrow().is_empty()
+            || (now < deadline && self.connection_limit.is_needed(self.index))
+        {
+            now = tick.tick().await.into_std();
             if now >= deadline {
                 for watched in self.open.borrow().values() {
                     watched.state.cut_now(CloseReason::Drain);

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use crate::admin::backend::{AdminSetup, ProxyBackend};
 use crate::admin::server_status::ServerFigures;
 use crate::client::reclaimer::{Ask, ConnectionReclaimer};
-use crate::downstream::connection_limit::ConnectionLimit;
+use crate::downstream::connection_limit::{AcceptGuard, ConnectionLimit};
 use crate::downstream::listener;
 use crate::downstream::listener::{Accepted, Listener};
 use crate::fill::fill_budget::WindowFigures;
@@ -246,6 +246,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
     let Start { index, process, control, listeners, inbox, asked, peers, admin, .. } = start;
     let tell = start.accepting;
     let worker = Worker::new(index, process.clone(), control.options());
+    let accepts = AcceptGuard::new(process.connection_limit.clone());
     let reclaimer = spawn_local(reclaimer::answer(worker.clone(), asked));
     let detached = spawn_local(detached(worker.services.clone()));
     let fleet = start.fleet.map(|fleet| FleetTask::start(&worker.services, fleet));
@@ -283,6 +284,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
         // It ended early only by a panic, which was logged.
         let _ = task.await;
     }
+    drop(accepts);
     let fleet = fleet.map(|fleet| fleet.end(control.hands_over()));
     let ended = match control.hands_over() {
         true => drain_for_next(&worker, &start.share, start.released).await,
