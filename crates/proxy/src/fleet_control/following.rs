@@ -68,8 +68,15 @@ pub(crate) async fn follow(
     }
 }
 
-/// Purges of a log, if it can be said which there were, and the position behind them.
-type Told = (Option<Vec<LoggedPurge>>, LogPosition);
+/// What is told of a log.
+struct Told {
+    /// Its purges, if it can be said which there were.
+    purges: Option<Vec<LoggedPurge>>,
+    /// The position behind them.
+    end: LogPosition,
+    /// The digest of the last purge before that, if it is known.
+    last: Option<u64>,
+}
 
 struct Following<'a> {
     services: &'a Rc<Services>,
@@ -82,23 +89,25 @@ impl Following<'_> {
     /// Goes on from what is known.
     async fn step(&self, known: Option<LogPosition>, wanted: LogPosition) -> Result<(), String> {
         match self.ask(known, wanted).await {
-            Some((_, end)) if known.is_some_and(|known| known > end) => {
+            Some(told) if known.is_some_and(|known| known > told.end) => {
                 Err(format!("it does not know yet of purges that were made there before {wanted}"))
             }
-            Some((Some(purges), end)) => self.carry_out(&purges, end).await,
-            Some((None, end)) => {
+            Some(Told { purges: Some(purges), end, last }) => {
+                self.carry_out(&purges, end, last).await
+            }
+            Some(Told { purges: None, end, last }) => {
                 if known.is_some() || self.may_have_missed() {
                     self.node.purges().begin_reaching(self.member, end);
                     self.purge_everything("its log does not reach back so far").await?;
                 }
-                self.reach(end);
+                self.reach(end, last);
                 Ok(())
             }
             None if self.may_come() => Err("nobody could tell them".to_owned()),
             None => {
                 self.node.purges().begin_reaching(self.member, wanted);
                 self.purge_everything("it is gone, and nobody has kept its log").await?;
-                self.reach(wanted);
+                self.reach(wanted, None);
                 Ok(())
             }
         }
@@ -142,12 +151,14 @@ impl Following<'_> {
             if asked == *self.member {
                 return Some(told);
             }
-            let (Some(_), end) = &told else { continue };
-            let before = furthest.as_ref().map(|(_, end)| *end).or(known);
-            if before.is_some_and(|before| before.covers(*end)) {
+            if told.purges.is_none() {
                 continue;
             }
-            if end.covers(wanted) {
+            let before = furthest.as_ref().map(|before| before.end).or(known);
+            if before.is_some_and(|before| before.covers(told.end)) {
+                continue;
+            }
+            if told.end.covers(wanted) {
                 return Some(told);
             }
             furthest = Some(told);
@@ -171,16 +182,19 @@ impl Following<'_> {
         }
     }
 
-    async fn carry_out(&self, purges: &[LoggedPurge], end: LogPosition) -> Result<(), String> {
+    async fn carry_out(
+        &self,
+        purges: &[LoggedPurge],
+        end: LogPosition,
+        last: Option<u64>,
+    ) -> Result<(), String> {
         let _purging = self.node.offering.begin_purge();
         self.node.purges().begin_reaching(self.member, end);
         let done = self.store.apply_purges(purges).await;
         done.map_err(|refusal| format!("purges are not durable here: {refusal}"))?;
         self.node.purges().keep(self.member, end, purges);
-        if let Some(last) = purges.last() {
-            self.node.purges().note_last(self.member, end, Purge::of(last).digest());
-        }
-        self.reach(end);
+        let own = purges.last().map(|last| Purge::of(last).digest());
+        self.reach(end, own.or(last));
         Ok(())
     }
 
@@ -193,7 +207,10 @@ impl Following<'_> {
         purge_everything(&self.store).await
     }
 
-    fn reach(&self, end: LogPosition) {
+    fn reach(&self, end: LogPosition, last: Option<u64>) {
+        if let Some(last) = last {
+            self.node.purges().note_last(self.member, end, last);
+        }
         self.node.purges().reach(self.member, end, self.node.now());
     }
 }
@@ -201,7 +218,7 @@ impl Following<'_> {
 fn read(told: &Purges) -> Result<Told, Misunderstood> {
     let purges = told.purges.as_ref();
     let purges = purges.map(|purges| purges.iter().map(Purge::logged).collect()).transpose()?;
-    Ok((purges, told.end.parse()?))
+    Ok(Told { purges, end: told.end.parse()?, last: told.last })
 }
 
 /// Purges all that is stored here, and tells nobody.

@@ -116,6 +116,9 @@ pub(crate) struct Purges {
     pub purges: Option<Vec<Purge>>,
     /// The position behind them.
     pub end: String,
+    /// The digest of the last purge before that, where the log tells.
+    #[serde(default)]
+    pub last: Option<u64>,
 }
 
 /// The news that there is a purge.
@@ -135,6 +138,12 @@ pub(crate) struct CarriedOut {
     /// has, and forgets that when it ends.
     #[serde(default)]
     pub failed: Option<String>,
+    /// How far it follows the log of the node that tells, and the digest of the last purge before
+    /// that, as far as it knows: that node may have an older log, or other purges in it.
+    #[serde(default)]
+    pub followed: Option<String>,
+    #[serde(default)]
+    pub last: Option<u64>,
     /// Nodes that it knows besides those that are told.
     #[serde(default)]
     pub others: Vec<KnownNode>,

@@ -1,5 +1,6 @@
-//! The positions in the logs of purges, kept in the store beside the objects that they are about:
-//! what is found after a crash, or on an old disk, says no more than has been carried out there.
+//! The positions in the logs of purges, and which purges are the last before them, kept in the store
+//! beside the objects that they are about: what is found after a crash, or on an old disk, says no
+//! more than has been carried out there.
 //!
 //! They are in two places, which are written in turn, and so seldom that what is in the one is on
 //! the device before the other is written: a crash loses what was written last, and not what was
@@ -9,11 +10,11 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fleet::PurgePositions;
 use store::{Hint, Key, Locality, Lookup};
 use tokio::time::sleep;
 
 use crate::object::store::Store;
+use crate::peers::purge_state::Followed;
 
 /// The keys of the two places: no object of a site has them.
 const KEYS: [&[u8]; 2] = [b"\0fleet positions 1", b"\0fleet positions 2"];
@@ -41,7 +42,7 @@ impl SavedPositions {
 
     /// Returns how far the store had come; `None` when nothing says so. What is not found yet while
     /// the store finds out what it has is waited for.
-    pub async fn read(&self, store: &Store) -> Option<PurgePositions> {
+    pub async fn read(&self, store: &Store) -> Option<Followed> {
         loop {
             // Asked first: what comes in between is found.
             let is_complete = store.share().recovered();
@@ -54,18 +55,19 @@ impl SavedPositions {
     }
 
     /// Returns what both places say together; the one that says less is written next.
-    fn newest(&self, places: [Option<PurgePositions>; 2]) -> Option<PurgePositions> {
+    fn newest(&self, places: [Option<Followed>; 2]) -> Option<Followed> {
         let (mut all, other) = match places {
             [Some(first), Some(second)] => {
-                self.last.set((usize::from(!first.cover(&second)), None));
+                self.last.set((usize::from(!first.positions.cover(&second.positions)), None));
                 (first, second)
             }
             [one, other] => {
                 self.last.set((usize::from(one.is_none()), None));
-                (one.or(other)?, PurgePositions::default())
+                (one.or(other)?, Followed::default())
             }
         };
-        other.iter().for_each(|(member, position)| all.reach(member, position));
+        other.positions.iter().for_each(|(member, position)| all.positions.reach(member, position));
+        all.last.merge(&other.last);
         Some(all)
     }
 
@@ -75,12 +77,12 @@ impl SavedPositions {
         written.map_or(Duration::MAX, |written| now.saturating_sub(written))
     }
 
-    /// Saves positions at `now`. Where that fails what was saved before, or nothing, is found
+    /// Saves at `now` how far the store has come. Where that fails what was saved before, or nothing, is found
     /// instead.
-    pub async fn save(&self, store: &Store, positions: &PurgePositions, now: Duration) {
+    pub async fn save(&self, store: &Store, followed: &Followed, now: Duration) {
         let place = 1 - self.last.get().0;
         self.last.set((place, Some(now)));
-        let (key, meta) = (key(place), Bytes::from(positions.to_string()));
+        let (key, meta) = (key(place), Bytes::from(write(followed)));
         let token = store.begin_fetch(&key);
         let saved = match store.insert(&token, &key, meta, Hint::default()).await {
             Ok(writer) => writer.commit().await.map(drop),
@@ -92,9 +94,20 @@ impl SavedPositions {
     }
 }
 
-async fn read(store: &Store, place: usize) -> Option<PurgePositions> {
+/// Returns two lines: the positions, and the digests of the last purges before them.
+fn write(followed: &Followed) -> String {
+    format!("{}\n{}", followed.positions, followed.last)
+}
+
+async fn read(store: &Store, place: usize) -> Option<Followed> {
     let Lookup::Hit(entry) = store.lookup(&key(place)).await else { return None };
-    std::str::from_utf8(entry.meta()).ok()?.parse().ok()
+    parse(std::str::from_utf8(entry.meta()).ok()?)
+}
+
+/// Reads what [`write`] wrote, or the positions alone.
+fn parse(text: &str) -> Option<Followed> {
+    let (positions, last) = text.split_once('\n').unwrap_or((text, ""));
+    Some(Followed { positions: positions.parse().ok()?, last: last.parse().ok()? })
 }
 
 #[cfg(test)]
@@ -103,19 +116,20 @@ mod tests {
 
     #[test]
     fn what_is_found_goes_on_from_the_place_that_says_more() {
-        let at = |text: &str| text.parse::<PurgePositions>().ok();
-        let (none, less, more, other) = (None, at("a=1.5"), at("a=1.6"), at("b=1.1"));
+        let (none, less, more) = (None, parse("a=1.5\na=1.5:7"), parse("a=1.6\na=1.6:8"));
+        let (other, all) = (parse("b=1.1"), parse("a=1.5;b=1.1\na=1.5:7"));
         for (places, expected, next_place) in [
             ([none.clone(), none.clone()], none.clone(), 0),
             ([less.clone(), none.clone()], less.clone(), 1),
             ([none.clone(), less.clone()], less.clone(), 0),
             ([less.clone(), more.clone()], more.clone(), 0),
             ([more.clone(), less.clone()], more.clone(), 1),
-            ([less.clone(), other.clone()], at("a=1.5;b=1.1"), 0),
+            ([less.clone(), other.clone()], all, 0),
         ] {
             let saved = SavedPositions::new();
             let found = saved.newest(places.clone());
             assert_eq!(found, expected, "{places:?}");
+            assert_eq!(found.as_ref().and_then(|found| parse(&write(found))), found);
             assert_eq!(1 - saved.last.get().0, next_place, "{places:?}");
             assert_eq!(saved.since(Duration::ZERO), Duration::MAX);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fleet::member::State;
-use fleet::{LogPosition, MemberId};
+use fleet::{LogPosition, MemberId, PurgePositions};
 use store::{PurgePosition, PurgesSince};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -16,7 +16,7 @@ use crate::fleet_control::message::{
     CarriedOut, Hello, KnownNode, MemberFacts, Misunderstood, place,
 };
 use crate::fleet_control::message::{PURGED, Purge, Purged, Purges, PurgesOf};
-use crate::fleet_control::own_log::check_own_log;
+use crate::fleet_control::own_log::{check_own_log, digest_before};
 use crate::fleet_control::post::{Failed, post_to};
 use crate::object::store::Store;
 use crate::peers::greeted::Known;
@@ -29,6 +29,9 @@ const AGAIN: Duration = Duration::from_millis(200);
 
 /// What stands for the names of nodes that are not known.
 const UNMET: &str = "any other node";
+
+/// Why a node did not carry out what was told to it.
+const OTHER_LOG: &str = "it knows of other purges that were made here";
 
 /// Returns the end of this node's own log.
 pub(crate) fn own_end(store: &Store) -> Option<LogPosition> {
@@ -92,8 +95,11 @@ pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread 
                 Vec::new()
             }
             Some(Ok((id, told))) => {
-                let read = told.and_then(|told| Ok((others(&told)?, told.failed)));
-                let (others, failed) = read.unwrap_or_else(|why| (Vec::new(), Some(why)));
+                let told = told.and_then(|told| Ok((others(&told)?, told)));
+                let (others, failed) = match told {
+                    Ok((others, told)) => (others, failure(services, node, told).await),
+                    Err(why) => (Vec::new(), Some(why)),
+                };
                 audience.end(&id, failed.map_or(Ok(()), Err));
                 audience.add(others)
             }
@@ -102,6 +108,18 @@ pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread 
     let (nodes, mut unreached) = audience.outcome();
     unreached.extend(unmet);
     Spread { nodes, unreached }
+}
+
+/// Returns why a node that was told of a purge has not carried it out. Where it has followed another
+/// log than this node has it took the purge for one that it knows.
+async fn failure(services: &Rc<Services>, node: &Arc<Node>, told: CarriedOut) -> Option<String> {
+    let mut followed = PurgePositions::default();
+    if let Some(place) = told.followed.and_then(|followed| followed.parse().ok()) {
+        followed.reach(node.id(), place);
+    }
+    let heard = PurgePositions::default();
+    let is_old = check_own_log(services, node, (&followed, &heard), told.last).await;
+    told.failed.or_else(|| is_old.then(|| OTHER_LOG.to_owned()))
 }
 
 /// Returns whom a node knows besides those that are told.
@@ -160,16 +178,21 @@ pub(crate) fn purges(
         let store = services.store().ok_or("there is no cache here")?;
         return Ok(match store.purges_since(since).ok_or("there is no log of purges here")? {
             PurgesSince::Purges(purges, end) => Purges {
+                last: purges.last().map(|last| Purge::of(last).digest()),
                 purges: Some(purges.iter().map(Purge::of).collect()),
                 end: position(end).to_string(),
             },
-            PurgesSince::TooOld(end) => Purges { purges: None, end: position(end).to_string() },
+            PurgesSince::TooOld(end) => {
+                let end = position(end);
+                let last = digest_before(&store, end);
+                Purges { purges: None, end: end.to_string(), last }
+            }
         });
     }
     let kept = since.and_then(|since| node.purges().kept_since(&of, since));
     let end = node.positions().positions.get(&of).ok_or("its log is not followed here")?;
     let purges = kept.map(|kept| kept.iter().map(Purge::of).collect());
-    Ok(Purges { purges, end: end.to_string() })
+    Ok(Purges { purges, end: end.to_string(), last: node.purges().last_of(&of) })
 }
 
 /// Says that the end of a log is not that of the latest one that is known of the node. It will hear
@@ -204,5 +227,7 @@ pub(crate) async fn purged(
     // Who is met from here on hears of the purge in a hello.
     let others = node.known();
     let others = others.iter().map(KnownNode::of).filter(|known| !news.told.contains(&known.name));
-    Ok(CarriedOut { failed, others: others.collect() })
+    let followed = node.purges().followed(&member).map(|followed| followed.to_string());
+    let last = node.purges().last_of(&member);
+    Ok(CarriedOut { failed, followed, last, others: others.collect() })
 }

@@ -29,6 +29,7 @@ use crate::fleet_control::saved_positions::{SETTLED, SavedPositions};
 use crate::fleet_control::spreading::{own_end, own_hello};
 use crate::fleet_control::{classes, departure, offers};
 use crate::peers::node::Node;
+use crate::peers::purge_state::Followed;
 use crate::services::Services;
 
 /// The time between two looks at the members.
@@ -196,19 +197,18 @@ impl Upkeep {
             let since = self.saved.since(now);
             if since >= SETTLED
                 && let Some(store) = store
-                && let Some(positions) = self.positions_to_save(since >= SAVE_EVERY)
+                && let Some(followed) = self.to_save(since >= SAVE_EVERY)
             {
-                self.saved.save(&store, &positions, now).await;
+                self.saved.save(&store, &followed, now).await;
             }
         }
     }
 
-    fn positions_to_save(&self, due: bool) -> Option<PurgePositions> {
+    fn to_save(&self, due: bool) -> Option<Followed> {
         if due {
             warn_of_names(&self.node.positions().positions);
         }
-        let unsaved = self.node.purges().take_unsaved();
-        unsaved.or_else(|| due.then(|| self.node.positions().positions.clone()))
+        self.node.purges().to_save(due)
     }
 
     /// Takes over the members as they are known now, and how far they say that they are.
@@ -351,10 +351,8 @@ impl Upkeep {
             }
         };
         tokio::join!(told, self.membership.leave(), offering);
-        if let (Some(store), Some(positions)) =
-            (self.services.store(), self.positions_to_save(true))
-        {
-            self.saved.save(&store, &positions, self.node.now()).await;
+        if let (Some(store), Some(followed)) = (self.services.store(), self.to_save(true)) {
+            self.saved.save(&store, &followed, self.node.now()).await;
         }
     }
 

@@ -23,6 +23,8 @@ use http::header::HeaderValue;
 use store::LoggedPurge;
 use tokio::sync::Notify;
 
+use crate::peers::last_purges::LastPurges;
+
 /// A node that has not been known to be up to date for this long may have been named as one that
 /// could not be reached. Less than the time that a purge waits for a node, minus the time in which
 /// a silent node is noticed.
@@ -92,8 +94,14 @@ struct Inner {
     /// The positions have changed since they were last saved.
     unsaved: bool,
     kept: VecDeque<(MemberId, LogPosition, LoggedPurge)>,
-    /// Digests of the last purges that were carried out of logs, and the places behind them.
-    last: BTreeMap<MemberId, (LogPosition, u64)>,
+    last: LastPurges,
+}
+
+/// How far a node has come in the purges of all, as it is saved.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Followed {
+    pub positions: PurgePositions,
+    pub last: LastPurges,
 }
 
 impl PurgeState {
@@ -120,10 +128,11 @@ impl PurgeState {
         self.may_use.load(Ordering::Acquire)
     }
 
-    /// Begins with the positions that the store had, as one that was away if it has anything.
-    pub fn begin(&self, saved: PurgePositions, was_away: bool) {
+    /// Begins with what the store had, as one that was away if it has anything.
+    pub fn begin(&self, saved: Followed, was_away: bool) {
         let mut inner = self.lock();
-        (inner.positions, inner.away, inner.unsaved) = (saved, was_away, true);
+        (inner.positions, inner.last) = (saved.positions, saved.last);
+        (inner.away, inner.unsaved) = (was_away, true);
         self.publish(&inner);
     }
 
@@ -218,14 +227,13 @@ impl PurgeState {
 
     /// Notes the digest of the purge of `member` that ends before `position`.
     pub fn note_last(&self, member: &MemberId, position: LogPosition, digest: u64) {
-        self.lock().last.insert(member.clone(), (position, digest));
+        self.lock().last.note(member, position, digest);
     }
 
     /// Returns the digest of the last purge of `member` that was carried out here, if it is known.
     pub fn last_of(&self, member: &MemberId) -> Option<u64> {
         let inner = self.lock();
-        let (position, digest) = inner.last.get(member)?;
-        (inner.positions.get(member) == Some(*position)).then_some(*digest)
+        inner.last.get(member, inner.positions.get(member)?)
     }
 
     /// Returns the purges of the log of `member` since a position, as far as this node has come;
@@ -317,10 +325,12 @@ impl PurgeState {
         self.set_away();
     }
 
-    /// Returns the positions if they are to be saved.
-    pub fn take_unsaved(&self) -> Option<PurgePositions> {
+    /// Returns what is to be saved: when the positions have changed, or it is due.
+    pub fn to_save(&self, is_due: bool) -> Option<Followed> {
         let mut inner = self.lock();
-        std::mem::take(&mut inner.unsaved).then(|| inner.positions.clone())
+        let is_wanted = std::mem::take(&mut inner.unsaved) || is_due;
+        let followed = || Followed { positions: inner.positions.clone(), last: inner.last.clone() };
+        is_wanted.then(followed)
     }
 
     /// Notes how far others have come in a log. Returns whether that is new.
@@ -415,7 +425,7 @@ mod tests {
     fn joined(text: &str) -> PurgeState {
         let state = PurgeState::new("own".parse().unwrap());
         let positions: PurgePositions = text.parse().unwrap();
-        state.begin(positions.clone(), false);
+        state.begin(Followed { positions: positions.clone(), ..Followed::default() }, false);
         positions.iter().for_each(|(member, end)| state.learn_end(member, end, at(0)));
         state.caught_up();
         assert!(state.may_use());
