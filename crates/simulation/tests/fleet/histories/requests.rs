@@ -111,7 +111,8 @@ impl Clients {
             let Seen { begun, ended, node, .. } = *request;
             // What the origin does not have any more, and nobody keeps, cannot be continued.
             let tag = request.answer.as_ref().err().and_then(|failed| failed.tag.as_deref());
-            if tag.is_some_and(|tag| truth.is_past(tag, ended)) {
+            let is_lost = |tag| truth.is_past(tag, ended) || truth.may_lack_its_rest(ended);
+            if tag.is_some_and(is_lost) {
                 continue;
             }
             if !truth.may_fail(node, begun, ended) {

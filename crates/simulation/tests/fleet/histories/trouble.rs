@@ -249,6 +249,9 @@ impl Trouble {
         self.pause(100..6_000).await;
         self.nodes.origin.set(Health::Well);
         self.nodes.truth.note("the origin is well");
+        if health == Health::Hangs {
+            self.nodes.truth.was_hanging(since);
+        }
         for node in 0..self.nodes.len() {
             self.nodes.truth.was_bad(node, since);
         }

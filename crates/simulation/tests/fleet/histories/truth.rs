@@ -16,6 +16,12 @@ pub const COUNT: u32 = 16;
 /// touch with one that does: the time between two meetings, and two seconds in which it may lag.
 const MUST_KNOW: Duration = Duration::from_millis(3_200);
 
+/// For so long a node waits for an answer of the origin.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// After so long the client has seen how that ended.
+const SEEN_WITHIN: Duration = Duration::from_millis(200);
+
 /// Whole seconds of an age, at each of the hops.
 const AGE_SLACK: Duration = Duration::from_secs(4);
 
@@ -37,6 +43,8 @@ struct Inner {
     out_of_touch: BTreeMap<(usize, usize), Duration>,
     /// Times at which a node, or its way to the origin, was bad.
     bad: BTreeMap<usize, Vec<(Duration, Duration)>>,
+    /// Times at which the origin answered nothing that it was asked.
+    hung: Vec<(Duration, Duration)>,
     notes: Vec<(Duration, String)>,
     wrongs: Vec<(Duration, String)>,
 }
@@ -99,7 +107,7 @@ impl Truth {
         let inner = self.inner.borrow();
         let Some((at, what)) = inner.wrongs.iter().min() else { return };
         let before: Vec<_> = inner.notes.iter().filter(|(then, _)| then <= at).collect();
-        for (then, note) in &before[before.len().saturating_sub(60)..] {
+        for (then, note) in &before[before.len().saturating_sub(200)..] {
             eprintln!("{:9.4} {note}", then.as_secs_f64());
         }
         let (seed, at) = (self.seed, at.as_secs_f64());
@@ -246,6 +254,22 @@ impl Truth {
     pub fn was_bad(&self, node: usize, since: Duration) {
         let now = self.now();
         self.inner.borrow_mut().bad.entry(node).or_default().push((since, now));
+    }
+
+    /// Notes that the origin answers nothing that it was asked from `since` until now.
+    pub fn was_hanging(&self, since: Duration) {
+        let now = self.now();
+        self.inner.borrow_mut().hung.push((since, now));
+    }
+
+    /// Whether a body may have broken off because its rest was asked for when the origin hung: it is
+    /// waited for, for all who read that body, also for those who asked when the origin was well
+    /// again.
+    pub fn may_lack_its_rest(&self, ended: Duration) -> bool {
+        let Some(asked) = ended.checked_sub(HEAD_TIMEOUT) else { return false };
+        let inner = self.inner.borrow();
+        let mut hung = inner.hung.iter();
+        hung.any(|(since, until)| *since <= asked && asked <= *until + SEEN_WITHIN)
     }
 
     /// Whether a request may have failed.
