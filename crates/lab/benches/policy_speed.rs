@@ -18,8 +18,8 @@ use std::io::{BufWriter, Write};
 use std::time::{Duration, Instant};
 
 use lab::advise::missratio::{Numbered, Numbers, Simulation};
-use lab::workload::trace::Access;
 use store::policy::{Parameters, PolicyName, Unit};
+use workload::trace::Access;
 
 const OBJECTS: u64 = 1_000_000;
 const REQUESTS: usize = 5_000_000;

@@ -123,7 +123,7 @@ fn clear_up_when_interrupted() -> Result<Interrupted, Failure> {
 
 /// Removes what is half done and ends the process as `signal` does.
 fn end(signal: i32) -> ! {
-    crate::cleanup::remove_all();
+    cli::cleanup::remove_all();
     process::exit(128 + signal)
 }
 

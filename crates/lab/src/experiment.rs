@@ -11,7 +11,6 @@
 
 mod context;
 mod outcome;
-mod plot;
 mod record;
 
 use std::fmt;

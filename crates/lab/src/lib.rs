@@ -6,7 +6,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod advise;
-pub mod cleanup;
 pub mod commands;
 mod csv_text;
 pub mod disks;
@@ -16,4 +15,3 @@ pub mod layouts;
 pub mod report;
 pub mod run;
 pub mod space;
-pub mod workload;

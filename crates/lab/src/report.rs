@@ -1,24 +1,19 @@
 //! The report: what has been run, as one page to look at, with plots and every number.
 
-mod canvas;
-mod chart;
-mod legend;
-mod marks;
 mod number;
 mod page;
-mod palette;
-mod picture;
 pub(crate) mod ratio_strip;
-pub(crate) mod text_width;
-mod ticks;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use plot::picture;
+
 use crate::experiment::{Plot, Record, RecordError};
 
-pub use chart::{NotDrawn, draw};
-pub use number::{stated, with_unit};
+pub use number::stated;
+pub use plot::draw;
+pub use plot::number::with_unit;
 
 /// Keeps a record in `folder`: `NAME.json`, `NAME.csv`, and each plot as `NAME.PLOT.svg`.
 pub fn write(record: &Record, folder: &Path) -> Result<(), RecordError> {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use lab::advise::missratio::reference::{self, Figure};
 use lab::advise::missratio::{CacheConfig, Sampling, Sweep, Tally};
-use lab::workload::trace::{Format, Trace};
 use store::policy::{PolicyName, Unit};
+use workload::trace::{Format, Trace};
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)

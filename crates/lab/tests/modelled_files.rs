@@ -18,19 +18,19 @@ use lab::space::manager::{Calls, SpaceManager};
 use lab::space::modelled_directory::ModelledFiles;
 use lab::space::real_directory::RealDirectory;
 use lab::space::real_engine::RealClock;
-use lab::workload::generator::Workload;
-use lab::workload::two_level::TwoLevel;
 use sim::Executor;
 use sim::drives::mechanical::Config;
 use sim::ffs::{self, Ffs, FileDevice};
 use store::{FormatOptions, Options};
 use support::block_on;
+use workload::generator::Workload;
+use workload::two_level::TwoLevel;
 
 const REQUESTS: usize = 3_000;
 const MEMORY: u64 = 1 << 20;
 const DISK: u64 = 8 << 20;
 
-fn requests() -> impl Iterator<Item = lab::workload::request::Request> {
+fn requests() -> impl Iterator<Item = workload::request::Request> {
     let workload = Workload::named("dec-1996").unwrap().with_requests(REQUESTS as u64);
     workload.iter(5).take(REQUESTS)
 }

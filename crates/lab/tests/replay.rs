@@ -20,12 +20,12 @@ use lab::space::file_system::FileSystem;
 use lab::space::manager::{SpaceError, SpaceManager};
 use lab::space::real_directory::RealDirectory;
 use lab::space::real_engine::RealClock;
-use lab::workload::generator::Workload;
-use lab::workload::request::Request;
-use lab::workload::two_level::TwoLevel;
 use sim::{Executor, Handle, SimDisk, Uniform};
 use store::{FormatOptions, Options};
 use support::{block_on, seed};
+use workload::generator::Workload;
+use workload::request::Request;
+use workload::two_level::TwoLevel;
 
 const REQUESTS: u64 = 4_000;
 

@@ -22,11 +22,11 @@ use lab::space::engine::EngineSpace;
 use lab::space::manager::{Calls, Read, SpaceError, SpaceManager, Stored};
 use lab::space::real_directory::RealDirectory;
 use lab::space::real_engine::{self, RealClock};
-use lab::workload::contents;
-use lab::workload::request::Object;
 use store::{FormatOptions, Options, PRESETS};
 use support::{block_on, files_below, seed, tree};
 use tokio::task::spawn_local;
+use workload::contents;
+use workload::request::Object;
 
 /// Objects of the model.
 const OBJECTS: u32 = 60;

@@ -4,8 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use lab::workload::trace::statistics::{Statistics, Summary};
-use lab::workload::trace::{Filter, ReadOptions, Requests, SkipReason, Skipped};
+use workload::trace::statistics::{Statistics, Summary};
+use workload::trace::{Filter, ReadOptions, Requests, SkipReason, Skipped};
 
 fn read(name: &str, options: ReadOptions) -> (Summary, Skipped) {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);

@@ -9,9 +9,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::advise::missratio::{Sampling, Tally};
-use crate::workload::request::Request;
-use crate::workload::trace::statistics::{Statistics, Summary};
-use crate::workload::trace::{
+use workload::request::Request;
+use workload::trace::statistics::{Statistics, Summary};
+use workload::trace::{
     ReadOptions, Requests, STANDARD_INPUT, SkipReason, Skipped, Trace, TraceError,
 };
 
@@ -168,9 +168,9 @@ mod tests {
     const OPTIONS: LogOptions =
         LogOptions { read: READ, sampling: Sampling::ALL, most: usize::MAX };
     const READ: ReadOptions = ReadOptions {
-        format: crate::workload::trace::Format::Auto,
+        format: workload::trace::Format::Auto,
         columns: None,
-        filter: crate::workload::trace::Filter::Cacheable,
+        filter: workload::trace::Filter::Cacheable,
     };
 
     fn line(second: u32, object: u32) -> String {

@@ -23,9 +23,9 @@ use hashbrown::HashTable;
 use store::policy::Unit;
 
 use crate::advise::missratio::{Sampling, Tally, name_hash, sample_hash};
-use crate::workload::lru_stack::{Id, Stack};
-use crate::workload::trace::Access;
 use histogram::{Amount, Histogram};
+use workload::lru_stack::{Id, Stack};
+use workload::trace::Access;
 
 /// Which objects a curve is made from.
 #[derive(Clone, Copy, Debug, PartialEq)]

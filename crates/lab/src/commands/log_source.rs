@@ -16,7 +16,7 @@ use crate::advise::missratio::Sampling;
 use crate::disks::choice;
 use crate::disks::choice::DriveChoice;
 use crate::run::whole_cache::Pace;
-use crate::workload::trace::SkipReason;
+use workload::trace::SkipReason;
 
 /// Requests that are kept unless `--sample` says otherwise: 384 MiB of them.
 const MOST: usize = 8 << 20;

@@ -10,7 +10,7 @@ use store::policy::{PolicyName, Unit, UnknownPolicy};
 
 use super::watch::Count;
 use crate::advise::missratio::{CacheConfig, Outcome, Sampling, Sweep, Tally, reference};
-use crate::workload::trace::{Columns, Format, SkipReason, Trace};
+use workload::trace::{Columns, Format, SkipReason, Trace};
 
 /// Requests between two looks at the clock.
 const COUNTED_EVERY: u64 = 1 << 16;

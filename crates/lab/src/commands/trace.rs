@@ -9,11 +9,11 @@ use cli::units;
 use serde_json::{Value, json};
 
 use super::watch::counted;
-use crate::workload::generator::Workload;
-use crate::workload::generator::calibration::{Achieved, Figure};
-use crate::workload::trace::statistics::{PERCENTS, Statistics, Summary};
-use crate::workload::trace::write::{Writer, Written};
-use crate::workload::trace::{Columns, Filter, Format, ReadOptions, Requests, SkipReason, Skipped};
+use workload::generator::Workload;
+use workload::generator::calibration::{Achieved, Figure};
+use workload::trace::statistics::{PERCENTS, Statistics, Summary};
+use workload::trace::write::{Writer, Written};
+use workload::trace::{Columns, Filter, Format, ReadOptions, Requests, SkipReason, Skipped};
 
 /// The arguments of `larder lab trace`.
 pub fn command() -> Command {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::plot::Plot;
+use plot::Plot;
 
 /// A number is marked when it is off by more than this share of the paper's.
 pub const TOLERATED: f64 = 0.25;

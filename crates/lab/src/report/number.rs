@@ -1,38 +1,8 @@
-//! Numbers for people: as many digits as are of use, with their unit.
+//! What a paper states, for people.
+
+use plot::number::{attached, digits, with_unit};
 
 use crate::experiment::Stated;
-
-/// A number with three or four digits that count, thousands apart from 10,000 on.
-pub fn digits(number: f64) -> String {
-    let size = number.abs();
-    let whole = number.fract() == 0.0;
-    let decimals = match size {
-        _ if whole || size >= 1_000.0 => 0,
-        _ if size >= 100.0 => 1,
-        _ if size >= 1.0 => 2,
-        _ if size >= 0.1 => 3,
-        _ => 4,
-    };
-    let text = format!("{number:.decimals$}");
-    if size < 10_000.0 || !size.is_finite() {
-        return text;
-    }
-    // Whole by now: `decimals` is 0.
-    let (sign, whole) = text.strip_prefix('-').map_or(("", text.as_str()), |rest| ("-", rest));
-    let mut apart = String::new();
-    for (index, digit) in whole.chars().enumerate() {
-        if index > 0 && (whole.len() - index).is_multiple_of(3) {
-            apart.push(',');
-        }
-        apart.push(digit);
-    }
-    format!("{sign}{apart}")
-}
-
-/// A number and its unit.
-pub fn with_unit(number: f64, unit: &str) -> String {
-    attached(digits(number), unit)
-}
 
 /// What the paper says, with its unit; a dash for nothing.
 pub fn stated(paper: Stated, unit: &str) -> String {
@@ -45,26 +15,8 @@ pub fn stated(paper: Stated, unit: &str) -> String {
     }
 }
 
-fn attached(number: String, unit: &str) -> String {
-    match unit {
-        "" => number,
-        // A space that does not break.
-        _ => format!("{number}\u{a0}{unit}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn digits_that_count() {
-        let texts = [0.012_34, 0.5, 6.129, 61.29, 612.94, 6_129.4, 1_058_206.0, -12_345.6, 7.0];
-        let texts = texts.map(digits);
-        let expected =
-            ["0.0123", "0.500", "6.13", "61.29", "612.9", "6129", "1,058,206", "-12,346", "7"];
-        assert_eq!(texts, expected);
-        assert_eq!(stated(Stated::Range(7.0, 19.0), "×"), "7 – 19\u{a0}×");
-        assert_eq!(stated(Stated::AtLeast(2.5), ""), "≥ 2.50");
-    }
+#[test]
+fn a_range_and_a_bound_have_their_unit() {
+    assert_eq!(stated(Stated::Range(7.0, 19.0), "×"), "7 – 19\u{a0}×");
+    assert_eq!(stated(Stated::AtLeast(2.5), ""), "≥ 2.50");
 }

@@ -1,10 +1,11 @@
 //! The page: one HTML file with everything in it, that needs neither a network nor scripts.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use plot::number::with_unit;
+use plot::palette::dark_rules;
+use plot::{NotDrawn, draw};
 
-use super::chart::{NotDrawn, draw};
-use super::number::{stated, with_unit};
-use super::palette::dark_rules;
+use super::number::stated;
 use super::ratio_strip::strip;
 use crate::experiment::{Deviation, Experiment, Outcome, Paper, Record, Scale, Stated, Table};
 use crate::experiments;

@@ -15,9 +15,9 @@ use device::{Clock, Nanos};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use crate::space::manager::{Calls, Read, SpaceError, SpaceManager, Stored};
-use crate::workload::contents;
-use crate::workload::request::{Object, Request};
-use crate::workload::two_level::{CacheCounts, Operation, TwoLevel};
+use workload::contents;
+use workload::request::{Object, Request};
+use workload::two_level::{CacheCounts, Operation, TwoLevel};
 
 /// How often progress is told, in requests.
 const PROGRESS_EVERY: u64 = 256;

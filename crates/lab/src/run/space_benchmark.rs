@@ -2,7 +2,7 @@
 //! `larder lab space` runs.
 //!
 //! Each manager works in a new directory below the given one, which is removed afterwards, and when
-//! a signal ends the run ([`crate::cleanup`]); nothing that was there before is touched. All get
+//! a signal ends the run ([`cli::cleanup`]); nothing that was there before is touched. All get
 //! the same requests, and so the same operations.
 
 use std::fmt;
@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use store::{FormatOptions, Options, PRESETS};
 use tokio::task::LocalSet;
 
-use crate::cleanup::TemporaryPath;
 use crate::run::replay::{ReplayOptions, Report, Stage, replay};
 use crate::space::baselines::{
     BuddyFiles, FilePerObject, MultipleDirs, Simple, Squid, SyncPolicy, THRESHOLD_BLOCKS,
@@ -21,9 +20,10 @@ use crate::space::manager::{SpaceError, SpaceManager};
 use crate::space::real_directory::RealDirectory;
 use crate::space::real_engine;
 use crate::space::real_engine::RealClock;
-use crate::workload::generator::Workload;
-use crate::workload::request::Request;
-use crate::workload::two_level::TwoLevel;
+use cli::cleanup::TemporaryPath;
+use workload::generator::Workload;
+use workload::request::Request;
+use workload::two_level::TwoLevel;
 
 /// The paper's trace, in the proportion of the requests.
 const WORKLOAD: &str = "dec-1996";

@@ -20,12 +20,12 @@ use std::fmt;
 
 use device::{Clock, Nanos};
 
-use crate::workload::request::{Method, Request};
 pub use accelerated::Accelerated;
 pub use engine::{EngineCache, EngineOptions, Shape};
 pub use figures::{Figures, Histogram, Outcomes};
 pub use files::FilesCache;
 pub use machine::{DriveTime, Machine, Region, Usage};
+use workload::request::{Method, Request};
 
 const MILLISECOND: Nanos = 1_000_000;
 

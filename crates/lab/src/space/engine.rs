@@ -15,8 +15,8 @@ use device::{Clock, Counts, Device};
 use store::{Content, Entry, FormatOptions, Hint, Key, Locality, Lookup, Options, Refusal, Store};
 
 use crate::space::manager::{Calls, Read, SpaceError, SpaceManager, Stored};
-use crate::workload::contents::{Bodies, first_wrong_content, mix};
-use crate::workload::request::Object;
+use workload::contents::{Bodies, first_wrong_content, mix};
+use workload::request::Object;
 
 /// The metadata of every object: about as much as the head of an answer takes.
 const META: &[u8] = &[b'm'; 300];

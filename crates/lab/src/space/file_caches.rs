@@ -30,8 +30,8 @@ pub use setups::{
 pub use squid_ml::SquidMl;
 
 use crate::space::manager::{Calls, SpaceError};
-use crate::workload::request::Request;
-use crate::workload::two_level::CacheCounts;
+use workload::request::Request;
+use workload::two_level::CacheCounts;
 
 /// A cache that somebody keeps on a file system. Several requests may be under way at a time.
 pub trait FileCache {

@@ -13,7 +13,7 @@ use std::ops::{AddAssign, Sub};
 
 use bytes::Bytes;
 
-use crate::workload::request::Object;
+use workload::request::Object;
 
 /// Keeps objects on a disk. It does not decide what to keep: that is a cache's business.
 ///

@@ -7,8 +7,8 @@ use crate::advise::access_log::AccessLog;
 use crate::advise::curve::{Curve, LruCurve, Sample};
 use crate::advise::missratio::{Sampling, Tally};
 use crate::experiment::{Context, Failed, Meter, Scale, Variant};
-use crate::workload::request::Request;
-use crate::workload::trace::Access;
+use workload::request::Request;
+use workload::trace::Access;
 
 /// Which part of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use super::{HitRatio, RECORD};
 use crate::advise::access_log::AccessLog;
 use crate::advise::missratio::{Numbers, Simulation, Tally};
 use crate::experiment::{Context, Failed, Meter, Scale};
-use crate::workload::request::Request;
-use crate::workload::trace::Access;
+use workload::request::Request;
+use workload::trace::Access;
 
 /// Requests that a simulation takes at a time.
 const BATCH: usize = 4_096;

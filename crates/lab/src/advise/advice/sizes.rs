@@ -5,7 +5,7 @@ use std::fmt;
 use store::{CACHE_SIZE_MIN, FormatOptions, IndexOptions, MEAN_OBJECT};
 
 use super::{Curves, Goal, HitRatio, Part, RECORD};
-use crate::workload::trace::statistics::Summary;
+use workload::trace::statistics::Summary;
 
 /// The knee: from there on twice as much brings less than this share of all requests (or bytes).
 pub const KNEE: f64 = 0.01;

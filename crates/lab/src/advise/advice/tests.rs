@@ -10,7 +10,7 @@ use crate::advise::access_log::{AccessLog, LogOptions};
 use crate::advise::log_replay::{Measured, Row, Setup, System};
 use crate::advise::missratio::Sampling;
 use crate::experiment::Meter;
-use crate::workload::trace::ReadOptions;
+use workload::trace::ReadOptions;
 
 const M: u64 = 1 << 20;
 const LIMITS: Limits = Limits { memory: None, disk: None, drive: 1 << 38 };

@@ -9,7 +9,7 @@ use store::policy::PolicyName;
 use super::*;
 use crate::advise::access_log::LogOptions;
 use crate::advise::missratio::Sampling;
-use crate::workload::trace::ReadOptions;
+use workload::trace::ReadOptions;
 
 fn log(text: &str, sampling: Sampling) -> AccessLog {
     let dir = tempfile::tempdir().unwrap();

@@ -10,7 +10,7 @@ use device::Clock;
 use sim::Handle;
 
 use crate::run::whole_cache::{CacheError, EngineCache, Outcome, WebCache};
-use crate::workload::request::Request;
+use workload::request::Request;
 
 /// See the module.
 pub(super) struct Timed {

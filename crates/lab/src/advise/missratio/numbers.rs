@@ -6,7 +6,7 @@
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use crate::workload::trace::Access;
+use workload::trace::Access;
 
 /// A request whose object has a number.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use store::policy::{Parameters, PolicyName, Unit};
 
 use super::{Numbered, Numbers, Sampling, Simulation, Tally};
-use crate::workload::trace::Access;
+use workload::trace::Access;
 
 /// Requests that a cache takes before the next one's turn: few enough to stay in the processor's
 /// cache, many enough that the cache's own data come there as well.

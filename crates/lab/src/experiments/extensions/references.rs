@@ -18,11 +18,11 @@ use crate::experiment::{
 use crate::run::whole_cache::{
     CacheError, EngineCache, EngineOptions, Machine, Outcome as Answer, Pace, WebCache,
 };
-use crate::workload::generator::Workload;
-use crate::workload::generator::page_visits::Browsing;
-use crate::workload::generator::presets::Preset;
-use crate::workload::generator::streams::STREAMS;
-use crate::workload::request::Request;
+use workload::generator::Workload;
+use workload::generator::page_visits::Browsing;
+use workload::generator::presets::Preset;
+use workload::generator::streams::STREAMS;
+use workload::request::Request;
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -20,9 +20,9 @@ use crate::run::whole_cache;
 use crate::run::whole_cache::{
     Accelerated, EngineCache, EngineOptions, Figures, Machine, Pace, Plan, Region, Shape, WebCache,
 };
-use crate::workload::generator::Workload;
-use crate::workload::request::{Method, Request};
-use crate::workload::two_level::{Operation, TwoLevel};
+use workload::generator::Workload;
+use workload::request::{Method, Request};
+use workload::two_level::{Operation, TwoLevel};
 
 const MIB: u64 = 1 << 20;
 /// The disk cache of UCFS.

@@ -20,7 +20,7 @@ use super::scenario::{BESIDE, TOGETHER};
 use crate::experiment::Failed;
 use crate::experiments::markatos::machine::{Machine, Trace};
 use crate::space::manager::SpaceError;
-use crate::workload::two_level::Operation;
+use workload::two_level::Operation;
 
 /// Bytes of a call of a long write or read.
 const STEP: u64 = 1 << 20;

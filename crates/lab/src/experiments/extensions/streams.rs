@@ -19,8 +19,8 @@ use crate::experiment::{
 use crate::run::whole_cache::{
     CacheError, EngineCache, EngineOptions, Machine, Outcome as Answer, Pace, WebCache,
 };
-use crate::workload::generator::streams::STREAMS;
-use crate::workload::request::Request;
+use workload::generator::streams::STREAMS;
+use workload::request::Request;
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {

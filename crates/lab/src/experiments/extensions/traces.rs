@@ -5,11 +5,11 @@
 //! would be another server.
 
 use crate::experiment::Failed;
-use crate::workload::generator::Workload;
-use crate::workload::generator::page_visits::Choice;
-use crate::workload::generator::presets::{PRESETS, Preset};
-use crate::workload::request::{Method, Request};
-use crate::workload::trace::Access;
+use workload::generator::Workload;
+use workload::generator::page_visits::Choice;
+use workload::generator::presets::{PRESETS, Preset};
+use workload::request::{Method, Request};
+use workload::trace::Access;
 
 /// The names of all of them: the five papers' proxies and servers.
 pub(super) fn names() -> [&'static str; PRESETS.len()] {

@@ -6,8 +6,8 @@
 use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table, Variant,
 };
-use crate::workload::generator::Workload;
-use crate::workload::two_level::{CacheCounts, TwoLevel};
+use workload::generator::Workload;
+use workload::two_level::{CacheCounts, TwoLevel};
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -36,10 +36,10 @@ use crate::space::engine::EngineSpace;
 use crate::space::file_caches;
 use crate::space::manager::{Read, SpaceError, SpaceManager, Stored};
 use crate::space::modelled_directory::ModelledFiles;
-use crate::workload::contents;
-use crate::workload::generator::Workload;
-use crate::workload::request::Object;
-use crate::workload::two_level::{CacheCounts, Operation, TwoLevel};
+use workload::contents;
+use workload::generator::Workload;
+use workload::request::Object;
+use workload::two_level::{CacheCounts, Operation, TwoLevel};
 
 /// Requests of the paper's runs of a million operations (note 3).
 pub(crate) const GETS: u64 = 1_058_206;
@@ -294,7 +294,7 @@ pub(crate) struct Trace {
 
 impl Trace {
     fn new(
-        requests: impl Iterator<Item = crate::workload::request::Request>,
+        requests: impl Iterator<Item = workload::request::Request>,
         mut cache: TwoLevel,
     ) -> Trace {
         let mut operations = Vec::new();

@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use crate::workload::contents::mix;
-use crate::workload::generator::distributions::SplitMix;
+use workload::contents::mix;
+use workload::generator::distributions::SplitMix;
 
 /// Least and largest sizes of the paper's classes.
 const BOUNDS: [f64; 5] = [100.0, 1_024.0, 10_240.0, 102_400.0, 1_024_000.0];

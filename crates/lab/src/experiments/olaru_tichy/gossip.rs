@@ -13,7 +13,7 @@ use fleet::{KeyHash, MemberId};
 use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
-use crate::workload::generator::distributions::SplitMix;
+use workload::generator::distributions::SplitMix;
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {

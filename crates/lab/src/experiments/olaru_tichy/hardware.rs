@@ -14,7 +14,7 @@ use std::task::{Poll, Waker};
 use device::{Clock, Nanos};
 use sim::Handle;
 
-use crate::workload::generator::distributions::SplitMix;
+use workload::generator::distributions::SplitMix;
 
 const MICROSECOND: Nanos = 1_000;
 

@@ -12,7 +12,7 @@ use super::counts::Counts;
 use super::documents::{Documents, Requests};
 use super::nodes::{Nodes, Setup};
 use crate::experiment::Failed;
-use crate::workload::generator::distributions::SplitMix;
+use workload::generator::distributions::SplitMix;
 
 /// How many requests there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,8 +20,8 @@ use crate::run::whole_cache::{
 use crate::space::file_caches;
 use crate::space::file_caches::Documents;
 use crate::space::manager::SpaceError;
-use crate::workload::generator::Workload;
-use crate::workload::request::{Object, Request};
+use workload::generator::Workload;
+use workload::request::{Object, Request};
 
 /// A web server's trace.
 pub(super) struct Trace {

@@ -8,9 +8,9 @@ use crate::experiments::ucfs::validation_model;
 use crate::experiments::ucfs::validation_model::{
     Figures, Lifetimes, MILLI, Micros, Model, Neighbourhood, Origins, SECOND,
 };
-use crate::workload::generator::Workload;
-use crate::workload::generator::presets::Preset;
-use crate::workload::request::Request;
+use workload::generator::Workload;
+use workload::generator::presets::Preset;
+use workload::request::Request;
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {

@@ -17,7 +17,7 @@ use crate::run::whole_cache::{
     EngineCache, EngineOptions, Figures, FilesCache, Machine, Pace, Plan, Region,
 };
 use crate::space::file_caches;
-use crate::workload::request::Request;
+use workload::request::Request;
 
 /// A system under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,7 +7,7 @@ use super::traces::TRACES;
 use crate::experiment::{
     Axis, Context, Experiment, Failed, Outcome, Paper, Parameter, Plot, Stated, Table,
 };
-use crate::workload::generator::calibration::Figure;
+use workload::generator::calibration::Figure;
 
 /// See the module.
 pub const EXPERIMENT: Experiment = Experiment {

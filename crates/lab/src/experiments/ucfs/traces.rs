@@ -1,9 +1,9 @@
 //! C17: the five NLANR caches whose logs the paper replays, and requests made up after what it
 //! publishes of them.
 
-use crate::workload::generator::Workload;
-use crate::workload::generator::calibration::Achieved;
-use crate::workload::request::Request;
+use workload::generator::Workload;
+use workload::generator::calibration::Achieved;
+use workload::request::Request;
 
 /// A trace of the paper.
 pub(super) struct Trace {

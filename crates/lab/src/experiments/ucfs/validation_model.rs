@@ -15,8 +15,8 @@ pub use cache_model::Neighbourhood;
 use cache_model::{CacheModel, CachedObject, Planned, Sizes};
 pub use origin::{Lifetimes, MILLI, Micros, Origins, SECOND};
 
-use crate::workload::generator::calibration::Caches;
-use crate::workload::request::Request;
+use workload::generator::calibration::Caches;
+use workload::request::Request;
 
 /// A cache and its way with validations.
 #[derive(Clone, Copy, Debug)]

@@ -12,9 +12,9 @@ use std::collections::HashMap;
 
 use device::Nanos;
 
-use crate::workload::generator::distributions::SplitMix;
-use crate::workload::generator::polymix::{PolyMix, PolyMixRequests};
-use crate::workload::request::Request;
+use workload::generator::distributions::SplitMix;
+use workload::generator::polymix::{PolyMix, PolyMixRequests};
+use workload::request::Request;
 
 /// Seconds at the full rate that ramps (half an hour each, from a tenth to all), two plateaus of
 /// four hours and the idle half hour (a tenth) between them come to.

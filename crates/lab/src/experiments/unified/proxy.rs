@@ -27,9 +27,9 @@ use crate::space::engine::key;
 use crate::space::file_caches::{Diskd, Limits, Machine as FullSize};
 use crate::space::manager::{Calls, Read, SpaceError, SpaceManager};
 use crate::space::modelled_directory::ModelledFiles;
-use crate::workload::contents::Bodies;
-use crate::workload::request::{Object, Request};
-use crate::workload::two_level::{Operation, TwoLevel};
+use workload::contents::Bodies;
+use workload::request::{Object, Request};
+use workload::two_level::{Operation, TwoLevel};
 
 /// What the engine stores beside a body: header, key and metadata, and half a slot that stays
 /// empty at the end.

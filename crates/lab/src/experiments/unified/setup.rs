@@ -274,7 +274,7 @@ impl Crowd {
     }
 
     /// Sends a request as soon as it may.
-    async fn send(&self, request: crate::workload::request::Request, delay: Nanos, counted: bool) {
+    async fn send(&self, request: workload::request::Request, delay: Nanos, counted: bool) {
         while self.permits.try_acquire().map(|permit| permit.forget()).is_err() {
             if let Ok(permit) = self.permits.acquire().await {
                 permit.forget();

@@ -5,7 +5,7 @@ use store::Source;
 
 use super::{CacheError, EngineCache, FilesCache, Outcome, WebCache};
 use crate::space::file_caches::Documents;
-use crate::workload::request::Request;
+use workload::request::Request;
 
 /// See the module.
 pub struct Accelerated<'a> {

@@ -12,8 +12,8 @@ use store::{FormatOptions, Lookup, Options, Preset, Refusal, Source, Stats, Stor
 use super::{CacheError, Machine, Outcome, Region, WebCache};
 use crate::space::engine;
 use crate::space::engine::key;
-use crate::workload::contents::Bodies;
-use crate::workload::request::{Object, Request};
+use workload::contents::Bodies;
+use workload::request::{Object, Request};
 
 /// Guesses at the memory with which the objects' part of it is as large as wanted.
 const GUESSES: usize = 10;

@@ -2,7 +2,7 @@
 
 use super::{CacheError, Machine, Outcome, WebCache};
 use crate::space::file_caches::{FileCache, Served};
-use crate::workload::request::Request;
+use workload::request::Request;
 
 /// See the module. What a file system has in its buffers counts as memory: a hit that reads
 /// nothing from the drive.

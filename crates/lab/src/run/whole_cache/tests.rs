@@ -4,8 +4,8 @@ use sim::Uniform;
 use store::preset;
 
 use super::*;
-use crate::workload::contents::Bodies;
-use crate::workload::generator::Workload;
+use workload::contents::Bodies;
+use workload::generator::Workload;
 
 const MS: Nanos = 1_000_000;
 

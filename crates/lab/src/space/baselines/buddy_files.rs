@@ -12,7 +12,7 @@ use bytes::Bytes;
 use super::file_per_object::{SyncPolicy, create_file, found, read_file};
 use crate::space::file_system::{Counted, FileSystem};
 use crate::space::manager::{Calls, Read, SpaceError, SpaceManager, Stored};
-use crate::workload::request::Object;
+use workload::request::Object;
 
 /// Bytes of a block.
 pub const BLOCK: u64 = 512;

@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use crate::space::file_system::{Counted, FileSystem};
 use crate::space::manager::{Calls, Read, SpaceError, SpaceManager, Stored};
-use crate::workload::request::Object;
+use workload::request::Object;
 
 /// When a baseline asks for durability.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

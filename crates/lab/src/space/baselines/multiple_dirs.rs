@@ -2,7 +2,7 @@
 //! directories on one level. A directory is made for a server's first object and stays.
 
 use super::file_per_object::{Place, Placement};
-use crate::workload::request::Object;
+use workload::request::Object;
 
 /// A directory per origin server. A file is named by its object's number.
 pub struct MultipleDirs;

@@ -1,7 +1,7 @@
 //! M1 SIMPLE: one file per object, all in one directory.
 
 use super::file_per_object::{Place, Placement};
-use crate::workload::request::Object;
+use workload::request::Object;
 
 /// Everything in one directory. A file is named by its object's number.
 pub struct Simple;

@@ -6,8 +6,8 @@
 //! on to the next.
 
 use super::file_per_object::{Place, Placement};
-use crate::workload::contents::mix;
-use crate::workload::request::Object;
+use workload::contents::mix;
+use workload::request::Object;
 
 /// Directories of the first level, `0` to `F`.
 const FIRST_LEVEL: u32 = 16;

@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 use crate::space::baselines::{CallSizes, FilePerObject, Squid, SyncPolicy};
 use crate::space::file_system::FileSystem;
 use crate::space::manager::{Calls, Read, SpaceError, SpaceManager, Stored};
-use crate::workload::request::Object;
+use workload::request::Object;
 
 /// When a directory is too busy. Squid 2.4's `Q1`, 64 by default; the paper does not mention it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use super::{FileCache, Served, zeros};
 use crate::space::file_system::{Counted, FileSystem};
 use crate::space::manager::{Calls, SpaceError};
 use crate::space::modelled_directory::ModelledFiles;
-use crate::workload::request::{Object, Request};
-use crate::workload::two_level::CacheCounts;
+use workload::request::{Object, Request};
+use workload::two_level::CacheCounts;
 
 /// Documents on a modelled file system: a directory for each group of objects.
 pub struct Documents {

@@ -4,7 +4,7 @@ use device::Nanos;
 
 use super::Served;
 use crate::space::manager::Calls;
-use crate::workload::two_level::CacheCounts;
+use workload::two_level::CacheCounts;
 
 const MS: Nanos = 1_000_000;
 

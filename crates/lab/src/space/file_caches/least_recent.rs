@@ -8,8 +8,8 @@ use tokio::sync::Notify;
 
 use super::{FileCache, Served, zeros};
 use crate::space::manager::{Calls, Read, SpaceError, SpaceManager, Stored};
-use crate::workload::request::{Object, Request};
-use crate::workload::two_level::{CacheCounts, Operation, TwoLevel};
+use workload::request::{Object, Request};
+use workload::two_level::{CacheCounts, Operation, TwoLevel};
 
 /// See the module. Operations on one object come one after another, whichever requests they belong
 /// to; those on different objects go on together.

@@ -16,7 +16,7 @@ use super::squid_ml::SquidMl;
 use crate::space::baselines::{CallSizes, FilePerObject, Squid, SyncPolicy};
 use crate::space::manager::SpaceError;
 use crate::space::modelled_directory::ModelledFiles;
-use crate::workload::request::Object;
+use workload::request::Object;
 
 /// C18: bytes of memory that cache data.
 pub const UCFS_MEMORY: u64 = 256 << 20;

@@ -11,8 +11,8 @@ use super::{FileCache, Served};
 use crate::space::baselines::{FilePerObject, Squid};
 use crate::space::manager::{Calls, SpaceError};
 use crate::space::modelled_directory::ModelledFiles;
-use crate::workload::request::Request;
-use crate::workload::two_level::CacheCounts;
+use workload::request::Request;
+use workload::two_level::CacheCounts;
 
 /// The name of the mapped file.
 const MAPPED: &str = "mapped";

@@ -10,8 +10,8 @@ use sim::{Executor, Handle, SimDisk, Uniform};
 use super::*;
 use crate::space::baselines::CallSizes;
 use crate::space::modelled_directory::ModelledFiles;
-use crate::workload::generator::Workload;
-use crate::workload::request::Object;
+use workload::generator::Workload;
+use workload::request::Object;
 
 const MIB: u64 = 1 << 20;
 

@@ -6,8 +6,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::workload::contents::mix;
-use crate::workload::request::{Kind, Request};
+use workload::contents::mix;
+use workload::request::{Kind, Request};
 
 /// Pages of which the files lie in one directory, where it is shared at all.
 const BLOCK: u32 = 64;

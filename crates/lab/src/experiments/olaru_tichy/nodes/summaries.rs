@@ -11,7 +11,7 @@ use fleet::lookup::Ask;
 
 use super::{MESSAGE, Nodes, Siblings};
 use crate::experiments::olaru_tichy::exchange;
-use crate::workload::contents::mix;
+use workload::contents::mix;
 
 /// Hashes of a document.
 const HASHES: u64 = 4;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::origin::Micros;
-use crate::workload::request::Request;
+use workload::request::Request;
 
 /// Bytes of what such a read brings, to either side.
 const AROUND: u64 = 256 << 10;

@@ -7,8 +7,8 @@
 
 use std::collections::HashMap;
 
-use crate::workload::contents::mix;
-use crate::workload::request::Request;
+use workload::contents::mix;
+use workload::request::Request;
 
 /// Microseconds, the unit of time here.
 pub type Micros = u64;

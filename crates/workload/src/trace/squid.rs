@@ -1,0 +1,151 @@
+//! Squid's native access log: `time elapsed client outcome/status bytes method URL user
+//! hierarchy/peer type`, separated by spaces.
+//!
+//! C17: of the outcomes eight are kept; Squid's later names of the same are known. Bytes are what
+//! the client was sent, the head included.
+
+use store::Kind;
+
+use super::event;
+use super::event::{Event, SkipReason, hash, millis, number, shown};
+use super::url::Url;
+
+/// What C17 keeps, with the names that Squid gave these outcomes since version 3.2.
+const KEPT: [&[u8]; 12] = [
+    b"TCP_HIT",
+    b"TCP_MEM_HIT",
+    b"TCP_MISS",
+    b"TCP_REFRESH_HIT",
+    b"TCP_REFRESH_MISS",
+    b"TCP_REF_FAIL_HIT",
+    b"TCP_IMS_HIT",
+    b"TCP_IMS_MISS",
+    b"TCP_REFRESH_UNMODIFIED",
+    b"TCP_REFRESH_MODIFIED",
+    b"TCP_REFRESH_FAIL_OLD",
+    b"TCP_INM_HIT",
+];
+
+/// The origin sent a new version of what was stored.
+const CHANGED: [&[u8]; 2] = [b"TCP_REFRESH_MISS", b"TCP_REFRESH_MODIFIED"];
+
+/// What a line says.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn parse(line: &[u8]) -> Result<Event, String> {
+    let mut fields = line.split(|byte| *byte == b' ').filter(|field| !field.is_empty());
+    let mut field = |name: &str| fields.next().ok_or_else(|| format!("no {name}: the line ends"));
+    let time = field("time")?;
+    let time_ms = millis(time).ok_or_else(|| format!("the time {} is no number", shown(time)))?;
+    let elapsed = field("elapsed time")?;
+    if number(elapsed.strip_prefix(b"-").unwrap_or(elapsed)).is_none() {
+        return Err(format!("the elapsed time {} is no number", shown(elapsed)));
+    }
+    let client = field("client")?;
+    let result = field("outcome and status")?;
+    let slash = result.iter().position(|byte| *byte == b'/');
+    let outcome_status = slash.and_then(|slash| {
+        let status = number(&result[slash + 1..]).and_then(|status| u16::try_from(status).ok())?;
+        Some((&result[..slash], status))
+    });
+    let (outcome, status) = outcome_status
+        .ok_or_else(|| format!("{} is no outcome with a status (TCP_MISS/200)", shown(result)))?;
+    let bytes = field("number of bytes")?;
+    let size = number(bytes).ok_or_else(|| format!("{} are no bytes", shown(bytes)))?;
+    let method = event::method(field("method")?);
+    let name = field("URL")?;
+    let content_type = fields.nth(2);
+    let url = Url::new(name);
+    let skip_reason = event::skip_reason(method, url.is_dynamic, status)
+        .or((!KEPT.contains(&outcome)).then_some(SkipReason::Outcome));
+    Ok(Event {
+        time_ms,
+        object: hash(name),
+        site: url.site,
+        group: url.group,
+        client: hash(client),
+        size: (status != 304).then_some(size),
+        modified: 0,
+        is_new_version: status == 200 && CHANGED.contains(&outcome),
+        kind: match content_type {
+            Some(b"text/html") => Kind::Html,
+            Some(b"-") | None => url.kind,
+            Some(_) => Kind::Other,
+        },
+        method,
+        status,
+        skip_reason,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Method;
+
+    const LINE: &str = "982800000.123    105 10.0.0.1 TCP_MISS/200 4321 GET \
+                        http://www.example.com/a/b.html - DIRECT/192.0.2.1 text/html";
+
+    #[test]
+    fn a_line_says_everything() {
+        let event = parse(LINE.as_bytes()).unwrap();
+        let url = Url::new(b"http://www.example.com/a/b.html");
+        let expected = Event {
+            time_ms: 982_800_000_123,
+            object: hash(b"http://www.example.com/a/b.html"),
+            site: url.site,
+            group: url.group,
+            client: hash(b"10.0.0.1"),
+            size: Some(4_321),
+            modified: 0,
+            is_new_version: false,
+            kind: Kind::Html,
+            method: Method::Get,
+            status: 200,
+            skip_reason: None,
+        };
+        assert_eq!(event, expected);
+    }
+
+    #[test]
+    fn what_is_kept() {
+        let skip_reason =
+            |from: &str, to: &str| parse(LINE.replace(from, to).as_bytes()).unwrap().skip_reason;
+        for kept in KEPT {
+            let kept = String::from_utf8_lossy(kept);
+            assert_eq!(skip_reason("TCP_MISS", &kept), None, "{kept}");
+        }
+        let others = ["TCP_DENIED", "TCP_CLIENT_REFRESH_MISS", "TCP_SWAPFAIL_MISS", "UDP_HIT"];
+        for other in others {
+            assert_eq!(skip_reason("TCP_MISS", other), Some(SkipReason::Outcome), "{other}");
+        }
+        assert_eq!(skip_reason("GET", "POST"), Some(SkipReason::Method));
+        assert_eq!(skip_reason("b.html", "b?x"), Some(SkipReason::Dynamic));
+        assert_eq!(skip_reason("/200", "/404"), Some(SkipReason::Status));
+        assert_eq!(skip_reason("/200", "/304"), None);
+    }
+
+    #[test]
+    fn versions_and_sizes() {
+        let event = |from: &str, to: &str| parse(LINE.replace(from, to).as_bytes()).unwrap();
+        assert!(event("TCP_MISS", "TCP_REFRESH_MISS").is_new_version);
+        assert!(!event("TCP_MISS/200", "TCP_REFRESH_MISS/304").is_new_version);
+        assert_eq!(event("TCP_MISS/200", "TCP_IMS_HIT/304").size, None);
+        // Logs without a type, and with another.
+        assert_eq!(event(" - DIRECT/192.0.2.1 text/html", "").kind, Kind::Html);
+        assert_eq!(event("text/html", "image/gif").kind, Kind::Other);
+    }
+
+    #[test]
+    fn damage_is_named() {
+        let what = |from: &str, to: &str| parse(LINE.replace(from, to).as_bytes()).unwrap_err();
+        assert!(what("982800000.123", "98x").contains("\"98x\" is no number"));
+        assert!(what("105", "now").contains("elapsed time \"now\""));
+        assert!(what("TCP_MISS/200", "TCP_MISS").contains("no outcome"));
+        assert!(what("/200", "/70000").contains("no outcome"));
+        assert!(what("4321", "-").contains("\"-\" are no bytes"));
+        assert!(parse(b"").unwrap_err().contains("no time"));
+        assert!(parse(b"1.0 5 c TCP_HIT/200 9 GET").unwrap_err().contains("no URL"));
+    }
+}

@@ -1,0 +1,305 @@
+//! M10, the two-level cache of the paper's evaluation: requests go to a memory cache, those that
+//! miss there to a disk cache, both LRU; what the disk cache does becomes operations of a space
+//! manager. A miss of both stores, a hit on the disk reads, an eviction or a new version deletes.
+//!
+//! Pure bookkeeping: it decides, somebody else carries out. The space manager behind it never
+//! decides what to keep.
+
+use std::ops::{AddAssign, Sub};
+
+use store::policy::{Entry, Lru, Policy};
+
+use crate::contents::mix;
+use crate::request::{Object, Request};
+
+/// What a space manager is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Keep a new object.
+    Store(Object),
+    /// Read a kept object.
+    Read(Object),
+    /// Give up a kept object.
+    Delete(Object),
+}
+
+impl Operation {
+    /// What it is about.
+    pub fn object(&self) -> &Object {
+        match self {
+            Operation::Store(object) | Operation::Read(object) | Operation::Delete(object) => {
+                object
+            }
+        }
+    }
+}
+
+/// What the cache did since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheCounts {
+    /// Requests.
+    pub gets: u64,
+    /// Bytes of the objects asked for.
+    pub get_bytes: u64,
+    /// Requests answered from memory.
+    pub memory_hits: u64,
+    /// Requests answered from the disk.
+    pub disk_hits: u64,
+    /// Requests answered from neither, the first requests for a new version included.
+    pub misses: u64,
+    /// Misses of objects larger than the disk cache, which are not stored.
+    pub too_large: u64,
+    /// Objects deleted to make room.
+    pub evictions: u64,
+    /// Objects deleted because a newer version was asked for.
+    pub outdated: u64,
+}
+
+impl Sub for CacheCounts {
+    type Output = CacheCounts;
+
+    /// What happened between two moments.
+    fn sub(self, earlier: CacheCounts) -> CacheCounts {
+        CacheCounts {
+            gets: self.gets - earlier.gets,
+            get_bytes: self.get_bytes - earlier.get_bytes,
+            memory_hits: self.memory_hits - earlier.memory_hits,
+            disk_hits: self.disk_hits - earlier.disk_hits,
+            misses: self.misses - earlier.misses,
+            too_large: self.too_large - earlier.too_large,
+            evictions: self.evictions - earlier.evictions,
+            outdated: self.outdated - earlier.outdated,
+        }
+    }
+}
+
+impl AddAssign for CacheCounts {
+    fn add_assign(&mut self, other: CacheCounts) {
+        self.gets += other.gets;
+        self.get_bytes += other.get_bytes;
+        self.memory_hits += other.memory_hits;
+        self.disk_hits += other.disk_hits;
+        self.misses += other.misses;
+        self.too_large += other.too_large;
+        self.evictions += other.evictions;
+        self.outdated += other.outdated;
+    }
+}
+
+impl CacheCounts {
+    /// Objects deleted from the disk.
+    pub fn deletes(&self) -> u64 {
+        self.evictions + self.outdated
+    }
+}
+
+/// The two caches.
+pub struct TwoLevel {
+    memory: Level,
+    disk: Level,
+    counts: CacheCounts,
+}
+
+impl TwoLevel {
+    /// Empty caches of so many bytes of objects; nothing else takes room.
+    pub fn new(memory: u64, disk: u64) -> TwoLevel {
+        let counts = CacheCounts::default();
+        TwoLevel { memory: Level::new(memory), disk: Level::new(disk), counts }
+    }
+
+    /// What happened so far.
+    pub fn counts(&self) -> CacheCounts {
+        self.counts
+    }
+
+    /// Answers a request; appends what the space manager is to do for it, in order.
+    pub fn request(&mut self, request: &Request, operations: &mut Vec<Operation>) {
+        self.counts.gets += 1;
+        self.counts.get_bytes += request.size;
+        let object = request.object();
+        let in_memory = self.memory.find(&object);
+        if let Found::Current = in_memory {
+            self.counts.memory_hits += 1;
+            return;
+        }
+        if let Found::Outdated(old) = in_memory {
+            self.memory.remove(&old);
+        }
+        let on_disk = self.disk.find(&object);
+        if let Found::Current = on_disk {
+            self.counts.disk_hits += 1;
+            operations.push(Operation::Read(object));
+        } else {
+            self.counts.misses += 1;
+            if let Found::Outdated(old) = on_disk {
+                self.counts.outdated += 1;
+                self.disk.remove(&old);
+                operations.push(Operation::Delete(old));
+            }
+            self.keep(object, operations);
+        }
+        if object.size <= self.memory.capacity {
+            self.memory.enter(object, |_| {});
+        }
+    }
+
+    /// Puts a new object on the disk.
+    fn keep(&mut self, object: Object, operations: &mut Vec<Operation>) {
+        if object.size > self.disk.capacity {
+            self.counts.too_large += 1;
+            return;
+        }
+        let evictions = &mut self.counts.evictions;
+        self.disk.enter(object, |victim| {
+            *evictions += 1;
+            operations.push(Operation::Delete(victim));
+        });
+        operations.push(Operation::Store(object));
+    }
+
+    /// Puts an object on the disk as the one used last, if there is room and no other version of
+    /// it; counts nothing. Whether it did.
+    pub fn install(&mut self, object: Object) -> bool {
+        let room = self.disk.used + object.size <= self.disk.capacity;
+        let install = room && matches!(self.disk.find(&object), Found::Nothing);
+        if install {
+            self.disk.enter(object, |_| {});
+        }
+        install
+    }
+
+    /// Objects on the disk and their bytes.
+    pub fn on_disk(&self) -> (usize, u64) {
+        (self.disk.policy.len(), self.disk.used)
+    }
+}
+
+/// An LRU cache of whole objects.
+struct Level {
+    policy: Lru,
+    capacity: u64,
+    used: u64,
+    /// By id, of what is inside.
+    objects: Vec<Option<Object>>,
+}
+
+/// What a cache has under an object's id.
+enum Found {
+    Current,
+    Outdated(Object),
+    Nothing,
+}
+
+impl Level {
+    fn new(capacity: u64) -> Level {
+        Level { policy: Lru::new(), capacity, used: 0, objects: Vec::new() }
+    }
+
+    /// Looks an object up; what is current becomes the most recently used.
+    fn find(&mut self, object: &Object) -> Found {
+        match self.objects.get(object.id as usize).copied().flatten() {
+            Some(held) if held.version == object.version => {
+                self.policy.touch(object.id);
+                Found::Current
+            }
+            Some(held) => Found::Outdated(held),
+            None => Found::Nothing,
+        }
+    }
+
+    /// Makes room for an object, which is not inside and not larger than the cache, and puts it in.
+    fn enter(&mut self, object: Object, mut evicted: impl FnMut(Object)) {
+        while self.used + object.size > self.capacity {
+            let victim = self.policy.victim(|_| false).expect("what takes room can be given up");
+            let victim = self.objects[victim as usize].expect("a victim is inside");
+            self.remove(&victim);
+            evicted(victim);
+        }
+        let at = object.id as usize;
+        if at >= self.objects.len() {
+            self.objects.resize(at + 1, None);
+        }
+        self.used += object.size;
+        self.objects[at] = Some(object);
+        self.policy.insert(object.id, Entry { hash: mix(u64::from(object.id)), size: object.size });
+    }
+
+    fn remove(&mut self, object: &Object) {
+        self.policy.remove(object.id);
+        self.objects[object.id as usize] = None;
+        self.used -= object.size;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Operation::{Delete, Read, Store};
+    use super::*;
+
+    fn request(object: u32, version: u32, size: u64) -> Request {
+        Request { object, version, size, ..Request::default() }
+    }
+
+    /// What the cache does for each of these requests.
+    fn run(cache: &mut TwoLevel, requests: &[Request]) -> Vec<Vec<Operation>> {
+        let one = |request: &Request| {
+            let mut operations = Vec::new();
+            cache.request(request, &mut operations);
+            operations
+        };
+        requests.iter().map(one).collect()
+    }
+
+    #[test]
+    fn a_miss_stores_a_disk_hit_reads_an_eviction_deletes() {
+        let mut cache = TwoLevel::new(10, 20);
+        let [a, b, c] = [0, 1, 2].map(|object| request(object, 0, 8));
+        let [oa, ob, oc] = [a, b, c].map(|request| request.object());
+        let done = run(&mut cache, &[a, a, b, a, c, a]);
+        let expected: [&[Operation]; 6] =
+            [&[Store(oa)], &[], &[Store(ob)], &[Read(oa)], &[Delete(ob), Store(oc)], &[Read(oa)]];
+        assert_eq!(done, expected);
+        let counts = CacheCounts {
+            gets: 6,
+            get_bytes: 48,
+            memory_hits: 1,
+            disk_hits: 2,
+            misses: 3,
+            evictions: 1,
+            ..CacheCounts::default()
+        };
+        assert_eq!(cache.counts(), counts);
+        assert_eq!(cache.on_disk(), (2, 16));
+    }
+
+    #[test]
+    fn a_new_version_deletes_the_old_one() {
+        let mut cache = TwoLevel::new(100, 100);
+        let (old, new) = (request(3, 0, 8), request(3, 1, 9));
+        let done = run(&mut cache, &[old, new, new]);
+        assert_eq!(
+            done,
+            [vec![Store(old.object())], vec![Delete(old.object()), Store(new.object())], vec![]]
+        );
+        assert_eq!((cache.counts().outdated, cache.counts().misses), (1, 2));
+        assert_eq!(cache.on_disk(), (1, 9));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_kept() {
+        let mut cache = TwoLevel::new(10, 20);
+        // In no cache, on the disk alone, in both.
+        let done = run(&mut cache, &[request(0, 0, 21), request(1, 0, 20), request(1, 0, 20)]);
+        let big = request(1, 0, 20).object();
+        assert_eq!(done, [vec![], vec![Store(big)], vec![Read(big)]]);
+        assert_eq!(cache.counts().too_large, 1);
+    }
+
+    #[test]
+    fn a_memory_hit_does_not_count_as_a_use_on_the_disk() {
+        let mut cache = TwoLevel::new(100, 20);
+        let [a, b, c] = [0, 1, 2].map(|object| request(object, 0, 8));
+        let done = run(&mut cache, &[a, b, a, c]);
+        assert_eq!(done[3], [Delete(a.object()), Store(c.object())]);
+    }
+}
