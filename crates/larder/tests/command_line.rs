@@ -211,45 +211,51 @@ fn alone(directory: &Path) -> PathBuf {
     there
 }
 
-/// A program in place of the lab's, which prints `name` and its arguments, and ends with 7.
-fn lab_program(directory: &Path, name: &str) {
-    let program = directory.join("larder-lab");
-    let script = format!("#!/bin/sh\necho {name}: \"$@\"\nexit 7\n");
+/// A program in place of one of Larder's, which prints `said` and its arguments, and ends with 7.
+fn other_program(directory: &Path, name: &str, said: &str) {
+    let program = directory.join(name);
+    let script = format!("#!/bin/sh\necho {said}: \"$@\"\nexit 7\n");
     fs::write(&program, script).expect("written");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("made executable");
 }
 
 #[test]
-fn lab_becomes_the_program_beside_it_or_in_the_path() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let (here, path) = (dir.path().join("here"), dir.path().join("path"));
-    [&here, &path].iter().for_each(|directory| fs::create_dir(directory).expect("made"));
-    let program = alone(&here);
-    let lab = |arguments: &[&str]| {
-        let mut command = Command::new(&program);
-        command.arg("lab").args(arguments).env("PATH", format!("{}:/usr/bin:/bin", path.display()));
-        command.output().expect("the binary runs")
-    };
-    let absent = lab(&["list"]);
-    expect(
-        &absent,
-        1,
-        "",
-        "larder: lab: larder-lab is neither beside this program nor in PATH; in the sources of \
-         Larder `cargo build --release -p lab` makes target/release/larder-lab\n",
-    );
-    lab_program(&path, "path");
-    expect(&lab(&["run", "--quick", "all"]), 7, "path: run --quick all\n", "");
-    lab_program(&here, "here");
-    expect(&lab(&["--help"]), 7, "here: --help\n", "");
-    expect(&lab(&["trace", "--", "-"]), 7, "here: trace -- -\n", "");
-    expect(&lab(&[]), 7, "here:\n", "");
+fn lab_and_bench_become_the_program_beside_it_or_in_the_path() {
+    for command in ["lab", "bench"] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (here, path) = (dir.path().join("here"), dir.path().join("path"));
+        [&here, &path].iter().for_each(|directory| fs::create_dir(directory).expect("made"));
+        let program = alone(&here);
+        let run = |arguments: &[&str]| {
+            let mut run = Command::new(&program);
+            run.arg(command)
+                .args(arguments)
+                .env("PATH", format!("{}:/usr/bin:/bin", path.display()));
+            run.output().expect("the binary runs")
+        };
+        let name = format!("larder-{command}");
+        let absent = format!(
+            "larder: {command}: {name} is neither beside this program nor in PATH; in the sources \
+             of Larder `cargo build --release -p {command}` makes target/release/{name}\n"
+        );
+        expect(&run(&["list"]), 1, "", &absent);
+        other_program(&path, &name, "path");
+        expect(&run(&["run", "--quick", "all"]), 7, "path: run --quick all\n", "");
+        other_program(&here, &name, "here");
+        expect(&run(&["--help"]), 7, "here: --help\n", "");
+        expect(&run(&["trace", "--", "-"]), 7, "here: trace -- -\n", "");
+        expect(&run(&[]), 7, "here:\n", "");
+    }
 }
 
 #[test]
-fn help_lists_the_lab() {
-    let output = larder(Path::new("."), &["--help"]);
-    assert!(text(&output.stdout).contains("\n  lab "), "{}", text(&output.stdout));
-    let output = larder(Path::new("."), &["help", "lab"]);
-    assert!(text(&output.stdout).contains("larder-lab"), "{}", text(&output.stdout));
+fn help_lists_the_programs_beside_it() {
+    for command in ["lab", "bench"] {
+        let output = larder(Path::new("."), &["--help"]);
+        let listed = format!("\n  {command} ");
+        assert!(text(&output.stdout).contains(&listed), "{}", text(&output.stdout));
+        let output = larder(Path::new("."), &["help", command]);
+        let name = format!("larder-{command}");
+        assert!(text(&output.stdout).contains(&name), "{}", text(&output.stdout));
+    }
 }

@@ -46,8 +46,8 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// Reads the `stat` of a block device.
-    fn read(text: &str) -> Option<Operations> {
+    /// Reads the text of `stat` of a block device; `None` when it has no counts.
+    pub fn read(text: &str) -> Option<Operations> {
         let numbers: Option<Vec<u64>> = text.split_whitespace().map(|n| n.parse().ok()).collect();
         let [reads, _, read, _, writes, _, written, ..] = numbers?[..] else { return None };
         let (read_bytes, written_bytes) = (read * SECTOR, written * SECTOR);

@@ -13,7 +13,7 @@ use store::{FormatOptions, LayoutName};
 use crate::commands::explain;
 use crate::commands::fleet;
 use crate::commands::inspect::Inspection;
-use crate::commands::lab;
+use crate::commands::program;
 use crate::commands::purge;
 use crate::config::layers::{Layer, Problem};
 use crate::config::loaded::add_flag;
@@ -63,8 +63,10 @@ pub enum Invocation {
     Purge(ArgMatches),
     /// The state and the policy of a fleet, see [`crate::commands::fleet`].
     Fleet(ArgMatches),
-    /// Work of the lab, see [`crate::commands::lab`].
+    /// Becomes the lab, see [`crate::commands::program`].
     Lab(ArgMatches),
+    /// Becomes the load generator, see [`crate::commands::program`].
+    Bench(ArgMatches),
 }
 
 /// Reads the command line. `--help`, `--version` and usage errors end the process here, the last
@@ -101,6 +103,7 @@ fn from_matches(matches: &ArgMatches) -> Result<Invocation, Vec<Problem>> {
         Some(("purge", matches)) => Ok(Invocation::Purge(matches.clone())),
         Some(("fleet", matches)) => Ok(Invocation::Fleet(matches.clone())),
         Some(("lab", matches)) => Ok(Invocation::Lab(matches.clone())),
+        Some(("bench", matches)) => Ok(Invocation::Bench(matches.clone())),
         // clap requires a subcommand and knows no other.
         _ => Err(Vec::new()),
     }
@@ -162,7 +165,8 @@ pub fn command() -> Command {
         .subcommand(fleet::command())
         .subcommand(inspect())
         .subcommand(format())
-        .subcommand(lab::command())
+        .subcommand(program::LAB.command())
+        .subcommand(program::BENCH.command())
         .subcommand(
             Command::new("check-config")
                 .about("Validate a configuration file on this machine and name all that is wrong")

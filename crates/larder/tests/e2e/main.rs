@@ -15,6 +15,7 @@ mod runner;
 mod skip;
 
 mod admission;
+mod bench;
 mod broken_origins;
 mod cache_file;
 mod files;

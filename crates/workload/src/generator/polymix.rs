@@ -31,6 +31,8 @@ pub struct PolyMix {
     pub prefer_small: f64,
     /// Shares of POST and of HEAD.
     pub rare: [f64; 2],
+    /// Objects of the working set, whatever the peak; `None`: as many as belong to that.
+    pub frozen_at: Option<u32>,
 }
 
 impl PolyMix {
@@ -44,6 +46,7 @@ impl PolyMix {
             recurrence: 0.55 / 0.76,
             prefer_small: 0.0,
             rare: [0.0, 0.0],
+            frozen_at: None,
         },
         PolyMix {
             name: "polymix-4",
@@ -53,12 +56,13 @@ impl PolyMix {
             recurrence: 0.55 / 0.80,
             prefer_small: 0.9,
             rare: [0.015, 0.001],
+            frozen_at: None,
         },
     ];
 
     /// Objects of the working set.
     pub fn working_set(&self) -> u32 {
-        (self.working_set_per_peak * self.peak).max(100)
+        self.frozen_at.unwrap_or(self.working_set_per_peak * self.peak).max(100)
     }
 
     /// One plateau of four hours.
@@ -84,12 +88,26 @@ impl PolyMix {
 }
 
 /// What an object is; follows from its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Content {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Content {
+    /// A picture, embedded in a page.
     Image,
+    /// A page.
     Html,
+    /// A large file.
     Download,
+    /// Anything else.
+    #[default]
     Other,
+}
+
+/// What a request does not say of its object.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Details {
+    /// What it is.
+    pub content: Content,
+    /// Milliseconds from one modification to the next.
+    pub cycle_ms: f64,
 }
 
 /// What belongs to a content type: cachable share, share of the life cycle that varies, and how
@@ -151,6 +169,7 @@ pub struct PolyMixRequests {
     next_object: u32,
     /// Images that robots have still to ask for.
     pages: Vec<Robot>,
+    details: Details,
 }
 
 #[derive(Clone, Copy)]
@@ -178,7 +197,19 @@ impl PolyMixRequests {
             oldest: 0,
             next_object: 0,
             pages: Vec::new(),
+            details: Details::default(),
         }
+    }
+
+    /// From now on objects are asked for again with this probability: while a cache is filled with
+    /// a lower one than at the plateau.
+    pub fn set_recurrence(&mut self, recurrence: f64) {
+        self.what.recurrence = recurrence;
+    }
+
+    /// What the last request does not say of its object.
+    pub fn details(&self) -> Details {
+        self.details
     }
 
     fn new_direct(&mut self) -> usize {
@@ -261,6 +292,7 @@ impl Iterator for PolyMixRequests {
         let content = if part == 0 { content } else { Content::Image };
         let mut life = SplitMix::of(self.seed ^ 3, u64::from(object));
         let cycle_ms = content.cycle_days(&mut life) * DAY_MS;
+        self.details = Details { content, cycle_ms };
         let version = (self.now_ms / cycle_ms + life.uniform()) as u32;
         let [post, head] = self.what.rare;
         let method = match self.dice.uniform() {
@@ -314,6 +346,26 @@ mod tests {
         }
         let [hit, html, cachable] = [hits, html, cachable].map(|count| count / requests);
         [hit, bytes / requests / KIB, hit_bytes / hits / KIB, html, cachable]
+    }
+
+    /// A tenth of the known objects that are asked for is drawn from a hundredth of the set, whose
+    /// place drifts; the others from all of it.
+    #[test]
+    fn a_hundredth_is_hot() {
+        let mix = PolyMix { frozen_at: Some(20_000), ..PolyMix::ALL[0] };
+        let mut requests = PolyMixRequests::new(mix, 1);
+        let taken = requests.by_ref().take(150_000).count();
+        assert_eq!(taken, 150_000);
+        const DRAWS: u32 = 50_000;
+        let hits = (0..DRAWS).filter(|_| {
+            let len = (requests.directs.len() - requests.oldest) as u64;
+            let place = (requests.known() - requests.oldest) as u64;
+            let behind = (place + len - requests.requests % len) % len;
+            requests.requests += 7;
+            behind < len / 100
+        });
+        let share = hits.count() as f64 / f64::from(DRAWS);
+        assert!((share - (0.1 + 0.9 * 0.01)).abs() < 0.006, "seed 1: {share}");
     }
 
     #[test]

@@ -1,0 +1,244 @@
+//! One keep-alive connection: a request, and the answer to it.
+//!
+//! A request on a connection that was used before and that is closed before anything of an answer
+//! comes is sent once more on a new one, as every client of HTTP/1.1 does: the server had closed
+//! what was idle, which no client can know.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use socket2::{Domain, Socket, Type};
+
+use super::expectation::{Checking, Expectation, Verdict};
+use super::incoming::{Incoming, Progress};
+use super::{Due, Nanos};
+use crate::poll::Poll;
+
+/// A request that was sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// When it was due.
+    pub due: Due,
+    /// When it was sent.
+    pub at: Nanos,
+    /// What has to come back.
+    pub expected: Expectation,
+    /// An infinite cache would have it.
+    pub is_repeat: bool,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub struct Ended {
+    /// The request.
+    pub request: Request,
+    /// The judgement of what came.
+    pub verdict: Verdict,
+    /// Why there is no whole answer, in a word or two; `None`: there is one.
+    pub error: Option<&'static str>,
+}
+
+struct UnderWay {
+    request: Request,
+    checking: Checking,
+    /// It may be sent once more.
+    may_repeat: bool,
+}
+
+/// See the module.
+pub struct Connection {
+    to: SocketAddr,
+    /// Its number among the sockets.
+    token: u64,
+    socket: Option<TcpStream>,
+    incoming: Incoming,
+    under_way: Option<UnderWay>,
+    /// The request's text, and how much of it was sent.
+    text: Vec<u8>,
+    sent: usize,
+    /// Requests that may still be sent before it is closed.
+    left: u32,
+    /// Answers that came on it.
+    answers: u32,
+}
+
+impl Connection {
+    /// One that is not open yet.
+    pub fn new(to: SocketAddr, token: u64) -> Connection {
+        Connection {
+            to,
+            token,
+            socket: None,
+            incoming: Incoming::default(),
+            under_way: None,
+            text: Vec::new(),
+            sent: 0,
+            left: 0,
+            answers: 0,
+        }
+    }
+
+    /// Whether the next request needs a new connection, whose length in requests is to be told.
+    pub fn needs_opening(&self) -> bool {
+        self.socket.is_none()
+    }
+
+    /// Opens it for so many requests.
+    ///
+    /// # Errors
+    /// There is no socket, or the address cannot be reached.
+    pub fn open(&mut self, poll: &Poll, requests: u32) -> io::Result<()> {
+        let socket = Socket::new(Domain::for_address(self.to), Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        socket.set_tcp_nodelay(true)?;
+        match socket.connect(&self.to.into()) {
+            Ok(()) => {}
+            Err(error)
+                if error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => {}
+            Err(error) => return Err(error),
+        }
+        let socket = TcpStream::from(socket);
+        poll.add(&socket, self.token)?;
+        self.socket = Some(socket);
+        (self.left, self.answers, self.incoming) = (requests.max(1), 0, Incoming::default());
+        Ok(())
+    }
+
+    /// The room for the next request's text, empty.
+    pub fn text(&mut self) -> &mut Vec<u8> {
+        self.text.clear();
+        &mut self.text
+    }
+
+    /// Sends the text as this request.
+    pub fn send(&mut self, request: Request) -> Option<Ended> {
+        let checking = Checking::new(request.expected);
+        let may_repeat = self.answers > 0;
+        self.under_way = Some(UnderWay { request, checking, may_repeat });
+        self.left = self.left.saturating_sub(1);
+        self.sent = 0;
+        self.write()
+    }
+
+    /// Goes on sending.
+    pub fn write(&mut self) -> Option<Ended> {
+        while self.under_way.is_some() && self.sent < self.text.len() {
+            let socket = self.socket.as_mut()?;
+            match socket.write(&self.text[self.sent..]) {
+                Ok(len) => self.sent += len,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // Not connected yet, or no room.
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected) =>
+                {
+                    return None;
+                }
+                Err(error) => return self.fail(kind_of(&error)),
+            }
+        }
+        None
+    }
+
+    /// Reads what is there, into `buffer`, at a time in seconds since 1970.
+    pub fn read(&mut self, buffer: &mut [u8], now: u64) -> Option<Ended> {
+        loop {
+            let socket = self.socket.as_mut()?;
+            match socket.read(buffer) {
+                Ok(0) => return self.closed(),
+                Ok(len) => {
+                    let Some(under_way) = self.under_way.as_mut() else {
+                        // Nobody asked.
+                        self.close();
+                        return None;
+                    };
+                    under_way.checking.set_time(now);
+                    match self.incoming.take(&buffer[..len], &mut under_way.checking) {
+                        Ok(Progress::More) if len < buffer.len() => return None,
+                        Ok(Progress::More) => {}
+                        Ok(Progress::Done { keep }) => return self.answered(keep),
+                        Err(_) => return self.fail("no HTTP"),
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return self.fail(kind_of(&error)),
+            }
+        }
+    }
+
+    /// Gives up the request that is under way.
+    pub fn give_up(&mut self, why: &'static str) -> Option<Ended> {
+        if let Some(under_way) = self.under_way.as_mut() {
+            under_way.may_repeat = false;
+        }
+        self.fail(why)
+    }
+
+    /// When the request under way was sent.
+    pub fn sent_at(&self) -> Option<Nanos> {
+        self.under_way.as_ref().map(|under_way| under_way.request.at)
+    }
+
+    /// Whether a request that was sent has to be sent once more on a new connection.
+    pub fn is_to_repeat(&self) -> bool {
+        self.socket.is_none() && self.under_way.is_some()
+    }
+
+    /// Sends the request under way once more, on the new connection.
+    pub fn repeat(&mut self) -> Option<Ended> {
+        let under_way = self.under_way.as_mut()?;
+        under_way.may_repeat = false;
+        under_way.checking = Checking::new(under_way.request.expected);
+        self.sent = 0;
+        self.left = self.left.saturating_sub(1);
+        self.write()
+    }
+
+    /// Closes it.
+    pub fn close(&mut self) {
+        self.socket = None;
+        self.incoming = Incoming::default();
+    }
+
+    /// The other side has closed it.
+    fn closed(&mut self) -> Option<Ended> {
+        if self.under_way.is_none() {
+            self.close();
+            return None;
+        }
+        match self.incoming.end() {
+            Ok(_) => self.answered(false),
+            Err(_) if self.incoming.is_untouched() => self.fail("closed"),
+            Err(_) => self.fail("cut short"),
+        }
+    }
+
+    fn answered(&mut self, keep: bool) -> Option<Ended> {
+        let UnderWay { request, checking, .. } = self.under_way.take()?;
+        self.answers += 1;
+        if !keep || self.left == 0 {
+            self.close();
+        }
+        Some(Ended { request, verdict: checking.done(), error: None })
+    }
+
+    fn fail(&mut self, why: &'static str) -> Option<Ended> {
+        let is_untouched = self.incoming.is_untouched();
+        self.close();
+        if is_untouched && self.under_way.as_ref().is_some_and(|under_way| under_way.may_repeat) {
+            return None;
+        }
+        let UnderWay { request, checking, .. } = self.under_way.take()?;
+        Some(Ended { request, verdict: checking.broken(), error: Some(why) })
+    }
+}
+
+/// An error in a word or two.
+fn kind_of(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::ConnectionRefused => "refused",
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => "reset",
+        ErrorKind::TimedOut => "timed out",
+        _ => "socket",
+    }
+}

@@ -1,0 +1,68 @@
+//! The command line of `larder bench`.
+
+mod arguments;
+mod peak;
+mod run;
+mod target;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::Command;
+use cli::outcome::{Failure, report};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+
+/// The whole command line. It speaks of itself as `larder bench`, which runs it.
+fn command() -> Command {
+    arguments::of_run(Command::new("larder-bench"))
+        .subcommand_negates_reqs(true)
+        .args_conflicts_with_subcommands(true)
+        .subcommand(peak::command())
+        .bin_name("larder bench")
+        .version(env!("CARGO_PKG_VERSION"))
+        .max_term_width(100)
+        .about("Loads a web cache, checks every byte that it returns, and measures it")
+        .after_help(
+            "Every workload has its origin server in this program: tell the cache to fetch from \
+             --origin. Exit codes: 0, every answer was right; 1, some were wrong or missing; 2, \
+             the command line is wrong. docs/guide/bench.md says what every figure means.",
+        )
+}
+
+/// Reads the command line and does what it asks for.
+pub fn main() -> ExitCode {
+    match run(&command().get_matches()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => report(&failure),
+    }
+}
+
+fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
+    let interrupted = hear_signals()?;
+    match matches.subcommand() {
+        Some(("peak", matches)) => peak::run(matches, interrupted),
+        _ => run::run(matches, interrupted),
+    }
+}
+
+/// A signal ends a run in order: what was measured is reported. A second one ends the process.
+fn hear_signals() -> Result<Arc<AtomicBool>, Failure> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let heard =
+            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&interrupted))
+                .and_then(|_| flag::register(signal, Arc::clone(&interrupted)));
+        heard.map_err(|error| Failure::runtime(format!("bench: signals: {error}")))?;
+    }
+    Ok(interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::command().debug_assert();
+    }
+}

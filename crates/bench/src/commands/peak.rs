@@ -1,0 +1,252 @@
+//! `larder bench peak`: the highest rate that is carried, by search.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use clap::{ArgMatches, Command};
+use cli::outcome::{Failure, answer};
+use serde::Serialize;
+
+use super::arguments::{self, duration, get, option, positive, share};
+use super::run::{Prepared, command_line, fill_plan, moment, prepare, random_seed};
+use crate::load::PhaseKind;
+use crate::measure::PhaseFigures;
+use crate::report::{Progress, Table, rate as shown_rate, share as shown_share, time};
+use crate::run::{End, Pace, PhasePlan, Search, Session, cores};
+
+/// Returns the command.
+pub fn command() -> Command {
+    let command = Command::new("peak")
+        .about("Searches for the highest rate that the target carries")
+        .after_help(
+            "A rate is carried when --achieved of the requests that come due in a trial are \
+             answered in it, 95% of them within --p95 from when they were due, and no more than \
+             one in a thousand goes wrong.",
+        );
+    arguments::of_run(command)
+        .next_help_heading("The search")
+        .arg(option("from", "RATE", "The first rate.").default_value("500").value_parser(positive))
+        .arg(
+            option("trial", "TIME", "How long each rate is tried.")
+                .default_value("10s")
+                .value_parser(duration),
+        )
+        .arg(
+            option("achieved", "SHARE", "Share of the requests that must be answered.")
+                .default_value("0.95")
+                .value_parser(share),
+        )
+        .arg(
+            option(
+                "p95",
+                "TIME",
+                "Time in which 95% are to be answered: 500ms, and what the \
+                origin takes, if not given.",
+            )
+            .value_parser(duration),
+        )
+        .arg(
+            option("tolerance", "SHARE", "How near the result is to be.")
+                .default_value("0.05")
+                .value_parser(share),
+        )
+}
+
+/// What makes a rate one that is carried.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Criterion {
+    achieved: f64,
+    p95_ms: f64,
+    errors: f64,
+}
+
+impl Criterion {
+    /// Why a trial did not hold; `None`: it did.
+    fn judge(&self, figures: &PhaseFigures) -> Option<String> {
+        let achieved = figures.achieved_rate / figures.offered_rate.max(1e-9);
+        let errors = figures.error_count() as f64 / figures.offered.max(1) as f64;
+        if errors > self.errors {
+            return Some(format!("{} went wrong", shown_share(errors)));
+        }
+        if achieved < self.achieved {
+            return Some(format!("{} were answered", shown_share(achieved)));
+        }
+        let p95 = figures.response_time.p95;
+        (p95 > self.p95_ms).then(|| format!("95% took up to {}", time(p95)))
+    }
+}
+
+/// What a search came to.
+#[derive(Serialize)]
+struct PeakReport {
+    target: String,
+    workload: String,
+    seed: u64,
+    command: String,
+    criterion: Criterion,
+    /// Requests a second; none was carried when there is none.
+    peak: Option<f64>,
+    trials: Vec<Trial>,
+    failures: Vec<String>,
+    failure_count: u64,
+}
+
+#[derive(Serialize)]
+struct Trial {
+    rate: f64,
+    carried: bool,
+    why_not: Option<String>,
+    figures: PhaseFigures,
+}
+
+/// Searches.
+///
+/// # Errors
+/// As a run; and when no rate is carried.
+pub fn run(matches: &ArgMatches, interrupted: Arc<AtomicBool>) -> Result<(), Failure> {
+    let failed = |why: String| Failure::runtime(format!("bench: {why}"));
+    let usage = |why: String| Failure::usage(format!("bench: {why}"));
+    let seed = get(matches, "seed").unwrap_or_else(random_seed);
+    let load = arguments::load(matches, seed).map_err(usage)?;
+    if load.workload.has_times() {
+        return Err(usage("a trace has its own times: there is no peak to search".to_owned()));
+    }
+    let Prepared { options, timer, notes } = prepare(matches, seed, true).map_err(failed)?;
+    let think = options.answers.think;
+    let usual = 500.0 + (think.mean + 2.0 * think.deviation) * 1e3;
+    let p95: Option<Duration> = get(matches, "p95");
+    let criterion = Criterion {
+        achieved: get(matches, "achieved").unwrap_or(0.95),
+        p95_ms: p95.map_or(usual, |time| time.as_secs_f64() * 1e3),
+        errors: 0.001,
+    };
+    let mut progress = Progress::new(matches.get_flag("quiet"));
+    notes.iter().for_each(|note| progress.say(&format!("note: {note}")));
+    let mut session = Session::new(options, interrupted).map_err(failed)?;
+    progress.say(&format!("seed {seed}; the origin listens at {}", session.origin_address()));
+    if let Some(fill) = fill_plan(matches) {
+        session.run(&fill, &mut |live| progress.show(&moment(live))).map_err(failed)?;
+        session.settle().map_err(failed)?;
+    }
+    let tolerance = get(matches, "tolerance").unwrap_or(0.05);
+    let mut search = Search::new(get(matches, "from").unwrap_or(500.0), tolerance);
+    let mut trials = Vec::new();
+    while let Some(rate) = search.next().filter(|_| !session.is_interrupted()) {
+        let number = session
+            .run(&plan(matches, rate), &mut |live| progress.show(&moment(live)))
+            .map_err(failed)?;
+        session.settle().map_err(failed)?;
+        let mut figures = session.figures(number);
+        figures.warn_of_generator(cores::allowed().len(), &timer, true);
+        let why_not = criterion.judge(&figures);
+        search.tell(rate, why_not.is_none());
+        let said = why_not.clone().unwrap_or_else(|| "carried".to_owned());
+        progress.say(&format!("{} requests/s: {said}", shown_rate(rate)));
+        let carried = why_not.is_none();
+        figures.by_second.clear();
+        trials.push(Trial { rate, carried, why_not, figures });
+    }
+    progress.clear();
+    let (failures, failure_count) = session.failures();
+    let report = PeakReport {
+        target: get(matches, "target").unwrap_or_default(),
+        workload: get(matches, "workload").unwrap_or_default(),
+        seed,
+        command: command_line(),
+        criterion,
+        peak: search.peak(),
+        trials,
+        failures: failures.iter().map(ToString::to_string).collect(),
+        failure_count,
+    };
+    finish(matches, &report)
+}
+
+fn plan(matches: &ArgMatches, rate: f64) -> PhasePlan {
+    PhasePlan {
+        name: format!("{} req/s", shown_rate(rate)),
+        kind: PhaseKind::Steady,
+        pace: Pace::Open { rates: [rate, rate], spacing: arguments::spacing(matches) },
+        end: End::After(get(matches, "trial").unwrap_or(Duration::from_secs(10))),
+    }
+}
+
+fn finish(matches: &ArgMatches, report: &PeakReport) -> Result<(), Failure> {
+    answer(&text(report))?;
+    if let Some(path) = get::<PathBuf>(matches, "json") {
+        let json = serde_json::to_string_pretty(report)
+            .map_err(|error| Failure::runtime(format!("bench: JSON: {error}")))?;
+        std::fs::write(&path, format!("{json}\n"))
+            .map_err(|error| Failure::runtime(format!("bench: {}: {error}", path.display())))?;
+    }
+    match (report.failure_count, report.peak) {
+        (0, Some(_)) => Ok(()),
+        (0, None) => Err(Failure::runtime("bench: no rate is carried")),
+        (wrong, _) => Err(Failure::runtime(format!("bench: {wrong} answers were wrong"))),
+    }
+}
+
+fn text(report: &PeakReport) -> String {
+    let mut table = Table::new([
+        "requests/s",
+        "achieved",
+        "hit ratio",
+        "50%",
+        "95%",
+        "99%",
+        "CPU µs/request",
+        "",
+    ]);
+    for Trial { rate, why_not, figures, .. } in &report.trials {
+        table.row([
+            shown_rate(*rate),
+            shown_rate(figures.achieved_rate),
+            shown_share(figures.hit_ratio),
+            time(figures.response_time.p50),
+            time(figures.response_time.p95),
+            time(figures.response_time.p99),
+            figures.process.as_ref().map_or("-".into(), |p| format!("{:.1}", p.cpu_us())),
+            why_not.clone().unwrap_or_else(|| "carried".into()),
+        ]);
+    }
+    let Criterion { achieved, p95_ms, .. } = report.criterion;
+    let peak = report.peak.map_or("none".to_owned(), shown_rate);
+    let mut text = format!(
+        "\n{}\npeak: {peak} requests/s ({} of the requests answered, 95% within {})\n",
+        table.text(),
+        shown_share(achieved),
+        time(p95_ms),
+    );
+    let warnings = report.trials.iter().flat_map(|trial| {
+        trial
+            .figures
+            .warnings
+            .iter()
+            .map(|warning| format!("warning: {}: {warning}\n", trial.figures.name))
+    });
+    text.extend(warnings);
+    text.extend(report.failures.iter().map(|failure| format!("WRONG: {failure}\n")));
+    text
+}
+
+#[test]
+fn a_trial_holds_when_all_conditions_do() {
+    use crate::measure::Times;
+
+    let criterion = Criterion { achieved: 0.95, p95_ms: 500.0, errors: 0.001 };
+    let good = PhaseFigures {
+        offered: 1_000,
+        offered_rate: 100.0,
+        achieved_rate: 96.0,
+        response_time: Times { p95: 400.0, ..Times::default() },
+        ..PhaseFigures::default()
+    };
+    assert_eq!(criterion.judge(&good), None);
+    let slow = Times { p95: 501.0, ..Times::default() };
+    assert!(criterion.judge(&PhaseFigures { response_time: slow, ..good.clone() }).is_some());
+    assert!(criterion.judge(&PhaseFigures { achieved_rate: 94.0, ..good.clone() }).is_some());
+    let errors = [("reset".to_owned(), 2)].into_iter().collect();
+    assert!(criterion.judge(&PhaseFigures { errors, ..good }).is_some());
+}

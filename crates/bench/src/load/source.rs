@@ -1,0 +1,132 @@
+//! The source of requests: any workload as one sequence, which the clients share.
+
+use workload::generator::distributions::SplitMix;
+use workload::request::{Kind as PageOrPart, Method as Asked, Request};
+
+use super::options::{LoadOptions, Workload};
+use super::polymix::PolyMixSource;
+use super::replay::Replay;
+use super::synthetic::Synthetic;
+use crate::object::{Ask, Kind, Method, Object};
+
+/// What a phase is for: some workloads differ by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PhaseKind {
+    /// The cache is filled.
+    Fill,
+    /// Anything else.
+    Steady,
+}
+
+/// See the module.
+pub struct Source {
+    stream: Stream,
+    options: LoadOptions,
+    dice: SplitMix,
+}
+
+enum Stream {
+    PolyMix(Box<PolyMixSource>),
+    Requests(Box<dyn Iterator<Item = Request>>),
+    Synthetic(Box<Synthetic>),
+    Replay(Box<Replay>),
+}
+
+impl Source {
+    /// Begins.
+    ///
+    /// # Errors
+    /// A parameter is out of its range, or a trace cannot be read.
+    pub fn new(options: &LoadOptions) -> Result<Source, String> {
+        let LoadOptions { seed, sizes, uncacheable, .. } = *options;
+        let stream = match &options.workload {
+            Workload::PolyMix(polymix) => {
+                Stream::PolyMix(Box::new(PolyMixSource::new(*polymix, seed)))
+            }
+            Workload::Generated(workload) => Stream::Requests(Box::new(workload.iter(seed))),
+            Workload::Zipf { objects, alpha } => {
+                let zipf = Synthetic::zipf(*objects, *alpha, sizes, uncacheable, seed)?;
+                Stream::Synthetic(Box::new(zipf))
+            }
+            Workload::Unique => {
+                Stream::Synthetic(Box::new(Synthetic::unique(sizes, uncacheable, seed)))
+            }
+            Workload::Replay { files, options } => {
+                Stream::Replay(Box::new(Replay::new(files, *options)))
+            }
+        };
+        let dice = SplitMix::new(seed ^ 0x736f_7572_6365);
+        Ok(Source { stream, options: options.clone(), dice })
+    }
+
+    /// A phase begins.
+    pub fn enter(&mut self, phase: PhaseKind) {
+        if let Stream::PolyMix(polymix) = &mut self.stream {
+            polymix.enter(phase);
+        }
+    }
+
+    /// The next request; `None` at the end of a trace.
+    ///
+    /// # Errors
+    /// The trace cannot be read any further.
+    pub fn ask(&mut self) -> Result<Option<Ask>, String> {
+        let ask = match &mut self.stream {
+            Stream::PolyMix(polymix) => Some(polymix.next()),
+            Stream::Requests(requests) => requests.next().map(|request| ask_of(&request)),
+            Stream::Synthetic(synthetic) => Some(synthetic.next()),
+            Stream::Replay(replay) => replay
+                .next()?
+                .map(|request| Ask { at_ms: Some(request.time_ms), ..ask_of(&request) }),
+        };
+        Ok(ask.map(|ask| self.dressed(ask)))
+    }
+
+    /// What was passed over of traces, for the report.
+    pub fn notes(&self) -> Vec<String> {
+        match &self.stream {
+            Stream::Replay(replay) => replay.notes(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The request with what the options say beyond the workload.
+    fn dressed(&mut self, mut ask: Ask) -> Ask {
+        let LoadOptions { seed, lifetime, ranges, .. } = self.options;
+        if lifetime > 0 && ask.object.cycle == 0 && !ask.object.uncacheable {
+            // Half of it to half as much again.
+            let share = SplitMix::of(seed ^ 0x6379_636c, ask.object.id).uniform() + 0.5;
+            ask.object.cycle = (f64::from(lifetime) * share).max(1.0) as u32;
+        }
+        let size = ask.object.size;
+        if ranges > 0.0 && size > 1 && ask.method == Method::Get && self.dice.chance(ranges) {
+            let from = self.dice.below(size);
+            let to = from + 1 + self.dice.below(size - from);
+            ask.range = Some((from, to));
+        }
+        ask
+    }
+}
+
+/// A request of the lab's generators. A changed document has a new name: when a cache learns of a
+/// change is nothing that logs tell.
+fn ask_of(request: &Request) -> Ask {
+    let object = Object {
+        id: u64::from(request.object),
+        group: u64::from(request.group),
+        size: request.size,
+        revision: request.version,
+        cycle: 0,
+        uncacheable: request.uncacheable,
+        kind: match request.kind {
+            PageOrPart::Html => Kind::Html,
+            _ => Kind::Other,
+        },
+    };
+    let method = match request.method {
+        Asked::Get | Asked::Other => Method::Get,
+        Asked::Head => Method::Head,
+        Asked::Post => Method::Post,
+    };
+    Ask { object, method, ..Ask::default() }
+}

@@ -1,0 +1,116 @@
+//! Objects that have nothing to do with each other: by Zipf's law, or each asked for once.
+
+use workload::generator::distributions::SplitMix;
+
+use super::sizes::Sizes;
+use crate::object::{Ask, Object};
+
+/// See the module.
+pub struct Synthetic {
+    seed: u64,
+    dice: SplitMix,
+    sizes: Sizes,
+    uncacheable: f64,
+    /// Up to each object, the share of requests; empty: each is asked for once.
+    shares: Vec<f64>,
+    next: u64,
+}
+
+/// Objects in a directory.
+const DIRECTORY: u64 = 100;
+
+impl Synthetic {
+    /// So many objects, popular by Zipf's law: the n-th in proportion to n to the power of
+    /// `-alpha`.
+    ///
+    /// # Errors
+    /// There are none, or the exponent is below 0.
+    pub fn zipf(
+        objects: u32,
+        alpha: f64,
+        sizes: Sizes,
+        uncacheable: f64,
+        seed: u64,
+    ) -> Result<Synthetic, String> {
+        if objects == 0 || !(0.0..=10.0).contains(&alpha) {
+            return Err(format!(
+                "{objects} objects by Zipf's law with {alpha}: expected 1 or more, \
+                                and an exponent from 0 to 10"
+            ));
+        }
+        let mut sum = 0.0;
+        let mut shares: Vec<f64> = (1..=objects)
+            .map(|rank| {
+                sum += f64::from(rank).powf(-alpha);
+                sum
+            })
+            .collect();
+        shares.iter_mut().for_each(|share| *share /= sum);
+        Ok(Synthetic { shares, ..Synthetic::unique(sizes, uncacheable, seed) })
+    }
+
+    /// Each object is asked for once.
+    pub fn unique(sizes: Sizes, uncacheable: f64, seed: u64) -> Synthetic {
+        let dice = SplitMix::new(seed ^ 0x7a69_7066);
+        Synthetic { seed, dice, sizes, uncacheable, shares: Vec::new(), next: 0 }
+    }
+
+    /// The next request.
+    pub fn next(&mut self) -> Ask {
+        let id = match self.shares.len() {
+            0 => {
+                self.next += 1;
+                self.next
+            }
+            objects => {
+                let drawn = self.dice.uniform();
+                self.shares.partition_point(|share| *share < drawn).min(objects - 1) as u64
+            }
+        };
+        let mut dice = SplitMix::of(self.seed, id);
+        let size = self.sizes.draw(&mut dice);
+        let uncacheable = dice.chance(self.uncacheable);
+        let object = Object { id, group: id / DIRECTORY, size, uncacheable, ..Object::default() };
+        Ask { object, ..Ask::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn popularity_is_zipfs() {
+        let mut zipf = Synthetic::zipf(1_000, 0.8, Sizes::Fixed(100), 0.0, 5).unwrap();
+        const DRAWS: usize = 400_000;
+        let mut counts = vec![0_u32; 1_000];
+        (0..DRAWS).for_each(|_| counts[zipf.next().object.id as usize] += 1);
+        let sum: f64 = (1..=1_000).map(|rank| f64::from(rank).powf(-0.8)).sum();
+        for rank in [1, 2, 10, 100] {
+            let expected = f64::from(rank).powf(-0.8) / sum;
+            let found = f64::from(counts[rank as usize - 1]) / DRAWS as f64;
+            assert!((found / expected - 1.0).abs() < 0.06, "seed 5: {rank}: {found} {expected}");
+        }
+        let mut even = Synthetic::zipf(10, 0.0, Sizes::Fixed(100), 0.0, 5).unwrap();
+        let first = (0..DRAWS).filter(|_| even.next().object.id == 0).count();
+        assert!((first as f64 / DRAWS as f64 - 0.1).abs() < 0.003);
+        assert!(Synthetic::zipf(0, 1.0, Sizes::WEB, 0.0, 1).is_err());
+        assert!(Synthetic::zipf(5, -1.0, Sizes::WEB, 0.0, 1).is_err());
+    }
+
+    #[test]
+    fn an_object_stays_what_it_is_and_unique_ones_do_not_return() {
+        let mut zipf = Synthetic::zipf(50, 0.8, Sizes::WEB, 0.3, 5).unwrap();
+        let mut known = std::collections::HashMap::new();
+        for _ in 0..5_000 {
+            let object = zipf.next().object;
+            assert_eq!(*known.entry(object.id).or_insert(object), object);
+        }
+        let private = known.values().filter(|object| object.uncacheable).count();
+        assert!((5..28).contains(&private), "seed 5: {private} of 50");
+        let mut unique = Synthetic::unique(Sizes::WEB, 0.0, 5);
+        let ids: std::collections::HashSet<u64> =
+            (0..1_000).map(|_| unique.next().object.id).collect();
+        assert_eq!(ids.len(), 1_000);
+    }
+}

@@ -1,0 +1,22 @@
+//! What is measured: times and counts of requests, what the tested program and its device did, and
+//! what the generator itself cost.
+
+mod device;
+mod figures;
+mod latencies;
+mod listener;
+mod process;
+mod system_calls;
+mod tally;
+mod threads;
+mod timer;
+
+pub use device::{DeviceCounts, device_counts};
+pub use figures::{DeviceFigures, GeneratorFigures, PhaseFigures, ProcessFigures, Second, Times};
+pub use latencies::Latencies;
+pub use listener::process_at;
+pub use process::{ProcessCounts, family, process_counts};
+pub use system_calls::SystemCalls;
+pub use tally::{Answered, Outcome, Tally};
+pub use threads::{ThreadTime, thread_time};
+pub use timer::{TimerAccuracy, measure_timer};

@@ -1,0 +1,13 @@
+//! Objects: their names, what follows from a name, and their bodies.
+
+mod ask;
+mod content;
+mod fields;
+mod life;
+mod name;
+
+pub use ask::{Ask, Condition, Method};
+pub use content::{Content, fill, first_wrong};
+pub use fields::{ANSWER_FIELD, REQUEST_FIELD};
+pub use life::{FIRST_MODIFIED, Life, date, now};
+pub use name::{Kind, Object};

@@ -1,0 +1,13 @@
+//! Reports: while it runs, a table at the end, JSON, and a page with plots.
+
+mod html;
+mod number;
+mod progress;
+mod run_report;
+mod table;
+
+pub use html::page;
+pub use number::{bytes, count, rate, share, time};
+pub use progress::{Moment, Progress};
+pub use run_report::RunReport;
+pub use table::{Table, run_text};

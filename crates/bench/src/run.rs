@@ -1,0 +1,14 @@
+//! A run: an origin, a client and a workload, phase by phase.
+
+pub mod cores;
+mod phase;
+mod request_text;
+mod search;
+mod session;
+mod subject;
+mod window;
+
+pub use phase::{End, Pace, PhasePlan};
+pub use search::Search;
+pub use session::{Live, Session, SessionOptions};
+pub use subject::Subject;

@@ -1,0 +1,110 @@
+//! The search for the highest rate that is carried: pure, told how each rate went.
+//!
+//! Rates are doubled until one is not carried (or halved, when the first is not), then the middle
+//! of the highest that was and the lowest that was not is tried, until they are near. The last one
+//! that was carried is tried once more: a rate that was carried by luck is not the peak.
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Search {
+    first: f64,
+    /// Nearer than this share they are near.
+    tolerance: f64,
+    /// The highest rate that was carried, and the lowest that was not.
+    carried: Option<f64>,
+    refused: Option<f64>,
+    /// The rate that was tried once more.
+    confirmed: Option<f64>,
+}
+
+/// Rates that are given up: nothing carries less.
+const LEAST: f64 = 1.0;
+/// Nothing carries more.
+const MOST: f64 = 1e7;
+
+impl Search {
+    /// Begins at a rate in requests a second.
+    pub fn new(first: f64, tolerance: f64) -> Search {
+        Search { first, tolerance, carried: None, refused: None, confirmed: None }
+    }
+
+    /// The rate to try next; `None`: it is over.
+    pub fn next(&self) -> Option<f64> {
+        match (self.carried, self.refused) {
+            (None, None) => Some(self.first),
+            (Some(carried), None) => (carried < MOST).then_some(carried * 2.0),
+            (None, Some(refused)) => (refused > LEAST).then_some(refused / 2.0),
+            (Some(carried), Some(refused)) if refused > carried * (1.0 + self.tolerance) => {
+                Some((carried * refused).sqrt())
+            }
+            (Some(carried), Some(_)) => (self.confirmed != Some(carried)).then_some(carried),
+        }
+    }
+
+    /// Says whether a rate was carried.
+    pub fn tell(&mut self, rate: f64, is_carried: bool) {
+        let is_again = self.carried == Some(rate);
+        match is_carried {
+            true if is_again => self.confirmed = Some(rate),
+            true => self.carried = Some(rate),
+            false => {
+                self.refused = Some(rate);
+                if is_again {
+                    // It was luck: the truth lies below.
+                    self.carried = None;
+                    self.confirmed = None;
+                    self.first = rate / (1.0 + 2.0 * self.tolerance);
+                }
+            }
+        }
+    }
+
+    /// The highest rate that was carried.
+    pub fn peak(&self) -> Option<f64> {
+        self.carried
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is found where so many are carried, and how many were tried.
+    fn found(capacity: f64, first: f64) -> (Option<f64>, u32) {
+        let mut search = Search::new(first, 0.05);
+        let mut tried = 0;
+        while let Some(rate) = search.next() {
+            tried += 1;
+            assert!(tried < 100, "it ends");
+            search.tell(rate, rate <= capacity);
+        }
+        (search.peak(), tried)
+    }
+
+    #[test]
+    fn the_peak_is_found_from_below_and_from_above() {
+        for capacity in [7.0, 100.0, 1_234.0, 87_654.0] {
+            for first in [1.0, 100.0, 1e6] {
+                let (peak, tried) = found(capacity, first);
+                let peak = peak.unwrap();
+                assert!(peak <= capacity && peak >= capacity / 1.06, "{capacity}: {peak}");
+                assert!(tried < 35, "{tried}");
+            }
+        }
+        assert_eq!(found(0.0, 100.0).0, None);
+    }
+
+    #[test]
+    fn a_rate_that_was_carried_by_luck_is_tried_again() {
+        let mut search = Search::new(100.0, 0.05);
+        let mut seen = 0;
+        while let Some(rate) = search.next() {
+            // 150 is carried the first time that it, or nearly it, is tried.
+            let lucky = rate > 120.0 && rate < 160.0 && seen < 1;
+            seen += u32::from(lucky);
+            search.tell(rate, rate <= 120.0 || lucky);
+        }
+        let peak = search.peak().unwrap();
+        assert!((100.0..=120.0).contains(&peak), "{peak}");
+    }
+}

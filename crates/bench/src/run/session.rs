@@ -1,0 +1,545 @@
+//! The loop of the client: it sends what is due, hears what comes, and counts.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::thread::{gettid, set_current_timer_slack};
+use workload::generator::distributions::SplitMix;
+
+use super::phase::{End, Pace, PhasePlan};
+use super::request_text::{Addressing, write_request};
+use super::subject::Subject;
+use super::window::Window;
+use crate::client::{
+    Arrivals, Connection, Dispatcher, Due, Ended, Expectation, Failure, Nanos, Request, SECOND,
+};
+use crate::load::{LoadOptions, Repeats, RequestsPerConnection, Source};
+use crate::measure::{Answered, Outcome, PhaseFigures, Second, Tally};
+use crate::object::{Ask, now as seconds_now};
+use crate::origin::{self, Origin, Sent};
+use crate::poll::{Events, Poll, Ready};
+
+/// What a run needs to begin.
+#[derive(Clone, Debug)]
+pub struct SessionOptions {
+    /// Where requests go.
+    pub target: SocketAddr,
+    /// How it is addressed.
+    pub host: String,
+    /// Whether it is a forward proxy, asked for whole addresses.
+    pub is_forward: bool,
+    /// Where the origin listens.
+    pub origin: SocketAddr,
+    /// The first part of all paths.
+    pub name: String,
+    /// How the origin answers.
+    pub answers: origin::Options,
+    /// What is asked for.
+    pub load: LoadOptions,
+    /// Connections at most.
+    pub connections: usize,
+    /// Requests on each of them.
+    pub requests_per_connection: RequestsPerConnection,
+    /// Time after which a request is given up.
+    pub timeout: Duration,
+    /// What is tested.
+    pub subject: Subject,
+}
+
+/// The state of a run, for whoever watches it.
+#[derive(Clone, Debug)]
+pub struct Live<'a> {
+    /// The phase.
+    pub phase: &'a str,
+    /// Seconds since it began.
+    pub seconds: f64,
+    /// How much of it is over, from 0 to 1, if that is known.
+    pub share: Option<f64>,
+    /// The last second.
+    pub last: Second,
+    /// Connections that are busy.
+    pub busy: usize,
+    /// Requests that wait for one.
+    pub waiting: usize,
+    /// Lies so far.
+    pub failures: u64,
+}
+
+/// Failures that are kept; all are counted.
+const FAILURES_KEPT: usize = 10;
+/// How often it is looked for what takes too long, and for the end of a phase at least.
+const LOOK: Nanos = SECOND / 10;
+/// Bytes that are read at a time.
+const READ: usize = 256 << 10;
+/// A cache is full of the workload when in a second less of the requests are misses.
+const FULL: f64 = 0.01;
+
+/// See the module.
+pub struct Session {
+    options: SessionOptions,
+    addressing: Addressing,
+    origin: Origin,
+    source: Source,
+    repeats: Repeats,
+    poll: Poll,
+    connections: Vec<Connection>,
+    dispatcher: Dispatcher,
+    dice: SplitMix,
+    begin: Instant,
+    /// Requests of a trace that are due, in their order.
+    recorded: VecDeque<Ask>,
+    numbers: u64,
+    /// By phase: of the requests that came due in it.
+    tallies: Vec<Tally>,
+    windows: Vec<Window>,
+    failures: Vec<Failure>,
+    failure_count: u64,
+    /// Bytes of misses that may be stored, of the current phase.
+    filled: u64,
+    source_ended: bool,
+    interrupted: Arc<AtomicBool>,
+    buffer: Vec<u8>,
+    path: String,
+    events: Events,
+}
+
+impl Session {
+    /// Starts the origin and begins. It ends early once `interrupted`.
+    ///
+    /// # Errors
+    /// An address cannot be had, or the workload is not as it has to be.
+    pub fn new(options: SessionOptions, interrupted: Arc<AtomicBool>) -> Result<Session, String> {
+        // Wake-ups to the microsecond; where that is refused they are later, which is measured.
+        let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
+        let origin = Origin::start(options.origin, options.answers.clone())?;
+        let poll = Poll::new().map_err(|error| format!("sockets: {error}"))?;
+        let prefix = match options.is_forward {
+            true => format!("http://{}", options.host),
+            false => String::new(),
+        };
+        let addressing =
+            Addressing { host: options.host.clone(), prefix, run: options.name.clone() };
+        Ok(Session {
+            addressing,
+            source: Source::new(&options.load)?,
+            dispatcher: Dispatcher::new(options.connections),
+            dice: SplitMix::new(options.load.seed ^ 0x636f_6e6e),
+            options,
+            origin,
+            poll,
+            repeats: Repeats::default(),
+            connections: Vec::new(),
+            begin: Instant::now(),
+            recorded: VecDeque::new(),
+            numbers: 0,
+            tallies: Vec::new(),
+            windows: Vec::new(),
+            failures: Vec::new(),
+            failure_count: 0,
+            filled: 0,
+            source_ended: false,
+            interrupted,
+            buffer: vec![0; READ],
+            path: String::new(),
+            events: Events::default(),
+        })
+    }
+
+    /// Where the origin listens.
+    pub fn origin_address(&self) -> SocketAddr {
+        self.origin.address()
+    }
+
+    /// Runs a phase, and returns its number. Requests that wait for a connection at its end are
+    /// given up; those that were sent are answered in the next, or in [`Session::settle`].
+    ///
+    /// # Errors
+    /// The workload cannot be read, or the kernel refuses.
+    pub fn run(&mut self, plan: &PhasePlan, watch: &mut dyn FnMut(&Live)) -> Result<usize, String> {
+        let number = self.windows.len();
+        let thread = gettid().as_raw_nonzero().get() as u32;
+        let start = self.now();
+        let Session { options, origin, .. } = self;
+        let seconds = start as f64 / SECOND as f64;
+        let window = Window::open(&plan.name, seconds, &options.subject, origin, thread);
+        self.windows.push(window);
+        self.tallies.push(Tally::default());
+        self.source.enter(plan.kind);
+        self.filled = 0;
+        let mut course =
+            Course::new(plan, self.now(), self.options.load.seed.wrapping_add(number as u64));
+        if plan.pace == Pace::Closed {
+            self.dispatcher.set_closed(Some(number));
+        }
+        while !self.is_over(plan, &course) {
+            self.turn(&mut course, number)?;
+            self.look(plan, &mut course, watch);
+        }
+        self.dispatcher.set_closed(None);
+        let now = self.now();
+        for due in self.dispatcher.give_up() {
+            self.tallies[due.phase].add_unsent(now.saturating_sub(due.at));
+        }
+        self.recorded.clear();
+        let seconds = self.seconds();
+        let Session { options, origin, windows, .. } = self;
+        windows[number].end_second(seconds);
+        windows[number].close(&options.subject, origin);
+        Ok(number)
+    }
+
+    /// Waits until all that was sent is answered, or too late.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn settle(&mut self) -> Result<(), String> {
+        let end = self.now() + self.options.timeout.as_nanos() as Nanos;
+        while self.dispatcher.busy() > 0 && !self.is_interrupted() && self.now() < end {
+            self.hear(LOOK)?;
+            self.give_up_late();
+        }
+        for place in 0..self.connections.len() {
+            let ended = self.connections[place].give_up("unanswered");
+            self.end(place, ended);
+        }
+        Ok(())
+    }
+
+    /// Returns the figures of a phase that is over.
+    pub fn figures(&self, number: usize) -> PhaseFigures {
+        self.windows[number].figures(&self.tallies[number])
+    }
+
+    /// The first failures, and how many there are.
+    pub fn failures(&self) -> (&[Failure], u64) {
+        (&self.failures, self.failure_count)
+    }
+
+    /// What was passed over of traces.
+    pub fn notes(&self) -> Vec<String> {
+        self.source.notes()
+    }
+
+    /// Whether the run is to end.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Whether the workload has come to its end.
+    pub fn has_ended(&self) -> bool {
+        self.source_ended
+    }
+
+    fn now(&self) -> Nanos {
+        self.begin.elapsed().as_nanos() as Nanos
+    }
+
+    fn seconds(&self) -> f64 {
+        self.begin.elapsed().as_secs_f64()
+    }
+
+    fn is_over(&self, plan: &PhasePlan, course: &Course) -> bool {
+        let is_empty = self.recorded.is_empty()
+            && self.dispatcher.waiting() == 0
+            && self.dispatcher.busy() == 0;
+        let over = match plan.end {
+            End::After(time) => self.now() - course.start >= time.as_nanos() as Nanos,
+            End::Filled(bytes) => self.filled >= bytes || course.is_full,
+            End::Requests(count) => course.asked >= count,
+            End::Never => false,
+        };
+        over || self.is_interrupted() || self.source_ended && is_empty
+    }
+
+    /// Sends what is due, waits for what is next, and hears what has come.
+    fn turn(&mut self, course: &mut Course, number: usize) -> Result<(), String> {
+        let now = self.now();
+        self.take_due(course, now, number)?;
+        while !(self.source_ended && self.recorded.is_empty()) {
+            let Some((due, place)) = self.dispatcher.next(self.now()) else { break };
+            course.asked += 1;
+            if course.is_closed {
+                self.tallies[number].offered += 1;
+                self.windows[number].second.offered += 1;
+            }
+            self.send(due, place)?;
+            if course.most.is_some_and(|most| course.asked >= most) {
+                self.dispatcher.set_closed(None);
+                break;
+            }
+        }
+        let window = &mut self.windows[number];
+        window.busy = window.busy.max(self.dispatcher.busy());
+        let until = [course.next_due(), Some(course.next_look), course.end];
+        let until = until.into_iter().flatten().min().unwrap_or(now);
+        let wait = until.saturating_sub(self.now());
+        self.hear(wait)
+    }
+
+    /// Takes up the requests that have come due.
+    fn take_due(&mut self, course: &mut Course, now: Nanos, phase: usize) -> Result<(), String> {
+        while let Some(at) = course.arrivals.as_mut().and_then(|arrivals| arrivals.due(now)) {
+            self.add_due(Due { at, phase }, now);
+        }
+        let Some(speed) = course.speed else { return Ok(()) };
+        loop {
+            if course.pending.is_none() && !self.source_ended {
+                course.pending = self.source.ask()?;
+                self.source_ended = course.pending.is_none();
+            }
+            let Some(ask) = course.pending else { return Ok(()) };
+            let at_ms = ask.at_ms.unwrap_or(0);
+            let since = at_ms.saturating_sub(*course.first_ms.get_or_insert(at_ms));
+            let at = course.start + (since as f64 * 1e6 / speed) as Nanos;
+            course.recorded_due = Some(at);
+            if at > now {
+                return Ok(());
+            }
+            course.pending = None;
+            course.recorded_due = None;
+            self.recorded.push_back(ask);
+            self.add_due(Due { at, phase }, now);
+        }
+    }
+
+    fn add_due(&mut self, due: Due, now: Nanos) {
+        let tally = &mut self.tallies[due.phase];
+        tally.offered += 1;
+        tally.lateness.record(now.saturating_sub(due.at));
+        self.windows[due.phase].second.offered += 1;
+        self.dispatcher.add(due);
+    }
+
+    /// Sends the next request of the workload.
+    fn send(&mut self, due: Due, place: usize) -> Result<(), String> {
+        let ask = match self.recorded.pop_front() {
+            Some(ask) => Some(ask),
+            None => self.source.ask()?,
+        };
+        let Some(ask) = ask else {
+            self.source_ended = true;
+            self.dispatcher.release(place);
+            self.dispatcher.set_closed(None);
+            return Ok(());
+        };
+        self.numbers += 1;
+        let (number, now) = (self.numbers, seconds_now());
+        while place >= self.connections.len() {
+            let token = self.connections.len() as u64;
+            self.connections.push(Connection::new(self.options.target, token));
+        }
+        let ended = {
+            let Session { connections, poll, options, dice, .. } = self;
+            let connection = &mut connections[place];
+            let opened = match connection.needs_opening() {
+                true => connection.open(poll, options.requests_per_connection.draw(dice)),
+                false => Ok(()),
+            };
+            if opened.is_err() {
+                self.tallies[due.phase].add_error("no connection");
+                self.dispatcher.release(place);
+                return Ok(());
+            }
+            write_request(connection.text(), &mut self.path, &self.addressing, &ask, number, now);
+            let is_repeat = self.repeats.ask(&ask, ask.object.version(now));
+            let Ask { object, method, condition, range, .. } = ask;
+            let expected = Expectation { number, object, method, condition, range, sent: now };
+            let at = self.begin.elapsed().as_nanos() as Nanos;
+            connection.send(Request { due, at, expected, is_repeat })
+        };
+        self.end(place, ended);
+        self.repeat(place);
+        Ok(())
+    }
+
+    /// Waits so long at most for sockets, and hears what has come.
+    fn hear(&mut self, wait: Nanos) -> Result<(), String> {
+        let mut events = std::mem::take(&mut self.events);
+        let waited = self.poll.wait(Some(Duration::from_nanos(wait)), &mut events);
+        waited.map_err(|error| format!("sockets: {error}"))?;
+        let now = seconds_now();
+        for Ready { token, read, write } in events.drain() {
+            let place = token as usize;
+            if write {
+                let ended = self.connections[place].write();
+                self.end(place, ended);
+            }
+            if read {
+                let ended = self.connections[place].read(&mut self.buffer, now);
+                self.end(place, ended);
+            }
+            self.repeat(place);
+        }
+        self.events = events;
+        Ok(())
+    }
+
+    /// Sends a request once more whose connection had been closed before it came there.
+    fn repeat(&mut self, place: usize) {
+        if !self.connections[place].is_to_repeat() {
+            return;
+        }
+        let requests = self.options.requests_per_connection.draw(&mut self.dice);
+        let ended = match self.connections[place].open(&self.poll, requests) {
+            Ok(()) => self.connections[place].repeat(),
+            Err(_) => self.connections[place].give_up("no connection"),
+        };
+        self.end(place, ended);
+    }
+
+    /// Counts what became of a request, if it is over.
+    fn end(&mut self, place: usize, ended: Option<Ended>) {
+        let Some(Ended { request, verdict, error }) = ended else { return };
+        self.dispatcher.release(place);
+        let now = self.now();
+        let tally = &mut self.tallies[request.due.phase];
+        if let Some(failure) = verdict.failure {
+            tally.failures += 1;
+            self.failure_count += 1;
+            if self.failures.len() < FAILURES_KEPT {
+                self.failures.push(*failure);
+            }
+        }
+        let refused = (verdict.status >= 400).then(|| format!("status {}", verdict.status));
+        let error = error.map(str::to_owned).or(refused);
+        let current = self.windows.iter_mut().rev().find(|window| !window.is_closed());
+        if let Some(error) = error {
+            tally.add_error(&error);
+            if let Some(window) = current {
+                window.ended += 1;
+                window.second.errors += 1;
+            }
+            return;
+        }
+        let outcome = match self.origin.seen().answer(request.expected.number) {
+            None => Outcome::Hit,
+            Some(Sent::Head) => Outcome::Validated,
+            Some(Sent::Object) => Outcome::Miss,
+        };
+        let answered = Answered {
+            outcome,
+            bytes: verdict.bytes,
+            since_due: now.saturating_sub(request.due.at),
+            since_sent: now.saturating_sub(request.at),
+            is_repeat: request.is_repeat,
+        };
+        tally.add(&answered);
+        if outcome == Outcome::Miss && !request.expected.object.uncacheable {
+            self.filled += verdict.bytes;
+        }
+        if let Some(window) = current {
+            window.note(&answered);
+        }
+    }
+
+    /// Looks after what takes too long, and ends a second.
+    fn look(&mut self, plan: &PhasePlan, course: &mut Course, watch: &mut dyn FnMut(&Live)) {
+        let now = self.now();
+        if now < course.next_look {
+            return;
+        }
+        course.next_look = now + LOOK;
+        self.give_up_late();
+        let seconds = now as f64 / SECOND as f64;
+        let Some(window) = self.windows.last_mut() else { return };
+        if seconds - window.second.at < 1.0 {
+            return;
+        }
+        window.end_second(seconds);
+        let last = window.by_second.last().copied().unwrap_or_default();
+        let misses = last.answered.saturating_sub(last.hits) as f64;
+        let is_full = last.answered > 100 && misses < FULL * last.answered as f64;
+        course.is_full = is_full && matches!(plan.end, End::Filled(_));
+        let passed = now - course.start;
+        let share = match plan.end {
+            End::After(time) => Some(passed as f64 / time.as_nanos().max(1) as f64),
+            End::Filled(bytes) => Some(self.filled as f64 / bytes.max(1) as f64),
+            End::Requests(count) => Some(course.asked as f64 / count.max(1) as f64),
+            End::Never => None,
+        };
+        watch(&Live {
+            phase: &plan.name,
+            seconds: passed as f64 / SECOND as f64,
+            share: share.map(|share| share.min(1.0)),
+            last,
+            busy: self.dispatcher.busy(),
+            waiting: self.dispatcher.waiting(),
+            failures: self.failure_count,
+        });
+    }
+
+    fn give_up_late(&mut self) {
+        let timeout = self.options.timeout.as_nanos() as Nanos;
+        let now = self.now();
+        for place in 0..self.connections.len() {
+            let connection = &mut self.connections[place];
+            if connection.sent_at().is_some_and(|sent| now.saturating_sub(sent) > timeout) {
+                let ended = connection.give_up("timed out");
+                self.end(place, ended);
+            }
+        }
+    }
+}
+
+/// The course of a phase.
+struct Course {
+    start: Nanos,
+    end: Option<Nanos>,
+    arrivals: Option<Arrivals>,
+    /// Of a trace: how many times as fast.
+    speed: Option<f64>,
+    is_closed: bool,
+    first_ms: Option<u64>,
+    /// The next request of a trace, and when it is due.
+    pending: Option<Ask>,
+    recorded_due: Option<Nanos>,
+    /// Requests that were sent, and that are to be at most.
+    asked: u64,
+    most: Option<u64>,
+    next_look: Nanos,
+    is_full: bool,
+}
+
+impl Course {
+    fn new(plan: &PhasePlan, start: Nanos, seed: u64) -> Course {
+        let length = match plan.end {
+            End::After(time) => time.as_nanos() as Nanos,
+            _ => Nanos::MAX / 2,
+        };
+        let arrivals = match plan.pace {
+            Pace::Open { rates, spacing } => {
+                Some(Arrivals::new(spacing, seed, start, length, rates))
+            }
+            _ => None,
+        };
+        let speed = match plan.pace {
+            Pace::Recorded { speed } => Some(speed),
+            _ => None,
+        };
+        let most = match plan.end {
+            End::Requests(most) => Some(most),
+            _ => None,
+        };
+        Course {
+            start,
+            end: matches!(plan.end, End::After(_)).then_some(start + length),
+            arrivals,
+            speed,
+            is_closed: plan.pace == Pace::Closed,
+            first_ms: None,
+            pending: None,
+            recorded_due: None,
+            asked: 0,
+            most,
+            next_look: start + LOOK,
+            is_full: false,
+        }
+    }
+
+    fn next_due(&self) -> Option<Nanos> {
+        self.arrivals.as_ref().and_then(Arrivals::next).or(self.recorded_due)
+    }
+}

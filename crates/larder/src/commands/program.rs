@@ -1,0 +1,94 @@
+//! Commands that are programs of their own, which this one becomes: a server has no use for the
+//! lab's simulated disks, nor for a load generator, so neither is part of it.
+//!
+//! The program is looked for beside this one and then in `PATH`, and takes this process's place:
+//! its output, its exit code and the signals it gets are its own.
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process;
+
+use clap::{Arg, ArgMatches, Command, value_parser};
+use cli::outcome::Failure;
+
+/// A program of Larder's.
+pub struct Program {
+    /// The command that runs it.
+    pub command: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// The crate that makes it.
+    pub package: &'static str,
+    /// One line for the help.
+    pub about: &'static str,
+    /// The page that tells of it.
+    pub page: &'static str,
+}
+
+/// The lab.
+pub const LAB: Program = Program {
+    command: "lab",
+    name: "larder-lab",
+    package: "lab",
+    about: "Simulated disks, workloads and the experiments of the papers",
+    page: "docs/research/lab.md",
+};
+
+/// The load generator.
+pub const BENCH: Program = Program {
+    command: "bench",
+    name: "larder-bench",
+    package: "bench",
+    about: "Loads a cache, this one or another, checks every byte, and measures it",
+    page: "docs/guide/bench.md",
+};
+
+impl Program {
+    /// Returns the command: all arguments are the program's to read, `--help` included.
+    pub fn command(&self) -> Command {
+        let Program { command, name, about, page, .. } = *self;
+        Command::new(command)
+            .about(about)
+            .after_help(format!(
+                "Runs {name}, which stands beside this program or in PATH: {page}."
+            ))
+            .disable_help_flag(true)
+            .arg(
+                Arg::new("arguments")
+                    .value_name("ARGS")
+                    .num_args(0..)
+                    .trailing_var_arg(true)
+                    .allow_hyphen_values(true)
+                    .value_parser(value_parser!(OsString))
+                    .help(format!("Arguments of {name}; --help lists them.")),
+            )
+    }
+
+    /// Becomes the program.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be run: otherwise this does not return.
+    pub fn run(&self, matches: &ArgMatches) -> Result<(), Failure> {
+        let Program { command, name, package, .. } = *self;
+        let arguments = matches.get_many::<OsString>("arguments").into_iter().flatten();
+        // Without a directory in it, a name is looked up in PATH.
+        let program = self.beside_this_one().unwrap_or_else(|| PathBuf::from(name));
+        let error = process::Command::new(&program).args(arguments).exec();
+        Err(Failure::runtime(match error.kind() {
+            io::ErrorKind::NotFound => format!(
+                "{command}: {name} is neither beside this program nor in PATH; in the sources of \
+                 Larder `cargo build --release -p {package}` makes target/release/{name}"
+            ),
+            _ => format!("{command}: cannot run {}: {error}", program.display()),
+        }))
+    }
+
+    /// Returns the program in the directory of this one; `None` when it is not there.
+    fn beside_this_one(&self) -> Option<PathBuf> {
+        let program = env::current_exe().ok()?.with_file_name(self.name);
+        program.is_file().then_some(program)
+    }
+}

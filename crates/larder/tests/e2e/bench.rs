@@ -1,0 +1,93 @@
+//! The load generator before and behind a real cache: every byte is right, and what it counts as
+//! hits is what its origin was not asked for.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use bench::client::Spacing;
+use bench::load::{LoadOptions, PhaseKind, RequestsPerConnection, Sizes, Workload};
+use bench::measure::PhaseFigures;
+use bench::origin::Options;
+use bench::run::{End, Pace, PhasePlan, Session, SessionOptions, Subject};
+use testbed::address;
+use workload::generator::polymix::PolyMix;
+
+use crate::runner::Setup;
+
+const SEED: u64 = 17;
+
+/// The figures of so many requests of a workload through a cache of 64 MiB.
+fn run(load: LoadOptions, pace: Pace, end: End) -> PhaseFigures {
+    let origin: SocketAddr = address::free();
+    let running = Setup::reverse(&format!("http://{origin}")).start();
+    let options = SessionOptions {
+        target: running.address(),
+        host: running.address().to_string(),
+        is_forward: false,
+        origin,
+        name: "bench".into(),
+        answers: Options { seed: SEED, ..Options::default() },
+        load,
+        connections: 16,
+        requests_per_connection: RequestsPerConnection::Zipf(64),
+        timeout: Duration::from_secs(30),
+        subject: Subject::default(),
+    };
+    let mut session = Session::new(options, Arc::new(AtomicBool::new(false))).unwrap();
+    let plan = PhasePlan { name: "all".into(), kind: PhaseKind::Steady, pace, end };
+    let number = session.run(&plan, &mut |_| ()).unwrap();
+    session.settle().unwrap();
+    let (failures, count) = session.failures();
+    assert_eq!(count, 0, "seed {SEED}: {failures:?}");
+    let figures = session.figures(number);
+    assert!(figures.errors.is_empty(), "seed {SEED}: {:?}", figures.errors);
+    figures
+}
+
+fn load(workload: Workload) -> LoadOptions {
+    LoadOptions {
+        workload,
+        seed: SEED,
+        sizes: Sizes::WEB,
+        lifetime: 0,
+        uncacheable: 0.1,
+        ranges: 0.0,
+    }
+}
+
+#[test]
+fn popular_objects_are_hits_and_every_byte_is_right() {
+    let zipf = load(Workload::Zipf { objects: 300, alpha: 0.8 });
+    let figures = run(zipf, Pace::Closed, End::Requests(4_000));
+    assert_eq!(figures.answered, 4_000);
+    // All of it fits, and who asks while an object is being fetched waits for that.
+    let (hits, offered) = (figures.hit_ratio, figures.offered_hit_ratio);
+    assert!((hits - offered).abs() < 0.01, "seed {SEED}: {hits}, offered {offered}");
+    assert!(hits > 0.75, "seed {SEED}: {hits}");
+    let asked = figures.origin_answers as f64 / 4_000.0;
+    assert!((asked - (1.0 - hits)).abs() < 1e-9, "seed {SEED}: {asked} of the origin");
+}
+
+#[test]
+fn parts_and_objects_that_change_are_right() {
+    let zipf = Workload::Zipf { objects: 100, alpha: 0.8 };
+    let changing = LoadOptions { ranges: 0.3, lifetime: 2, ..load(zipf) };
+    let pace = Pace::Open { rates: [400.0, 400.0], spacing: Spacing::Poisson };
+    let figures = run(changing, pace, End::After(Duration::from_secs(5)));
+    assert!(figures.answered > 1_000, "seed {SEED}: {}", figures.answered);
+    assert!(figures.hit_ratio > 0.3, "seed {SEED}: {}", figures.hit_ratio);
+}
+
+#[test]
+fn polymix_is_right_with_its_conditions_and_methods() {
+    for mix in PolyMix::ALL {
+        let mix = PolyMix { frozen_at: Some(2_000), ..mix };
+        let figures = run(load(Workload::PolyMix(mix)), Pace::Closed, End::Requests(6_000));
+        let (hits, offered) = (figures.hit_ratio, figures.offered_hit_ratio);
+        // Conditions that only the origin can answer for what a cache does not have.
+        assert!((hits - offered).abs() < 0.03, "seed {SEED}: {} {hits}, {offered}", mix.name);
+        assert!(hits > 0.35, "seed {SEED}: {} {hits}", mix.name);
+    }
+}
