@@ -1,16 +1,20 @@
 //! Counts what one request allocates in the proxy, on all of its threads, by the way it goes. It
 //! prints the counts, and holds them to a bound, so that none grows unnoticed.
+//!
+//! With `LARDER_STACKS=words` it also prints where one request of each way allocates: of each call
+//! stack the functions whose names have one of the words, divided by commas.
 
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::backtrace::Backtrace;
 use std::cell::Cell;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use device::{AnyDevice, MemoryDevice};
@@ -38,6 +42,11 @@ const REQUESTS: u64 = 400;
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
+/// Whether the call stack of each allocation is kept.
+static KEEPS_STACKS: AtomicBool = AtomicBool::new(false);
+
+static STACKS: Mutex<Vec<(usize, Backtrace)>> = Mutex::new(Vec::new());
+
 thread_local! {
     /// Set on the threads of clients and origins.
     static IGNORED: Cell<bool> = const { Cell::new(false) };
@@ -48,16 +57,36 @@ struct Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-fn count() {
-    if !IGNORED.try_with(Cell::get).unwrap_or(true) {
-        COUNT.fetch_add(1, Ordering::Relaxed);
+fn count(bytes: usize) {
+    if IGNORED.try_with(Cell::get).unwrap_or(true) {
+        return;
+    }
+    COUNT.fetch_add(1, Ordering::Relaxed);
+    if KEEPS_STACKS.load(Ordering::Relaxed) {
+        IGNORED.set(true);
+        STACKS.lock().unwrap().push((bytes, Backtrace::force_capture()));
+        IGNORED.set(false);
+    }
+}
+
+/// Prints where `request` allocates, if that is wanted.
+fn print_stacks(outcome: &str, request: impl FnOnce()) {
+    let Ok(words) = std::env::var("LARDER_STACKS") else { return };
+    KEEPS_STACKS.store(true, Ordering::Relaxed);
+    request();
+    KEEPS_STACKS.store(false, Ordering::Relaxed);
+    for (bytes, stack) in STACKS.lock().unwrap().drain(..) {
+        let stack = stack.to_string();
+        let named = stack.lines().filter(|line| words.split(',').any(|word| line.contains(word)));
+        println!("{outcome}: {bytes} bytes");
+        named.for_each(|line| println!("    {}", line.trim()));
     }
 }
 
 // SAFETY: the system's allocator does all of it.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size());
         // SAFETY: as of the caller.
         unsafe { System.alloc(layout) }
     }
@@ -68,7 +97,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
+        count(size);
         // SAFETY: as of the caller.
         unsafe { System.realloc(pointer, layout, size) }
     }
@@ -117,7 +146,9 @@ fn of_each(client: &mut Client, outcome: &str, url: impl Fn(u64) -> String) -> f
         let answer = client.get(&url(number));
         assert!(answer.complete && answer.detail() == outcome, "{}", answer.head);
     }
-    (COUNT.load(Ordering::Relaxed) - before) as f64 / REQUESTS as f64
+    let counted = COUNT.load(Ordering::Relaxed) - before;
+    print_stacks(outcome, || drop(client.get(&url(2 * REQUESTS))));
+    counted as f64 / REQUESTS as f64
 }
 
 #[test]
