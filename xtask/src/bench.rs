@@ -14,6 +14,8 @@
 //!
 //! `cargo xtask bench --fleet` measures several nodes that share their caches: see [`fleet`].
 //!
+//! `cargo xtask instructions` counts instructions instead of time: see [`instructions`].
+//!
 //! Not counted is time that the kernel spends in threads of its own on a server's behalf
 //! (write-back of the page cache for nginx, completion work of the disk driver for both).
 
@@ -24,6 +26,7 @@ mod exchange;
 mod file_system;
 mod files;
 mod fleet;
+pub mod instructions;
 mod interruption;
 mod load;
 mod mounts;

@@ -35,6 +35,9 @@ enum Chore {
     Ci(ci::Options),
     /// Measures what a request costs the server, beside nginx in the same run.
     Bench(Box<bench::Options>),
+    /// Counts the instructions that a request costs the server, beside those of the table in
+    /// docs/research/instructions.md.
+    Instructions(bench::instructions::Options),
     /// Checks the rules of the source text (lengths, module comments, banned words, dead files).
     Tidy,
     /// Prints which file of a crate imports which.
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
         Chore::Ci(options) => ci::run(&options),
         Chore::Bench(options) => bench::run(&options),
+        Chore::Instructions(options) => bench::instructions::run(&options),
         Chore::Tidy => tidy::run(),
         Chore::Imports { name } => tidy::print_imports(&name),
         Chore::Fuzz(options) => fuzz::run(&options),

@@ -1,6 +1,7 @@
 //! The servers under test: larder, nginx and Traffic Server, each as a reverse proxy with a cache
 //! of its own; larder, nginx, Apache httpd and Caddy, each as a web server.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -25,6 +26,8 @@ pub struct System {
     pub name: String,
     kind: Kind,
     program: PathBuf,
+    /// The program that runs it, with its arguments; empty: none does.
+    under: Vec<OsString>,
 }
 
 #[derive(Clone)]
@@ -103,7 +106,12 @@ impl System {
             if workers == 1 { "1 worker".into() } else { format!("{workers} workers") };
         let name = format!("larder, {workers_shown}");
         let kind = Kind::Larder { workers, settings: Vec::new(), file: String::new() };
-        System { name, kind, program }
+        System { name, kind, program, under: Vec::new() }
+    }
+
+    /// Has another program run it: a profiler, with its arguments.
+    pub fn run_under(&mut self, words: Vec<OsString>) {
+        self.under = words;
     }
 
     /// Starts larder with `--setting value`, which then is part of the name.
@@ -151,7 +159,7 @@ impl System {
 
     fn installed(name: &str, kind: Kind, places: &[&str]) -> Option<System> {
         let program = places.iter().map(PathBuf::from).find(|place| place.exists())?;
-        Some(System { name: name.to_owned(), kind, program })
+        Some(System { name: name.to_owned(), kind, program, under: Vec::new() })
     }
 
     /// Returns Traffic Server with one thread for connections; `None` when it is not installed.
@@ -207,7 +215,14 @@ impl System {
             fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
             Ok::<PathBuf, String>(path)
         };
-        let mut command = confined(&self.program, &setup.groups, setup.core);
+        let (first, rest) = self
+            .under
+            .split_first()
+            .map_or((self.program.as_os_str(), &[][..]), |all| (all.0.as_os_str(), all.1));
+        let mut command = confined(Path::new(first), &setup.groups, setup.core);
+        if !self.under.is_empty() {
+            command.args(rest).arg(&self.program);
+        }
         match &self.kind {
             Kind::Larder { workers, settings, file } => {
                 command.arg("serve").arg("--cache").arg(cache);
