@@ -1,15 +1,13 @@
-//! 1xx answers from an upstream for the client whose request caused them. hyper's client reports
-//! them in a callback on another task (and must be able to on another thread), the client's
-//! connection writes them (see `client_io`).
+//! 1xx answers from an upstream for the client whose request caused them. The exchange with the
+//! upstream reports them, the client's connection writes them.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use hyper::ext::on_informational;
 
 /// Interim answers forwarded for one request at most, so that an origin cannot fill the memory.
 const HEADS_MAX: usize = 64;
@@ -34,12 +32,6 @@ struct State {
 }
 
 impl Informational {
-    /// Registers for the 1xx answers that `request` will cause.
-    pub fn attach<B>(self: &Arc<Self>, request: &mut http::Request<B>) {
-        let interim = self.clone();
-        on_informational(request, move |head| interim.receive(head.status(), head.headers()));
-    }
-
     /// Receives a 1xx answer.
     pub fn receive(&self, status: StatusCode, headers: &http::HeaderMap) {
         let mut state = self.lock();

@@ -336,9 +336,6 @@ impl UpstreamRequest {
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
-        if let Some(interim) = &self.interim {
-            interim.attach(&mut request);
-        }
         request
     }
 }

@@ -34,9 +34,7 @@ pub(crate) async fn run(
         }
         // Dropped, they end.
         let mut watching = JoinSet::new();
-        let new = |limits: &UpstreamLimits| {
-            Upstream::new(limits, events.clone(), clock).through(network.clone())
-        };
+        let new = || Upstream::new(events.clone(), clock).through(network.clone());
         begin(&options, new, &mut watching);
         if control.changed().await.is_err() {
             return;
@@ -44,7 +42,7 @@ pub(crate) async fn run(
     }
 }
 
-fn begin(options: &Options, new: impl Fn(&UpstreamLimits) -> Upstream, watching: &mut JoinSet<()>) {
+fn begin(options: &Options, new: impl Fn() -> Upstream, watching: &mut JoinSet<()>) {
     for (_, group) in options.front.groups() {
         let Some(check) = &group.options().check else { continue };
         let limits = UpstreamLimits {
@@ -53,7 +51,7 @@ fn begin(options: &Options, new: impl Fn(&UpstreamLimits) -> Upstream, watching:
             idle_per_origin: 0,
             ..options.upstream.clone()
         };
-        let upstream = Rc::new(new(&limits));
+        let upstream = Rc::new(new());
         for at in 0..group.servers().len() {
             let (upstream, group) = (upstream.clone(), group.clone());
             watching.spawn_local(checks::watch(upstream, limits.clone(), group, at));

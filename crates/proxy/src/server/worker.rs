@@ -48,7 +48,7 @@ impl Worker {
     pub fn new(index: usize, process: Arc<Process>, options: Arc<Options>) -> Rc<Worker> {
         let Process { requests, clock, connection_limit, failures, .. } = &*process;
         let events = Arc::new(Observed(requests.observer.clone()));
-        let upstream = Upstream::new(&options.upstream, events, *clock)
+        let upstream = Upstream::new(events, *clock)
             .through(process.network.clone())
             .with_log(failures.clone())
             .with_descriptors(connection_limit.reclaimer.clone());

@@ -9,12 +9,12 @@ use std::{fmt, io};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use tokio::time::{Sleep, sleep};
 
+use crate::connection::http1::{Http1Error, Incoming};
 use crate::connection::http2;
 use crate::connection::http2::Peer;
-use crate::connection::pool::{Http1, Pool, PoolLimits};
+use crate::connection::pool::{Pool, PoolLimits};
 use crate::connection::request_body::Progress;
 use crate::connection::tunnel::UpstreamTunnel;
 use crate::failure::cause;
@@ -23,13 +23,12 @@ use crate::failure::failure_log::{FailureLog, Phase};
 use crate::servers::group::Serving;
 use crate::settings::endpoint::Endpoint;
 
-/// A connection in use, and what is needed to return it.
+/// What is needed to return a connection in use.
 pub(crate) struct Lease {
     pub pool: Rc<Pool>,
     /// The log of failures.
     pub failures: Option<Arc<FailureLog>>,
     pub endpoint: Arc<Endpoint>,
-    pub connection: Http1,
     pub progress: Option<Rc<Progress>>,
     pub limits: PoolLimits,
 }
@@ -140,10 +139,9 @@ impl OriginBody {
     fn give_back(&mut self) {
         self.serving = None;
         match &mut self.source {
-            Source::Http1(_, lease) => {
-                if let Some(Lease { pool, endpoint, connection, progress, limits, .. }) =
-                    lease.take()
-                    && progress.is_none_or(|progress| progress.ended())
+            Source::Http1(incoming, lease) => {
+                if let Some(Lease { pool, endpoint, limits, .. }) = lease.take()
+                    && let Some(connection) = incoming.take_connection()
                 {
                     pool.put(endpoint, connection, limits);
                 }
@@ -183,9 +181,7 @@ impl OriginBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.source {
-            Source::Http1(incoming, _) => {
-                Pin::new(incoming).poll_frame(cx).map_err(BodyError::Broken)
-            }
+            Source::Http1(incoming, _) => incoming.poll_frame(cx).map_err(BodyError::Broken),
             Source::Http2(incoming, _) => incoming.poll_frame(cx).map_err(BodyError::Reset),
             Source::Stream(body) => body.as_mut().poll_frame(cx).map_err(BodyError::Stream),
             Source::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
@@ -208,7 +204,7 @@ impl OriginBody {
 #[derive(Debug)]
 pub enum BodyError {
     /// Closed, reset, or not what the framing promised.
-    Broken(hyper::Error),
+    Broken(Http1Error),
     /// The same in HTTP/2.
     Reset(h2::Error),
     /// The same of a source that is not a connection of the pool.

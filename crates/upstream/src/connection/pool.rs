@@ -6,18 +6,19 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use hyper::client::conn::http1::SendRequest;
 use tokio::sync::Notify;
-use tokio::task::AbortHandle;
 
+use crate::connection::http1::Http1;
 use crate::connection::http2::Http2;
-use crate::connection::request_body::OutBody;
 use crate::settings::endpoint::{At, Endpoint};
 use crate::settings::limits::Check;
 use crate::settings::limits::UpstreamLimits;
 use net::clock::TokioClock;
+
+/// Connections that idle for longer give up their memory.
+const SHRINK_AFTER: Duration = Duration::from_secs(1);
 
 /// The connections of one worker.
 pub(crate) struct Pool {
@@ -38,7 +39,7 @@ struct Slot {
 }
 
 struct Idle {
-    connection: Http1,
+    connection: Box<Http1>,
     since: Instant,
     _counted: Counted,
 }
@@ -61,7 +62,7 @@ impl Drop for Counted {
 
 /// A connection that is ready for a request.
 pub(crate) enum Connection {
-    Http1(Http1),
+    Http1(Box<Http1>),
     Http2(Rc<Http2>),
 }
 
@@ -72,20 +73,6 @@ impl Connection {
             Connection::Http1(connection) => connection.address,
             Connection::Http2(connection) => connection.peer.address,
         }
-    }
-}
-
-/// One connection in HTTP/1.1, which is closed when it is dropped.
-pub(crate) struct Http1 {
-    pub sender: SendRequest<OutBody>,
-    /// The address of the other end; `None` for a socket in the file system.
-    pub address: Option<IpAddr>,
-    pub task: AbortHandle,
-}
-
-impl Drop for Http1 {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 
@@ -139,7 +126,9 @@ impl Pool {
         let now = self.clock.instant();
         let young = |since: Instant| now.duration_since(since) < limits.idle_timeout;
         slots.retain(|_, slot| {
-            slot.idle.retain(|idle| !idle.connection.sender.is_closed() && young(idle.since));
+            slot.idle.retain_mut(|idle| idle.connection.is_open() && young(idle.since));
+            let long = |idle: &&mut Idle| now.duration_since(idle.since) >= SHRINK_AFTER;
+            slot.idle.iter_mut().filter(long).for_each(|idle| idle.connection.shrink());
             slot.shared.retain(|shared| shared.is_open() && shared.idle_since().is_none_or(young));
             !slot.idle.is_empty() || !slot.shared.is_empty() || slot.opening.is_some()
         });
@@ -188,13 +177,13 @@ impl Pool {
         let mut i = idle.len();
         while i > 0 {
             i -= 1;
-            let connection = &idle[i].connection;
-            if connection.sender.is_closed()
-                || now.duration_since(idle[i].since) >= limits.idle_timeout
+            let Idle { connection, since, .. } = &mut idle[i];
+            if now.duration_since(*since) >= limits.idle_timeout
                 || !leads_there(connection.address)
+                || !connection.is_open()
             {
                 idle.swap_remove(i);
-            } else if connection.sender.is_ready() && may_use(endpoint, connection.address, check) {
+            } else if may_use(endpoint, connection.address, check) {
                 return Some(Connection::Http1(idle.swap_remove(i).connection));
             }
         }
@@ -202,10 +191,7 @@ impl Pool {
     }
 
     /// Keeps a connection, if there is room.
-    pub fn put(&self, endpoint: Arc<Endpoint>, connection: Http1, limits: PoolLimits) {
-        if connection.sender.is_closed() {
-            return;
-        }
+    pub fn put(&self, endpoint: Arc<Endpoint>, connection: Box<Http1>, limits: PoolLimits) {
         let mut slots = self.slots.borrow_mut();
         let list = &mut slots.entry(endpoint).or_default().idle;
         if list.len() < limits.per_origin && self.count.get() < limits.total {

@@ -5,10 +5,9 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use hyper::upgrade::Upgraded;
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::connection::http1::Switched;
 use crate::connection::http2;
 use crate::servers::group::Serving;
 use net::http2_stream::StreamIo;
@@ -23,7 +22,7 @@ pub struct UpstreamTunnel {
 /// The transport of the bytes.
 enum Carrier {
     Socket(Socket),
-    Http1(TokioIo<Upgraded>),
+    Http1(Box<Switched>),
     Http2(Shared),
 }
 
@@ -37,8 +36,8 @@ struct Shared {
 transport!(Carrier { Socket, Http1, Http2 });
 
 impl UpstreamTunnel {
-    pub(crate) fn http1(upgraded: Upgraded) -> UpstreamTunnel {
-        Carrier::Http1(TokioIo::new(upgraded)).into()
+    pub(crate) fn http1(switched: Switched) -> UpstreamTunnel {
+        Carrier::Http1(Box::new(switched)).into()
     }
 
     pub(crate) fn http2(io: StreamIo, stream: http2::Stream) -> UpstreamTunnel {

@@ -22,15 +22,7 @@ pub(crate) fn of(error: &(dyn Error + 'static)) -> String {
         }
         (last, next) = (error, error.source());
     }
-    match error.downcast_ref::<hyper::Error>() {
-        Some(http) if http.is_parse_too_large() => {
-            "the head of its answer is larger than upstream.head-size".to_owned()
-        }
-        Some(http) if http.is_incomplete_message() => {
-            "it closed the connection before its answer was whole".to_owned()
-        }
-        _ => last.to_string(),
-    }
+    last.to_string()
 }
 
 /// Returns the cause of an error of the system, or of the error within it.

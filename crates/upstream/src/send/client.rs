@@ -1,5 +1,5 @@
-//! The client of origins: connections per worker, in HTTP/1.1 over `hyper::client::conn` and in
-//! HTTP/2 over `h2`, to one server or to one of a site's servers.
+//! The client of origins: connections per worker, in HTTP/1.1 and, over `h2`, in HTTP/2, to one
+//! server or to one of a site's servers.
 //!
 //! It promises: no connection, fresh or pooled, is used for an address that the caller's check does
 //! not permit for this request; a request is sent twice only when the first sending cannot have had
@@ -7,18 +7,17 @@
 //! idempotent and has no body); every wait has a bound.
 
 use std::cell::Cell;
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, io};
 
 use http::{Request, Response, StatusCode, header};
-use hyper::client::conn::http1::Builder;
-use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
+use crate::connection::http1::{Broke, Http1, Incoming};
 use crate::connection::origin_body::{Lease, OriginBody};
-use crate::connection::pool::{Connection, Http1, Pool, PoolLimits};
+use crate::connection::pool::{Connection, Pool, PoolLimits};
 use crate::connection::request_body::{OutBody, Progress};
 use crate::connection::tunnel::UpstreamTunnel;
 use crate::failure::error::Failure;
@@ -42,7 +41,6 @@ use net::network::Network;
 pub struct Upstream {
     pub(crate) pool: Rc<Pool>,
     pub(crate) resolver: Resolver,
-    builder: Builder,
     pub(crate) clock: TokioClock,
     pub(crate) network: Network,
     pub(crate) events: Arc<dyn Events>,
@@ -78,12 +76,10 @@ const ATTEMPTS: u32 = 3;
 
 impl Upstream {
     /// Makes the client, without any connection.
-    pub fn new(limits: &UpstreamLimits, events: Arc<dyn Events>, clock: TokioClock) -> Upstream {
-        let mut builder = Builder::new();
-        builder.max_buf_size(limits.head_bytes.max(8192));
+    pub fn new(events: Arc<dyn Events>, clock: TokioClock) -> Upstream {
         let (pool, resolver) = (Rc::new(Pool::new(clock)), Resolver::new(clock));
         let (network, failures, descriptors) = (Network::System, None, None);
-        Upstream { pool, resolver, builder, clock, network, events, failures, descriptors }
+        Upstream { pool, resolver, clock, network, events, failures, descriptors }
     }
 
     /// Sets the network that it connects over.
@@ -306,52 +302,49 @@ impl Upstream {
         if endpoint.may_be_http2() {
             self.pool.is_http1(endpoint);
         }
-        let (sender, connection) =
-            self.builder.handshake(TokioIo::new(stream)).await.map_err(|e| broken(&e))?;
-        // The request that waits for an answer gets the connection's error.
-        let connection = connection.with_upgrades();
-        let task = tokio::task::spawn_local(async move { drop(connection.await) }).abort_handle();
-        Ok(Connection::Http1(Http1 { sender, address, task }))
+        let head_max = limits.head_bytes.max(8192);
+        Ok(Connection::Http1(Box::new(Http1::new(stream, address, head_max))))
     }
 
     async fn ask_http1(
         &self,
         endpoint: &Arc<Endpoint>,
-        mut connection: Http1,
+        connection: Box<Http1>,
         limits: &UpstreamLimits,
         request: Request<OutBody>,
         outgoing: &Outgoing<'_>,
     ) -> Result<Response<OriginBody>, ConnectionError> {
-        let sending = connection.sender.try_send_request(request);
+        let sending = connection.send(request, outgoing.interim.map(Arc::as_ref));
         let progress = &outgoing.progress;
         let sent = wait_for_head(limits.head_timeout, progress.as_deref(), sending).await;
-        let mut error = match sent {
-            None => return Err(ConnectionError::late(limits)),
-            Some(Err(error)) => error,
+        match sent {
+            None => Err(ConnectionError::late(limits)),
+            Some(Err(Broke { unsent, error })) => Err(ConnectionError {
+                unsent,
+                untouched: false,
+                dead: error.is_end(),
+                failure: no_answer(&error, error.is_bad_answer()),
+            }),
             Some(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-                let switching = switch(connection, limits, response, outgoing.upgrade);
-                return Box::pin(switching).await;
+                let switched = switch(response, outgoing.upgrade);
+                switched.map_err(|failure| ConnectionError {
+                    unsent: None,
+                    untouched: false,
+                    dead: false,
+                    failure,
+                })
             }
-            Some(Ok(response)) => {
-                return Ok(response.map(|incoming| {
-                    let lease = Lease {
-                        pool: self.pool.clone(),
-                        failures: self.failures.clone(),
-                        endpoint: endpoint.clone(),
-                        connection,
-                        progress: progress.clone(),
-                        limits: PoolLimits::of(limits),
-                    };
-                    OriginBody::http1(incoming, lease, limits.body_timeout)
-                }));
-            }
-        };
-        Err(ConnectionError {
-            unsent: error.take_message(),
-            untouched: false,
-            dead: is_dead(error.error()),
-            failure: no_answer(error.error(), error.error().is_parse()),
-        })
+            Some(Ok(response)) => Ok(response.map(|incoming| {
+                let lease = Lease {
+                    pool: self.pool.clone(),
+                    failures: self.failures.clone(),
+                    endpoint: endpoint.clone(),
+                    progress: progress.clone(),
+                    limits: PoolLimits::of(limits),
+                };
+                OriginBody::http1(incoming, lease, limits.body_timeout)
+            })),
+        }
     }
 
     /// Closes connections that idle for too long. To be called at intervals.
@@ -403,27 +396,24 @@ async fn ask_http2(
 
 /// Takes over the connection of an answer 101, when it changes to a protocol that was asked for.
 /// Any other 101 is an error, for the protocol of its connection is unknown then.
-async fn switch(
-    connection: Http1,
-    limits: &UpstreamLimits,
-    mut response: Response<hyper::body::Incoming>,
+fn switch(
+    response: Response<Incoming>,
     upgrade: Option<&Upgrade>,
-) -> Result<Response<OriginBody>, ConnectionError> {
+) -> Result<Response<OriginBody>, Failure> {
     let wrong = |why: &str| {
         let cause = format!("it changed the protocol, {why}");
-        let failure = Failure::Failed(Reason::BadAnswer, cause);
-        ConnectionError { unsent: None, untouched: false, dead: false, failure }
+        Failure::Failed(Reason::BadAnswer, cause)
     };
     let Some(upgrade) = upgrade else { return Err(wrong("which nobody asked for")) };
     let Some(chosen) = upgrade.chosen(response.headers()) else {
         return Err(wrong("and not to one that was asked for"));
     };
-    let taking = timeout(limits.head_timeout, hyper::upgrade::on(&mut response)).await;
-    let Ok(Ok(upgraded)) = taking else { return Err(wrong("and ended the connection")) };
-    // Its task has ended.
-    drop(connection);
-    response.headers_mut().insert(header::UPGRADE, chosen);
-    Ok(response.map(|_| OriginBody::tunnel(UpstreamTunnel::http1(upgraded))))
+    let (mut head, body) = response.into_parts();
+    let Some(switched) = body.into_switched() else {
+        return Err(wrong("before all of the request was sent"));
+    };
+    head.headers.insert(header::UPGRADE, chosen);
+    Ok(Response::from_parts(head, OriginBody::tunnel(UpstreamTunnel::http1(switched))))
 }
 
 /// Asks for another protocol in HTTP/2. The answer has the form of HTTP/1.1.
@@ -516,29 +506,6 @@ async fn wait_for_head<T>(
             return None;
         }
     }
-}
-
-/// Returns whether a pooled connection was closed by the peer before it sent anything.
-fn is_dead(error: &hyper::Error) -> bool {
-    use std::error::Error as _;
-    if error.is_incomplete_message() || error.is_closed() || error.is_canceled() {
-        return true;
-    }
-    let mut source = error.source();
-    while let Some(inner) = source {
-        if let Some(io) = inner.downcast_ref::<io::Error>() {
-            return matches!(
-                io.kind(),
-                io::ErrorKind::ConnectionReset
-                    | io::ErrorKind::BrokenPipe
-                    | io::ErrorKind::ConnectionAborted
-                    // A TLS peer that ends without a close_notify.
-                    | io::ErrorKind::UnexpectedEof
-            );
-        }
-        source = inner.source();
-    }
-    false
 }
 
 /// Makes the failure of an error. `is_wrong`: the answer is not HTTP.

@@ -1,0 +1,220 @@
+//! One HTTP/1.1 connection to an origin. The task that asks sends the request and reads the answer
+//! itself: there is no task of the connection, and an idle one is only a socket. (hyper's client
+//! has a task for each, which every request and every piece of a body crosses twice.)
+//!
+//! It promises: an answer is read as RFC 9112 (6.3) has it, and what could be read in two ways is
+//! an error; a connection is used again only when both messages have ended, the origin keeps it,
+//! and nothing came behind the answer; a request body that the origin does not read holds up no
+//! answer.
+
+mod chunks;
+mod error;
+mod incoming;
+mod request;
+mod response_head;
+#[cfg(test)]
+mod tests;
+
+use std::future::poll_fn;
+use std::io;
+use std::net::IpAddr;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::BytesMut;
+use http::{Request, Response, StatusCode};
+use message::informational::Informational;
+use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
+
+pub use self::error::Http1Error;
+pub(crate) use self::incoming::{Incoming, Switched};
+use self::request::Sending;
+use self::response_head::ResponseHead;
+use crate::connection::request_body::OutBody;
+use crate::connection::stream::Stream;
+
+/// Bytes that are read at once as long as it is not known how many are to come: a head and, most of
+/// the time, all of the body.
+const FIRST_READ: usize = 16 << 10;
+/// Bytes of a longer body that are read at once.
+const BODY_READ: usize = 64 << 10;
+/// With less room than this more is made first.
+const LEAST_READ: usize = 2 << 10;
+
+/// One connection, which is closed when it is dropped.
+pub(crate) struct Http1 {
+    stream: Stream,
+    /// Bytes that were read and not taken yet.
+    input: BytesMut,
+    /// The place of heads of requests, kept for the next.
+    output: Vec<u8>,
+    /// The address of the other end; `None` for a socket in the file system.
+    pub address: Option<IpAddr>,
+    /// Bytes of an answer's head at most.
+    head_max: usize,
+}
+
+/// The failure of a request without an answer.
+pub(crate) struct Broke {
+    /// The request, when nothing of it was sent.
+    pub unsent: Option<Request<OutBody>>,
+    pub error: Http1Error,
+}
+
+impl Http1 {
+    /// Makes a connection of a stream. `head_max`: bytes of an answer's head at most.
+    pub fn new(stream: Stream, address: Option<IpAddr>, head_max: usize) -> Http1 {
+        Http1 { stream, input: BytesMut::new(), output: Vec::new(), address, head_max }
+    }
+
+    /// Returns whether an idle connection can be used: the origin has neither closed it nor sent
+    /// anything.
+    pub fn is_open(&mut self) -> bool {
+        let mut cx = Context::from_waker(Waker::noop());
+        if self.stream.poll_readable(&mut cx).is_pending() {
+            return true;
+        }
+        // Within TLS there may be records that carry no bytes.
+        let mut byte = [0];
+        Pin::new(&mut self.stream).poll_read(&mut cx, &mut ReadBuf::new(&mut byte)).is_pending()
+    }
+
+    /// Gives up the memory that it keeps for further requests.
+    pub fn shrink(&mut self) {
+        (self.input, self.output) = (BytesMut::new(), Vec::new());
+    }
+
+    /// Sends a request and waits for the head of the answer. 1xx answers go to `interim`.
+    pub async fn send(
+        mut self: Box<Self>,
+        request: Request<OutBody>,
+        interim: Option<&Informational>,
+    ) -> Result<Response<Incoming>, Broke> {
+        let sending = Sending::new(&request, std::mem::take(&mut self.output));
+        let mut exchange = Exchange { connection: self, request, sending, broken: None, seen: 0 };
+        match poll_fn(|cx| exchange.poll_head(interim, cx)).await {
+            Ok(head) => Ok(exchange.answered(head)),
+            Err(error) => {
+                let Exchange { request, sending, .. } = exchange;
+                Err(Broke { unsent: sending.is_untouched().then_some(request), error })
+            }
+        }
+    }
+
+    /// Reads more bytes. `left`: how many are to come, when that is known.
+    fn poll_more(&mut self, left: Option<u64>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let Http1 { stream, input, .. } = self;
+        // With room for one more than are to come, the socket knows by a short read that there are
+        // none, and the next attempt asks the system for nothing.
+        let wanted = left.map_or(FIRST_READ, |left| {
+            usize::try_from(left).unwrap_or(BODY_READ).saturating_add(1).min(BODY_READ)
+        });
+        if input.capacity() - input.len() < wanted.min(LEAST_READ) {
+            input.reserve(wanted);
+        }
+        pin!(stream.read_buf(input)).poll(cx)
+    }
+}
+
+/// A request under way.
+struct Exchange {
+    connection: Box<Http1>,
+    request: Request<OutBody>,
+    sending: Sending,
+    /// The error of the sending; the answer may have come all the same.
+    broken: Option<Http1Error>,
+    /// Bytes of the answer's head in which there is no end of it.
+    seen: usize,
+}
+
+impl Exchange {
+    /// Sends on what can be sent.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Http1Error>> {
+        self.sending.poll(&mut self.connection.stream, self.request.body_mut(), cx)
+    }
+
+    fn poll_head(
+        &mut self,
+        interim: Option<&Informational>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<ResponseHead, Http1Error>> {
+        self.send_on(cx)?;
+        let answered = ready!(self.poll_answer(interim, cx));
+        Poll::Ready(answered.map_err(|error| self.broken.take().unwrap_or(error)))
+    }
+
+    /// Sends on what can be sent. An origin that takes no more may have answered all the same.
+    fn send_on(&mut self, cx: &mut Context<'_>) -> Result<(), Http1Error> {
+        if self.broken.is_none()
+            && let Poll::Ready(Err(error)) = self.poll_send(cx)
+        {
+            if matches!(error, Http1Error::RequestBody) {
+                // The client broke off: nobody waits for what the origin says.
+                return Err(error);
+            }
+            self.broken = Some(error);
+        }
+        Ok(())
+    }
+
+    fn poll_answer(
+        &mut self,
+        interim: Option<&Informational>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<ResponseHead, Http1Error>> {
+        loop {
+            while let Some(head) = self.take_head()? {
+                if !head.is_interim() {
+                    return Poll::Ready(Ok(head));
+                }
+                if let Some(interim) = interim {
+                    interim.receive(head.status, &head.headers);
+                }
+                if head.status == StatusCode::CONTINUE && !self.sending.is_done() {
+                    // Even if the answer is there already, the client is told first.
+                    self.send_on(cx)?;
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+            }
+            if ready!(self.connection.poll_more(None, cx)).map_err(Http1Error::Io)? == 0 {
+                return Poll::Ready(Err(Http1Error::Closed));
+            }
+        }
+    }
+
+    /// Takes a head that has come whole.
+    fn take_head(&mut self) -> Result<Option<ResponseHead>, Http1Error> {
+        let Http1 { input, head_max, .. } = &mut *self.connection;
+        if input.is_empty() || (self.seen > 0 && !response_head::may_end(input, self.seen)) {
+            self.seen = input.len();
+        } else {
+            let (method, spare) = (self.request.method().clone(), self.request.headers_mut());
+            if let Some(head) = response_head::take(input, &method, spare, *head_max)? {
+                self.seen = 0;
+                return Ok(Some(head));
+            }
+            self.seen = input.len();
+        }
+        if input.len() >= *head_max { Err(Http1Error::HeadTooLarge) } else { Ok(None) }
+    }
+
+    /// Returns the answer with this head, whose body is still to be read.
+    fn answered(self, head: ResponseHead) -> Response<Incoming> {
+        let ResponseHead { status, version, headers, framing, keeps_open } = head;
+        let switches = status == StatusCode::SWITCHING_PROTOCOLS;
+        let body = match self.sending.is_done() {
+            true => {
+                let Exchange { mut connection, sending, .. } = self;
+                connection.output = sending.into_place();
+                Incoming::new(connection, framing, keeps_open && !switches)
+            }
+            false => Incoming::while_sending(self, framing),
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        *response.version_mut() = version;
+        *response.headers_mut() = headers;
+        response
+    }
+}

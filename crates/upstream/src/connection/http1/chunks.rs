@@ -1,0 +1,253 @@
+//! The chunks of a body (RFC 9112, 7.1), decoded as they come.
+//!
+//! It promises: a line ends with CR LF and nothing else, so that no other parser finds another end;
+//! extensions and trailers take bounded memory.
+
+use bytes::{Buf, Bytes, BytesMut};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+
+use super::error::Http1Error;
+
+/// Bytes of the extensions of one body, and of its trailers, at most.
+const EXTRA_MAX: usize = 16 << 10;
+/// Fields of trailers at most.
+const TRAILERS_MAX: usize = 100;
+
+/// The decoder of one body.
+#[derive(Debug, Default)]
+pub(super) struct Chunks {
+    state: State,
+    /// Bytes of extensions so far.
+    extra: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// At the line that begins a chunk.
+    #[default]
+    Size,
+    /// Within a chunk of which so many bytes are to come.
+    Data(u64),
+    /// Behind a chunk.
+    DataEnd,
+    /// Behind the last chunk.
+    Trailers,
+    Done,
+}
+
+/// What comes next of a body.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    Data(Bytes),
+    Trailers(HeaderMap),
+    /// The body has ended.
+    End,
+    /// More bytes are needed.
+    Missing,
+}
+
+impl Chunks {
+    /// Returns whether the body has ended.
+    pub fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// Returns how many bytes of the chunk are to come, when within one.
+    pub fn left(&self) -> Option<u64> {
+        match self.state {
+            State::Data(left) => Some(left),
+            _ => None,
+        }
+    }
+
+    /// Takes the next piece off `input`.
+    pub fn take(&mut self, input: &mut BytesMut) -> Result<Piece, Http1Error> {
+        loop {
+            match self.state {
+                State::Data(_) if input.is_empty() => return Ok(Piece::Missing),
+                State::Data(left) => {
+                    let count = input.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                    let data = input.split_to(count).freeze();
+                    self.state = match left - count as u64 {
+                        0 => State::DataEnd,
+                        left => State::Data(left),
+                    };
+                    self.end_plainly(input);
+                    return Ok(Piece::Data(data));
+                }
+                State::Size => match self.size(input)? {
+                    Some(0) => self.state = State::Trailers,
+                    Some(size) => self.state = State::Data(size),
+                    None => return Ok(Piece::Missing),
+                },
+                State::DataEnd => match input.get(..2) {
+                    Some(b"\r\n") => {
+                        input.advance(2);
+                        self.state = State::Size;
+                    }
+                    Some(_) => return Err(malformed()),
+                    None if input.first().is_some_and(|first| *first != b'\r') => {
+                        return Err(malformed());
+                    }
+                    None => return Ok(Piece::Missing),
+                },
+                State::Trailers => return self.trailers(input),
+                State::Done => return Ok(Piece::End),
+            }
+        }
+    }
+
+    /// Ends the body where its end is there already, without trailers: nobody needs to ask again.
+    fn end_plainly(&mut self, input: &mut BytesMut) {
+        const END: &[u8] = b"\r\n0\r\n\r\n";
+        if self.state == State::DataEnd && input.starts_with(END) {
+            input.advance(END.len());
+            self.state = State::Done;
+        }
+    }
+
+    /// Takes the line that begins a chunk, and returns its size.
+    fn size(&mut self, input: &mut BytesMut) -> Result<Option<u64>, Http1Error> {
+        let Some(end) = memchr::memchr(b'\n', input) else {
+            return if input.len() > EXTRA_MAX { Err(malformed()) } else { Ok(None) };
+        };
+        let line = input[..end].strip_suffix(b"\r").ok_or_else(malformed)?;
+        let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        let (digits, rest) = line.split_at(digits);
+        let follows = matches!(rest.trim_ascii_start(), [] | [b';', ..]);
+        if digits.is_empty() || !follows || rest.contains(&b'\r') {
+            return Err(malformed());
+        }
+        self.extra += rest.len();
+        let digits = std::str::from_utf8(digits).map_err(|_| malformed())?;
+        let size = u64::from_str_radix(digits, 16).map_err(|_| malformed())?;
+        if self.extra > EXTRA_MAX {
+            return Err(malformed());
+        }
+        input.advance(end + 1);
+        Ok(Some(size))
+    }
+
+    fn trailers(&mut self, input: &mut BytesMut) -> Result<Piece, Http1Error> {
+        if input.starts_with(b"\r\n") {
+            input.advance(2);
+            self.state = State::Done;
+            return Ok(Piece::End);
+        }
+        let Some(end) = memchr::memmem::find(input, b"\r\n\r\n") else {
+            return if input.len() > EXTRA_MAX { Err(malformed()) } else { Ok(Piece::Missing) };
+        };
+        if end > EXTRA_MAX {
+            return Err(malformed());
+        }
+        let block = input.split_to(end + 4).freeze();
+        self.state = State::Done;
+        let alone = |at: usize| at == 0 || block[at - 1] != b'\r';
+        if memchr::memchr_iter(b'\n', &block).any(alone) {
+            return Err(malformed());
+        }
+        let mut fields = [httparse::EMPTY_HEADER; TRAILERS_MAX];
+        let Ok(httparse::Status::Complete((_, fields))) =
+            httparse::parse_headers(&block, &mut fields)
+        else {
+            return Err(malformed());
+        };
+        let mut trailers = HeaderMap::with_capacity(fields.len());
+        for field in fields {
+            let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| malformed())?;
+            let value = HeaderValue::from_bytes(field.value).map_err(|_| malformed())?;
+            trailers.append(name, value);
+        }
+        Ok(Piece::Trailers(trailers))
+    }
+}
+
+fn malformed() -> Http1Error {
+    Http1Error::Malformed("its body is not in chunks as it says")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// Decodes a text that comes in pieces of this size: the bytes, the trailers, and what is left.
+    fn decode(text: &str, size: usize) -> Result<(String, Vec<String>, String), ()> {
+        let (mut chunks, mut input) = (Chunks::default(), BytesMut::new());
+        let mut pieces = text.as_bytes().chunks(size);
+        let (mut body, mut trailers) = (String::new(), Vec::new());
+        loop {
+            match chunks.take(&mut input).map_err(drop)? {
+                Piece::Data(data) => body += std::str::from_utf8(&data).unwrap(),
+                Piece::Trailers(fields) => {
+                    let line = |(name, value): (&HeaderName, &HeaderValue)| {
+                        format!("{name}: {}", value.to_str().unwrap())
+                    };
+                    trailers.extend(fields.iter().map(line));
+                }
+                Piece::End => break,
+                Piece::Missing => input.extend_from_slice(pieces.next().ok_or(())?),
+            }
+            if chunks.is_done() {
+                break;
+            }
+        }
+        pieces.for_each(|piece| input.extend_from_slice(piece));
+        Ok((body, trailers, String::from_utf8(input.to_vec()).unwrap()))
+    }
+
+    fn is(text: &str, body: &str, trailers: &[&str], left: &str) {
+        for size in 1..=text.len() {
+            let (found, fields, rest) = decode(text, size).unwrap();
+            assert_eq!((found.as_str(), rest.as_str()), (body, left), "{text:?} by {size}");
+            assert_eq!(fields, trailers, "{text:?} by {size}");
+        }
+    }
+
+    #[test]
+    fn chunks_are_read_however_they_come() {
+        is("5\r\nhello\r\n0\r\n\r\n", "hello", &[], "");
+        is("3\r\nabc\r\n00A;x=\"y\"\r\n0123456789\r\n0\r\n\r\nrest", "abc0123456789", &[], "rest");
+        is("1 \t;x\r\na\r\n000\r\nx: y\r\nz:1\r\n\r\nr", "a", &["x: y", "z: 1"], "r");
+        is("0\r\n\r\n", "", &[], "");
+    }
+
+    #[test]
+    fn what_others_might_read_otherwise_is_refused() {
+        for text in [
+            "0\r\n\n",
+            "0\r\nX: y\n\r\n\r\n",
+            "0\r\nX\rY\r\n\r\n",
+            "0\r\nX Y: z\r\n\r\n",
+            "3\nabc\r\n0\r\n\r\n",
+            "3;a\nabc\r\n0\r\n\r\n",
+            "3;a\rb\r\nabc\r\n0\r\n\r\n",
+            "3\r\nabcd\r\n0\r\n\r\n",
+            "3\r\nabc\n0\r\n\r\n",
+            "0x3\r\nabc\r\n0\r\n\r\n",
+            "+3\r\nabc\r\n0\r\n\r\n",
+            "-3\r\nabc\r\n0\r\n\r\n",
+            "3 3\r\nabc\r\n0\r\n\r\n",
+            " 3\r\nabc\r\n0\r\n\r\n",
+            "10000000000000000\r\n",
+            "\r\n",
+            "3\r\nabc",
+            "3\r\nabc\r\n0\r\n",
+        ] {
+            for size in 1..=text.len() {
+                assert_eq!(decode(text, size), Err(()), "{text:?} by {size}");
+            }
+        }
+        let long = "x".repeat(EXTRA_MAX + 1);
+        for text in [
+            format!("1;{long}\r\na\r\n0\r\n\r\n"),
+            format!("1;{long}"),
+            format!("0\r\na: {long}\r\n\r\n"),
+            format!("0\r\na: {long}"),
+            "1;aaaaaaaaaaaaaaa\r\na\r\n".repeat(EXTRA_MAX / 16 + 1),
+            format!("0\r\n{}\r\n", "a: b\r\n".repeat(TRAILERS_MAX + 1)),
+        ] {
+            assert_eq!(decode(&text, 1000), Err(()));
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The errors of an exchange in HTTP/1.1.
+
+use std::{error, fmt, io};
+
+/// The error of an exchange in HTTP/1.1.
+#[derive(Debug)]
+pub enum Http1Error {
+    /// What came is not HTTP, or could be read in two ways.
+    Malformed(&'static str),
+    /// The head is longer, or has more fields, than is taken.
+    HeadTooLarge,
+    /// The connection ended before the answer did.
+    Closed,
+    /// The system's error, or TLS's.
+    Io(io::Error),
+    /// The body of the request broke off.
+    RequestBody,
+}
+
+impl Http1Error {
+    /// Returns whether the connection ended, which may have been idle for too long.
+    pub(crate) fn is_end(&self) -> bool {
+        match self {
+            Http1Error::Closed => true,
+            Http1Error::Io(error) => matches!(
+                error.kind(),
+                io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::BrokenPipe
+                    | io::ErrorKind::ConnectionAborted
+                    // A TLS peer that ends without a close_notify.
+                    | io::ErrorKind::UnexpectedEof
+            ),
+            _ => false,
+        }
+    }
+
+    /// Returns whether what came is not HTTP as it is taken here.
+    pub(crate) fn is_bad_answer(&self) -> bool {
+        matches!(self, Http1Error::Malformed(_) | Http1Error::HeadTooLarge)
+    }
+}
+
+impl fmt::Display for Http1Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Http1Error::Malformed(what) => what,
+            Http1Error::HeadTooLarge => "the head of its answer is larger than upstream.head-size",
+            Http1Error::Closed => "it closed the connection before its answer was whole",
+            Http1Error::Io(error) => return error.fmt(f),
+            Http1Error::RequestBody => "the request's body broke off",
+        })
+    }
+}
+
+impl error::Error for Http1Error {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Http1Error::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The body of an answer in HTTP/1.1, which has the connection until it has ended.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes, BytesMut};
+use http_body::{Frame, SizeHint};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::{AbortHandle, spawn_local};
+
+use super::chunks::{Chunks, Piece};
+use super::error::Http1Error;
+use super::response_head::Framing;
+use super::{Exchange, Http1};
+use crate::connection::stream::Stream;
+
+/// The body of an answer.
+pub(crate) struct Incoming {
+    carrier: Carrier,
+    decoder: Decoder,
+    /// The connection can be used again when the body has ended.
+    keeps_open: bool,
+}
+
+/// What the body comes over.
+enum Carrier {
+    Own(Box<Http1>),
+    /// The request is still being sent, by a task.
+    Sending(Rc<RefCell<Exchange>>, AbortHandle),
+    /// It was given back, or given up.
+    Gone,
+}
+
+enum Decoder {
+    Length(u64),
+    Chunked(Chunks),
+    UntilClose,
+    Done,
+}
+
+impl Incoming {
+    pub(super) fn new(connection: Box<Http1>, framing: Framing, keeps_open: bool) -> Incoming {
+        let decoder = Decoder::new(framing);
+        Incoming { carrier: Carrier::Own(connection), decoder, keeps_open }
+    }
+
+    /// Makes the body of an answer that came before its request was sent: that goes on beside it.
+    pub(super) fn while_sending(exchange: Exchange, framing: Framing) -> Incoming {
+        let exchange = Rc::new(RefCell::new(exchange));
+        let sent = exchange.clone();
+        let sending = async move {
+            // An origin that wants no more of it may have answered all the same.
+            drop(poll_fn(|cx| sent.borrow_mut().poll_send(cx)).await);
+        };
+        let carrier = Carrier::Sending(exchange, spawn_local(sending).abort_handle());
+        Incoming { carrier, decoder: Decoder::new(framing), keeps_open: false }
+    }
+
+    /// Returns the connection, once the body has ended, if it can be used again.
+    pub fn take_connection(&mut self) -> Option<Box<Http1>> {
+        let carrier = std::mem::replace(&mut self.carrier, Carrier::Gone);
+        match carrier {
+            Carrier::Own(connection)
+                if self.keeps_open && self.is_end_stream() && connection.input.is_empty() =>
+            {
+                Some(connection)
+            }
+            Carrier::Sending(_, task) => {
+                task.abort();
+                None
+            }
+            Carrier::Own(_) | Carrier::Gone => None,
+        }
+    }
+
+    /// Takes the connection of an answer that changed the protocol.
+    pub fn into_switched(mut self) -> Option<Switched> {
+        match std::mem::replace(&mut self.carrier, Carrier::Gone) {
+            Carrier::Own(connection) => {
+                let Http1 { stream, input, .. } = *connection;
+                Some(Switched { stream, early: input })
+            }
+            _ => None,
+        }
+    }
+
+    /// Waits for the next frame.
+    pub fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Http1Error>>> {
+        let polled = match &mut self.carrier {
+            Carrier::Own(connection) => self.decoder.poll(connection, cx),
+            Carrier::Sending(exchange, _) => {
+                self.decoder.poll(&mut exchange.borrow_mut().connection, cx)
+            }
+            Carrier::Gone => return Poll::Ready(None),
+        };
+        if let Poll::Ready(Some(Err(_))) = &polled {
+            self.keeps_open = false;
+            drop(self.take_connection());
+        }
+        polled
+    }
+
+    /// Returns whether all of it has come.
+    pub fn is_end_stream(&self) -> bool {
+        match &self.decoder {
+            Decoder::Length(left) => *left == 0,
+            Decoder::Chunked(chunks) => chunks.is_done(),
+            Decoder::UntilClose => false,
+            Decoder::Done => true,
+        }
+    }
+
+    /// Returns what is known of the bytes to come.
+    pub fn size_hint(&self) -> SizeHint {
+        match &self.decoder {
+            Decoder::Length(left) => SizeHint::with_exact(*left),
+            Decoder::Done => SizeHint::with_exact(0),
+            Decoder::Chunked(_) | Decoder::UntilClose => SizeHint::default(),
+        }
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        if let Carrier::Sending(_, task) = &self.carrier {
+            task.abort();
+        }
+    }
+}
+
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Incoming").field("size", &self.size_hint()).finish_non_exhaustive()
+    }
+}
+
+impl Decoder {
+    fn new(framing: Framing) -> Decoder {
+        match framing {
+            Framing::Length(length) => Decoder::Length(length),
+            Framing::Chunked => Decoder::Chunked(Chunks::default()),
+            Framing::UntilClose => Decoder::UntilClose,
+        }
+    }
+
+    fn poll(
+        &mut self,
+        connection: &mut Http1,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Http1Error>>> {
+        loop {
+            let input = &mut connection.input;
+            let left = match self {
+                Decoder::Done | Decoder::Length(0) => return Poll::Ready(None),
+                Decoder::Length(left) if !input.is_empty() => {
+                    let count = input.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                    *left -= count as u64;
+                    return data(input.split_to(count).freeze());
+                }
+                Decoder::UntilClose if !input.is_empty() => return data(input.split().freeze()),
+                Decoder::Length(left) => Some(*left),
+                Decoder::UntilClose => Some(u64::MAX),
+                Decoder::Chunked(chunks) => match chunks.take(input) {
+                    Ok(Piece::Data(bytes)) => return data(bytes),
+                    Ok(Piece::Trailers(fields)) => {
+                        return Poll::Ready(Some(Ok(Frame::trailers(fields))));
+                    }
+                    Ok(Piece::End) => return Poll::Ready(None),
+                    Ok(Piece::Missing) => chunks.left(),
+                    Err(error) => return Poll::Ready(Some(Err(error))),
+                },
+            };
+            match ready!(connection.poll_more(left, cx)) {
+                Ok(1..) => {}
+                Ok(0) if matches!(self, Decoder::UntilClose) => {
+                    *self = Decoder::Done;
+                    return Poll::Ready(None);
+                }
+                Ok(0) => return Poll::Ready(Some(Err(Http1Error::Closed))),
+                Err(error) => return Poll::Ready(Some(Err(Http1Error::Io(error)))),
+            }
+        }
+    }
+}
+
+fn data(bytes: Bytes) -> Poll<Option<Result<Frame<Bytes>, Http1Error>>> {
+    Poll::Ready(Some(Ok(Frame::data(bytes))))
+}
+
+/// A connection that has changed its protocol, with the bytes that came behind the answer.
+pub(crate) struct Switched {
+    stream: Stream,
+    early: BytesMut,
+}
+
+impl AsyncRead for Switched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if !self.early.is_empty() {
+            let count = self.early.len().min(buf.remaining());
+            buf.put_slice(&self.early[..count]);
+            self.early.advance(count);
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Switched {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,202 @@
+//! A request as it is sent in HTTP/1.1.
+
+use std::io::{self, IoSlice, Write as _};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use http::{HeaderMap, Method, Request, header};
+use http_body::Body as _;
+use tokio::io::AsyncWrite;
+
+use super::error::Http1Error;
+use crate::connection::request_body::OutBody;
+use crate::connection::stream::Stream;
+
+/// A place for heads of more bytes is not kept.
+const PLACE_MAX: usize = 4 << 10;
+
+/// A request that is being sent.
+pub(super) struct Sending {
+    /// The head, or the line before a chunk, and how much of it was sent.
+    output: Vec<u8>,
+    sent: usize,
+    /// A piece of the body, and what follows it.
+    piece: Bytes,
+    tail: &'static [u8],
+    rest: Rest,
+    is_untouched: bool,
+    is_done: bool,
+}
+
+/// What of the body is still to be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    Nothing,
+    /// So many bytes.
+    Length(u64),
+    Chunks,
+}
+
+impl Sending {
+    /// Makes the head of a request, in `output`.
+    pub fn new(request: &Request<OutBody>, mut output: Vec<u8>) -> Sending {
+        output.clear();
+        let headers = request.headers();
+        let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+        output.extend_from_slice(request.method().as_str().as_bytes());
+        output.extend_from_slice(if path.starts_with(['/', '*']) { b" " } else { b" /" });
+        output.extend_from_slice(path.as_bytes());
+        output.extend_from_slice(b" HTTP/1.1\r\n");
+        let has_body = !request.body().is_end_stream();
+        let rest = if has_body { rest_of(request) } else { Rest::Nothing };
+        for (name, value) in headers {
+            let is_left_out = match *name {
+                header::TRANSFER_ENCODING => true,
+                header::CONTENT_LENGTH => has_body,
+                _ => false,
+            };
+            if !is_left_out {
+                output.extend_from_slice(name.as_str().as_bytes());
+                output.extend_from_slice(b": ");
+                output.extend_from_slice(value.as_bytes());
+                output.extend_from_slice(b"\r\n");
+            }
+        }
+        match rest {
+            Rest::Nothing => {}
+            Rest::Chunks => output.extend_from_slice(b"transfer-encoding: chunked\r\n"),
+            // Writing to memory cannot fail.
+            Rest::Length(length) => drop(write!(output, "content-length: {length}\r\n")),
+        }
+        output.extend_from_slice(b"\r\n");
+        let (piece, tail): (_, &[u8]) = (Bytes::new(), b"");
+        Sending { output, sent: 0, piece, tail, rest, is_untouched: true, is_done: false }
+    }
+
+    /// Returns whether nothing was sent.
+    pub fn is_untouched(&self) -> bool {
+        self.is_untouched
+    }
+
+    /// Returns whether all was sent.
+    pub fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    /// Returns the place of the head, for the next.
+    pub fn into_place(self) -> Vec<u8> {
+        if self.output.capacity() > PLACE_MAX { Vec::new() } else { self.output }
+    }
+
+    /// Sends on until all was sent.
+    pub fn poll(
+        &mut self,
+        stream: &mut Stream,
+        body: &mut OutBody,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Http1Error>> {
+        while !self.is_done {
+            ready!(self.poll_write(stream, cx)).map_err(Http1Error::Io)?;
+            if self.rest == Rest::Nothing {
+                self.is_done = true;
+            } else {
+                ready!(self.poll_body(body, cx))?;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Writes all that there is.
+    fn poll_write(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut stream = Pin::new(stream);
+        while self.sent < self.output.len() || !self.piece.is_empty() || !self.tail.is_empty() {
+            let head = &self.output[self.sent..];
+            let written = if self.piece.is_empty() && self.tail.is_empty() {
+                ready!(stream.as_mut().poll_write(cx, head))?
+            } else {
+                let slices = [head, &self.piece, self.tail].map(IoSlice::new);
+                ready!(stream.as_mut().poll_write_vectored(cx, &slices))?
+            };
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.is_untouched = false;
+            self.advance(written);
+        }
+        stream.poll_flush(cx)
+    }
+
+    fn advance(&mut self, written: usize) {
+        let of_head = written.min(self.output.len() - self.sent);
+        self.sent += of_head;
+        let of_piece = (written - of_head).min(self.piece.len());
+        self.piece.advance(of_piece);
+        self.tail = &self.tail[written - of_head - of_piece..];
+    }
+
+    /// Waits for the next piece of the body.
+    fn poll_body(
+        &mut self,
+        body: &mut OutBody,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Http1Error>> {
+        self.sent = 0;
+        self.output.clear();
+        let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
+        let data = match frame {
+            Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+            Some(Err(_)) => return Poll::Ready(Err(Http1Error::RequestBody)),
+            None => return Poll::Ready(self.end()),
+        };
+        match &mut self.rest {
+            Rest::Length(left) => match left.checked_sub(data.len() as u64) {
+                Some(rest) => *left = rest,
+                None => return Poll::Ready(Err(Http1Error::RequestBody)),
+            },
+            Rest::Chunks if !data.is_empty() => {
+                // Writing to memory cannot fail.
+                drop(write!(self.output, "{:x}\r\n", data.len()));
+                self.tail = b"\r\n";
+            }
+            Rest::Chunks | Rest::Nothing => {}
+        }
+        self.piece = data;
+        if body.is_end_stream() { Poll::Ready(self.end()) } else { Poll::Ready(Ok(())) }
+    }
+
+    /// Ends the body.
+    fn end(&mut self) -> Result<(), Http1Error> {
+        match std::mem::replace(&mut self.rest, Rest::Nothing) {
+            // Half a body would pass for a whole one.
+            Rest::Length(1..) => Err(Http1Error::RequestBody),
+            Rest::Chunks if self.tail.is_empty() => {
+                self.tail = b"0\r\n\r\n";
+                Ok(())
+            }
+            Rest::Chunks => {
+                self.tail = b"\r\n0\r\n\r\n";
+                Ok(())
+            }
+            Rest::Length(0) | Rest::Nothing => Ok(()),
+        }
+    }
+}
+
+/// Returns the framing of a request's body: as its head says, or as is known of it.
+fn rest_of(request: &Request<OutBody>) -> Rest {
+    let headers = request.headers();
+    if headers.contains_key(header::TRANSFER_ENCODING) {
+        return Rest::Chunks;
+    }
+    match said(headers).or(request.body().size_hint().exact()) {
+        Some(length) => Rest::Length(length),
+        // They have no body unless their head says so.
+        None if matches!(*request.method(), Method::GET | Method::HEAD) => Rest::Nothing,
+        None => Rest::Chunks,
+    }
+}
+
+fn said(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}

@@ -1,0 +1,376 @@
+//! Exchanges with an origin at the other end of a socket, which answers what the test says.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::HeaderMap;
+use message::request_body::{BrokenOff, RequestBody};
+use net::socket::Socket;
+use tokio::io::{AsyncWriteExt, DuplexStream};
+use tokio::net::UnixStream;
+use tokio::task::yield_now;
+
+use super::*;
+use crate::connection::request_body::ClientBody;
+
+/// A connection, and the origin's end of it.
+fn connected() -> (Box<Http1>, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    (Box::new(Http1::new(Stream::Plain(Socket::Unix(ours)), None, 8192)), theirs)
+}
+
+/// Reads a request without a body: with unread bytes a close would be a reset.
+async fn read_request(origin: &mut UnixStream) {
+    let mut text = Vec::new();
+    while !text.ends_with(b"\r\n\r\n") {
+        origin.read_buf(&mut text).await.unwrap();
+    }
+}
+
+fn request(method: &str, path: &str) -> Request<OutBody> {
+    let request = Request::builder().method(method).uri(path).header("host", "a");
+    request.body(OutBody::Empty).unwrap()
+}
+
+/// A body that comes out of a pipe, with this length or without one.
+fn body(source: DuplexStream, length: Option<u64>) -> OutBody {
+    struct Piped(DuplexStream, Option<u64>);
+    impl http_body::Body for Piped {
+        type Data = Bytes;
+        type Error = BrokenOff;
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<http_body::Frame<Bytes>, BrokenOff>>> {
+            let mut piece = BytesMut::with_capacity(1000);
+            let read = ready!(pin!(self.0.read_buf(&mut piece)).poll(cx)).unwrap();
+            self.1 = self.1.map(|left| left - read as u64);
+            Poll::Ready((read > 0).then(|| Ok(http_body::Frame::data(piece.freeze()))))
+        }
+        fn is_end_stream(&self) -> bool {
+            self.1 == Some(0)
+        }
+        fn size_hint(&self) -> http_body::SizeHint {
+            self.1.map_or_else(http_body::SizeHint::default, http_body::SizeHint::with_exact)
+        }
+    }
+    OutBody::Client(ClientBody::new(RequestBody::Stream(Box::pin(Piped(source, length))), None))
+}
+
+async fn read_all(body: &mut Incoming) -> Result<(Vec<u8>, Option<HeaderMap>), Http1Error> {
+    let (mut bytes, mut trailers) = (Vec::new(), None);
+    while !body.is_end_stream() {
+        let Some(frame) = poll_fn(|cx| body.poll_frame(cx)).await else { break };
+        match frame?.into_data() {
+            Ok(data) => bytes.extend_from_slice(&data),
+            Err(frame) => trailers = frame.into_trailers().ok(),
+        }
+    }
+    Ok((bytes, trailers))
+}
+
+/// What came of an answer: its status, fields, body, and whether the connection can be used again.
+#[derive(Debug, PartialEq)]
+struct Came {
+    status: u16,
+    fields: Vec<String>,
+    body: String,
+    trailers: usize,
+    again: bool,
+}
+
+/// Asks with this method, while the origin answers in pieces of `size` bytes, and then closes or
+/// not. The name of the error, if there is one.
+async fn ask(method: &str, answer: &[u8], size: usize, closes: bool) -> Result<Came, String> {
+    let (connection, mut origin) = connected();
+    let answer = answer.to_vec();
+    let origin = tokio::task::spawn_local(async move {
+        read_request(&mut origin).await;
+        for piece in answer.chunks(size) {
+            if origin.write_all(piece).await.is_err() {
+                break;
+            }
+            yield_now().await;
+        }
+        (!closes).then_some(origin)
+    });
+    let name = |error: &Http1Error| format!("{error:?}").split('(').next().unwrap().to_owned();
+    let sent = connection.send(request(method, "/x"), None).await;
+    let (head, mut body) = sent.map_err(|broke| name(&broke.error))?.into_parts();
+    let (bytes, trailers) = read_all(&mut body).await.map_err(|error| name(&error))?;
+    let _open = origin.await.unwrap();
+    let fields = head.headers.iter().map(|(n, v)| format!("{n}: {}", v.to_str().unwrap()));
+    Ok(Came {
+        status: head.status.as_u16(),
+        fields: fields.collect(),
+        body: String::from_utf8(bytes).unwrap(),
+        trailers: trailers.map_or(0, |fields| fields.len()),
+        again: body.take_connection().is_some_and(|mut connection| connection.is_open()),
+    })
+}
+
+const PLAIN: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: y\r\n\r\nhello";
+const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
+    3\r\nhel\r\n2;x\r\nlo\r\n0\r\n\r\n";
+const TRAILED: &[u8] = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\n\
+    Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX: y\r\nZ: 1\r\n\r\n";
+const OPEN_ENDED: &[u8] = b"HTTP/1.0 200 OK\r\n\r\nhello";
+const ONE_ZERO: &[u8] =
+    b"HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 5\r\n\r\nhello";
+
+#[tokio::test(flavor = "local")]
+async fn an_answer_is_the_same_however_it_comes() {
+    for (answer, trailers, closes) in [
+        (PLAIN, 0, false),
+        (CHUNKED, 0, false),
+        (TRAILED, 2, false),
+        (OPEN_ENDED, 0, true),
+        (ONE_ZERO, 0, false),
+    ] {
+        for size in 1..=answer.len() {
+            let came = ask("GET", answer, size, closes).await.unwrap();
+            let text = String::from_utf8_lossy(answer);
+            assert_eq!((came.status, came.body.as_str()), (200, "hello"), "{text} by {size}");
+            assert_eq!((came.trailers, came.again), (trailers, !closes), "{text} by {size}");
+        }
+    }
+    let came = ask("GET", PLAIN, 1000, false).await.unwrap();
+    assert_eq!(came.fields, ["content-length: 5", "x: y"]);
+}
+
+#[tokio::test(flavor = "local")]
+async fn an_answer_that_breaks_off_anywhere_is_not_whole() {
+    for answer in [PLAIN, CHUNKED, TRAILED, ONE_ZERO] {
+        for length in 0..answer.len() {
+            let came = ask("GET", &answer[..length], 7, true).await;
+            let text = String::from_utf8_lossy(&answer[..length]);
+            assert_eq!(came.unwrap_err(), "Closed", "{text}");
+        }
+    }
+    let head = OPEN_ENDED.len() - 5;
+    for length in 0..head {
+        assert!(ask("GET", &OPEN_ENDED[..length], 7, true).await.is_err());
+    }
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_connection_is_used_again_only_when_nothing_is_in_doubt() {
+    let again = async |method: &str, answer: &str, closes: bool| {
+        ask(method, answer.as_bytes(), 1000, closes).await.unwrap().again
+    };
+    assert!(again("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", false).await);
+    for status in ["204 No Content", "304 Not Modified"] {
+        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 5\r\n\r\n");
+        assert!(again("GET", &answer, false).await, "{status}");
+    }
+    assert!(!again("GET", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab", false).await);
+    assert!(!again("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", false).await);
+    assert!(!again("GET", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", true).await);
+    for option in ["close", "x, Close", "keep-alive\r\nConnection: close"] {
+        let answer =
+            format!("HTTP/1.1 200 OK\r\nConnection: {option}\r\nContent-Length: 0\r\n\r\n");
+        assert!(!again("GET", &answer, false).await, "{option}");
+    }
+    assert!(!again("GET", "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", false).await);
+    let (mut idle, mut origin) = connected();
+    assert!(idle.is_open());
+    origin.write_all(b"x").await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    assert!(!idle.is_open());
+    let (mut idle, origin) = connected();
+    drop(origin);
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    assert!(!idle.is_open());
+}
+
+#[tokio::test(flavor = "local")]
+async fn what_could_be_read_in_two_ways_is_an_error() {
+    for fields in [
+        "Content-Length: 5\r\nContent-Length: 6",
+        "Content-Length: 5, 6",
+        "Content-Length: +5",
+        "Content-Length: 5x",
+        "Content-Length:",
+        "Content-Length: 99999999999999999999999",
+        "Content-Length : 5",
+        " Content-Length: 5",
+        "X: y\r\n z",
+        "X Y: z",
+        "X: \0",
+        "X",
+    ] {
+        let answer = format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\nhello");
+        for size in [1, 9, 1000] {
+            let came = ask("GET", answer.as_bytes(), size, false).await;
+            assert_eq!(came, Err("Malformed".to_owned()), "{fields:?} by {size}");
+        }
+    }
+    for head in [
+        "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked",
+        "HTTP/1.1 099 OK",
+        "HTTP/1.1 20 OK",
+        "HTTP/2 200 OK",
+        "SPAM/1.0 hello",
+        "SSH-2.0-OpenSSH_9.6",
+    ] {
+        let answer = format!("{head}\r\n\r\n");
+        let came = ask("GET", answer.as_bytes(), 1000, true).await;
+        assert_eq!(came, Err("Malformed".to_owned()), "{head:?}");
+    }
+    let twice = "HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\nContent-Length: 5\r\n\r\nhello";
+    assert_eq!(ask("GET", twice.as_bytes(), 9, false).await.unwrap().body, "hello");
+}
+
+#[tokio::test(flavor = "local")]
+async fn heads_are_bounded() {
+    let long = |n: usize| format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "y".repeat(n));
+    let many = |n: usize| format!("HTTP/1.1 204 OK\r\n{}\r\n", "a: b\r\n".repeat(n));
+    for size in [100, 100_000] {
+        assert_eq!(ask("HEAD", long(8000).as_bytes(), size, true).await.unwrap().status, 200);
+        for answer in [long(8192), long(100_000), many(101), "HTTP/1.1 200 ".repeat(2000)] {
+            let came = ask("HEAD", answer.as_bytes(), size, true).await;
+            let error = came.unwrap_err();
+            assert!(["HeadTooLarge", "Malformed"].contains(&error.as_str()), "{error}");
+        }
+        assert_eq!(ask("GET", many(100).as_bytes(), size, true).await.unwrap().fields.len(), 100);
+    }
+}
+
+#[tokio::test(flavor = "local")]
+async fn interim_answers_are_told_and_a_change_keeps_what_follows() {
+    let (connection, mut origin) = connected();
+    let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".repeat(3);
+    let answer = format!("{hints}HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\nearly");
+    origin.write_all(answer.as_bytes()).await.unwrap();
+    let interim = Arc::new(Informational::default());
+    let Ok(response) = connection.send(request("GET", "/"), Some(&interim)).await else { panic!() };
+    assert_eq!(response.status(), 101);
+    let mut cx = Context::from_waker(Waker::noop());
+    for _ in 0..3 {
+        let Poll::Ready(head) = interim.poll_head(&mut cx) else { panic!("too few") };
+        assert_eq!(head.headers()["link"], "</a>");
+    }
+    assert!(interim.poll_head(&mut cx).is_pending());
+    let mut switched = response.into_body().into_switched().unwrap();
+    origin.write_all(b", late").await.unwrap();
+    read_request(&mut origin).await;
+    drop(origin);
+    let mut text = String::new();
+    switched.read_to_string(&mut text).await.unwrap();
+    assert_eq!(text, "early, late");
+}
+
+/// Sends this request, and returns what the origin reads of it.
+async fn written(request: Request<OutBody>) -> String {
+    let (connection, mut origin) = connected();
+    let reading = tokio::task::spawn_local(async move {
+        let mut text = Vec::new();
+        let mut piece = [0; 1000];
+        let pause = std::time::Duration::from_millis(30);
+        while let Ok(Ok(read @ 1..)) = tokio::time::timeout(pause, origin.read(&mut piece)).await {
+            text.extend_from_slice(&piece[..read]);
+        }
+        origin.write_all(b"HTTP/1.1 204 No\r\n\r\n").await.unwrap();
+        String::from_utf8(text).unwrap()
+    });
+    let Ok(response) = connection.send(request, None).await else { panic!("no answer") };
+    assert!(response.into_body().take_connection().is_some());
+    reading.await.unwrap()
+}
+
+#[tokio::test(flavor = "local")]
+async fn requests_are_written_as_they_are_framed() {
+    let host = "host: a\r\n";
+    assert_eq!(written(request("GET", "/x?y")).await, format!("GET /x?y HTTP/1.1\r\n{host}\r\n"));
+    assert_eq!(written(request("OPTIONS", "*")).await, format!("OPTIONS * HTTP/1.1\r\n{host}\r\n"));
+    let with = async |length: Option<u64>, text: &'static str| {
+        let (mut source, sink) = tokio::io::duplex(100);
+        let mut request = request("POST", "/");
+        *request.body_mut() = body(sink, length);
+        tokio::task::spawn_local(async move {
+            for byte in text.bytes() {
+                source.write_all(&[byte]).await.unwrap();
+                yield_now().await;
+            }
+        });
+        written(request).await
+    };
+    let head = format!("POST / HTTP/1.1\r\n{host}");
+    assert_eq!(with(Some(3), "abc").await, format!("{head}content-length: 3\r\n\r\nabc"));
+    let chunks = with(None, "ab").await;
+    let (text, sizes) = chunks.strip_prefix(&head).unwrap().split_once("\r\n\r\n").unwrap();
+    assert_eq!(text, "transfer-encoding: chunked");
+    assert!(sizes == "1\r\na\r\n1\r\nb\r\n0\r\n\r\n" || sizes == "2\r\nab\r\n0\r\n\r\n", "{sizes}");
+    assert_eq!(with(None, "").await, format!("{head}transfer-encoding: chunked\r\n\r\n0\r\n\r\n"));
+}
+
+#[tokio::test(flavor = "local")]
+async fn an_answer_may_come_before_the_request_was_sent() {
+    let (connection, mut origin) = connected();
+    let (mut source, sink) = tokio::io::duplex(1 << 20);
+    let mut request = request("POST", "/");
+    *request.body_mut() = body(sink, Some(3_000_000));
+    origin.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe").await.unwrap();
+    let Ok(response) = connection.send(request, None).await else { panic!("no answer") };
+    let mut incoming = response.into_body();
+    // What is sent goes on, though nobody reads the answer.
+    let sending = tokio::task::spawn_local(async move {
+        source.write_all(&vec![b'x'; 3_000_000]).await.unwrap();
+    });
+    let (mut piece, mut read) = (vec![0; 1 << 16], 0);
+    while read < 3_000_000 {
+        read += origin.read(&mut piece).await.unwrap();
+    }
+    sending.await.unwrap();
+    origin.write_all(b"llo").await.unwrap();
+    assert_eq!(read_all(&mut incoming).await.unwrap().0, b"hello");
+    assert!(incoming.take_connection().is_none());
+}
+
+#[tokio::test(flavor = "local")]
+async fn an_origin_that_closes_is_heard_first_and_half_a_body_is_none() {
+    let (connection, mut origin) = connected();
+    let (mut source, sink) = tokio::io::duplex(1 << 20);
+    let mut long = request("POST", "/");
+    *long.body_mut() = body(sink, Some(1 << 24));
+    tokio::task::spawn_local(async move {
+        let _ = source.write_all(&vec![b'x'; 1 << 24]).await;
+    });
+    let answer = b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno";
+    origin.write_all(answer).await.unwrap();
+    let origin = origin.into_std().unwrap();
+    origin.shutdown(std::net::Shutdown::Both).unwrap();
+    let Ok(response) = connection.send(long, None).await else { panic!("no answer") };
+    assert_eq!(response.status(), 413);
+    let (connection, _origin) = connected();
+    let (mut source, sink) = tokio::io::duplex(100);
+    let mut short = request("POST", "/");
+    *short.body_mut() = body(sink, Some(5));
+    source.write_all(b"abc").await.unwrap();
+    drop(source);
+    let Err(broke) = connection.send(short, None).await else { panic!("it was whole") };
+    assert!(matches!(broke.error, Http1Error::RequestBody) && broke.unsent.is_none());
+    let (connection, origin) = connected();
+    drop(origin);
+    let Err(broke) = connection.send(request("GET", "/"), None).await else { panic!("answered") };
+    assert!(broke.unsent.is_some() && broke.error.is_end());
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_buffer_is_used_again_when_nobody_has_it_any_more() {
+    let (mut connection, mut origin) = connected();
+    let mut places = Vec::new();
+    for _ in 0..3 {
+        origin.write_all(PLAIN).await.unwrap();
+        let Ok(response) = connection.send(request("GET", "/"), None).await else { panic!() };
+        let (head, mut body) = response.into_parts();
+        assert_eq!(read_all(&mut body).await.unwrap().0, b"hello");
+        drop(head);
+        connection = body.take_connection().unwrap();
+        connection.input.reserve(FIRST_READ);
+        places.push(connection.input.as_ptr());
+    }
+    assert!(places.iter().all(|place| *place == places[0]));
+}
