@@ -75,6 +75,11 @@ pub(crate) struct FetchTask {
     pub asking: Option<Asking>,
     /// Where the answer is kept.
     pub home: Home,
+    /// The request that began it drives it until there is a head, and wants all of the body: an
+    /// answer that is for its client alone is handed over to it.
+    pub is_driven: bool,
+    /// The body of such an answer.
+    pub handed_over: Option<OriginBody>,
 }
 
 /// The reason for a fetch.
@@ -147,9 +152,14 @@ impl FetchTask {
     }
 
     /// Runs a fill whose origin has answered already.
-    pub async fn run_answered(mut self, response: Response<OriginBody>, times: ExchangeTimes) {
+    pub async fn run_answered(
+        mut self,
+        response: Response<OriginBody>,
+        times: ExchangeTimes,
+    ) -> Option<OriginBody> {
         let mut fill_guard = self.begin();
         self.answered(response, times, &mut fill_guard).await;
+        self.handed_over
     }
 
     async fn answered(
@@ -166,16 +176,20 @@ impl FetchTask {
         self.stream(response, times, fill_guard).await;
     }
 
-    /// Runs the fill to its end, then validates the neighbours of what was validated.
-    pub async fn run(mut self) {
+    /// Runs the fill to its end, then validates the neighbours of what was validated. Returns the
+    /// body of an answer that is for the client alone that drives it.
+    pub async fn run(mut self) -> Option<OriginBody> {
         if !piggyback_validation::has(&self) {
             self.fetch().await;
-            return;
+            return self.handed_over;
         }
+        // It goes on when the answer is there.
+        self.is_driven = false;
         let near = piggyback_validation::near(&self);
         let came = self.fetch().await;
         // This runs rarely, and would make the future of every fill larger.
         Box::pin(piggyback_validation::attend(&self, near, came)).await;
+        None
     }
 
     /// Runs the fill to its end. Returns the event that it is counted as.
@@ -316,7 +330,7 @@ impl FetchTask {
         let (stored, key, selected) = (writer.is_some(), self.key.clone(), false);
         let head = FillHead {
             status,
-            headers,
+            asker_fields: headers.into(),
             shared,
             hit_for_miss,
             key,
@@ -325,7 +339,19 @@ impl FetchTask {
             selected,
             of_peer,
         };
+        if self.is_driven && head.shared.is_none() {
+            return self.hand_over(head, body, fill_guard);
+        }
         Box::pin(self.bring(Arc::new(head), writer, body, fill_guard)).await;
+    }
+
+    /// Ends the fill with an answer that is for the client alone that began it, and drives it: that
+    /// reads the body itself.
+    fn hand_over(&mut self, head: FillHead, body: OriginBody, fill_guard: &mut FillGuard) {
+        fill_guard.counted = Event::FillUnstored;
+        fill_guard.leave_table();
+        self.fill.publish(FillStage::Streaming(Arc::new(head)), None);
+        self.handed_over = Some(body);
     }
 
     /// Removes what was to be validated when the answer that came instead varies by less, and is
@@ -500,7 +526,7 @@ impl FetchTask {
         };
         let meta = trailers.as_ref().zip(head).map(|(fields, head)| self.trailed(head, fields));
         pump.commit(fill.token().overtaken(), meta).await;
-        fill.push(last);
+        fill.push_last(last);
         let counted = match sink {
             Sink::Committed => Event::FillStored,
             Sink::Open(_) | Sink::Refused(_) | Sink::Nowhere => Event::FillUnstored,

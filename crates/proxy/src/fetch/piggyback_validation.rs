@@ -238,6 +238,8 @@ impl NeighbourValidation {
             group: None,
             asking: None,
             home: Home::default(),
+            is_driven: false,
+            handed_over: None,
         })
     }
 }

@@ -168,7 +168,7 @@ impl FetchTask {
         let (shared, hit_for_miss, selected) = (None, Some(HitForMiss::Range), false);
         let head = FillHead {
             status,
-            headers,
+            asker_fields: headers.into(),
             shared,
             hit_for_miss,
             key,

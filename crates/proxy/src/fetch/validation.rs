@@ -146,7 +146,7 @@ impl FetchTask {
         let (shared, hit_for_miss, length, selected) = (None, None, None, false);
         let head = FillHead {
             status,
-            headers,
+            asker_fields: headers.into(),
             shared,
             hit_for_miss,
             key,

@@ -112,7 +112,7 @@ impl FetchTask {
         let headers = head.reply_headers(head.packed().age(times.received));
         let head = FillHead {
             status: head.status(),
-            headers,
+            asker_fields: headers.into(),
             shared: is_shared.then_some(head),
             hit_for_miss: hit_for_miss.filter(|_| is_shared),
             key: self.key.clone(),

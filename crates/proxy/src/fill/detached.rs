@@ -12,11 +12,13 @@ use std::task::Poll;
 
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::spawn_local;
+use upstream::connection::origin_body::OriginBody;
 
 use crate::fill::state::Fill;
 
-/// A fetch under way.
-pub(crate) type Running = Pin<Box<dyn Future<Output = ()>>>;
+/// A fetch under way. It returns the body of an answer that is for the request alone that drives it:
+/// dropped without being read, that is cancelled.
+pub(crate) type Running = Pin<Box<dyn Future<Output = Option<OriginBody>>>>;
 
 /// A worker's fetches whose request has left.
 pub(crate) struct Detached {
@@ -40,19 +42,24 @@ impl Detached {
         }
     }
 
-    /// Drives a fetch until its fill has a head. Dropped before, the fetch goes on all the same.
-    pub async fn drive(&self, fill: &Fill, fetch: Running) {
+    /// Drives a fetch until its fill has a head, and as far as that goes without waiting. Dropped
+    /// before, the fetch goes on all the same. Returns what the fetch does, if it has ended.
+    pub async fn drive(&self, fill: &Fill, fetch: Running) -> Option<OriginBody> {
         let mut led = Led { running: Some(fetch), detached: self };
-        poll_fn(|cx| {
-            let ended =
-                led.running.as_mut().is_none_or(|running| running.as_mut().poll(cx).is_ready());
-            if ended {
-                led.running = None;
+        let handed_over = poll_fn(|cx| {
+            let Some(running) = &mut led.running else { return Poll::Ready(None) };
+            match running.as_mut().poll(cx) {
+                Poll::Ready(handed_over) => {
+                    led.running = None;
+                    Poll::Ready(handed_over)
+                }
+                Poll::Pending if fill.is_waiting() => Poll::Pending,
+                Poll::Pending => Poll::Ready(None),
             }
-            if ended || !fill.is_waiting() { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
         led.running.take().into_iter().for_each(|running| drop(spawn_local(running)));
+        handed_over
     }
 }
 
@@ -87,6 +94,7 @@ mod tests {
         let fetch: Running = Box::pin(async move {
             receiver.await.ok();
             noted.set(true);
+            None
         });
         drop(Led { running: Some(fetch), detached: &detached });
         let taking = detached.clone();

@@ -142,11 +142,27 @@ pub(crate) struct Validated {
     pub hit_for_miss: Option<HitForMiss>,
 }
 
+/// The fields of an answer for the client that asked: that takes them.
+pub(crate) struct AskerFields(Mutex<Option<HeaderMap>>);
+
+impl AskerFields {
+    /// Takes the fields; `None` when they were taken.
+    pub fn take(&self) -> Option<HeaderMap> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl From<HeaderMap> for AskerFields {
+    fn from(fields: HeaderMap) -> AskerFields {
+        AskerFields(Mutex::new(Some(fields)))
+    }
+}
+
 /// The head of an answer with a body.
 pub(crate) struct FillHead {
     pub status: StatusCode,
     /// The fields for the client that began the fill: those of the origin.
-    pub headers: HeaderMap,
+    pub asker_fields: AskerFields,
     /// The head as it is stored and shared; `None` when the answer is for one client alone.
     pub shared: Option<StoredHead>,
     /// Why requests that waited must ask for themselves; `None` also when only the next answer will
@@ -303,6 +319,17 @@ impl Fill {
         }
         let mut state = self.lock();
         state.window.push(piece);
+        state.count(&self.fill_budget);
+        state.wake_readers();
+    }
+
+    /// Appends the last piece of the body.
+    pub fn push_last(&self, piece: Bytes) {
+        if piece.is_empty() {
+            return;
+        }
+        let mut state = self.lock();
+        state.window.push_last(piece);
         state.count(&self.fill_budget);
         state.wake_readers();
     }
@@ -475,6 +502,15 @@ impl Reader {
     pub fn produced(&self) -> u64 {
         let state = self.fill.lock();
         state.window.end()
+    }
+
+    /// Returns all of the body, if it has ended without trailers, and lies in the window in one piece.
+    pub fn whole(&self) -> Option<Bytes> {
+        let state = self.fill.lock();
+        match state.end {
+            Some(End::Whole(None)) if self.at == 0 => state.window.whole(),
+            _ => None,
+        }
     }
 
     /// Limits what is read to `range` of the body (which may end before).

@@ -60,6 +60,27 @@ impl Window {
         }
     }
 
+    /// Appends the last piece of the body: what is small is not collected for others.
+    pub fn push_last(&mut self, piece: Bytes) {
+        if self.block.is_empty() {
+            self.end += piece.len() as u64;
+            self.append(piece);
+        } else {
+            self.push(piece);
+        }
+    }
+
+    /// Returns all of the body so far, if it is here and in one piece.
+    pub fn whole(&self) -> Option<Bytes> {
+        match self.pieces.front() {
+            Some((end, piece)) if *end == self.end && *end == piece.len() as u64 => {
+                Some(piece.clone())
+            }
+            None if self.end == 0 => Some(Bytes::new()),
+            _ => None,
+        }
+    }
+
     /// Returns where the first piece ends that can be dropped as a whole; `None` for an empty
     /// window.
     pub fn first_end(&self) -> Option<u64> {

@@ -355,6 +355,7 @@ impl CacheRequest<'_> {
         );
         let (interim, ranged) = (fetch_task.upstream_request.interim.clone(), fetch_task.ranged);
         responder.role = Role::Leader { interim, ranged };
+        fetch_task.is_driven = self.context.is_for_all();
         responder.lead(Box::pin(fetch_task.run()), reader, transaction).await
     }
 
@@ -469,6 +470,8 @@ impl CacheRequest<'_> {
             group: None,
             asking: None,
             home: Home::default(),
+            is_driven: false,
+            handed_over: None,
         }
     }
 
@@ -493,7 +496,8 @@ impl CacheRequest<'_> {
                 status,
             ));
         };
-        let fetch_task = self.fetch_task(fill, key.clone(), marker, None, false);
+        let mut fetch_task = self.fetch_task(fill, key.clone(), marker, None, false);
+        fetch_task.is_driven = context.is_for_all();
         let role = Role::Leader { interim: None, ranged: fetch_task.ranged };
         let fetch = Box::pin(fetch_task.run_answered(response, times));
         let (to_validate, is_first) = (None, self.is_first);

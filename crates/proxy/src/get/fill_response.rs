@@ -6,12 +6,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::header::HeaderMap;
-use http::{Method, StatusCode, header};
+use http::{Method, Response, StatusCode, header};
 use message::informational::Informational;
 use semantics::reuse::StalePermit;
 use semantics::validators::Selected;
 use semantics::{Portion, Seconds, StoredHead, hop_by_hop, reuse};
 use store::Key;
+use upstream::connection::origin_body::OriginBody;
 
 use crate::body::fill_body::FillBody;
 use crate::body::resume::Resume;
@@ -31,7 +32,7 @@ use crate::request::context::RequestContext;
 use crate::response::builder;
 use crate::response::builder::{BodyPart, ResponseParts};
 use crate::response::pass_through::relay;
-use crate::response::response_body::BodySource;
+use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 
 /// The part of a request in a fill.
@@ -76,8 +77,14 @@ impl FillResponder<'_> {
             Role::Leader { interim, .. } => interim.as_deref(),
             Role::Follower => None,
         };
-        relay(self.context.client, interim, pin!(fetched)).await;
-        self.answer_at(fill.stage(), reader, transaction).await
+        let handed_over = relay(self.context.client, interim, pin!(fetched)).await;
+        match (fill.stage(), handed_over) {
+            (FillStage::Streaming(head), Some(body)) => {
+                self.context.look_at_clock();
+                self.streaming(&head, (reader, Some(body)), transaction).await
+            }
+            (stage, _) => self.answer_at(stage, reader, transaction).await,
+        }
     }
 
     /// Answers at this stage of the fill.
@@ -96,7 +103,7 @@ impl FillResponder<'_> {
             FillStage::Validated(validated) => {
                 self.validated(&validated, &reader, transaction).await
             }
-            FillStage::Streaming(head) => self.streaming(&head, reader, transaction).await,
+            FillStage::Streaming(head) => self.streaming(&head, (reader, None), transaction).await,
             // The reader stays until the answer has taken its place.
             FillStage::Sparse(stage) => self.sparse(&stage, transaction).await,
         }
@@ -229,7 +236,7 @@ impl FillResponder<'_> {
     async fn streaming(
         &self,
         head: &Arc<FillHead>,
-        reader: Reader,
+        (reader, handed_over): (Reader, Option<OriginBody>),
         mut transaction: Transaction,
     ) -> NextAction {
         if let Some(to_validate) = &self.to_validate
@@ -256,9 +263,18 @@ impl FillResponder<'_> {
             } else if self.asks_for_less() {
                 status = status.fwd_status(head.status.as_u16());
             }
-            let mut fields = head.headers.clone();
+            let Some(mut fields) = head.asker_fields.take() else {
+                return NextAction::Retry(transaction);
+            };
             self.context.make_own(&mut fields);
             status.append_to(transaction.pseudonym(), &mut fields);
+            if self.context.is_for_all() {
+                let body = match handed_over {
+                    Some(body) => BodySource::Upstream(body),
+                    None => self.all_of(head, reader),
+                };
+                return self.send_all(head.status, fields, body, status, transaction);
+            }
             return self.stream(head, fields, reader, status, transaction);
         }
         let fit = self.fit_input().of_head(&self.key, head, reader.waited());
@@ -286,6 +302,46 @@ impl FillResponder<'_> {
         self.stream(head, fields, reader, status, transaction)
     }
 
+    /// Sends all of an answer.
+    fn send_all(
+        &self,
+        code: StatusCode,
+        mut fields: HeaderMap,
+        body: BodySource,
+        status: CacheStatus,
+        mut transaction: Transaction,
+    ) -> NextAction {
+        if !hop_by_hop::accepts_trailers(&self.context.parts.headers) {
+            fields.remove(header::TRAILER);
+        }
+        transaction.note_answer(code, status.outcome, &fields);
+        let mut response = Response::new(ResponseBody::new(body, transaction));
+        *response.status_mut() = code;
+        *response.headers_mut() = fields;
+        NextAction::Respond(response)
+    }
+
+    /// Returns all of the body of a fill: as it is, if it has come already, or as it comes.
+    fn all_of(&self, head: &FillHead, reader: Reader) -> BodySource {
+        match reader.whole() {
+            Some(bytes) if bytes.is_empty() => BodySource::Empty,
+            Some(bytes) => BodySource::Whole(bytes),
+            None => {
+                let trailers = hop_by_hop::accepts_trailers(&self.context.parts.headers);
+                let store = head.stored.then(|| self.store.clone());
+                let body = FillBody::new(reader, store, head.length, trailers);
+                BodySource::Fill(Box::new(body.with_rescue(self.rescue(head))))
+            }
+        }
+    }
+
+    /// Returns the means to fetch from the origin what the window and the store may lose. Only bytes
+    /// of a body that is larger than the window can be lost on the way.
+    fn rescue(&self, head: &FillHead) -> Option<Resume> {
+        let lossy = head.length.filter(|length| *length > u64::from(store::PIECE_MAX));
+        Resume::new(self.context, head.shared.as_ref()?, lossy?)
+    }
+
     /// Streams the body of a fill, or the part of it that was asked for.
     fn stream(
         &self,
@@ -298,7 +354,7 @@ impl FillResponder<'_> {
         let parts = self.context.parts;
         let selected = match &head.shared {
             Some(shared) => shared.selected(),
-            None => Selected::of(head.status, &head.headers, self.context.now()),
+            None => Selected::of(head.status, &fields, self.context.now()),
         };
         let mut portion = self.context.portion(&selected, head.length);
         if !self.holds(&portion, head, reader.produced()) {
@@ -313,12 +369,7 @@ impl FillResponder<'_> {
             fields.remove(header::TRAILER);
         }
         let store = head.stored.then(|| self.store.clone());
-        // Only bytes of a body that is larger than the window can be lost on the way.
-        let lossy = head.length.filter(|length| *length > u64::from(store::PIECE_MAX));
-        let rescue = match (lossy, &head.shared) {
-            (Some(length), Some(shared)) => Resume::new(self.context, shared, length),
-            _ => None,
-        };
+        let rescue = self.rescue(head);
         let length = head.length;
         let body = move |wanted| match fill_body(reader, store, length, wanted, trailers) {
             Some(body) => BodySource::Fill(Box::new(body.with_rescue(rescue))),

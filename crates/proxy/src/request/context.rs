@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use fleet::lookup::{Asked, Reach, Request};
+use http::Method;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use message::upgrade::Upgrade;
@@ -159,6 +160,12 @@ impl<'a> RequestContext<'a> {
     pub fn portion(&self, selected: &Selected<'_>, length: Option<u64>) -> Portion {
         let Parts { method, headers, .. } = self.parts;
         Portion::of(&self.facts, method, headers, selected, length, self.now())
+    }
+
+    /// Returns whether it is a GET for all of a representation, whatever the client has.
+    pub fn is_for_all(&self) -> bool {
+        let RequestFacts { has_range, conditional, .. } = self.facts;
+        self.parts.method == Method::GET && !has_range && !conditional
     }
 
     /// Returns the settings of caching for it.
