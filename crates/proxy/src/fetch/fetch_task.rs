@@ -102,7 +102,8 @@ const NEIGHBOUR_MAX: u64 = 1 << 20;
 pub(crate) struct FillGuard {
     services: Rc<Services>,
     fill: Arc<Fill>,
-    keys: Vec<Bytes>,
+    /// Known under them: that of the request, and that of its answer.
+    keys: [Option<Bytes>; 2],
     /// The event that it is counted as.
     pub counted: Event,
 }
@@ -110,7 +111,7 @@ pub(crate) struct FillGuard {
 impl FillGuard {
     /// Takes the fill out of the registry: new requests find what it stored instead.
     pub fn leave_table(&mut self) {
-        for key in self.keys.drain(..) {
+        for key in self.keys.iter_mut().filter_map(Option::take) {
             self.services.shared.fills.remove(&key, &self.fill);
         }
     }
@@ -145,7 +146,7 @@ impl FetchTask {
     }
 
     fn begin(&self) -> FillGuard {
-        let keys = if self.joinable { vec![self.key.as_bytes().clone()] } else { Vec::new() };
+        let keys = [self.joinable.then(|| self.key.as_bytes().clone()), None];
         self.services.observer.count(Event::FillBegun, 1);
         let (services, fill) = (self.services.clone(), self.fill.clone());
         FillGuard { services, fill, keys, counted: Event::FillAborted }
@@ -215,7 +216,12 @@ impl FetchTask {
         }
         let others = self.ask_about_others(validated.as_deref());
         let asks_about = validated.is_some() || !others.is_empty();
-        let answer = match self.ask().await {
+        let may_ask_again = asks_about || self.ranged || self.asking.is_some();
+        let first = match may_ask_again {
+            true => self.ask().await,
+            false => self.upstream_request.run_last(&self.services, &self.options).await,
+        };
+        let answer = match first {
             Ok(response) if asks_about && response.status() == StatusCode::NOT_MODIFIED => {
                 let times = ExchangeTimes { requested, received: clock.time() };
                 let question = ValidationRequest { validated, others, for_client: asks_for_client };
@@ -382,9 +388,10 @@ impl FetchTask {
         fill_guard: &mut FillGuard,
     ) {
         let key = self.key.as_bytes();
-        if self.joinable && head.shared.is_some() && !fill_guard.keys.contains(key) {
+        let [first, other] = &mut fill_guard.keys;
+        if self.joinable && head.shared.is_some() && first.as_ref() != Some(key) {
             self.services.shared.fills.alias(key, &self.fill);
-            fill_guard.keys.push(key.clone());
+            *other = Some(key.clone());
         }
         let unfinished = writer.as_ref().map(Writer::unfinished);
         self.fill.publish(FillStage::Streaming(head.clone()), unfinished);

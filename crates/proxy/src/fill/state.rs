@@ -22,6 +22,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use semantics::range::ByteRange;
 use semantics::{StoredHead, VaryMarker};
+use smallvec::SmallVec;
 use store::{FetchToken, Key, Unfinished};
 
 use crate::fill::fill_budget::FillBudget;
@@ -57,7 +58,7 @@ struct State {
     /// The store takes no more of it.
     refused: bool,
     /// One place for each client, from when it joins.
-    readers: Vec<Option<ReaderSlot>>,
+    readers: SmallVec<[Option<ReaderSlot>; 1]>,
     /// Places in use.
     interested: usize,
     task_waker: Option<Waker>,

@@ -22,6 +22,7 @@ use upstream::connection::request_body::{ClientBody, OutBody};
 use upstream::send::attempts::Attempts;
 use upstream::send::origin::{Connector, Origin};
 use upstream::send::outgoing::Outgoing;
+use upstream::settings::endpoint::Endpoint;
 
 use crate::observe::outcome::Error;
 use crate::options::Options;
@@ -109,6 +110,7 @@ impl UpstreamRequest {
         // it adds the default port: the origin is asked for what the answer will be stored under.
         let host = match rewrite_host {
             true => value::of(to.authority()),
+            false if is_named_plainly(target, &fields) => None,
             false => value::of(target.authority()),
         };
         if let Some(host) = host {
@@ -173,7 +175,25 @@ impl UpstreamRequest {
         body: Option<RequestBody>,
     ) -> Result<Response<OriginBody>, Failure> {
         let again = || self.request();
-        let response = self.ask(services, options, again(), &again, body).await?;
+        let response = self.ask(services, options, again(), Some(&again), body).await?;
+        self.settle(services, response)
+    }
+
+    /// Does as [`UpstreamRequest::run`], for a request that nobody asks for again once it has an
+    /// answer.
+    pub async fn run_last(
+        &mut self,
+        services: &Services,
+        options: &Options,
+    ) -> Result<Response<OriginBody>, Failure> {
+        // An only server has the request back from a connection that broke, in HTTP/1.1. Others
+        // need another one.
+        let only = self.to.endpoint(0).filter(|_| !self.to.has_several());
+        if self.rule.is_some() || only.is_none_or(Endpoint::may_be_http2) {
+            return self.run(services, options, None).await;
+        }
+        let request = self.take_request();
+        let response = self.ask(services, options, request, None, None).await?;
         self.settle(services, response)
     }
 
@@ -191,7 +211,7 @@ impl UpstreamRequest {
             false => self.take_request(),
         };
         let again = || again().take_request();
-        let response = self.ask(services, options, first, &again, body).await?;
+        let response = self.ask(services, options, first, Some(&again), body).await?;
         self.settle(services, response)
     }
 
@@ -270,7 +290,7 @@ impl UpstreamRequest {
         services: &Services,
         options: &Options,
         mut request: Request<OutBody>,
-        again: &dyn Fn() -> Request<OutBody>,
+        again: Option<&dyn Fn() -> Request<OutBody>>,
         body: Option<RequestBody>,
     ) -> Result<Response<OriginBody>, Failure> {
         let query = Query {
@@ -286,7 +306,7 @@ impl UpstreamRequest {
             check: &|address| rules.permits(address),
         };
         let Some(body) = body else {
-            let outgoing = Outgoing { again: Some(again), ..self.outgoing(request) };
+            let outgoing = Outgoing { again, ..self.outgoing(request) };
             let sent = self.to.clone().send(with, outgoing).await;
             return sent.map_err(|failure| rules.explain(failure));
         };
@@ -345,6 +365,17 @@ impl UpstreamRequest {
 fn as_told<'a>(method: &Method, target: &Target<'a>) -> Target<'a> {
     let is_shared = MethodClass::of(method) == MethodClass::Cacheable;
     Target { aliases: target.aliases.filter(|_| is_shared), ..*target }
+}
+
+/// Returns whether `Host` names the target in the one form that origins get it in.
+fn is_named_plainly(target: &Target<'_>, fields: &HeaderMap) -> bool {
+    let mut lines = fields.get_all(header::HOST).iter();
+    let (Some(line), None) = (lines.next(), lines.next()) else { return false };
+    let is_plain = |byte: &u8| !byte.is_ascii_uppercase() && *byte != b'[';
+    line == target.host
+        && target.port == target.scheme.default_port()
+        && target.aliases.is_none()
+        && line.as_bytes().iter().all(is_plain)
 }
 
 /// Sets the fields that describe the request's way to the proxy.

@@ -4,6 +4,7 @@
 //! against its date, since that says nothing about the moment meant. `now` is needed for the old
 //! two-digit years only.
 
+use std::cell::RefCell;
 use std::fmt;
 
 use http::header::{DATE, HeaderMap, HeaderName, HeaderValue};
@@ -40,9 +41,21 @@ pub fn format(time: Time) -> String {
     ImfFixdate(time).to_string()
 }
 
+thread_local! {
+    /// The last date that was written: most are of the same second.
+    static LAST: RefCell<Option<(Time, HeaderValue)>> = const { RefCell::new(None) };
+}
+
 /// Formats a date as [`format()`] does, as a header value.
 pub fn to_value(time: Time) -> HeaderValue {
-    value::of(ImfFixdate(time)).unwrap_or(HeaderValue::from_static(""))
+    LAST.with_borrow_mut(|last| match last {
+        Some((of, value)) if *of == time => value.clone(),
+        _ => {
+            let value = value::of(ImfFixdate(time)).unwrap_or(HeaderValue::from_static(""));
+            *last = Some((time, value.clone()));
+            value
+        }
+    })
 }
 
 struct ImfFixdate(Time);
@@ -73,17 +86,29 @@ pub fn ensure(headers: &mut HeaderMap, received: Time) {
     }
 }
 
-/// Parses `Sun, 06 Nov 1994 08:49:37 GMT`; returns `None` for anything else.
+/// Parses `Sun, 06 Nov 1994 08:49:37 GMT`; returns `None` for anything else. Everything has its
+/// place in this form, which all dates have but those of very old programs.
 fn imf_fixdate(text: &str) -> Option<Time> {
-    let (weekday, rest) = text.split_once(", ")?;
-    one_of(&WEEKDAYS, weekday)?;
-    let mut parts = rest.split(' ');
-    let day = digits(parts.next()?, 2)?;
-    let month = one_of(&MONTHS, parts.next()?)? + 1;
-    let year = digits(parts.next()?, 4)?;
-    let second = time_of_day(parts.next()?)?;
-    (is_zone(parts.next()?) && parts.next().is_none()).then_some(())?;
-    at(year, month, day, second)
+    let text: &[u8; 29] = text.as_bytes().try_into().ok()?;
+    let number = |from: usize, to: usize| {
+        text[from..to].iter().try_fold(0, |sum, byte| {
+            byte.is_ascii_digit().then(|| sum * 10 + u64::from(byte - b'0'))
+        })
+    };
+    let between = [(3, b','), (4, b' '), (7, b' '), (11, b' '), (16, b' '), (19, b':')];
+    let rest = [(22, b':'), (25, b' ')];
+    let in_place = between.iter().chain(&rest).all(|(place, byte)| text[*place] == *byte);
+    (in_place && text[26..].eq_ignore_ascii_case(b"GMT")).then_some(())?;
+    three(&WEEKDAYS, &text[..3])?;
+    let (day, month, year) = (number(5, 7)?, three(&MONTHS, &text[8..11])? + 1, number(12, 16)?);
+    let (hour, minute, second) = (number(17, 19)?, number(20, 22)?, number(23, 25)?);
+    (hour < 24 && minute < 60 && second <= 60).then_some(())?;
+    at(year, month, day, hour * 3600 + minute * 60 + second)
+}
+
+/// Returns which of the names of three letters it is.
+fn three(names: &[&str], name: &[u8]) -> Option<u64> {
+    names.iter().position(|known| known.as_bytes().eq_ignore_ascii_case(name)).map(|at| at as u64)
 }
 
 /// Parses `Sunday, 06-Nov-94 08:49:37 GMT`; returns `None` for anything else.

@@ -63,7 +63,19 @@ const NEVER: [HeaderName; 28] = [
 
 /// Returns whether a field is for one connection only whatever `Connection` says.
 pub fn is_for_one_hop(name: &HeaderName) -> bool {
-    ALWAYS.contains(name)
+    matches!(
+        name.as_str(),
+        "connection"
+            | "keep-alive"
+            | "proxy-connection"
+            | "proxy-authenticate"
+            | "proxy-authorization"
+            | "proxy-authentication-info"
+            | "te"
+            | "trailer"
+            | "transfer-encoding"
+            | "upgrade"
+    )
 }
 
 /// Removes the fields that are for one hop only from a request or response, in place.
@@ -72,11 +84,14 @@ pub fn is_for_one_hop(name: &HeaderName) -> bool {
 /// tunnels an `Upgrade`, likewise. The framing fields (`Transfer-Encoding`, `Trailer`) are set anew
 /// by the writer of the message.
 pub fn strip(headers: &mut HeaderMap) {
-    for name in named_by_connection(headers) {
-        headers.remove(name);
-    }
-    for name in ALWAYS {
-        headers.remove(name);
+    // Most heads have none.
+    if headers.keys().any(is_for_one_hop) {
+        for name in named_by_connection(headers) {
+            headers.remove(name);
+        }
+        for name in ALWAYS {
+            headers.remove(name);
+        }
     }
 }
 
@@ -85,7 +100,7 @@ pub fn strip(headers: &mut HeaderMap) {
 pub fn strip_named(headers: &mut HeaderMap) {
     if headers.contains_key(CONNECTION) {
         for name in named_by_connection(headers) {
-            if !ALWAYS.contains(&name) {
+            if !is_for_one_hop(&name) {
                 headers.remove(name);
             }
         }
@@ -110,6 +125,11 @@ pub fn accepts_trailers(headers: &HeaderMap) -> bool {
 mod tests {
     use super::*;
     use crate::fixture::headers;
+
+    #[test]
+    fn what_is_for_one_hop_is_known_by_its_name() {
+        assert!(ALWAYS.iter().all(is_for_one_hop) && !NEVER.iter().any(is_for_one_hop));
+    }
 
     #[test]
     fn connection_bound_fields_go_and_essential_ones_stay() {

@@ -206,7 +206,7 @@ impl<D: Device, C: Clock> Writer<D, C> {
             (Bytes::new().into(), self.volume.shared.piece_size)
         };
         let header = self.header(RecordKind::Object, self.digest, piece_size);
-        let (key, meta) = (self.key.as_bytes().clone(), self.meta.clone());
+        let (key, meta) = (self.key.as_bytes().clone(), std::mem::take(&mut self.meta));
         let record = Record::new(&self.volume.shared.secret, header, key, meta, body);
         let new = NewObject { record, fetched: Some(self.fetched.clone()), home: self.hint.home };
         let up_to = self.volume.insert(new).await?;

@@ -29,7 +29,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 pub use self::error::Http1Error;
 pub(crate) use self::incoming::{Incoming, Switched};
 use self::request::Sending;
-use self::response_head::ResponseHead;
+use self::response_head::{Places, ResponseHead};
 use crate::connection::request_body::OutBody;
 use crate::connection::stream::Stream;
 
@@ -48,6 +48,8 @@ pub(crate) struct Http1 {
     input: BytesMut,
     /// The place of heads of requests, kept for the next.
     output: Vec<u8>,
+    /// The same of the fields of an answer.
+    places: Places,
     /// The address of the other end; `None` for a socket in the file system.
     pub address: Option<IpAddr>,
     /// Bytes of an answer's head at most.
@@ -56,15 +58,18 @@ pub(crate) struct Http1 {
 
 /// The failure of a request without an answer.
 pub(crate) struct Broke {
-    /// The request, when nothing of it was sent.
-    pub unsent: Option<Request<OutBody>>,
+    /// The request, when it is as it was.
+    pub request: Option<Request<OutBody>>,
+    /// Nothing of it was sent.
+    pub is_unsent: bool,
     pub error: Http1Error,
 }
 
 impl Http1 {
     /// Makes a connection of a stream. `head_max`: bytes of an answer's head at most.
     pub fn new(stream: Stream, address: Option<IpAddr>, head_max: usize) -> Http1 {
-        Http1 { stream, input: BytesMut::new(), output: Vec::new(), address, head_max }
+        let (input, output, places) = (BytesMut::new(), Vec::new(), Vec::new());
+        Http1 { stream, input, output, places, address, head_max }
     }
 
     /// Returns whether an idle connection can be used: the origin has neither closed it nor sent
@@ -81,7 +86,7 @@ impl Http1 {
 
     /// Gives up the memory that it keeps for further requests.
     pub fn shrink(&mut self) {
-        (self.input, self.output) = (BytesMut::new(), Vec::new());
+        (self.input, self.output, self.places) = (BytesMut::new(), Vec::new(), Vec::new());
     }
 
     /// Sends a request and waits for the head of the answer. 1xx answers go to `interim`.
@@ -96,7 +101,9 @@ impl Http1 {
             Ok(head) => Ok(exchange.answered(head)),
             Err(error) => {
                 let Exchange { request, sending, .. } = exchange;
-                Err(Broke { unsent: sending.is_untouched().then_some(request), error })
+                let is_unsent = sending.is_untouched();
+                let is_as_it_was = is_unsent || matches!(request.body(), OutBody::Empty);
+                Err(Broke { request: is_as_it_was.then_some(request), is_unsent, error })
             }
         }
     }
@@ -185,12 +192,12 @@ impl Exchange {
 
     /// Takes a head that has come whole.
     fn take_head(&mut self) -> Result<Option<ResponseHead>, Http1Error> {
-        let Http1 { input, head_max, .. } = &mut *self.connection;
+        let Http1 { input, places, head_max, .. } = &mut *self.connection;
         if input.is_empty() || (self.seen > 0 && !response_head::may_end(input, self.seen)) {
             self.seen = input.len();
         } else {
             let (method, spare) = (self.request.method().clone(), self.request.headers_mut());
-            if let Some(head) = response_head::take(input, &method, spare, *head_max)? {
+            if let Some(head) = response_head::take(input, &method, (spare, places), *head_max)? {
                 self.seen = 0;
                 return Ok(Some(head));
             }

@@ -62,8 +62,10 @@ pub(crate) struct ServerError {
 
 /// The failure of a connection to bring an answer.
 struct ConnectionError {
-    /// The request, when it was not sent.
-    unsent: Option<Request<OutBody>>,
+    /// The request, when it is as it was.
+    request: Option<Request<OutBody>>,
+    /// It was not sent.
+    is_unsent: bool,
     /// The origin says that it did nothing with it.
     untouched: bool,
     /// The connection was dead.
@@ -154,7 +156,8 @@ impl Upstream {
             if let Some(failure) = outgoing.progress.as_deref().and_then(Progress::failure) {
                 return Err(ServerError { failure, untouched: false, counts: false });
             }
-            let unsent = broke.unsent.is_some();
+            let (unsent, phase) = (broke.is_unsent, broke.phase(outgoing));
+            outgoing.request = broke.request;
             let again = attempt < ATTEMPTS
                 && match () {
                     () if unsent => !fresh,
@@ -164,9 +167,8 @@ impl Upstream {
             // A connection that was kept open for too long does not count as a failure while there
             // are others.
             if !again || fresh || !broke.dead {
-                self.failed(endpoint, broke.phase(outgoing), &broke.failure);
+                self.failed(endpoint, phase, &broke.failure);
             }
-            outgoing.request = broke.unsent;
             if !again {
                 let untouched = unsent || (broke.untouched && outgoing.again.is_some());
                 let counts = fresh || !broke.dead;
@@ -319,8 +321,9 @@ impl Upstream {
         let sent = wait_for_head(limits.head_timeout, progress.as_deref(), sending).await;
         match sent {
             None => Err(ConnectionError::late(limits)),
-            Some(Err(Broke { unsent, error })) => Err(ConnectionError {
-                unsent,
+            Some(Err(Broke { request, is_unsent, error })) => Err(ConnectionError {
+                request,
+                is_unsent,
                 untouched: false,
                 dead: error.is_end(),
                 failure: no_answer(&error, error.is_bad_answer()),
@@ -328,7 +331,8 @@ impl Upstream {
             Some(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 let switched = switch(response, outgoing.upgrade);
                 switched.map_err(|failure| ConnectionError {
-                    unsent: None,
+                    request: None,
+                    is_unsent: false,
                     untouched: false,
                     dead: false,
                     failure,
@@ -464,7 +468,8 @@ async fn answer_in_time<T>(
                 connection.retire();
             }
             let failure = no_answer(&error, error.is_library());
-            Err(ConnectionError { unsent, untouched, dead, failure })
+            let is_unsent = unsent.is_some();
+            Err(ConnectionError { request: unsent, is_unsent, untouched, dead, failure })
         }
     }
 }
@@ -475,7 +480,8 @@ impl ConnectionError {
         let seconds = limits.head_timeout.as_secs_f32();
         let cause = format!("no answer within {seconds} s");
         let failure = Failure::Failed(Reason::UpstreamTimeout, cause);
-        ConnectionError { unsent: None, untouched: false, dead: false, failure }
+        let (request, is_unsent) = (None, false);
+        ConnectionError { request, is_unsent, untouched: false, dead: false, failure }
     }
 
     /// Returns the phase that it failed in.
@@ -483,7 +489,7 @@ impl ConnectionError {
         let is_sent = outgoing.progress.as_deref().is_none_or(Progress::ended);
         match &self.failure {
             Failure::Failed(Reason::BadAnswer, _) => Phase::Answer,
-            _ if self.unsent.is_some() || !is_sent => Phase::Send,
+            _ if self.is_unsent || !is_sent => Phase::Send,
             _ => Phase::Head,
         }
     }

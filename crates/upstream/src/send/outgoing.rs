@@ -58,6 +58,6 @@ impl Outgoing<'_> {
 
     /// Returns whether it may be sent once more, though it may have had its effect.
     pub(crate) fn may_repeat(&self) -> bool {
-        self.idempotent && self.again.is_some()
+        self.idempotent && (self.again.is_some() || self.request.is_some())
     }
 }

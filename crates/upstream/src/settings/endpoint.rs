@@ -63,7 +63,7 @@ impl Endpoint {
     }
 
     /// Returns whether HTTP/2 may be spoken, so that requests may share one connection.
-    pub(crate) fn may_be_http2(&self) -> bool {
+    pub fn may_be_http2(&self) -> bool {
         match self.http2 {
             Http2::Off => false,
             Http2::Negotiated => self.tls.is_some(),

@@ -55,12 +55,15 @@ pub(super) fn may_end(input: &[u8], seen: usize) -> bool {
         .any(|at| matches!(&tail[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))
 }
 
+/// Where the name and the value of each field lie in a head: memory that is used again and again.
+pub(super) type Places = Vec<(Range<usize>, Range<usize>)>;
+
 /// Takes the head of the answer to a request with this method off `input`, if it is there; its
 /// fields take the place of those in `spare`. `max`: its bytes at most.
 pub(super) fn take(
     input: &mut BytesMut,
     method: &Method,
-    spare: &mut HeaderMap,
+    (spare, places): (&mut HeaderMap, &mut Places),
     max: usize,
 ) -> Result<Option<ResponseHead>, Http1Error> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
@@ -75,17 +78,17 @@ pub(super) fn take(
     let status = response.code.and_then(|code| StatusCode::from_u16(code).ok());
     let status = status.ok_or(Http1Error::Malformed("its status is no number from 100 on"))?;
     let version = if response.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
-    let count = response.headers.len();
-    let mut places = [const { (0..0, 0..0) }; FIELDS_MAX];
-    for (place, field) in places.iter_mut().zip(response.headers.iter()) {
-        *place = (within(input, field.name.as_bytes()), within(input, field.value));
-    }
+    places.clear();
+    let place = |field: &httparse::Header<'_>| {
+        (within(input, field.name.as_bytes()), within(input, field.value))
+    };
+    places.extend(response.headers.iter().map(place));
     let text = input.split_to(length).freeze();
     let mut headers = std::mem::take(spare);
     headers.clear();
-    headers.reserve(count + FIELDS_ADDED);
-    for (name, value) in &places[..count] {
-        append(&mut headers, &text, name.clone(), value.clone())?;
+    headers.reserve(places.len() + FIELDS_ADDED);
+    for (name, value) in places.drain(..) {
+        append(&mut headers, &text, name, value)?;
     }
     let framing = framing(method, status, version, &headers)?;
     let keeps_open = keeps_open(version, &headers);

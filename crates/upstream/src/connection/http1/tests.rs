@@ -351,11 +351,11 @@ async fn an_origin_that_closes_is_heard_first_and_half_a_body_is_none() {
     source.write_all(b"abc").await.unwrap();
     drop(source);
     let Err(broke) = connection.send(short, None).await else { panic!("it was whole") };
-    assert!(matches!(broke.error, Http1Error::RequestBody) && broke.unsent.is_none());
+    assert!(matches!(broke.error, Http1Error::RequestBody) && broke.request.is_none());
     let (connection, origin) = connected();
     drop(origin);
     let Err(broke) = connection.send(request("GET", "/"), None).await else { panic!("answered") };
-    assert!(broke.unsent.is_some() && broke.error.is_end());
+    assert!(broke.is_unsent && broke.request.is_some() && broke.error.is_end());
 }
 
 #[tokio::test(flavor = "local")]
