@@ -25,4 +25,5 @@ mod refusals;
 mod rig;
 mod secure;
 mod servers;
+mod stages;
 mod traffic;

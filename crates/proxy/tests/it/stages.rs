@@ -1,0 +1,234 @@
+//! What happens at each stage of a fetch: before its answer, within the head, between head and body,
+//! within the body, before its last byte. Whoever drives it, what clients get is the same.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use proxy::observe::event::Event;
+
+use crate::client::{Answer, Client, request};
+use crate::origin::{Origin, Then, ok};
+use crate::rig::{Rig, wait_until};
+
+const FRESH: &str = "Cache-Control: max-age=600\r\n";
+const UNSTORED: &str = "Cache-Control: no-store\r\n";
+const BODY: &str = "the body of the answer";
+
+/// The forms that an answer has: with a length and in chunks, each to be stored and not.
+fn answers() -> Vec<(bool, String)> {
+    let chunked = |fields: &str| {
+        format!(
+            "HTTP/1.1 200 OK\r\n{fields}Transfer-Encoding: chunked\r\n\r\n\
+             a\r\n{}\r\nc\r\n{}\r\n0\r\n\r\n",
+            &BODY[..10],
+            &BODY[10..]
+        )
+    };
+    vec![
+        (true, ok(FRESH, BODY)),
+        (false, ok(UNSTORED, BODY)),
+        (true, chunked(FRESH)),
+        (false, chunked(UNSTORED)),
+    ]
+}
+
+/// Where something may happen in an answer.
+fn stages(answer: &str) -> Vec<usize> {
+    let body = answer.find("\r\n\r\n").unwrap() + 4;
+    vec![0, 9, body - 1, body, body + 1, body + 12, answer.len() - 1]
+}
+
+/// An origin that stops at this place of its first answer until the test says so, and gives the
+/// same answer without a stop to all others.
+fn stopping(answer: &str, at: usize) -> (Origin, Sender<()>, Arc<AtomicUsize>) {
+    let (sender, receiver): (Sender<()>, Receiver<()>) = mpsc::channel();
+    let (receiver, stopped) = (Mutex::new(Some(receiver)), Arc::new(AtomicUsize::new(0)));
+    let (answer, noted) = (answer.as_bytes().to_vec(), stopped.clone());
+    let origin = Origin::start(move |_, stream| {
+        let first = receiver.lock().unwrap().take();
+        let (before, behind) = answer.split_at(if first.is_some() { at } else { 0 });
+        let _ = stream.write_all(before);
+        if let Some(receiver) = first {
+            noted.store(1, SeqCst);
+            let _ = receiver.recv();
+        }
+        let _ = stream.write_all(behind);
+        Then::Stay
+    });
+    (origin, sender, stopped)
+}
+
+/// A client whose request has made the origin stop there.
+fn stopped(rig: &Rig, url: &str, stopped: &AtomicUsize) -> Client {
+    let mut client = rig.client();
+    client.send(request("GET", url, ""));
+    wait_until("the origin stops", || stopped.load(SeqCst) == 1);
+    client
+}
+
+/// What is asked for is stored by now.
+fn wait_until_stored(rig: &Rig, url: &str) {
+    wait_until("it is stored", || {
+        let answer = rig.client().get_with(url, "Cache-Control: only-if-cached\r\n");
+        assert!(answer.status == 504 || (answer.complete && answer.text() == BODY), "{answer:?}");
+        answer.status == 200
+    });
+}
+
+fn is_whole(answer: &Answer, where_: &str) {
+    assert!(answer.status == 200 && answer.complete, "{where_}: {answer:?}");
+    assert_eq!(answer.text(), BODY, "{where_}");
+}
+
+#[test]
+fn a_second_client_joins_at_any_stage() {
+    for (is_stored, text) in answers() {
+        for at in stages(&text) {
+            let where_ = format!("at {at} of {text:?}");
+            let (rig, (origin, go_on, there)) = (Rig::forward(), stopping(&text, at));
+            let url = origin.url("/x");
+            let mut first = stopped(&rig, &url, &there);
+            let mut second = rig.client();
+            second.send(request("GET", &url, ""));
+            // Either it waits for the fetch, or it has sent its own request.
+            let joined = || rig.seen.metrics.total(Event::FollowerJoined) > 0;
+            wait_until("it is on its way", || joined() || origin.count() > 1);
+            let second = thread::spawn(move || second.answer());
+            go_on.send(()).unwrap();
+            is_whole(&first.answer(), &where_);
+            is_whole(&second.join().unwrap(), &where_);
+            assert_eq!(origin.count(), if is_stored { 1 } else { 2 }, "{where_}");
+        }
+    }
+}
+
+#[test]
+fn the_first_client_leaves_at_any_stage() {
+    for (is_stored, text) in answers() {
+        for at in stages(&text) {
+            let where_ = format!("at {at} of {text:?}");
+            let (rig, (origin, go_on, there)) = (Rig::forward(), stopping(&text, at));
+            let url = origin.url("/x");
+            stopped(&rig, &url, &there).reset();
+            // Most of the time it is noticed before the origin goes on.
+            thread::sleep(Duration::from_millis(20));
+            go_on.send(()).unwrap();
+            if is_stored {
+                wait_until_stored(&rig, &url);
+            }
+            is_whole(&rig.client().get(&url), &where_);
+            assert_eq!(origin.count(), if is_stored { 1 } else { 2 }, "{where_}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_breaks_off_at_any_byte_is_whole_for_nobody() {
+    let all = answers();
+    for (number, (_, text)) in all.iter().enumerate() {
+        let breaks = Arc::new(AtomicUsize::new(0));
+        let (at, answer) = (breaks.clone(), text.clone().into_bytes());
+        let origin = Origin::start(move |asked, stream| {
+            let whole = asked.path.starts_with("/whole");
+            let length = if whole { answer.len() } else { at.load(SeqCst) };
+            let _ = stream.write_all(&answer[..length]);
+            if whole { Then::Stay } else { Then::Close }
+        });
+        let rig = Rig::forward();
+        let head = text.find("\r\n\r\n").unwrap() + 4;
+        for length in 0..text.len() {
+            breaks.store(length, SeqCst);
+            let url = origin.url(&format!("/{number}/{length}"));
+            let answer = rig.client().get(&url);
+            let expected = if length < head { (502, true) } else { (200, false) };
+            assert_eq!((answer.status, answer.complete), expected, "{length} of {text:?}");
+            assert!(length < head || BODY.starts_with(&answer.text()), "{answer:?}");
+            // Nothing of it is given to others.
+            let again = rig.client().get_with(&url, "Cache-Control: only-if-cached\r\n");
+            assert_eq!(again.status, 504, "{length} of {text:?}");
+        }
+        is_whole(&rig.client().get(&origin.url("/whole")), text);
+    }
+}
+
+#[test]
+fn a_removal_overtakes_a_fetch_at_any_stage() {
+    for (_, text) in answers() {
+        for at in stages(&text) {
+            let where_ = format!("at {at} of {text:?}");
+            let (rig, (origin, go_on, there)) = (Rig::forward(), stopping(&text, at));
+            let url = origin.url("/x");
+            let mut first = stopped(&rig, &url, &there);
+            assert_eq!(rig.client().send(request("DELETE", &url, "")).answer().status, 200);
+            go_on.send(()).unwrap();
+            is_whole(&first.answer(), &where_);
+            let before = origin.count();
+            is_whole(&rig.client().get(&url), &where_);
+            assert_eq!(origin.count(), before + 1, "{where_}");
+        }
+    }
+}
+
+#[test]
+fn a_slow_client_of_what_is_not_stored_holds_up_nobody_and_gets_all() {
+    let body = "0123456789abcdef".repeat(1 << 18);
+    let (text, expected) = (ok(UNSTORED, &body), body.clone());
+    let origin = Origin::start(move |_, stream| {
+        let _ = stream.write_all(text.as_bytes());
+        Then::Stay
+    });
+    let rig = Rig::forward();
+    let url = origin.url("/x");
+    for _ in 0..2 {
+        let mut slow = rig.client();
+        slow.send(request("GET", &url, ""));
+        let head = slow.head();
+        for _ in 0..3 {
+            let answer = rig.client().get(&url);
+            assert!(answer.complete && answer.body == expected.as_bytes());
+        }
+        let answer = slow.rest(head, "GET");
+        assert!(answer.complete && answer.body == expected.as_bytes());
+    }
+}
+
+#[test]
+fn hostile_heads_are_refused_whoever_drives_the_fetch() {
+    let heads = [
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
+        "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
+        "HTTP/1.1 304 Not Modified\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 5\r\n\r\nhello",
+        "HTTP/1.1 200 OK\rContent-Length: 5\r\n\r\nhello",
+        "\r\n\r\nnothing",
+        "",
+    ];
+    let flood = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".repeat(10_000);
+    let long = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(200_000));
+    for head in heads.iter().map(|head| (*head).to_owned()).chain([flood, long]) {
+        let answer = head.clone();
+        let origin = Origin::start(move |_, stream| {
+            let _ = stream.write_all(answer.as_bytes());
+            Then::Close
+        });
+        let rig = Rig::forward();
+        for _ in 0..2 {
+            let mut client = rig.client();
+            client.send(request("GET", &origin.url("/x"), ""));
+            let mut told = client.head();
+            while told.starts_with("HTTP/1.1 103 ") {
+                told = client.head();
+            }
+            let answer = client.rest(told, "GET");
+            let is_refused = answer.status == 502 || !answer.complete;
+            assert!(is_refused, "{:?}: {answer:?}", &head[..head.len().min(80)]);
+        }
+    }
+}
