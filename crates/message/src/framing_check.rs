@@ -218,6 +218,20 @@ impl RequestFraming {
         begins && self.heads == requests && self.odd.is_none()
     }
 
+    /// Returns whether a request so far was not as it seemed, so that those behind it are not
+    /// trusted.
+    pub fn is_suspect(&self) -> bool {
+        self.odd.is_some() || self.long.is_some() || self.doubled.is_some()
+    }
+
+    /// Takes a head as read, of so many bytes, that says of no body, and of which nothing is wrong.
+    /// To be called between requests, for bytes that are seen by nobody else.
+    pub fn pass_head(&mut self, length: usize) {
+        debug_assert!(matches!(self.state, State::LineStart) && !self.head.begun);
+        self.seen += length as u64;
+        self.heads += 1;
+    }
+
     /// Returns what the framing permits for the request with this number.
     pub fn trust(&self, number: u64) -> Trust {
         match () {
@@ -319,6 +333,20 @@ mod tests {
         watch.see(CHUNKED.as_bytes());
         watch.see(b"nonsense\r\n\r\n");
         assert!(!watch.is_between(requests + 1));
+    }
+
+    #[test]
+    fn heads_that_are_passed_count_as_those_that_are_read() {
+        let post = "POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let (mut read, mut passed) = (RequestFraming::default(), RequestFraming::default());
+        read.see(GET.as_bytes());
+        passed.pass_head(GET.len());
+        assert!(read.is_between(1) && passed.is_between(1) && !passed.is_suspect());
+        for watch in [&mut read, &mut passed] {
+            watch.see(post.as_bytes());
+            assert_eq!((watch.trust(1), watch.trust(2)), (Trust::Good, Trust::Last));
+            assert!(watch.is_suspect() && watch.seen == (GET.len() + post.len()) as u64);
+        }
     }
 
     #[test]

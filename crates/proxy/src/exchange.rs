@@ -3,4 +3,5 @@
 pub(crate) mod dispatch;
 pub mod explain;
 pub(crate) mod node_question;
+pub(crate) mod plain_hit;
 pub(crate) mod purge;

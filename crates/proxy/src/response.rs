@@ -4,6 +4,7 @@ pub(crate) mod builder;
 pub(crate) mod error_response;
 pub(crate) mod failure;
 pub(crate) mod failure_text;
+pub(crate) mod hit_head;
 pub(crate) mod pass_through;
 pub(crate) mod response_body;
 pub(crate) mod transaction;

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use message::pseudonym::Pseudonym;
 use message::via::Via;
 use net::clock::TokioClock;
@@ -20,9 +21,10 @@ use crate::fill::neighbour_budget::Neighbours;
 use crate::fill::registry::FillRegistry;
 use crate::object::deferred_invalidations::DeferredInvalidations;
 use crate::object::purge_labels::ObjectLabels;
-use crate::object::store::Store;
+use crate::object::store::{Lookup, Store};
 use crate::object::store_lease::Leases;
 use crate::object::variants::Variants;
+use crate::observe::cache_status::HitStatus;
 use crate::observe::observer::Observer;
 use crate::options::Options;
 use crate::peers::node::Node;
@@ -32,6 +34,7 @@ pub(crate) struct Shared {
     pub observer: Arc<dyn Observer>,
     pub via: Via,
     pub pseudonym: Pseudonym,
+    pub hit_status: HitStatus,
     pub fills: FillRegistry,
     pub neighbours: Neighbours,
     pub variants: Variants,
@@ -55,6 +58,7 @@ impl Shared {
         Shared {
             observer,
             via: Via::new(&options.pseudonym),
+            hit_status: HitStatus::new(options.pseudonym.as_str()),
             pseudonym: options.pseudonym.clone(),
             fills: FillRegistry::new(),
             neighbours: Neighbours::default(),
@@ -66,6 +70,12 @@ impl Shared {
             node,
         }
     }
+}
+
+/// What a lookup found under a key, for the first lookup of the request that it was made for.
+pub(crate) struct FoundAhead {
+    pub key: Bytes,
+    pub found: Lookup,
 }
 
 /// The state that the requests of one worker use.
@@ -80,6 +90,8 @@ pub(crate) struct Services {
     pub leases: Rc<Leases>,
     /// The worker's fetches whose request has left.
     pub detached: Detached,
+    /// What was found for the request whose head is about to be read again, in full.
+    found_ahead: RefCell<Option<FoundAhead>>,
     /// `None` while the store is awaited, `Some(None)` when there is none.
     store: RefCell<Option<Option<Store>>>,
     options: RefCell<Arc<Options>>,
@@ -100,6 +112,7 @@ impl Services {
             attended: RefCell::default(),
             leases: Rc::default(),
             detached: Detached::default(),
+            found_ahead: RefCell::default(),
             store: RefCell::default(),
             options: RefCell::new(options),
         })
@@ -141,6 +154,23 @@ impl Services {
     /// Sets the store, or `None` when there is none.
     pub fn set_store(&self, store: Option<Store>) {
         *self.store.borrow_mut() = Some(store);
+    }
+
+    /// Leaves what a lookup found to the request that is dispatched next, until the task that
+    /// dispatches it calls [`Services::forget_found`].
+    pub fn leave_found(&self, found: FoundAhead) {
+        *self.found_ahead.borrow_mut() = Some(found);
+    }
+
+    /// Takes what a lookup under this key has just found for this request.
+    pub fn take_found(&self, key: &Key) -> Option<Lookup> {
+        let found = self.found_ahead.borrow_mut().take()?;
+        (found.key == *key.as_bytes()).then_some(found.found)
+    }
+
+    /// Forgets what was left and not taken: it would be old for any other request.
+    pub fn forget_found(&self) {
+        drop(self.found_ahead.borrow_mut().take());
     }
 
     /// Removes what is stored under these keys: now, or as soon as the store is open.

@@ -52,7 +52,7 @@ pub use response::storability::NotStorable;
 pub use response::{age, disguise, freshness, storability};
 pub use settings::{Lifetimes, Settings};
 pub use stored::encoding::Damaged;
-pub use stored::meta::Meta;
+pub use stored::meta::{EncodedHead, Meta};
 pub use stored::packed::Packed;
 pub use stored::sparse::{PartHead, SparseHead};
 pub use stored::stored_head::StoredHead;

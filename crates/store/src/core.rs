@@ -53,7 +53,7 @@ pub(crate) use neighbour_records::{
 };
 pub(crate) use new_object::{Fetched, NewObject, TryInsert};
 pub(crate) use read_plan::{
-    Expected, Finding, LookupRequest, MetaPlan, Purpose, ReadFailure, ReadPlan, WaitPolicy,
+    Expected, Finding, Glanced, LookupRequest, MetaPlan, Purpose, ReadFailure, ReadPlan, WaitPolicy,
 };
 pub(crate) use recovering::Recovering;
 pub(crate) use sizing::{cluster_policy, objects_of};

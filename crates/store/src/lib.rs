@@ -65,6 +65,7 @@ pub use index::{IndexKind, IndexOptions};
 pub use interface::entry::{Body, Entry, ReadError, ReadHold};
 pub use interface::evictions::{Evicted, Evictions};
 pub use interface::fetch_token::FetchToken;
+pub use interface::glance::Glance;
 pub use interface::neighbours::Neighbour;
 pub use interface::store::{Lookup, ReopenError, Store, StoreShare};
 pub use interface::writer::{Hint, Kind, Unfinished, UnfinishedRead, Writer};

@@ -59,8 +59,8 @@ struct Route {
 enum Objects {
     /// The first so many, over and over.
     Again(u64),
-    /// Those that were stored neither first nor last, in a scattered order, each once: they have left
-    /// memory.
+    /// Those that were stored neither first nor last, in a scattered order, each once: they have
+    /// left memory.
     Scattered,
     /// Such as were never asked for.
     New,
@@ -159,7 +159,8 @@ pub fn run(options: &Options) -> Result<(), String> {
     let text = fs::read_to_string(&table).unwrap_or_default();
     let origin = origin::start(Duration::ZERO)?;
     let mut counted = Vec::new();
-    println!("{:<28} {:>12} {:>12} {:>8}   windows", "instructions of a request", "", "table", "");
+    let head = ("instructions of a request", "count", "table", "change");
+    println!("{:<28} {:>12} {:>12} {:>8}   windows", head.0, head.1, head.2, head.3);
     for route in ROUTES.iter().filter(|route| route.name.contains(&options.only)) {
         let windows = count(route, origin.address(), &profiles)?;
         let median = median(&windows);

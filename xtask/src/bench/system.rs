@@ -215,14 +215,7 @@ impl System {
             fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
             Ok::<PathBuf, String>(path)
         };
-        let (first, rest) = self
-            .under
-            .split_first()
-            .map_or((self.program.as_os_str(), &[][..]), |all| (all.0.as_os_str(), all.1));
-        let mut command = confined(Path::new(first), &setup.groups, setup.core);
-        if !self.under.is_empty() {
-            command.args(rest).arg(&self.program);
-        }
+        let mut command = self.bare_command(setup);
         match &self.kind {
             Kind::Larder { workers, settings, file } => {
                 command.arg("serve").arg("--cache").arg(cache);
@@ -274,6 +267,18 @@ impl System {
             }
         }
         Ok(command)
+    }
+
+    /// Returns the command that starts its program, without its arguments.
+    fn bare_command(&self, setup: &Setup) -> Command {
+        match self.under.split_first() {
+            None => confined(&self.program, &setup.groups, setup.core),
+            Some((first, rest)) => {
+                let mut command = confined(Path::new(first), &setup.groups, setup.core);
+                command.args(rest).arg(&self.program);
+                command
+            }
+        }
     }
 
     /// Returns the files of a system that has nothing else to serve.

@@ -2,8 +2,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::io;
 use std::rc::Rc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -86,6 +87,8 @@ pub(crate) struct ConnectionState {
     requests: Cell<u64>,
     last_answer: Cell<bool>,
     parking: Cell<Parking>,
+    /// A request is being answered that hyper has not seen (`downstream::hits_ahead`).
+    ahead: Cell<bool>,
 }
 
 impl ConnectionState {
@@ -116,6 +119,7 @@ impl ConnectionState {
             requests: Default::default(),
             last_answer: Default::default(),
             parking: Default::default(),
+            ahead: Default::default(),
         }
     }
 
@@ -200,6 +204,23 @@ impl ConnectionState {
     pub fn check_uploads(&self, now: Instant, limits: &ClientLimits) {
         for upload in &*self.uploads.borrow() {
             upload.check(now, limits);
+        }
+    }
+
+    /// Notes how a write to the client went.
+    pub fn wrote(&self, polled: &Poll<io::Result<usize>>) {
+        if let Poll::Ready(Ok(n)) = polled {
+            self.written.set(self.written.get() + *n as u64);
+        }
+        self.write_blocked.set(polled.is_pending());
+    }
+
+    /// Notes how a flush went, and returns that.
+    pub fn flushed(&self, polled: Poll<io::Result<()>>) -> io::Result<Poll<()>> {
+        self.write_blocked.set(polled.is_pending());
+        match polled {
+            Poll::Ready(result) => result.map(Poll::Ready),
+            Poll::Pending => Ok(Poll::Pending),
         }
     }
 
@@ -290,6 +311,37 @@ impl ConnectionState {
             && reads
             && !writes
             && self.framing.borrow().is_between(self.requests.get())
+    }
+
+    /// Returns whether what comes next begins a request that hyper need not see: all before it were
+    /// given to the service and answered, and may be followed by another. To be asked when hyper
+    /// wants to read.
+    pub fn is_between_requests(&self) -> bool {
+        let requests = self.requests.get();
+        let ends = self.draining.get() || self.last_answer.get() || self.cut.get().is_some();
+        let framing = self.framing.borrow();
+        self.phase() == Phase::Idle
+            && !ends
+            && !self.write_blocked.get()
+            && self.interim_sent()
+            && framing.is_between(requests)
+            && !framing.is_suspect()
+    }
+
+    /// Counts a request that hyper does not see, whose head has `length` bytes and is all of it.
+    pub fn pass_request(&self, length: usize) {
+        self.framing.borrow_mut().pass_head(length);
+        self.next_request();
+    }
+
+    /// Notes whether a request is being answered that hyper does not see.
+    pub fn set_answering_ahead(&self, answers: bool) {
+        self.ahead.set(answers);
+    }
+
+    /// Returns whether a request is being answered that hyper has not seen.
+    pub fn is_answering_ahead(&self) -> bool {
+        self.ahead.get()
     }
 
     /// Asks the task to park a connection that is at rest.

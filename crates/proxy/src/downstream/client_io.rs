@@ -13,17 +13,25 @@ use bytes::Buf;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::client::connection_state::{ConnectionState, Phase};
+use crate::downstream::hits_ahead::HitsAhead;
 use crate::downstream::stream::Stream;
 
 /// The socket handed to hyper (inside `TokioIo`).
 pub(crate) struct ClientIo {
     stream: Stream,
     state: Rc<ConnectionState>,
+    /// The plain hits that hyper does not see, in HTTP/1.
+    hits: Option<HitsAhead>,
 }
 
 impl ClientIo {
     pub fn new(stream: Stream, state: Rc<ConnectionState>) -> ClientIo {
-        ClientIo { stream, state }
+        ClientIo { stream, state, hits: None }
+    }
+
+    /// Has plain hits answered before hyper sees them.
+    pub fn with_hits(self, hits: HitsAhead) -> ClientIo {
+        ClientIo { hits: Some(hits), ..self }
     }
 
     /// Returns the stream below.
@@ -31,14 +39,40 @@ impl ClientIo {
         self.stream
     }
 
-    fn wrote(&self, polled: &Poll<io::Result<usize>>) {
-        match polled {
-            Poll::Ready(Ok(n)) => {
-                self.state.written.set(self.state.written.get() + *n as u64);
-                self.state.write_blocked.set(false);
+    /// Reads from the socket.
+    fn poll_socket(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
+        self.state.read_blocked.set(polled.is_pending());
+        ready!(polled)?;
+        let n = buf.filled().len() - before;
+        self.state.read.set(self.state.read.get() + n as u64);
+        if n == 0 {
+            self.state.eof.set(true);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Notes bytes that hyper is given.
+    fn note_given(&self, bytes: &[u8]) {
+        let state = &self.state;
+        if !state.is_multiplexed() {
+            state.framing.borrow_mut().see(bytes);
+        }
+        if !bytes.is_empty() && state.phase() == Phase::Idle {
+            if !state.is_multiplexed() {
+                state.set_phase(Phase::Head);
+            } else if state.is_fresh() {
+                state.set_phase(Phase::Idle);
             }
-            Poll::Ready(Err(_)) => self.state.write_blocked.set(false),
-            Poll::Pending => self.state.write_blocked.set(true),
+        }
+    }
+
+    /// Sends what is left of an answer that hyper has not seen.
+    fn poll_unsent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.hits {
+            Some(hits) => hits.poll_unsent(cx, &mut self.stream),
+            None => Poll::Ready(Ok(())),
         }
     }
 
@@ -75,30 +109,34 @@ impl ClientIo {
 
 impl AsyncRead for ClientIo {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
         let before = buf.filled().len();
-        let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
-        let state = &self.state;
-        state.read_blocked.set(polled.is_pending());
-        ready!(polled)?;
-        let n = buf.filled().len() - before;
-        if !state.is_multiplexed() {
-            state.framing.borrow_mut().see(&buf.filled()[before..]);
-        }
-        state.read.set(state.read.get() + n as u64);
-        if n == 0 {
-            state.eof.set(true);
-        } else if state.phase() == Phase::Idle {
-            if !state.is_multiplexed() {
-                state.set_phase(Phase::Head);
-            } else if state.is_fresh() {
-                state.set_phase(Phase::Idle);
+        loop {
+            let was_held = match &mut this.hits {
+                Some(hits) => {
+                    ready!(hits.poll_begun(cx, &mut this.stream))?;
+                    hits.put_held(buf)
+                }
+                None => false,
+            };
+            if !was_held {
+                ready!(this.poll_socket(cx, buf))?;
+            }
+            let is_given = match &mut this.hits {
+                Some(hits) if buf.filled().len() > before => {
+                    hits.look(cx, &mut this.stream, buf, before)?
+                }
+                _ => true,
+            };
+            if is_given {
+                this.note_given(&buf.filled()[before..]);
+                return Poll::Ready(Ok(()));
             }
         }
-        Poll::Ready(Ok(()))
     }
 }
 
@@ -108,8 +146,9 @@ impl AsyncWrite for ClientIo {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_unsent(cx))?;
         let polled = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.wrote(&polled);
+        self.state.wrote(&polled);
         polled
     }
 
@@ -118,8 +157,9 @@ impl AsyncWrite for ClientIo {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_unsent(cx))?;
         let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.wrote(&polled);
+        self.state.wrote(&polled);
         polled
     }
 
@@ -128,6 +168,7 @@ impl AsyncWrite for ClientIo {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_unsent(cx))?;
         if !self.state.interim_sent() {
             ready!(self.poll_interim(cx))?;
         }
@@ -138,6 +179,7 @@ impl AsyncWrite for ClientIo {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_unsent(cx))?;
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

@@ -38,6 +38,7 @@ use crate::client::limits::ClientLimits;
 use crate::downstream::client_io::ClientIo;
 use crate::downstream::connections::Connections;
 use crate::downstream::handshake::{ListenerProtocol, Negotiated, Protocol, welcome};
+use crate::downstream::hits_ahead::HitsAhead;
 use crate::downstream::stream::Stream;
 use crate::downstream::tunnel::End;
 use crate::downstream::{http2, tunnel};
@@ -180,7 +181,9 @@ async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stre
         let request = request.map(RequestBody::Http1);
         async move { Ok::<_, Infallible>(answer(&connection, request).await) }
     });
-    let io = TokioIo::new(ClientIo::new(stream, state.clone()));
+    let services = &connections.services;
+    let hits = HitsAhead::new(services.clone(), connection.client.clone());
+    let io = TokioIo::new(ClientIo::new(stream, state.clone()).with_hits(hits));
     let mut http = connections.builders().http1.serve_connection(io, service);
     let mut told_to_drain = false;
     let end = poll_fn(|cx| {
@@ -188,13 +191,20 @@ async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stre
         if let Some(cut) = state.cut() {
             return Poll::Ready(HttpEnd::Closed(cut));
         }
-        if state.draining() && !told_to_drain {
-            told_to_drain = true;
-            Pin::new(&mut http).graceful_shutdown();
-        }
-        match Pin::new(&mut http).poll(cx).map(HttpEnd::Done) {
-            Poll::Pending if state.is_parked_now() => Poll::Ready(HttpEnd::Parked),
-            polled => polled,
+        loop {
+            // hyper takes a connection for idle while a request is answered ahead of it.
+            let is_to_be_told = || state.draining() && !state.is_answering_ahead();
+            if is_to_be_told() && !told_to_drain {
+                told_to_drain = true;
+                Pin::new(&mut http).graceful_shutdown();
+            }
+            let polled = Pin::new(&mut http).poll(cx).map(HttpEnd::Done);
+            services.forget_found();
+            match polled {
+                Poll::Pending if state.is_parked_now() => return Poll::Ready(HttpEnd::Parked),
+                Poll::Pending if is_to_be_told() && !told_to_drain => {}
+                polled => return polled,
+            }
         }
     })
     .await;

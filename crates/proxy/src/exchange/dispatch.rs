@@ -205,7 +205,7 @@ fn refuses_upgrade(context: &RequestContext<'_>) -> Option<Denial> {
 
 /// Returns whether a request may come over this connection: on a reverse proxy its host must be one
 /// that the connection was secured for (RFC 9110, 7.4).
-fn is_for_connection(client: &Client, options: &Options, target: &Target<'_>) -> bool {
+pub(crate) fn is_for_connection(client: &Client, options: &Options, target: &Target<'_>) -> bool {
     if !options.front.stands_for_origins() {
         return true;
     }

@@ -1,6 +1,7 @@
 //! The keys of stored objects, and of their variants.
 
 use http::HeaderMap;
+use semantics::cache_key::UrlPlace;
 use semantics::{Url, VaryMarker, cache_key};
 use store::{Key, Locality};
 use upstream::send::origin::Group;
@@ -23,6 +24,13 @@ fn locality(url: &Url) -> Locality {
     Locality { site, group: hashed(site, &url.group()[url.site().len()..]) }
 }
 
+/// Returns the locality of a key in which the URL lies so, as [`primary_key`] has it.
+pub(crate) fn locality_at(key: &[u8], place: UrlPlace) -> Locality {
+    let UrlPlace { begin, site_end, group_end } = place;
+    let site = hashed_bytes(0xcbf2_9ce4_8422_2325, &key[begin..site_end]);
+    Locality { site, group: hashed_bytes(site, &key[site_end..group_end]) }
+}
+
 /// Returns the hash of a group that the origin named in its answer to a request for an object of
 /// this key: that of the URL's directory when the name is its path.
 pub(crate) fn named_group(key: &Key, group: &Group) -> u64 {
@@ -31,8 +39,12 @@ pub(crate) fn named_group(key: &Key, group: &Group) -> u64 {
 
 /// Goes on with the FNV-1a hash of what stands before `text`.
 fn hashed(before: u64, text: &str) -> u64 {
+    hashed_bytes(before, text.as_bytes())
+}
+
+fn hashed_bytes(before: u64, text: &[u8]) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    text.bytes().fold(before, step)
+    text.iter().copied().fold(before, step)
 }
 
 /// Returns the key of a request's variant under a marker; `None` when it is too long.
@@ -63,6 +75,17 @@ mod tests {
         let c = place("http://a.example/e/x");
         assert!(a.site == c.site && a.group != c.group);
         assert_ne!(a.site, place("http://b.example/d/x").site);
+    }
+
+    #[test]
+    fn a_key_that_was_written_from_parts_lies_where_that_of_the_url_does() {
+        let mut key = Vec::new();
+        for (host, path) in [("A.example", "/"), ("a.example", "/d/e?f/g"), ("b", "/d/")] {
+            let parts = cache_key::UrlParts { scheme: "http", host, port: Some(81), path };
+            let place = cache_key::primary_of_parts(&mut key, "forward", parts).unwrap();
+            let url = Url::new("http", &format!("{host}:81"), path).unwrap();
+            assert_eq!(locality_at(&key, place), locality(&url), "{host}{path}");
+        }
     }
 
     #[test]

@@ -5,12 +5,12 @@ use std::rc::Rc;
 use http::{HeaderMap, Method};
 use semantics::packed::Flag::HeadOnly;
 use semantics::{Meta, VaryMarker};
-use store::{Key, Lookup, LookupOptions};
+use store::{Key, LookupOptions};
 
 use crate::object::head::Head;
 use crate::object::key::variant_key;
 use crate::object::metadata::{FoundHead, Metadata};
-use crate::object::store::Store;
+use crate::object::store::{Lookup, Store};
 use crate::object::stored_response::StoredResponse;
 
 /// The result of a lookup.
@@ -31,8 +31,20 @@ pub(crate) async fn find(
     request: &HeaderMap,
     options: LookupOptions,
 ) -> Option<LookupResult> {
+    let found = store.lookup_with(primary, options).await;
+    find_from(found, (store, options), primary, method, request).await
+}
+
+/// Goes on as [`find`] from what was just found under the primary key.
+pub(crate) async fn find_from(
+    found: Lookup,
+    (store, options): (&Store, LookupOptions),
+    primary: &Key,
+    method: &Method,
+    request: &HeaderMap,
+) -> Option<LookupResult> {
     let is_for = |found: &FoundHead| *method == Method::HEAD || !found.head.packed().is(HeadOnly);
-    let Lookup::Hit(entry) = store.lookup_with(primary, options).await else {
+    let Lookup::Hit(entry) = found else {
         return Some(LookupResult::Nothing { key: primary.clone(), marker: None });
     };
     let marker = match Metadata::of(&entry) {

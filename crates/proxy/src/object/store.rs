@@ -14,3 +14,6 @@ pub(crate) type Writer = store::Writer<AnyDevice, TokioClock>;
 
 /// The body of a stored object.
 pub(crate) type Body = store::Body<AnyDevice, TokioClock>;
+
+/// The result of a lookup.
+pub(crate) type Lookup = store::Lookup<AnyDevice, TokioClock>;

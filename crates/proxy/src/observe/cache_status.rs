@@ -119,11 +119,59 @@ impl CacheStatus {
     }
 }
 
+/// The members of fresh hits, made beforehand but for the seconds of freshness left.
+#[derive(Debug)]
+pub struct HitStatus {
+    /// What stands before the seconds and behind them: from memory, from the device.
+    memory: (String, String),
+    disk: (String, String),
+}
+
+impl HitStatus {
+    /// Makes them for the proxy of this pseudonym.
+    pub fn new(name: &str) -> HitStatus {
+        let around = |outcome| {
+            let value = CacheStatus::new(outcome).value(name);
+            let text = value.to_str().unwrap_or_default();
+            let at = text.find("; detail=").unwrap_or(text.len());
+            (text[..at].to_owned(), text[at..].to_owned())
+        };
+        HitStatus { memory: around(Outcome::HitRam), disk: around(Outcome::HitDisk) }
+    }
+
+    /// Appends what [`CacheStatus::value`] returns for a hit from memory, or from the device, with
+    /// this [`CacheStatus::ttl`].
+    pub fn write(&self, from_memory: bool, ttl: i64, out: &mut Vec<u8>) {
+        let (before, behind) = if from_memory { &self.memory } else { &self.disk };
+        out.extend_from_slice(before.as_bytes());
+        if ttl < ENDLESS {
+            out.extend_from_slice(b"; ttl=");
+            out.extend_from_slice(itoa::Buffer::new().format(ttl).as_bytes());
+        }
+        out.extend_from_slice(behind.as_bytes());
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::observe::outcome::{Denied, Invalid};
+
+    #[test]
+    fn hits_have_the_values_that_are_made_beforehand() {
+        for name in ["larder", "edge.example", "with; semicolon"] {
+            let texts = HitStatus::new(name);
+            for (from_memory, outcome) in [(true, Outcome::HitRam), (false, Outcome::HitDisk)] {
+                for ttl in [0, 7, 86_400, ENDLESS - 1, ENDLESS, i64::MAX] {
+                    let mut written = Vec::new();
+                    texts.write(from_memory, ttl, &mut written);
+                    let expected = CacheStatus::new(outcome).ttl(ttl).value(name);
+                    assert_eq!(written, expected.as_bytes(), "{name} {ttl}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn values() {

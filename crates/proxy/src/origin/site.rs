@@ -314,6 +314,11 @@ impl Site {
         self.pass_host
     }
 
+    /// Returns what the keys of its objects begin with.
+    pub(crate) fn key_prefix(&self) -> &str {
+        &self.key_prefix
+    }
+
     /// Returns the key of the object that `url` is here; `None` when it is too long. Where the
     /// origin vouches for its answers the query is no part of it.
     pub(crate) fn key(&self, url: &Url) -> Option<Key> {

@@ -20,6 +20,7 @@ mod names;
 mod no_server;
 mod origin;
 mod parking;
+mod plain_hits;
 mod reclaimer;
 mod refusals;
 mod rig;

@@ -47,13 +47,13 @@ const WORDS: [&str; 26] = [
 ];
 
 /// A generator (splitmix64) that prints its seed when a test fails.
-struct Chance {
+pub struct Chance {
     seed: u64,
     state: u64,
 }
 
 impl Chance {
-    fn new() -> Chance {
+    pub fn new() -> Chance {
         let seed = match std::env::var("LARDER_SEED") {
             Ok(text) => text.parse().expect("LARDER_SEED is a number"),
             Err(_) => std::hash::RandomState::new().hash_one(()),
@@ -61,7 +61,7 @@ impl Chance {
         Chance { seed, state: seed }
     }
 
-    fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.state;
         word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -70,7 +70,7 @@ impl Chance {
     }
 
     /// `text` with a few bytes changed, lost, repeated or put in.
-    fn damage(&mut self, text: &str) -> Vec<u8> {
+    pub fn damage(&mut self, text: &str) -> Vec<u8> {
         let mut bytes = text.as_bytes().to_vec();
         for _ in 0..=self.below(4) {
             let at = self.below(bytes.len().max(1));

@@ -146,6 +146,19 @@ impl Rig {
         Rig::start(options, empty_cache(), MEMORY)
     }
 
+    /// The same on a cache that is already there, each of whose objects is read alone.
+    pub fn reverse_to_on(
+        source: impl Into<Source>,
+        device: MemoryDevice,
+        change: impl FnOnce(&mut Options),
+    ) -> Rig {
+        let mut options = options_to(source, true);
+        change(&mut options);
+        let store = store::Options { read_unit: store::ReadUnit::Object, ..of_memory(MEMORY) };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Rig::start_with(listener, ListenerProtocol::default(), options, device, store)
+    }
+
     /// The same, which sends the client's `Host` or the server's own.
     pub fn reverse_as(group: Group, pass_host: bool) -> Rig {
         Rig::start(options_to(group, pass_host), empty_cache(), MEMORY)
@@ -175,11 +188,12 @@ impl Rig {
         let manners = ListenerProtocol { h2c: true, ..ListenerProtocol::default() };
         let mut options = reverse_options(upstream, true);
         change(&mut options);
-        Rig::start_with(listener, manners, options, empty_cache(), MEMORY)
+        Rig::start_with(listener, manners, options, empty_cache(), of_memory(MEMORY))
     }
 
     fn start_on(listener: TcpListener, options: Options, device: MemoryDevice, memory: u64) -> Rig {
-        Rig::start_with(listener, ListenerProtocol::default(), options, device, memory)
+        let manners = ListenerProtocol::default();
+        Rig::start_with(listener, manners, options, device, of_memory(memory))
     }
 
     fn start_with(
@@ -187,7 +201,7 @@ impl Rig {
         manners: ListenerProtocol,
         mut options: Options,
         device: MemoryDevice,
-        memory: u64,
+        store: store::Options,
     ) -> Rig {
         // Nobody can tell: so whatever is tested is tested with it.
         options.client.park_after = Duration::ZERO;
@@ -211,7 +225,7 @@ impl Rig {
                     let device = device.clone();
                     Box::new(move |_| Ok(vec![Rc::new(AnyDevice::Memory(device.clone()))]))
                 },
-                options: store::Options { memory, ..store::Options::default() },
+                options: store,
                 opened: Box::new(|_| ()),
             })),
             admin: Some(AdminSetup {
@@ -245,6 +259,10 @@ impl Drop for Rig {
     fn drop(&mut self) {
         self.control.drain();
     }
+}
+
+fn of_memory(memory: u64) -> store::Options {
+    store::Options { memory, ..store::Options::default() }
 }
 
 fn reverse_options(upstream: SocketAddr, pass_host: bool) -> Options {

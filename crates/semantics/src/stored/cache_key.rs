@@ -13,6 +13,8 @@
 //! response that came through one front is never found through another. GET and HEAD share one
 //! class: a stored GET answers both.
 
+use std::io::Write as _;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue};
 
@@ -44,6 +46,125 @@ pub fn primary(front: &str, url: &Url) -> Bytes {
         key.put_slice(spelled.as_bytes());
     }
     key.freeze()
+}
+
+/// The parts of a URL as a request names them.
+#[derive(Clone, Copy, Debug)]
+pub struct UrlParts<'a> {
+    /// `http` or `https`, in lower case.
+    pub scheme: &'a str,
+    /// A name or an IPv4 address, in any case.
+    pub host: &'a str,
+    /// `None`: the scheme's own.
+    pub port: Option<u16>,
+    /// Path and query as they are sent.
+    pub path: &'a str,
+}
+
+/// Where the site and the directory of a URL lie in a key: the URL begins at `begin`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UrlPlace {
+    /// Position of the URL.
+    pub begin: usize,
+    /// Position behind scheme and authority.
+    pub site_end: usize,
+    /// Position behind the last `/` of the path.
+    pub group_end: usize,
+}
+
+/// Writes to `key` what [`primary`] returns for this URL, and returns where the URL lies in it.
+/// `None` where the URL is not of the usual form, or its path not its own normal form: nothing is
+/// known of it then. It allocates nothing but what `key` needs.
+pub fn primary_of_parts(key: &mut Vec<u8>, front: &str, url: UrlParts<'_>) -> Option<UrlPlace> {
+    let length = u16::try_from(front.len()).ok()?;
+    let directory = normal_path(url.path.as_bytes())?;
+    if url.host.is_empty() || !url.host.bytes().all(|byte| class_of(byte) & HOST != 0) {
+        return None;
+    }
+    key.clear();
+    key.extend_from_slice(&[PRIMARY, CLASS_GET]);
+    key.extend_from_slice(&length.to_le_bytes());
+    key.extend_from_slice(front.as_bytes());
+    let begin = key.len();
+    key.extend_from_slice(url.scheme.as_bytes());
+    key.extend_from_slice(b"://");
+    let host_at = key.len();
+    key.extend_from_slice(url.host.as_bytes());
+    key[host_at..].make_ascii_lowercase();
+    if let Some(port) = url.port {
+        // Writing to memory does not fail.
+        let _ = write!(key, ":{port}");
+    }
+    let site_end = key.len();
+    key.extend_from_slice(url.path.as_bytes());
+    Some(UrlPlace { begin, site_end, group_end: site_end + directory })
+}
+
+/// A byte stands in paths and queries as it is, and what is sent is the same.
+const PATH: u8 = 1;
+/// A byte stands in a host that is a name or an IPv4 address.
+const HOST: u8 = 2;
+/// A byte stands in a path whatever it is encoded as: a triplet for it is not the normal form.
+const UNRESERVED: u8 = 4;
+
+/// The classes of all bytes.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        let at = byte as u8;
+        if at.is_ascii_alphanumeric() {
+            classes[byte] = PATH | HOST | UNRESERVED;
+        }
+        let mut others = 0;
+        let marks = b"-_~.!$&'()*+,;=:@/?";
+        while others < marks.len() {
+            if marks[others] == at {
+                let is_unreserved = others < 3;
+                let is_of_host = others < 15;
+                classes[byte] = PATH
+                    | if is_of_host { HOST } else { 0 }
+                    | if is_unreserved { UNRESERVED } else { 0 };
+            }
+            others += 1;
+        }
+        byte += 1;
+    }
+    classes
+};
+
+fn class_of(byte: u8) -> u8 {
+    CLASSES[usize::from(byte)]
+}
+
+/// Returns the length of the directory in a path, with or without a query, that is its own normal
+/// form; `None` when it is not, or has bytes that are not usual in one.
+fn normal_path(path: &[u8]) -> Option<usize> {
+    let (mut directory, mut in_path, mut at) = (0, true, 0);
+    if path.first() != Some(&b'/') {
+        return None;
+    }
+    while let Some(&byte) = path.get(at) {
+        at += 1;
+        match byte {
+            b'/' if in_path => directory = at,
+            b'?' => in_path = false,
+            b'%' => {
+                let is_upper = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'A'..=b'F');
+                let digits = path.get(at..at + 2)?;
+                let value = |digit: u8| char::from(digit).to_digit(16);
+                let decoded = value(digits[0])? * 16 + value(digits[1])?;
+                let decoded = u8::try_from(decoded).ok()?;
+                if !digits.iter().all(is_upper) || class_of(decoded) & UNRESERVED != 0 {
+                    return None;
+                }
+                at += 2;
+            }
+            byte if class_of(byte) & PATH == 0 => return None,
+            _ => {}
+        }
+    }
+    Some(directory)
 }
 
 /// Returns the key of the variant that a request with these headers selects. A marker with a new
@@ -181,6 +302,59 @@ mod tests {
             assert!(!keys[at + 1..].contains(key));
         }
         assert_eq!(primary("forward", &url("HTTP://A:80")), keys[0]);
+    }
+
+    #[test]
+    fn what_is_written_from_parts_is_the_key_of_the_url() {
+        let hosts =
+            ["a.example", "A.Example", "a_b", "127.0.0.1", "a!$&'()*+,;=~", "%41", "", "a b"];
+        let paths = [
+            "/",
+            "/a",
+            "/a/",
+            "/a/b?c/d",
+            "/?/",
+            "//a//",
+            "/a/../b",
+            "/%20",
+            "/%2F%C3%BC",
+            "/%2f",
+            "/%41",
+            "/%7E",
+            "/%2E",
+            "/%zz",
+            "/%",
+            "/a%4",
+            "/a#b",
+            "/a b",
+            "",
+            "?q",
+            "*",
+            "/{a}",
+            "/a|b",
+            "/\u{fc}",
+            "/-_.~!$&'()*+,;=:@",
+            "/?%5B%5D",
+            "/?[]",
+        ];
+        let (mut key, mut taken) = (Vec::new(), 0);
+        for host in hosts {
+            for path in paths {
+                for (scheme, port) in [("http", None), ("https", None), ("http", Some(8080))] {
+                    let parts = UrlParts { scheme, host, port, path };
+                    let Some(place) = primary_of_parts(&mut key, "site a", parts) else { continue };
+                    let port = port.map_or(String::new(), |port| format!(":{port}"));
+                    let url = Url::new(scheme, &format!("{host}{port}"), path).unwrap();
+                    assert_eq!(key, primary("site a", &url), "{host} {path}");
+                    let UrlPlace { begin, site_end, group_end } = place;
+                    assert_eq!(&key[begin..site_end], url.site().as_bytes());
+                    assert_eq!(&key[begin..group_end], url.group().as_bytes());
+                    taken += 1;
+                }
+            }
+        }
+        // Of the hosts five, of the paths all but those of another form.
+        assert_eq!(taken, 5 * 12 * 3);
     }
 
     #[test]

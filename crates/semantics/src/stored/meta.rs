@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::stored::encoding::{Damaged, HEAD, MARKER, PART, SPARSE, VERSION, take};
-use crate::stored::packed::Packed;
+use crate::stored::packed::{Flag, Packed};
 use crate::stored::sparse::{PartHead, SparseHead};
 use crate::stored::stored_head::StoredHead;
 use crate::stored::vary_marker::VaryMarker;
@@ -40,6 +40,34 @@ impl Meta {
 pub fn facts(meta: &[u8]) -> Option<Packed> {
     let facts = meta.strip_prefix(&[HEAD, VERSION])?.first_chunk()?;
     Packed::decode(facts)
+}
+
+/// The head of a whole response in its encoded form, without a map of its fields.
+#[derive(Clone, Copy, Debug)]
+pub struct EncodedHead<'a> {
+    /// The facts.
+    pub facts: Packed,
+    meta: &'a [u8],
+}
+
+impl<'a> EncodedHead<'a> {
+    /// Reads the facts, and checks that fields and nothing else follow them; returns `None` for any
+    /// other form, and for a response with trailers. That the bytes of names and values are such as
+    /// HTTP permits is not checked again: they were when the head was encoded.
+    pub fn read(meta: &'a [u8]) -> Option<EncodedHead<'a>> {
+        let facts = facts(meta)?;
+        let count = meta.get(2 + Packed::LEN..)?.first_chunk::<2>()?;
+        let count = usize::from(u16::from_le_bytes(*count));
+        let lengths = fields(meta).map(|(name, value)| 6 + name.len() + value.len());
+        let (found, length) = lengths.fold((0, 0), |(found, sum), one| (found + 1, sum + one));
+        let is_whole = found == count && 2 + Packed::LEN + 2 + length == meta.len();
+        (is_whole && !facts.is(Flag::Trailers)).then_some(EncodedHead { facts, meta })
+    }
+
+    /// Returns the fields, name and value, in the order in which they are sent.
+    pub fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
+        fields(self.meta)
+    }
 }
 
 /// Returns the fields, name and value, in the encoded form of a response, whole or in parts,

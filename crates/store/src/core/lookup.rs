@@ -12,7 +12,7 @@ use crate::base::source::Source;
 use crate::config::options::ReadUnit;
 use crate::core::neighbour_records::{Neighbour, NeighbourScan};
 use crate::core::read_plan::{
-    Expected, Finding, LookupRequest, MetaPlan, Purpose, ReadFailure, ReadPlan, Scope,
+    Expected, Finding, Glanced, LookupRequest, MetaPlan, Purpose, ReadFailure, ReadPlan, Scope,
     Surroundings, WaitPolicy,
 };
 use crate::core::state::{Core, Health};
@@ -67,6 +67,33 @@ impl Core {
             self.count_lookup(&request.digest, answer);
         }
         (finding, settled.is_some())
+    }
+
+    /// Looks for the object that `request` asks for in the memory tier alone, and takes it as
+    /// [`Core::find`] does if its body is in its record. Else it leaves no trace, and says whether
+    /// there may be something all the same.
+    pub(crate) fn glance(&mut self, request: &LookupRequest<'_>, now: u32) -> Glanced {
+        let LookupRequest { digest, expected, .. } = *request;
+        if self.health == Health::Offline {
+            return Glanced::Nothing;
+        }
+        let Some(resident) = self.memory.tier.peek(&digest) else {
+            return match self.index.get(&digest) {
+                Some(_) => Glanced::Elsewhere,
+                None => Glanced::Nothing,
+            };
+        };
+        if resident.object.in_pieces() {
+            return Glanced::Nothing;
+        }
+        let object = Arc::clone(&resident.object);
+        if !expected.is(&object) || !self.is_alive(&digest, &object) {
+            return Glanced::Nothing;
+        }
+        self.memory.tier.get(&digest);
+        self.space.touch_resident(&self.areas, object.place, object.record_len(), now);
+        self.count_lookup(&digest, Some(Source::Ram));
+        Glanced::Whole(object)
     }
 
     fn find_uncounted(

@@ -75,6 +75,16 @@ pub(crate) enum WaitPolicy {
     ReadAlone,
 }
 
+/// What a glance shows under the lock ([`Core::glance`](crate::core::Core::glance)).
+pub(crate) enum Glanced {
+    /// An object in memory, with all of its body. It is counted.
+    Whole(Arc<Object>),
+    /// Something that a lookup may find, but not in the memory tier.
+    Elsewhere,
+    /// Nothing, or what is in pieces.
+    Nothing,
+}
+
 /// What a lookup found under the lock.
 pub(crate) enum Finding {
     /// The object, verified.

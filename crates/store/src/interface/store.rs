@@ -348,7 +348,7 @@ impl<D: Device, C: Clock> Store<D, C> {
 
     /// Returns the volume that the keys of a group belong to (by rendezvous hashing, weighted by
     /// size: the neighbours stay together, and losing a device costs its share only).
-    fn volume_of(&self, group: u64) -> &Rc<Volume<D, C>> {
+    pub(crate) fn volume_of(&self, group: u64) -> &Rc<Volume<D, C>> {
         match &*self.volumes {
             [only] => only,
             volumes => volumes

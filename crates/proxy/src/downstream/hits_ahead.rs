@@ -1,0 +1,185 @@
+//! Plain hits, answered ahead of hyper: between two requests, when hyper wants to read and holds
+//! nothing of the connection, what has come is looked at first (`exchange::plain_hit`). The answer
+//! to a plain hit is written to the socket at once, and hyper never sees the request. Everything
+//! else is handed to hyper as it came.
+
+use std::cell::RefCell;
+use std::io;
+use std::io::IoSlice;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncWrite, ReadBuf};
+
+use crate::client::handle::Client;
+use crate::downstream::stream::Stream;
+use crate::exchange::plain_hit;
+use crate::exchange::plain_hit::{Reading, Step};
+use crate::services::Services;
+
+/// The answers of one connection that hyper does not see.
+pub(crate) struct HitsAhead {
+    services: Rc<Services>,
+    client: Rc<Client>,
+    /// What the socket has not taken yet of an answer.
+    unsent: Option<Box<Unsent>>,
+    /// The lookup for the request that `held` begins with.
+    reading: Option<Reading>,
+    /// What came and was neither answered nor handed to hyper.
+    held: Vec<u8>,
+    /// What is held begins with a request that is hyper's.
+    is_hypers: bool,
+}
+
+/// The rest of an answer.
+struct Unsent {
+    head: Bytes,
+    body: Bytes,
+}
+
+thread_local! {
+    /// The head of the answer that is written.
+    static HEAD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+impl HitsAhead {
+    /// Makes it for a connection of HTTP/1.
+    pub fn new(services: Rc<Services>, client: Rc<Client>) -> HitsAhead {
+        let (unsent, reading, held) = (None, None, Vec::new());
+        HitsAhead { services, client, unsent, reading, held, is_hypers: false }
+    }
+
+    /// Waits until the answer that was begun is sent, and the lookup that was begun has ended.
+    pub fn poll_begun(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut Stream,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.poll_unsent(cx, stream))?;
+            let Some(reading) = &mut self.reading else { return Poll::Ready(Ok(())) };
+            let (services, ends) = (&self.services, self.client.state.draining());
+            let step = HEAD.with_borrow_mut(|head| reading.poll(cx, services, ends, head));
+            let step = ready!(step);
+            self.reading = None;
+            self.client.state.set_answering_ahead(false);
+            match step {
+                Step::Answer { length, .. } => {
+                    self.held.drain(..length);
+                    self.send(cx, stream, step)?;
+                }
+                Step::Leave | Step::Read(_) => {
+                    self.is_hypers = true;
+                    if ends {
+                        self.client.state.end_after_answer();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts bytes that are held into `buf`; returns whether there were any.
+    pub fn put_held(&mut self, buf: &mut ReadBuf<'_>) -> bool {
+        let count = self.held.len().min(buf.remaining());
+        buf.put_slice(&self.held[..count]);
+        self.held.drain(..count);
+        count > 0
+    }
+
+    /// Looks at what has come, which is in `buf` behind `before`. Returns whether it is hyper's;
+    /// else it is no longer in `buf`.
+    pub fn look(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut Stream,
+        buf: &mut ReadBuf<'_>,
+        before: usize,
+    ) -> io::Result<bool> {
+        let state = &self.client.state;
+        if std::mem::take(&mut self.is_hypers) || !state.is_between_requests() {
+            return Ok(true);
+        }
+        let bytes = &buf.filled()[before..];
+        let step =
+            HEAD.with_borrow_mut(|head| plain_hit::step(&self.services, &self.client, bytes, head));
+        match step {
+            Step::Leave => return Ok(true),
+            Step::Answer { length, .. } => {
+                self.hold(&bytes[length..]);
+                self.send(cx, stream, step)?;
+            }
+            Step::Read(reading) => {
+                state.set_answering_ahead(true);
+                self.hold(bytes);
+                self.reading = Some(reading);
+            }
+        }
+        buf.set_filled(before);
+        Ok(false)
+    }
+
+    /// Holds bytes that came before those that are held.
+    fn hold(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.held.splice(..0, bytes.iter().copied());
+        }
+    }
+
+    /// Sends an answer, whose head is in `HEAD`: as much as the socket takes.
+    fn send(&mut self, cx: &mut Context<'_>, stream: &mut Stream, step: Step) -> io::Result<()> {
+        let Step::Answer { length, mut body, transaction } = step else { return Ok(()) };
+        let state = &self.client.state;
+        state.pass_request(length);
+        let unsent = HEAD.with_borrow(|head| {
+            let parts = [IoSlice::new(head), IoSlice::new(&body)];
+            let polled = Pin::new(&mut *stream).poll_write_vectored(cx, &parts);
+            state.wrote(&polled);
+            let sent = match polled {
+                Poll::Ready(sent) => sent?,
+                Poll::Pending => 0,
+            };
+            let of_head = sent.min(head.len());
+            body.advance(sent - of_head);
+            let is_sent = of_head == head.len() && body.is_empty();
+            if is_sent && state.flushed(Pin::new(stream).poll_flush(cx))?.is_ready() {
+                return Ok::<_, io::Error>(None);
+            }
+            Ok(Some(Box::new(Unsent { head: Bytes::copy_from_slice(&head[of_head..]), body })))
+        })?;
+        if unsent.is_some() {
+            state.set_answering_ahead(true);
+            self.unsent = unsent;
+        }
+        drop(transaction);
+        Ok(())
+    }
+
+    /// Sends what is left of an answer.
+    pub fn poll_unsent(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut Stream,
+    ) -> Poll<io::Result<()>> {
+        let Some(unsent) = &mut self.unsent else { return Poll::Ready(Ok(())) };
+        let state = &self.client.state;
+        let Unsent { head, body } = &mut **unsent;
+        while !head.is_empty() || !body.is_empty() {
+            let parts = [IoSlice::new(head), IoSlice::new(body)];
+            let polled = Pin::new(&mut *stream).poll_write_vectored(cx, &parts);
+            state.wrote(&polled);
+            let sent = ready!(polled)?;
+            if sent == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            let of_head = sent.min(head.len());
+            head.advance(of_head);
+            body.advance(sent - of_head);
+        }
+        ready!(state.flushed(Pin::new(stream).poll_flush(cx))?);
+        self.unsent = None;
+        state.set_answering_ahead(false);
+        Poll::Ready(Ok(()))
+    }
+}

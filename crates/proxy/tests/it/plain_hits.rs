@@ -1,0 +1,393 @@
+//! Plain hits are answered ahead of hyper, and nobody can tell: two proxies with the same content
+//! are sent the same bytes, one of which answers everything the long way, and what comes back is
+//! the same to the byte, and so is what is told to the observer.
+//!
+//! `LARDER_SEED=<seed> cargo test -p proxy --test it plain_hits` runs a course again.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::thread::sleep;
+use std::time::Duration;
+
+use device::MemoryDevice;
+use proxy::observe::event::Event;
+use upstream::servers::group::Group;
+use upstream::settings::endpoint::Endpoint;
+
+use crate::mutations::Chance;
+use crate::origin::{Origin, Then, ok};
+use crate::rig::{Rig, empty_cache, wait_until};
+
+/// Heads of answers, by the path that they are for.
+const ANSWERS: [(&str, &str); 16] = [
+    ("/plain", "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nETag: \"a\"\r\n"),
+    (
+        "/many",
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nX-A: 1\r\nx-b: 2\r\nX-a: 3\r\n\
+        X-Empty:\r\nX-High: caf\u{e9}\r\nLink: <a>\r\nLink: <b>\r\n",
+    ),
+    (
+        "/type",
+        "HTTP/1.1 200 Fine\r\nExpires: Thu, 01 Jan 2099 00:00:00 GMT\r\n\
+        Content-Type: text/css\r\nDate: Mon, 05 Jan 2026 10:00:00 GMT\r\n",
+    ),
+    ("/aged", "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nAge: 7\r\n"),
+    ("/gone", "HTTP/1.1 410 Gone\r\nCache-Control: max-age=600\r\n"),
+    ("/moved", "HTTP/1.1 301 Moved Permanently\r\nCache-Control: max-age=600\r\nLocation: /x\r\n"),
+    ("/missing", "HTTP/1.1 404 Not Found\r\nCache-Control: max-age=600\r\n"),
+    ("/odd", "HTTP/1.1 299 Odd\r\nCache-Control: max-age=600\r\n"),
+    ("/seen", "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nCache-Status: other; hit\r\n"),
+    (
+        "/tagged",
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nSurrogate-Key: a b\r\n\
+        Cache-Tag: c\r\nX-Z: 1\r\n",
+    ),
+    ("/varies", "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nVary: Accept\r\n"),
+    (
+        "/stale",
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=0, stale-while-revalidate=0\r\n\
+        ETag: \"s\"\r\n",
+    ),
+    ("/private", "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\n"),
+    (
+        "/hop",
+        "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nConnection: x-hop\r\nX-Hop: 1\r\n\
+        Keep-Alive: timeout=5\r\n",
+    ),
+    ("/public", "HTTP/1.1 200 OK\r\nCache-Control: public, s-maxage=600\r\nVia: 1.0 far\r\n"),
+    ("/endless", "HTTP/1.1 200 OK\r\nCache-Control: max-age=99999999999\r\n"),
+];
+
+/// An origin of these answers, with a body of the path, with chunks where the query asks for them;
+/// `?empty` has none.
+fn origin() -> Origin {
+    Origin::start(|asked, stream| {
+        let (path, query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
+        let head = ANSWERS.iter().find(|(known, _)| *known == path).map(|(_, head)| *head);
+        let head = head.unwrap_or("HTTP/1.1 404 Not Found\r\nCache-Control: max-age=600\r\n");
+        let body = if query == "empty" { String::new() } else { asked.path.repeat(30) };
+        let text = match query {
+            "chunks" => format!(
+                "{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+                body.len()
+            ),
+            "trailers" => format!(
+                "{head}Trailer: x-t\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\
+                 X-T: 1\r\n\r\n",
+                body.len()
+            ),
+            _ => format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()),
+        };
+        // Bytes beyond ASCII are single ones.
+        let bytes: Vec<u8> = text.chars().map(|c| c as u8).collect();
+        let _ = stream.write_all(if asked.method == "HEAD" { head_of(&bytes) } else { &bytes });
+        Then::Stay
+    })
+}
+
+fn head_of(answer: &[u8]) -> &[u8] {
+    let end = crate::client::find(answer, b"\r\n\r\n").unwrap();
+    &answer[..end + 4]
+}
+
+/// A proxy that answers plain hits ahead of hyper, and one that does not: it believes another one
+/// about its clients, which no client here is.
+struct Pair {
+    rigs: [Rig; 2],
+    origins: [Origin; 2],
+}
+
+impl Pair {
+    fn new(pass_tags: bool) -> Pair {
+        let origins = [origin(), origin()];
+        let start = |number| Pair::rig(&origins, number, empty_cache(), pass_tags);
+        Pair { rigs: [start(0), start(1)], origins }
+    }
+
+    fn rig(origins: &[Origin; 2], number: usize, device: MemoryDevice, pass_tags: bool) -> Rig {
+        let address = origins[number].address;
+        let server = Endpoint::plain(&address.ip().to_string(), address.port());
+        Rig::reverse_to_on(Group::one(server), device, |options| {
+            options.purging.pass_tags = pass_tags;
+            if number == 1 {
+                options.forwarded.trust = vec!["192.0.2.0/24".parse().unwrap()];
+            }
+        })
+    }
+
+    /// Stops both, and starts them again: nothing is in memory then.
+    fn restart(&mut self, pass_tags: bool) {
+        for number in [0, 1] {
+            self.rigs[number].stop();
+            let device = self.rigs[number].device.clone();
+            self.rigs[number] = Pair::rig(&self.origins, number, device, pass_tags);
+        }
+    }
+
+    /// Sends the pieces of a conversation to both, and compares.
+    fn compare(&self, pieces: &[&[u8]]) -> String {
+        let seen = |rig: &Rig| {
+            let (outcomes, urls) =
+                (rig.seen.outcomes.lock().unwrap(), rig.seen.urls.lock().unwrap());
+            let refused = rig.seen.refused.lock().unwrap();
+            (outcomes.clone(), urls.clone(), refused.clone())
+        };
+        let [fast, slow] = [0, 1].map(|number| masked(&talk(&self.rigs[number], pieces)));
+        let told: Vec<String> =
+            pieces.iter().map(|piece| String::from_utf8_lossy(piece).into_owned()).collect();
+        assert_eq!(fast, slow, "to {told:?}");
+        wait_until("both have told the same", || seen(&self.rigs[0]) == seen(&self.rigs[1]));
+        fast
+    }
+
+    /// Asks for everything, so that it is stored.
+    fn fill(&self) {
+        for (path, _) in ANSWERS {
+            for query in ["", "?chunks", "?empty", "?trailers"] {
+                let text = get(&format!("{path}{query}"), "");
+                self.compare(&[text.as_bytes()]);
+                self.compare(&[text.as_bytes()]);
+            }
+        }
+    }
+
+    /// The count of an event at the one and at the other.
+    fn total(&self, event: Event) -> [u64; 2] {
+        [0, 1].map(|number| self.rigs[number].seen.metrics.total(event))
+    }
+}
+
+fn get(path: &str, fields: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: a.example\r\n{fields}\r\n")
+}
+
+/// Sends pieces one after the other, and reads to the end of the connection.
+fn talk(rig: &Rig, pieces: &[&[u8]]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(rig.address).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    for (number, piece) in pieces.iter().enumerate() {
+        if number > 0 {
+            sleep(Duration::from_millis(2));
+        }
+        let _ = stream.write_all(piece);
+    }
+    let _ = stream.shutdown(Shutdown::Write);
+    let mut read = Vec::new();
+    let _ = stream.read_to_end(&mut read);
+    read
+}
+
+/// Returns what came with the times and the name of the proxy's instance made the same.
+fn masked(bytes: &[u8]) -> String {
+    let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
+    let mut out = String::new();
+    for line in text.split_inclusive('\n') {
+        let line = match line {
+            _ if line.starts_with("date: ") => "date: -\r\n".to_owned(),
+            _ if line.starts_with("age: ") => "age: -\r\n".to_owned(),
+            _ if line.starts_with("via: ") => without(line, "(", ")"),
+            _ if line.starts_with("cache-status: ") => without(line, "ttl=", ";"),
+            _ => line.to_owned(),
+        };
+        out.push_str(&line);
+    }
+    out
+}
+
+/// Returns `line` without what stands between two texts.
+fn without(line: &str, begin: &str, end: &str) -> String {
+    let Some((before, rest)) = line.split_once(begin) else { return line.to_owned() };
+    let Some((_, behind)) = rest.split_once(end) else { return line.to_owned() };
+    format!("{before}{begin}{end}{behind}")
+}
+
+#[test]
+fn every_kind_of_answer_is_the_same_either_way() {
+    for pass_tags in [true, false] {
+        let pair = Pair::new(pass_tags);
+        pair.fill();
+        for fields in [
+            "Accept: a\r\n",
+            "Connection: keep-alive\r\n",
+            "Connection: close\r\n",
+            "Cache-Control: no-cache\r\n",
+            "Cache-Control: max-age=0\r\n",
+            "Pragma: no-cache\r\n",
+            "If-None-Match: \"a\"\r\n",
+            "Range: bytes=1-3\r\n",
+            "Authorization: x\r\n",
+            "TE: trailers\r\n",
+            "User-Agent: u\r\nReferer: r\r\nCookie: c\r\n",
+            "Via: 1.1 x\r\n",
+            "Content-Length: 0\r\n",
+            "Content-Length: 3\r\n",
+            "X_Y: z\r\nX-Y: z\r\n",
+            "Upgrade: websocket\r\nConnection: upgrade\r\n",
+            "Expect: 100-continue\r\n",
+            "X-Forwarded-Proto: https\r\n",
+            "Forwarded: proto=https\r\n",
+            "Soft-Purge: 1\r\n",
+        ] {
+            for (path, _) in ANSWERS {
+                pair.compare(&[get(path, fields).as_bytes()]);
+            }
+        }
+        let [fast, slow] = pair.total(Event::MemoryHit);
+        assert!(fast == slow && fast > 100, "{fast} hits from memory, and {slow}");
+        assert_eq!(pair.origins[0].count(), pair.origins[1].count());
+    }
+}
+
+#[test]
+fn what_is_read_from_the_device_is_the_same_either_way() {
+    for (pass_tags, fields) in [(true, ""), (true, "If-None-Match: \"a\"\r\n"), (false, "")] {
+        let mut pair = Pair::new(pass_tags);
+        pair.fill();
+        pair.restart(pass_tags);
+        let reads =
+            |pair: &Pair| [0, 1].map(|number: usize| pair.rigs[number].device.counts().reads);
+        let before = reads(&pair);
+        for (path, _) in ANSWERS {
+            // The second waits behind the first.
+            let texts =
+                ["", "?chunks", "?empty"].map(|query| get(&format!("{path}{query}"), fields));
+            pair.compare(&[texts.concat().as_bytes()]);
+        }
+        let [fast, slow] = pair.total(Event::DiskHit);
+        assert!(fast == slow && fast > 20, "{fast} hits from the device, and {slow}");
+        assert_eq!(pair.origins[0].count(), pair.origins[1].count());
+        let [fast, slow] = [0, 1].map(|number| reads(&pair)[number] - before[number]);
+        assert!(fast <= slow + 2, "{fast} reads, and {slow}: nothing is read twice");
+    }
+}
+
+#[test]
+fn every_target_and_host_is_the_same_either_way() {
+    let pair = Pair::new(true);
+    pair.fill();
+    for target in [
+        "/plain",
+        "/plain?",
+        "/plain#x",
+        "/plain%20",
+        "/pl%61in",
+        "/plain?%7e",
+        "/./plain",
+        "//plain",
+        "*",
+        "plain",
+        "?plain",
+        "",
+        "/plain\u{e9}",
+        "/pla|in",
+        "/pla\"in",
+        "/pla{in}",
+        "http://a.example/plain",
+        "http://A.example:80/plain",
+        "https://a.example/plain",
+        "http://b.example/plain",
+        "http://u:p@a.example/plain",
+        "/%zz",
+        "/plain?a=b&c=d;e",
+    ] {
+        for host in [
+            "a.example",
+            "A.EXAMPLE",
+            "a.example:80",
+            "a.example:81",
+            "a.example:",
+            "",
+            "a b",
+            "[::1]",
+            "a_b",
+            "127.0.0.1",
+            "u@a.example",
+            "a.example/x",
+            "a,b",
+            "a%41",
+        ] {
+            let text: Vec<u8> = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n")
+                .chars()
+                .map(|c| c as u8)
+                .collect();
+            // What is stored by the first is found by the second.
+            pair.compare(&[&text]);
+            pair.compare(&[&text]);
+        }
+    }
+}
+
+#[test]
+fn requests_in_a_row_are_answered_in_order_wherever_they_are_split() {
+    let pair = Pair::new(true);
+    pair.fill();
+    let requests = [
+        get("/plain", "User-Agent: u\r\n"),
+        get("/plain", "If-None-Match: \"a\"\r\n"),
+        get("/many", ""),
+        "POST /plain HTTP/1.1\r\nHost: a.example\r\nContent-Length: 38\r\n\r\n\
+         GET /many HTTP/1.1\r\nHost: a.example\r\n\r\n"
+            .to_owned(),
+        "\r\n".to_owned(),
+        get("/type", ""),
+        get("/gone", "Connection: keep-alive\r\n"),
+        get("/varies", ""),
+        get("/private", ""),
+        get("/plain", ""),
+        "HEAD /plain HTTP/1.1\r\nHost: a.example\r\n\r\n".to_owned(),
+        get("/many", "Connection: close\r\n"),
+        get("/many", ""),
+    ]
+    .concat();
+    let whole = pair.compare(&[requests.as_bytes()]);
+    assert_eq!(whole.matches("HTTP/1.1 ").count(), 11, "{whole}");
+    for at in 1..requests.len() {
+        let (first, second) = requests.as_bytes().split_at(at);
+        pair.compare(&[first, second]);
+    }
+    let bytes: Vec<&[u8]> = requests.as_bytes().chunks(1).take(120).collect();
+    pair.compare(&bytes);
+}
+
+#[test]
+fn damaged_requests_are_treated_the_same_either_way() {
+    let mut chance = Chance::new();
+    let pair = Pair::new(true);
+    pair.fill();
+    for _ in 0..400 {
+        let number = chance.below(ANSWERS.len());
+        let text = get(ANSWERS[number].0, "User-Agent: u\r\nAccept: */*\r\n");
+        let bytes = chance.damage(&format!("{text}{text}"));
+        pair.compare(&[&bytes]);
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_gets_its_answers_when_it_does() {
+    let body = "x".repeat(60_000);
+    let origin = Origin::always(ok("Cache-Control: max-age=600\r\n", &body));
+    let rig = Rig::reverse(origin.address, true);
+    let text = get("/large", "");
+    assert!(talk(&rig, &[text.as_bytes()]).ends_with(body.as_bytes()));
+    let before = rig.seen.metrics.total(Event::MemoryHit);
+    let mut stream = TcpStream::connect(rig.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    // More than the sockets between take.
+    let count = 400;
+    let mut writing = stream.try_clone().unwrap();
+    let requests = text.repeat(count);
+    let writer = std::thread::spawn(move || {
+        writing.write_all(requests.as_bytes()).unwrap();
+        writing.shutdown(Shutdown::Write).unwrap();
+    });
+    sleep(Duration::from_millis(300));
+    let mut read = Vec::new();
+    stream.read_to_end(&mut read).unwrap();
+    writer.join().unwrap();
+    let read = String::from_utf8(read).unwrap();
+    assert_eq!(read.matches("HTTP/1.1 200 OK").count(), count);
+    assert_eq!(read.matches(&body).count(), count);
+    let hits = rig.seen.metrics.total(Event::MemoryHit) - before;
+    assert_eq!((hits, origin.count()), (count as u64, 1));
+}
