@@ -38,8 +38,8 @@ use crate::connection::stream::Stream;
 const FIRST_READ: usize = 16 << 10;
 /// Bytes of a longer body that are read at once.
 const BODY_READ: usize = 64 << 10;
-/// With less room than this more is made first.
-const LEAST_READ: usize = 2 << 10;
+/// With less room than this within a body more is made first.
+const LEAST_READ: usize = 8 << 10;
 
 /// One connection, which is closed when it is dropped.
 pub(crate) struct Http1 {
@@ -116,7 +116,9 @@ impl Http1 {
         let wanted = left.map_or(FIRST_READ, |left| {
             usize::try_from(left).unwrap_or(BODY_READ).saturating_add(1).min(BODY_READ)
         });
-        if input.capacity() - input.len() < wanted.min(LEAST_READ) {
+        // A head is read into all of the buffer, which is free again most of the time.
+        let least = if input.is_empty() && left.is_none() { wanted } else { wanted.min(LEAST_READ) };
+        if input.capacity() - input.len() < least {
             input.reserve(wanted);
         }
         pin!(stream.read_buf(input)).poll(cx)
