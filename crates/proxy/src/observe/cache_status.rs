@@ -5,6 +5,8 @@
 //! advises against the latter, but an outcome in every answer is worth more to operators and
 //! testers than the bytes it costs.
 
+use std::cell::RefCell;
+
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderValue};
 use semantics::Seconds;
@@ -32,6 +34,12 @@ pub struct CacheStatus {
 
 /// Lifetimes from which on nothing expires: half of the longest.
 const ENDLESS: i64 = Seconds::MAX.get() as i64 / 2;
+
+thread_local! {
+    /// The last value without a time, what it is of, and the name in it.
+    static LAST: RefCell<Option<(CacheStatus, String, HeaderValue)>> =
+        const { RefCell::new(None) };
+}
 
 impl CacheStatus {
     /// Makes the status that follows from the outcome alone.
@@ -91,6 +99,21 @@ impl CacheStatus {
 
     /// Returns the member as a field value; `name` is the proxy's pseudonym.
     pub fn value(&self, name: &str) -> HeaderValue {
+        if self.ttl.is_some() {
+            return self.written(name);
+        }
+        // Without a time there are few, and most follow one of their own kind.
+        LAST.with_borrow_mut(|last| match last {
+            Some((of, by, value)) if of == self && by == name => value.clone(),
+            _ => {
+                let value = self.written(name);
+                *last = Some((*self, name.to_owned(), value.clone()));
+                value
+            }
+        })
+    }
+
+    fn written(&self, name: &str) -> HeaderValue {
         let member = rfc9211::CacheStatus {
             hit: self.fwd.is_none() && self.outcome.is_hit(),
             forward: self.fwd,

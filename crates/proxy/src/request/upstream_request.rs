@@ -35,6 +35,9 @@ use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
 use crate::services::Services;
 
+/// Fields that are added to a request at most, more or less.
+const FIELDS_ADDED: usize = 8;
+
 /// A request for an upstream.
 #[derive(Clone)]
 pub(crate) struct UpstreamRequest {
@@ -97,7 +100,9 @@ impl UpstreamRequest {
         parts: &Parts,
         target: &Target<'_>,
     ) -> UpstreamRequest {
-        let mut fields = parts.headers.clone();
+        // A clone would have no room for what is added, and then for the fields of the answer.
+        let mut fields = HeaderMap::with_capacity(parts.headers.len() + FIELDS_ADDED);
+        fields.extend(parts.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
         hop_by_hop::strip(&mut fields);
         let to = target.origin(&options.upstream);
         let place = match to.has_several() {
@@ -419,7 +424,6 @@ pub(crate) fn sanitize_response(
 ) {
     let announced = if trailers { headers.remove(header::TRAILER) } else { None };
     hop_by_hop::strip(headers);
-    headers.remove(header::TRAILER);
     if let Some(announced) = announced {
         headers.insert(header::TRAILER, announced);
     }

@@ -6,11 +6,10 @@
 //! Only the fields of a trusted proxy in front of us are kept, and ours is added behind them. A
 //! forward proxy by default reveals nothing about its clients.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue};
+use http::header::{Entry, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue};
 
 use crate::fields::field_names;
 use crate::fields::field_names::as_variable;
@@ -270,11 +269,14 @@ fn begins_with(name: &str, begin: &str) -> bool {
 pub fn add(request: &mut HeaderMap, hop: &Hop<'_>, fields: &[Field]) {
     for field in fields {
         match field {
-            Field::For => append(request, X_FORWARDED_FOR, hop.client.to_canonical()),
-            Field::Forwarded => append(request, FORWARDED, element(hop)),
-            Field::Proto => insert_first(request, X_FORWARDED_PROTO, hop.proto),
+            Field::For => append(request, X_FORWARDED_FOR, value::of_address(hop.client)),
+            Field::Forwarded => append(request, FORWARDED, value::of(element(hop))),
+            Field::Proto => {
+                let proto = HeaderValue::from_static(hop.proto);
+                request.entry(X_FORWARDED_PROTO).or_insert(proto);
+            }
             Field::Host if hop.host.is_empty() => {}
-            Field::Host => insert_first(request, X_FORWARDED_HOST, hop.host),
+            Field::Host => insert_host(request, hop.host),
         }
     }
 }
@@ -312,8 +314,8 @@ fn element(hop: &Hop<'_>) -> String {
 }
 
 /// Joins what is there and `value` to one line: many origins read but one.
-fn append(request: &mut HeaderMap, name: HeaderName, value: impl fmt::Display) {
-    let Some(value) = value::of(value) else { return };
+fn append(request: &mut HeaderMap, name: HeaderName, value: Option<HeaderValue>) {
+    let Some(value) = value else { return };
     if !request.contains_key(&name) {
         request.insert(name, value);
         return;
@@ -329,11 +331,13 @@ fn append(request: &mut HeaderMap, name: HeaderName, value: impl fmt::Display) {
     }
 }
 
-fn insert_first(request: &mut HeaderMap, name: HeaderName, value: &str) {
-    if !request.contains_key(&name)
-        && let Ok(value) = HeaderValue::try_from(value)
+fn insert_host(request: &mut HeaderMap, host: &str) {
+    // Most of the time it is what the request says, which needs no copy.
+    let said = request.get(HOST).filter(|said| *said == host).cloned();
+    if let Entry::Vacant(place) = request.entry(X_FORWARDED_HOST)
+        && let Some(value) = said.or_else(|| HeaderValue::try_from(host).ok())
     {
-        request.insert(name, value);
+        place.insert(value);
     }
 }
 

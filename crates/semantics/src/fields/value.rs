@@ -2,6 +2,7 @@
 //! buffer on the stack first.
 
 use std::fmt::{self, Write};
+use std::net::IpAddr;
 
 use http::HeaderValue;
 
@@ -32,6 +33,31 @@ pub fn of(text: impl fmt::Display) -> Option<HeaderValue> {
     }
 }
 
+/// Makes a value of an address, which is in every request that a proxy sends on: of IPv4 it is
+/// written by hand. An address of IPv4 within IPv6 is one of IPv4.
+pub fn of_address(address: IpAddr) -> Option<HeaderValue> {
+    let IpAddr::V4(address) = address.to_canonical() else { return of(address) };
+    let mut text = [0; "255.255.255.255".len()];
+    let mut length = 0;
+    let mut put = |byte: u8| {
+        text[length] = byte;
+        length += 1;
+    };
+    for (number, octet) in address.octets().into_iter().enumerate() {
+        if number > 0 {
+            put(b'.');
+        }
+        if octet >= 100 {
+            put(b'0' + octet / 100);
+        }
+        if octet >= 10 {
+            put(b'0' + octet / 10 % 10);
+        }
+        put(b'0' + octet % 10);
+    }
+    HeaderValue::from_bytes(&text[..length]).ok()
+}
+
 /// Makes a value of a number.
 pub fn of_number(number: u64) -> HeaderValue {
     of(number).unwrap_or(HeaderValue::from_static("0"))
@@ -44,6 +70,15 @@ mod tests {
     #[test]
     fn values_are_their_texts() {
         assert_eq!(of_number(u64::MAX), "18446744073709551615");
+        for octet in 0..=255 {
+            for other in [0, 9, 10, 99, 100, 255] {
+                let address = IpAddr::from([octet, other, octet, other]);
+                assert_eq!(of_address(address).unwrap(), address.to_string());
+            }
+        }
+        let mapped = "::ffff:192.0.2.1".parse().unwrap();
+        assert_eq!(of_address(mapped).unwrap(), "192.0.2.1");
+        assert_eq!(of_address("2001:db8::1".parse().unwrap()).unwrap(), "2001:db8::1");
         assert_eq!(of("two words"), Some(HeaderValue::from_static("two words")));
         assert_eq!(of("two\nlines"), None);
         let long = "x".repeat(BUFFER + 1);

@@ -111,10 +111,21 @@ impl Packed {
         settings: &Settings,
     ) -> Packed {
         let directives = ResponseDirectives::parse(headers, settings);
+        Packed::by(status, headers, &directives, times, settings)
+    }
+
+    /// Does as [`Packed::of`], with the directives that were read.
+    pub(crate) fn by(
+        status: StatusCode,
+        headers: &HeaderMap,
+        directives: &ResponseDirectives,
+        times: ExchangeTimes,
+        settings: &Settings,
+    ) -> Packed {
         let received = times.received;
-        let freshness = freshness::lifetime(status, headers, &directives, received, settings);
+        let freshness = freshness::lifetime(status, headers, directives, received, settings);
         let modified = date::of_field(headers, &LAST_MODIFIED, received);
-        let flags = directive_flags(&directives)
+        let flags = directive_flags(directives)
             | validator_flags(headers, modified, received)
             | flag_if(freshness.basis == Basis::Heuristic, Flag::Heuristic)
             | flag_if(headers.contains_key(http::header::VARY), Flag::Varies)

@@ -32,8 +32,8 @@ impl StoredHead {
         times: ExchangeTimes,
         settings: &Settings,
     ) -> StoredHead {
-        let packed = Packed::of(status, headers, times, settings);
         let directives = ResponseDirectives::parse(headers, settings);
+        let packed = Packed::by(status, headers, &directives, times, settings);
         let mut headers = headers.clone();
         hop_by_hop::strip(&mut headers);
         headers.remove(AGE);

@@ -117,7 +117,8 @@ impl Http1 {
             usize::try_from(left).unwrap_or(BODY_READ).saturating_add(1).min(BODY_READ)
         });
         // A head is read into all of the buffer, which is free again most of the time.
-        let least = if input.is_empty() && left.is_none() { wanted } else { wanted.min(LEAST_READ) };
+        let least =
+            if input.is_empty() && left.is_none() { wanted } else { wanted.min(LEAST_READ) };
         if input.capacity() - input.len() < least {
             input.reserve(wanted);
         }
