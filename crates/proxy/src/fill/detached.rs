@@ -16,8 +16,8 @@ use upstream::connection::origin_body::OriginBody;
 
 use crate::fill::state::Fill;
 
-/// A fetch under way. It returns the body of an answer that is for the request alone that drives it:
-/// dropped without being read, that is cancelled.
+/// A fetch under way. It returns the body of an answer that is for the request alone that drives
+/// it: dropped without being read, that is cancelled.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Option<OriginBody>>>>;
 
 /// A worker's fetches whose request has left.

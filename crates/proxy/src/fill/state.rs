@@ -505,7 +505,8 @@ impl Reader {
         state.window.end()
     }
 
-    /// Returns all of the body, if it has ended without trailers, and lies in the window in one piece.
+    /// Returns all of the body, if it has ended without trailers, and lies in the window in one
+    /// piece.
     pub fn whole(&self) -> Option<Bytes> {
         let state = self.fill.lock();
         match state.end {

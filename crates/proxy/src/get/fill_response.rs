@@ -335,8 +335,8 @@ impl FillResponder<'_> {
         }
     }
 
-    /// Returns the means to fetch from the origin what the window and the store may lose. Only bytes
-    /// of a body that is larger than the window can be lost on the way.
+    /// Returns the means to fetch from the origin what the window and the store may lose. Only
+    /// bytes of a body that is larger than the window can be lost on the way.
     fn rescue(&self, head: &FillHead) -> Option<Resume> {
         let lossy = head.length.filter(|length| *length > u64::from(store::PIECE_MAX));
         Resume::new(self.context, head.shared.as_ref()?, lossy?)

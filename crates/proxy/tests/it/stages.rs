@@ -1,5 +1,5 @@
-//! What happens at each stage of a fetch: before its answer, within the head, between head and body,
-//! within the body, before its last byte. Whoever drives it, what clients get is the same.
+//! What happens at each stage of a fetch: before its answer, within the head, between head and
+//! body, within the body, before its last byte. Whoever drives it, what clients get is the same.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -25,6 +25,8 @@ pub(super) struct Sending {
     piece: Bytes,
     tail: &'static [u8],
     rest: Rest,
+    /// The body was not asked for yet.
+    is_new: bool,
     is_untouched: bool,
     is_done: bool,
 }
@@ -71,10 +73,11 @@ impl Sending {
         }
         output.extend_from_slice(b"\r\n");
         let (piece, tail): (_, &[u8]) = (Bytes::new(), b"");
-        Sending { output, sent: 0, piece, tail, rest, is_untouched: true, is_done: false }
+        let (is_new, is_untouched, is_done) = (true, true, false);
+        Sending { output, sent: 0, piece, tail, rest, is_new, is_untouched, is_done }
     }
 
-    /// Returns whether nothing was sent.
+    /// Returns whether nothing was sent, nor taken of the body.
     pub fn is_untouched(&self) -> bool {
         self.is_untouched
     }
@@ -89,18 +92,27 @@ impl Sending {
         if self.output.capacity() > PLACE_MAX { Vec::new() } else { self.output }
     }
 
-    /// Sends on until all was sent.
+    /// Sends on until all was sent. What has come of the body by then is sent with the head: a body
+    /// that is found to be none before sends nothing.
     pub fn poll(
         &mut self,
         stream: &mut Stream,
         body: &mut OutBody,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Http1Error>> {
+        if self.is_new && self.rest != Rest::Nothing {
+            self.is_new = false;
+            if let Poll::Ready(came) = self.poll_body(body, cx) {
+                came?;
+            }
+        }
         while !self.is_done {
             ready!(self.poll_write(stream, cx)).map_err(Http1Error::Io)?;
             if self.rest == Rest::Nothing {
                 self.is_done = true;
             } else {
+                self.sent = 0;
+                self.output.clear();
                 ready!(self.poll_body(body, cx))?;
             }
         }
@@ -141,9 +153,8 @@ impl Sending {
         body: &mut OutBody,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Http1Error>> {
-        self.sent = 0;
-        self.output.clear();
         let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
+        self.is_untouched = false;
         let data = match frame {
             Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
             Some(Err(_)) => return Poll::Ready(Err(Http1Error::RequestBody)),

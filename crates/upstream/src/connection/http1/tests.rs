@@ -352,6 +352,17 @@ async fn an_origin_that_closes_is_heard_first_and_half_a_body_is_none() {
     drop(source);
     let Err(broke) = connection.send(short, None).await else { panic!("it was whole") };
     assert!(matches!(broke.error, Http1Error::RequestBody) && broke.request.is_none());
+    // A body that broke off before anything was sent.
+    let (connection, mut origin) = connected();
+    let (source, sink) = tokio::io::duplex(100);
+    let mut none = request("POST", "/");
+    *none.body_mut() = body(sink, Some(5));
+    drop(source);
+    let Err(broke) = connection.send(none, None).await else { panic!("it was whole") };
+    assert!(matches!(broke.error, Http1Error::RequestBody) && !broke.is_unsent);
+    let mut sent = Vec::new();
+    origin.read_to_end(&mut sent).await.unwrap();
+    assert!(sent.is_empty(), "{sent:?}");
     let (connection, origin) = connected();
     drop(origin);
     let Err(broke) = connection.send(request("GET", "/"), None).await else { panic!("answered") };
