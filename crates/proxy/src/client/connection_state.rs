@@ -157,19 +157,19 @@ impl ConnectionState {
     }
 
     /// Notes that a request's head has come.
-    pub fn request_began(&self) {
+    pub fn request_began(&self, now: Instant) {
         self.asked.set(true);
         self.open.set(self.open.get() + 1);
         if self.phase() != Phase::Busy {
-            self.set_phase(Phase::Busy);
+            self.set_phase_at(Phase::Busy, now);
         }
     }
 
     /// Notes that a request's answer is done with.
-    pub fn request_ended(&self) {
+    pub fn request_ended(&self, now: Instant) {
         self.open.set(self.open.get().saturating_sub(1));
         if self.open.get() == 0 {
-            self.set_phase(Phase::Idle);
+            self.set_phase_at(Phase::Idle, now);
         }
     }
 
@@ -180,8 +180,12 @@ impl ConnectionState {
     }
 
     pub(crate) fn set_phase(&self, phase: Phase) {
+        self.set_phase_at(phase, self.clock.instant());
+    }
+
+    fn set_phase_at(&self, phase: Phase, now: Instant) {
         self.phase.set(Some(phase));
-        self.since.set(Some(self.clock.instant()));
+        self.since.set(Some(now));
         self.changed.set(true);
         self.read_blocked.set(false);
     }

@@ -68,12 +68,15 @@ impl ClientIo {
         }
     }
 
-    /// Sends what is left of an answer that hyper has not seen.
+    /// Sends what is left of an answer that hyper has not seen, and does not ask for.
     fn poll_unsent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.hits {
-            Some(hits) => hits.poll_unsent(cx, &mut self.stream),
-            None => Poll::Ready(Ok(())),
-        }
+        let Some(hits) = self.hits.as_mut().filter(|hits| hits.has_unsent()) else {
+            return Poll::Ready(Ok(()));
+        };
+        ready!(hits.poll_unsent(cx, &mut self.stream))?;
+        // A read has waited for this, and for nothing else: hyper has to ask again.
+        cx.waker().wake_by_ref();
+        Poll::Ready(Ok(()))
     }
 
     /// Writes queued 1xx heads. hyper calls this only when every byte it had buffered is written:

@@ -209,7 +209,19 @@ async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stre
     })
     .await;
     let parts = http.into_parts();
-    let mut stream = parts.io.into_inner().into_inner();
+    let stream = parts.io.into_inner().into_inner();
+    after_http1(connection, end, stream, parts.read_buf).await
+}
+
+/// Does what is left when hyper's part has ended; `early` is what it has read and not used. Returns
+/// the stream of a parked connection.
+async fn after_http1(
+    connection: &Rc<Connection>,
+    end: HttpEnd,
+    mut stream: Stream,
+    early: Bytes,
+) -> Option<Stream> {
+    let (connections, state) = (&connection.connections, &connection.client.state);
     if state.open_ended() {
         // A plain end would look like the end of the body: only a reset, if it is possible, shows
         // the break.
@@ -222,7 +234,7 @@ async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stre
     match end {
         HttpEnd::Parked => {
             // Empty lines before a request are not part of it (RFC 9112, 2.2).
-            let is_empty = parts.read_buf.iter().all(|byte| b"\r\n".contains(byte));
+            let is_empty = early.iter().all(|byte| b"\r\n".contains(byte));
             debug_assert!(is_empty, "what came would be lost, and what follows be no request");
             return is_empty.then_some(stream);
         }
@@ -241,7 +253,7 @@ async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stre
             let tunnel = connection.tunnel.borrow_mut().take();
             match tunnel {
                 Some(tunnel) if result.is_ok() => {
-                    be_tunnel(connection, stream, parts.read_buf, tunnel).await;
+                    be_tunnel(connection, stream, early, tunnel).await;
                 }
                 _ => {
                     let close = Box::pin(close(stream, state.eof()));

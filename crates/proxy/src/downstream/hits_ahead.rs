@@ -31,7 +31,14 @@ pub(crate) struct HitsAhead {
     held: Vec<u8>,
     /// What is held begins with a request that is hyper's.
     is_hypers: bool,
+    /// Requests in a row that were left to hyper.
+    left: u32,
 }
+
+/// After so many requests in a row that were left to hyper only one in so many is looked at: a
+/// client that asks for nothing else, or whose requests have a field that decides, pays little for
+/// those that do.
+const LEFT_IN_A_ROW: u32 = 16;
 
 /// The rest of an answer.
 struct Unsent {
@@ -48,7 +55,7 @@ impl HitsAhead {
     /// Makes it for a connection of HTTP/1.
     pub fn new(services: Rc<Services>, client: Rc<Client>) -> HitsAhead {
         let (unsent, reading, held) = (None, None, Vec::new());
-        HitsAhead { services, client, unsent, reading, held, is_hypers: false }
+        HitsAhead { services, client, unsent, reading, held, is_hypers: false, left: 0 }
     }
 
     /// Waits until the answer that was begun is sent, and the lookup that was begun has ended.
@@ -80,6 +87,11 @@ impl HitsAhead {
         }
     }
 
+    /// Returns whether a part of an answer waits to be sent.
+    pub fn has_unsent(&self) -> bool {
+        self.unsent.is_some()
+    }
+
     /// Puts bytes that are held into `buf`; returns whether there were any.
     pub fn put_held(&mut self, buf: &mut ReadBuf<'_>) -> bool {
         let count = self.held.len().min(buf.remaining());
@@ -101,11 +113,18 @@ impl HitsAhead {
         if std::mem::take(&mut self.is_hypers) || !state.is_between_requests() {
             return Ok(true);
         }
+        if self.left >= LEFT_IN_A_ROW && !self.left.is_multiple_of(LEFT_IN_A_ROW) {
+            self.left = self.left.wrapping_add(1);
+            return Ok(true);
+        }
         let bytes = &buf.filled()[before..];
         let step =
             HEAD.with_borrow_mut(|head| plain_hit::step(&self.services, &self.client, bytes, head));
         match step {
-            Step::Leave => return Ok(true),
+            Step::Leave => {
+                self.left = self.left.wrapping_add(1);
+                return Ok(true);
+            }
             Step::Answer { length, .. } => {
                 self.hold(&bytes[length..]);
                 self.send(cx, stream, step)?;
@@ -132,6 +151,7 @@ impl HitsAhead {
         let Step::Answer { length, mut body, transaction } = step else { return Ok(()) };
         let state = &self.client.state;
         state.pass_request(length);
+        self.left = 0;
         let unsent = HEAD.with_borrow(|head| {
             let parts = [IoSlice::new(head), IoSlice::new(&body)];
             let polled = Pin::new(&mut *stream).poll_write_vectored(cx, &parts);
@@ -156,7 +176,8 @@ impl HitsAhead {
         Ok(())
     }
 
-    /// Sends what is left of an answer.
+    /// Sends what is left of an answer. Who calls it for anything but a read has to see to it that
+    /// hyper reads again.
     pub fn poll_unsent(
         &mut self,
         cx: &mut Context<'_>,

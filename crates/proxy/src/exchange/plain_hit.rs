@@ -158,8 +158,8 @@ impl Ready<'_> {
     }
 }
 
-/// Writes the head of the answer that is stored, and counts it; `None` when the request is not to be
-/// answered here.
+/// Writes the head of the answer that is stored, and counts it; `None` when the request is not to
+/// be answered here.
 fn answer<'a>(
     services: &Services,
     options: &Options,

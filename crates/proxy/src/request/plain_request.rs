@@ -44,6 +44,7 @@ impl<'a> PlainRequest<'a> {
             return None;
         }
         let (authority, path) = split_target(parsed.path?)?;
+        let mut hosts = 0;
         let mut request = PlainRequest {
             length,
             fields: parsed.headers.len(),
@@ -54,20 +55,18 @@ impl<'a> PlainRequest<'a> {
             user_agent: None,
         };
         for field in &*parsed.headers {
+            hosts += u32::from(field.name.eq_ignore_ascii_case("host"));
             request.take(field.name.as_bytes(), field.value)?;
         }
-        (!request.host.is_empty()).then_some(request)
+        // A second one, be it empty or the same, is an error.
+        (hosts == 1 && !request.host.is_empty()).then_some(request)
     }
 
     /// Takes a field in; returns `None` when it makes the request one that is not plain.
     fn take(&mut self, name: &[u8], value: &'a [u8]) -> Option<()> {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         match name.len() {
-            4 if is("host") => {
-                // A second one, be it the same, is an error.
-                let is_first = self.host.is_empty();
-                self.host = std::str::from_utf8(value).ok().filter(|_| is_first)?;
-            }
+            4 if is("host") => self.host = std::str::from_utf8(value).ok()?,
             7 if is("referer") => _ = self.referer.get_or_insert(value),
             10 if is("user-agent") => _ = self.user_agent.get_or_insert(value),
             10 if is("connection") => {
@@ -81,8 +80,8 @@ impl<'a> PlainRequest<'a> {
 }
 
 /// Returns whether a field of this name may change what is done with a GET whose answer is stored
-/// and fresh: it frames a body, is about the connection, sets a condition, asks for a part, says how
-/// fresh an answer must be, says who asks, or by whom the request came.
+/// and fresh: it frames a body, is about the connection, sets a condition, asks for a part, says
+/// how fresh an answer must be, says who asks, or by whom the request came.
 fn decides(name: &[u8]) -> bool {
     let known: &[&str] = match name.len() {
         2 => &["te"],
@@ -188,6 +187,10 @@ mod tests {
             ("a.example", "a\0b"),
         ] {
             let text = of("").replacen(from, to, 1);
+            assert_eq!(PlainRequest::read(text.as_bytes()), None, "{text:?}");
+        }
+        for hosts in ["Host:\r\nHost: a\r\n", "Host: a\r\nHost:\r\n", "Host: a\r\nhost: a\r\n"] {
+            let text = of("").replace("Host: a.example\r\n", hosts);
             assert_eq!(PlainRequest::read(text.as_bytes()), None, "{text:?}");
         }
         let many = of(&"X: y\r\n".repeat(FIELDS_MAX));

@@ -88,7 +88,8 @@ impl Transaction {
         (method, version): (Method, Version),
         texts: Option<Box<LogFields>>,
     ) -> Transaction {
-        client.state.request_began();
+        let began = services.clock.instant();
+        client.state.request_began(began);
         Transaction {
             services: services.clone(),
             client: client.clone(),
@@ -99,7 +100,7 @@ impl Transaction {
             body_bytes: 0,
             complete: false,
             waits_for_client: false,
-            began: services.clock.instant(),
+            began,
             upstream: None,
             trail: None,
             texts,
@@ -212,7 +213,8 @@ impl Transaction {
 impl Drop for Transaction {
     fn drop(&mut self) {
         self.note_waiting(false);
-        self.client.state.request_ended();
+        let now = self.services.clock.instant();
+        self.client.state.request_ended(now);
         if self.withdrawn {
             return;
         }
@@ -228,7 +230,7 @@ impl Drop for Transaction {
             outcome: self.outcome,
             body_bytes: self.body_bytes,
             complete: self.complete,
-            duration: self.services.clock.since(self.began),
+            duration: now.saturating_duration_since(self.began),
             upstream: server.as_deref().or(self.upstream.as_deref()),
             upstream_addresses: addresses.as_deref(),
             texts: self.texts.as_deref(),

@@ -391,3 +391,40 @@ fn a_client_that_does_not_read_gets_its_answers_when_it_does() {
     let hits = rig.seen.metrics.total(Event::MemoryHit) - before;
     assert_eq!((hits, origin.count()), (count as u64, 1));
 }
+
+#[test]
+fn hits_behind_many_requests_for_the_origin_are_the_same_either_way() {
+    let pair = Pair::new(true);
+    pair.fill();
+    let private = get("/private", "").repeat(50);
+    let text = format!("{private}{}", get("/plain", "").repeat(40));
+    let before = pair.total(Event::MemoryHit);
+    let told = pair.compare(&[text.as_bytes()]);
+    assert_eq!(told.matches("HTTP/1.1 200 OK").count(), 90);
+    assert_eq!(pair.total(Event::MemoryHit), before.map(|hits| hits + 40));
+}
+
+#[test]
+fn what_is_being_read_when_the_drain_begins_is_answered() {
+    let mut pair = Pair::new(true);
+    pair.fill();
+    pair.restart(true);
+    let talks: Vec<_> = [0, 1]
+        .map(|number| {
+            let rig = &pair.rigs[number];
+            rig.device.hold();
+            let mut client = rig.client();
+            client.send(get("/plain", ""));
+            wait_until("it is read", || !rig.device.held().is_empty());
+            rig.control.drain();
+            sleep(Duration::from_millis(50));
+            rig.device.release_all();
+            let answer = client.answer();
+            assert!(client.closed());
+            (answer.status, answer.detail(), answer.field("connection"), answer.body)
+        })
+        .into();
+    assert_eq!(talks[0], talks[1]);
+    let close = Some("close".to_owned());
+    assert_eq!((talks[0].0, &*talks[0].1, &talks[0].2), (200, "HIT_DISK", &close));
+}

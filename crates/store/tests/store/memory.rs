@@ -1,7 +1,8 @@
 //! What enters memory when it is read, and the buffers that it is read into.
 
-use store::{Options, ReadUnit, Source, TierAdmission};
+use store::{Glance, Options, ReadUnit, Source, TierAdmission};
 
+use crate::content::key;
 use crate::rig::{Rig, formatted, product};
 
 /// A cache with far more on the device than memory has room for, or remembers: objects 0 to 2,499
@@ -69,4 +70,34 @@ fn buffers_for_reads_are_used_again_and_bounded() {
     let stats = rig.store.stats()[0];
     assert!(stats.buffers.kept_bytes as u64 <= product().memory / 64);
     assert!(stats.buffers.allocated <= 4 && stats.buffers.reused > 100, "{:?}", stats.buffers);
+}
+
+/// A glance finds what a lookup finds in memory, and counts it; else it leaves no trace.
+#[test]
+fn a_glance_shows_what_is_in_memory_and_counts_that_alone() {
+    let mut rig = filled(product());
+    let glance = |rig: &Rig, number| {
+        let key = key(number);
+        match rig.store.glance(key.as_bytes(), || key.locality().group) {
+            Glance::Found(entry) => Some(Some((entry.source(), entry.whole()))),
+            Glance::Elsewhere => Some(None),
+            Glance::Nothing => None,
+        }
+    };
+    let counts = |rig: &Rig| {
+        let counters = rig.store.stats()[0].counters;
+        (counters.memory_hits, counters.disk_hits, counters.misses)
+    };
+    let before = counts(&rig);
+    let whole = rig.entry(2_499).unwrap().whole();
+    assert_eq!(glance(&rig, 2_499), Some(Some((Source::Ram, whole))));
+    assert_eq!(counts(&rig), (before.0 + 2, before.1, before.2));
+    assert_eq!(glance(&rig, 1), Some(None), "it is on the device");
+    assert_eq!(glance(&rig, 9_999), None, "it was never stored");
+    assert_eq!(counts(&rig), (before.0 + 2, before.1, before.2));
+    assert!(rig.remove(2_499));
+    assert_eq!(glance(&rig, 2_499), None, "it was removed");
+    rig.purge(2_498).unwrap();
+    assert_eq!(glance(&rig, 2_498), None, "it was purged");
+    assert_eq!(counts(&rig), (before.0 + 2, before.1, before.2));
 }
