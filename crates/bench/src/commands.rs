@@ -1,6 +1,7 @@
 //! The command line of `larder bench`.
 
 mod arguments;
+mod compare;
 mod peak;
 mod run;
 mod target;
@@ -20,6 +21,7 @@ fn command() -> Command {
         .subcommand_negates_reqs(true)
         .args_conflicts_with_subcommands(true)
         .subcommand(peak::command())
+        .subcommand(compare::command())
         .bin_name("larder bench")
         .version(env!("CARGO_PKG_VERSION"))
         .max_term_width(100)
@@ -42,6 +44,7 @@ pub fn main() -> ExitCode {
 fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
     let interrupted = hear_signals()?;
     match matches.subcommand() {
+        Some(("compare", matches)) => compare::run(matches, interrupted),
         Some(("peak", matches)) => peak::run(matches, interrupted),
         _ => run::run(matches, interrupted),
     }

@@ -13,6 +13,7 @@
 
 pub mod client;
 pub mod commands;
+pub mod compare;
 pub mod load;
 pub mod measure;
 pub mod object;
@@ -20,3 +21,4 @@ pub mod origin;
 mod poll;
 pub mod report;
 pub mod run;
+pub mod systems;

@@ -6,7 +6,7 @@ mod progress;
 mod run_report;
 mod table;
 
-pub use html::page;
+pub use html::{document, figure, page};
 pub use number::{bytes, count, rate, share, time};
 pub use progress::{Moment, Progress};
 pub use run_report::RunReport;

@@ -7,7 +7,9 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod address;
+pub mod file_system;
 pub mod loop_device;
 pub mod memory_group;
+pub mod mounts;
 pub mod pages;
 pub mod throttle;

@@ -33,10 +33,12 @@ use self::figures::Figures;
 use self::program::{Devices, Pace, Program};
 use self::scenario::Scenario;
 use super::cores::Cores;
-use super::file_system::{FileSystem, Purpose};
 use super::options::Options;
 use super::system::{System, larders};
-use super::{interruption, mounts};
+use testbed::file_system::{FileSystem, Purpose};
+use testbed::mounts;
+
+use super::interruption;
 use crate::workspace;
 
 /// Measures and prints.

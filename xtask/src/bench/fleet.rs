@@ -48,7 +48,9 @@ use super::cores::Cores;
 use super::options::Options;
 use super::origin::{self, Origin};
 use super::system::larder_program;
-use super::{interruption, mounts};
+use testbed::mounts;
+
+use super::interruption;
 use crate::workspace;
 
 /// Time that the origin takes for an answer.

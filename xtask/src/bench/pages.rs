@@ -25,11 +25,13 @@ use testbed::loop_device::{Blocks, LoopDevice};
 use testbed::throttle::{Group, Limit};
 
 use self::figures::{Figures, Moment};
-use super::file_system::{FileSystem, Purpose};
 use super::options::Options;
 use super::origin::{self, Origin};
 use super::system::{Running, Setup, Source, System, larders};
-use super::{interruption, mounts};
+use testbed::file_system::{FileSystem, Purpose};
+use testbed::mounts;
+
+use super::interruption;
 use crate::workspace;
 
 /// Time that the origin takes for an answer.

@@ -125,9 +125,7 @@ pub fn prepare(matches: &ArgMatches, seed: u64, is_open: bool) -> Result<Prepare
     let load = arguments::load(matches, seed)?;
     let is_forward = matches.get_flag("proxy");
     let own_host = if is_forward { format!("{origin}") } else { target.authority.clone() };
-    let poll = Poll::new().map_err(|error| format!("sockets: {error}"))?;
-    let mut events = Events::default();
-    let timer = measure_timer(|time| drop(poll.wait(Some(time), &mut events)));
+    let timer = measured_timer()?;
     let mut notes = Vec::new();
     let process = match get(matches, "pid") {
         Some(process) => Some(process),
@@ -160,6 +158,16 @@ pub fn prepare(matches: &ArgMatches, seed: u64, is_open: bool) -> Result<Prepare
         crate::measure::device_counts(device)?;
     }
     Ok(Prepared { options, timer, notes })
+}
+
+/// Measures how exactly the wait of the generator ends.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn measured_timer() -> Result<TimerAccuracy, String> {
+    let poll = Poll::new().map_err(|error| format!("sockets: {error}"))?;
+    let mut events = Events::default();
+    Ok(measure_timer(|time| drop(poll.wait(Some(time), &mut events))))
 }
 
 /// The phases of a run.

@@ -61,8 +61,10 @@ impl Source {
 
     /// A phase begins.
     pub fn enter(&mut self, phase: PhaseKind) {
-        if let Stream::PolyMix(polymix) = &mut self.stream {
-            polymix.enter(phase);
+        match &mut self.stream {
+            Stream::PolyMix(polymix) => polymix.enter(phase),
+            Stream::Synthetic(synthetic) => synthetic.enter(phase),
+            Stream::Requests(_) | Stream::Replay(_) => {}
         }
     }
 

@@ -3,6 +3,7 @@
 use workload::generator::distributions::SplitMix;
 
 use super::sizes::Sizes;
+use super::source::PhaseKind;
 use crate::object::{Ask, Object};
 
 /// See the module.
@@ -14,6 +15,8 @@ pub struct Synthetic {
     /// Up to each object, the share of requests; empty: each is asked for once.
     shares: Vec<f64>,
     next: u64,
+    /// The next of the objects that are asked for in their order, while the cache is filled.
+    filling: Option<u64>,
 }
 
 /// Objects in a directory.
@@ -52,12 +55,20 @@ impl Synthetic {
     /// Each object is asked for once.
     pub fn unique(sizes: Sizes, uncacheable: f64, seed: u64) -> Synthetic {
         let dice = SplitMix::new(seed ^ 0x7a69_7066);
-        Synthetic { seed, dice, sizes, uncacheable, shares: Vec::new(), next: 0 }
+        Synthetic { seed, dice, sizes, uncacheable, shares: Vec::new(), next: 0, filling: None }
+    }
+
+    /// A phase begins: while the cache is filled each object is asked for once, in their order.
+    pub fn enter(&mut self, phase: PhaseKind) {
+        self.filling = (phase == PhaseKind::Fill && !self.shares.is_empty()).then_some(0);
     }
 
     /// The next request.
     pub fn next(&mut self) -> Ask {
+        let in_order = self.filling.filter(|next| *next < self.shares.len() as u64);
+        self.filling = in_order.map(|next| next + 1);
         let id = match self.shares.len() {
+            _ if in_order.is_some() => in_order.unwrap_or(0),
             0 => {
                 self.next += 1;
                 self.next
@@ -106,6 +117,9 @@ mod tests {
             let object = zipf.next().object;
             assert_eq!(*known.entry(object.id).or_insert(object), object);
         }
+        zipf.enter(PhaseKind::Fill);
+        let filled: Vec<u64> = (0..50).map(|_| zipf.next().object.id).collect();
+        assert_eq!(filled, (0..50).collect::<Vec<_>>(), "each once, in their order");
         let private = known.values().filter(|object| object.uncacheable).count();
         assert!((5..28).contains(&private), "seed 5: {private} of 50");
         let mut unique = Synthetic::unique(Sizes::WEB, 0.0, 5);

@@ -148,6 +148,11 @@ impl Session {
         })
     }
 
+    /// Says what is tested, from the next phase on.
+    pub fn set_subject(&mut self, subject: Subject) {
+        self.options.subject = subject;
+    }
+
     /// Where the origin listens.
     pub fn origin_address(&self) -> SocketAddr {
         self.origin.address()
@@ -248,7 +253,7 @@ impl Session {
         let over = match plan.end {
             End::After(time) => self.now() - course.start >= time.as_nanos() as Nanos,
             End::Filled(bytes) => self.filled >= bytes || course.is_full,
-            End::Requests(count) => course.asked >= count,
+            End::Requests(count) => course.asked >= count && self.dispatcher.busy() == 0,
             End::Never => false,
         };
         over || self.is_interrupted() || self.source_ended && is_empty

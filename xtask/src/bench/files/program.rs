@@ -11,10 +11,10 @@ use testbed::throttle::{Group, Limit, Limited};
 use super::figures::{Figures, Moment};
 use super::load::Load;
 use super::scenario::Scenario;
-use crate::bench::file_system::FileSystem;
 use crate::bench::interruption;
 use crate::bench::options::Options;
 use crate::bench::system::{Running, Setup, Source, System, WebRoot};
+use testbed::file_system::FileSystem;
 
 /// Parts of the requests that are reported one by one.
 const PARTS: u64 = 4;

@@ -14,10 +14,10 @@ use testbed::memory_group::MemoryGroup;
 
 use super::systems::{Kind, Larder, System};
 use super::{nginx, varnish};
-use crate::bench::file_system::{FileSystem, Purpose};
 use crate::bench::interruption;
 use crate::bench::system::{Running, confined, http_get, simple_request};
 use crate::workspace;
+use testbed::file_system::{FileSystem, Purpose};
 
 /// Longest time until all nodes of a fleet serve.
 const GATHER: Duration = Duration::from_secs(60);

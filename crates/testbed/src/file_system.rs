@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
-use testbed::loop_device::LoopDevice;
 
-use crate::workspace;
+use crate::loop_device::LoopDevice;
 
 /// A fresh ext4 on a device. Dropped, it is unmounted.
 pub struct FileSystem {
@@ -44,7 +43,7 @@ impl FileSystem {
             Purpose::Tree => make.args(["-i", "8192", "-O", "^has_journal"]),
         };
         make.args(["-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"]).arg(device);
-        workspace::succeed(make)?;
+        succeed(make)?;
         let directory = TempDir::new().map_err(|e| format!("a temporary directory: {e}"))?;
         let files = FileSystem { device: device.to_path_buf(), held, directory };
         files.mount()?;
@@ -55,13 +54,13 @@ impl FileSystem {
         let mut mount = Command::new("mount");
         let options = if self.held { "noatime,inode_readahead_blks=1" } else { "noatime" };
         mount.args(["-t", "ext4", "-o", options]).arg(&self.device).arg(self.path());
-        workspace::succeed(mount)
+        succeed(mount)
     }
 
     fn unmount(&self) -> Result<(), String> {
         let mut unmount = Command::new("umount");
         unmount.arg(self.path());
-        workspace::succeed(unmount)
+        succeed(unmount)
     }
 
     /// Makes the kernel forget its files, inodes and directory entries, and nothing of other file
@@ -82,6 +81,10 @@ impl FileSystem {
     }
 
     /// Writes everything back that waits in memory.
+    ///
+    /// # Errors
+    ///
+    /// When something cannot be written.
     pub fn settle(&self) -> Result<(), String> {
         let fail = |e: std::io::Error| format!("{}: {e}", self.path().display());
         let directory = fs::File::open(self.path()).map_err(fail)?;
@@ -89,10 +92,23 @@ impl FileSystem {
     }
 
     /// Returns the number of bytes in the blocks that files take.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel does not tell.
     pub fn used(&self) -> Result<u64, String> {
         let counts = rustix::fs::statvfs(self.path())
             .map_err(|e| format!("{}: {e}", self.path().display()))?;
         Ok((counts.f_blocks - counts.f_bfree) * counts.f_frsize)
+    }
+}
+
+/// Runs a command to its end.
+fn succeed(mut command: Command) -> Result<(), String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr).trim())),
     }
 }
 

@@ -1,0 +1,248 @@
+//! `larder bench compare`: Larder beside the other caches of this machine.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use cli::outcome::{Failure, answer};
+use testbed::mounts;
+
+use super::arguments::{duration, get, option, size};
+use super::run::{measured_timer, moment, random_seed};
+use crate::compare::{
+    Comparison, Plan, Scenario, compare, comparison_page, comparison_text, scenarios,
+};
+use crate::report::Progress;
+use crate::run::cores;
+use crate::systems::{System, installed};
+
+/// Returns the command.
+pub fn command() -> Command {
+    let command = Command::new("compare")
+        .about("Measures Larder beside nginx, Varnish, Traffic Server and Squid, where installed")
+        .after_help(
+            "Wants the rights of root: each system gets a loop device and a control group of its \
+             own. Nothing of that is left behind, also after Ctrl-C, and no configuration or \
+             service of the machine is used.",
+        )
+        .arg(
+            option(
+                "systems",
+                "NAMES",
+                "Only systems whose names contain one of these, divided by \
+                commas, such as larder,nginx.",
+            )
+            .value_delimiter(','),
+        )
+        .arg(
+            option(
+                "scenarios",
+                "NAMES",
+                "Only these, divided by commas: memory, disk, pass, miss, \
+                pages, 1mb, 100mb.",
+            )
+            .value_delimiter(','),
+        )
+        .arg(
+            option(
+                "larder-with",
+                "SETTINGS",
+                "Larder with these settings, such as layout=stream or preset=ucfs,workers=2, as \
+                another system; may be given several times.",
+            )
+            .action(ArgAction::Append),
+        )
+        .arg(
+            option("rounds", "COUNT", "Rounds of each system in each scenario.")
+                .default_value("3")
+                .value_parser(value_parser!(u32).range(1..)),
+        )
+        .arg(
+            option("time", "TIME", "How long a round is.")
+                .default_value("4s")
+                .value_parser(duration),
+        )
+        .arg(
+            option("connections", "COUNT", "Clients that wait for their answers.")
+                .default_value("32")
+                .value_parser(value_parser!(u32).range(1..=10_000)),
+        );
+    of_each(command)
+}
+
+/// Adds what each system is given, and the reports.
+fn of_each(command: Command) -> Command {
+    command
+        .arg(
+            option("cache-size", "SIZE", "Of each cache.").default_value("512M").value_parser(size),
+        )
+        .arg(
+            option("memory", "SIZE", "For each system, its own and what the kernel keeps for it.")
+                .default_value("192M")
+                .value_parser(size),
+        )
+        .arg(
+            option(
+                "operations",
+                "COUNT",
+                "Reads, and as many writes, that a device does a second \
+                while something is measured.",
+            )
+            .value_parser(value_parser!(u32).range(1..)),
+        )
+        .arg(
+            option("dir", "DIR", "Where the devices' files are made: on a disk, not in memory.")
+                .default_value(".")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            option("larder", "PROGRAM", "Larder's program; beside this one if not given.")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            option("seed", "NUMBER", "All chance follows from it.")
+                .value_parser(value_parser!(u64)),
+        )
+        .arg(
+            Arg::new("system-calls")
+                .long("system-calls")
+                .action(ArgAction::SetTrue)
+                .help("Counts system calls, with perf."),
+        )
+        .arg(option("json", "FILE", "Writes all figures.").value_parser(value_parser!(PathBuf)))
+        .arg(option("html", "FILE", "Writes a page.").value_parser(value_parser!(PathBuf)))
+        .arg(
+            Arg::new("quiet")
+                .long("quiet")
+                .action(ArgAction::SetTrue)
+                .help("Says nothing meanwhile."),
+        )
+}
+
+/// Compares.
+///
+/// # Errors
+/// The rights are missing, a name is unknown, or answers were wrong.
+pub fn run(matches: &ArgMatches, interrupted: Arc<AtomicBool>) -> Result<(), Failure> {
+    let failed = |why: String| Failure::runtime(format!("bench: compare: {why}"));
+    if !rustix::process::geteuid().is_root() {
+        return Err(failed("it makes loop devices and control groups: it wants root".to_owned()));
+    }
+    // The program starts again in it: before anything else is done.
+    mounts::make_private().map_err(failed)?;
+    let (plan, notes) = plan(matches)?;
+    let mut progress = Progress::new(matches.get_flag("quiet"));
+    progress.say(&format!("seed {}", plan.seed));
+    notes.iter().for_each(|note| progress.say(note));
+    let progress = std::cell::RefCell::new(progress);
+    let compared =
+        compare(&plan, &interrupted, &mut |text| progress.borrow_mut().say(text), &mut |live| {
+            progress.borrow_mut().show(&moment(live))
+        });
+    progress.borrow_mut().clear();
+    let mut comparison = compared.map_err(failed)?;
+    comparison.notes.splice(0..0, notes);
+    finish(matches, &comparison)
+}
+
+fn plan(matches: &ArgMatches) -> Result<(Plan, Vec<String>), Failure> {
+    let failed = |why: String| Failure::runtime(format!("bench: compare: {why}"));
+    let all = cores::allowed();
+    let (core, others) = all.split_last().ok_or_else(|| failed("no cores".to_owned()))?;
+    let mut notes = Vec::new();
+    match others {
+        [] => notes.push("note: there is one core: the generator shares it".to_owned()),
+        others => cores::keep_to(others).map_err(failed)?,
+    }
+    cores::raise_open_files();
+    let beside = std::env::current_exe().ok().map(|program| program.with_file_name("larder"));
+    let larder = get::<PathBuf>(matches, "larder").or(beside).unwrap_or_default();
+    let (mut systems, absent) = installed(&larder);
+    for settings in names(matches, "larder-with") {
+        let variants = systems.first().map(|larder| larder.with_settings(&settings)).transpose();
+        let variant = variants.map_err(|why| Failure::usage(format!("bench: {why}")))?.flatten();
+        systems.extend(variant);
+    }
+    notes.extend(absent.iter().map(|name| match *name {
+        "Larder" => format!("SKIPPED: Larder: no program at {}", larder.display()),
+        name => format!("SKIPPED: {name} is not installed"),
+    }));
+    let seed = get(matches, "seed").unwrap_or_else(random_seed);
+    let cache = get(matches, "cache-size").unwrap_or(512 << 20);
+    let chosen = chosen_scenarios(matches, scenarios(cache, seed))?;
+    let base: PathBuf = get(matches, "dir").unwrap_or_else(|| ".".into());
+    let base =
+        base.canonicalize().map_err(|error| failed(format!("{}: {error}", base.display())))?;
+    let plan = Plan {
+        systems: chosen_systems(matches, systems)?,
+        scenarios: chosen,
+        rounds: get(matches, "rounds").unwrap_or(3),
+        time: get(matches, "time").unwrap_or(Duration::from_secs(4)),
+        connections: get::<u32>(matches, "connections").unwrap_or(32) as usize,
+        cache,
+        memory: get(matches, "memory").unwrap_or(192 << 20),
+        operations: get(matches, "operations"),
+        base,
+        core: *core,
+        system_calls: matches.get_flag("system-calls"),
+        generator_cores: others.len().max(1),
+        timer: measured_timer().map_err(failed)?,
+        seed,
+    };
+    Ok((plan, notes))
+}
+
+fn names(matches: &ArgMatches, argument: &str) -> Vec<String> {
+    matches.get_many::<String>(argument).into_iter().flatten().cloned().collect()
+}
+
+fn chosen_systems(matches: &ArgMatches, all: Vec<System>) -> Result<Vec<System>, Failure> {
+    let names = names(matches, "systems");
+    let wants =
+        |system: &System, name: &str| system.name.to_lowercase().contains(&name.to_lowercase());
+    if let Some(name) = names.iter().find(|name| !all.iter().any(|system| wants(system, name))) {
+        let there: Vec<&str> = all.iter().map(|system| &*system.name).collect();
+        let there = there.join(", ");
+        return Err(Failure::usage(format!("bench: no system {name:?} here: there is {there}")));
+    }
+    let is_chosen =
+        |system: &System| names.is_empty() || names.iter().any(|name| wants(system, name));
+    Ok(all.into_iter().filter(is_chosen).collect())
+}
+
+fn chosen_scenarios(matches: &ArgMatches, all: Vec<Scenario>) -> Result<Vec<Scenario>, Failure> {
+    let names = names(matches, "scenarios");
+    if let Some(name) = names.iter().find(|name| !all.iter().any(|known| known.id == **name)) {
+        let known: Vec<&str> = all.iter().map(|scenario| scenario.id).collect();
+        let known = known.join(", ");
+        return Err(Failure::usage(format!("bench: no scenario {name:?}: choose of {known}")));
+    }
+    let is_chosen =
+        |scenario: &Scenario| names.is_empty() || names.iter().any(|name| name == scenario.id);
+    Ok(all.into_iter().filter(is_chosen).collect())
+}
+
+fn finish(matches: &ArgMatches, comparison: &Comparison) -> Result<(), Failure> {
+    answer(&comparison_text(comparison))?;
+    let failed = |why: String| Failure::runtime(format!("bench: {why}"));
+    let write = |path: PathBuf, text: String| {
+        std::fs::write(&path, text).map_err(|error| failed(format!("{}: {error}", path.display())))
+    };
+    if let Some(path) = get::<PathBuf>(matches, "json") {
+        let text = serde_json::to_string_pretty(comparison)
+            .map_err(|error| failed(format!("JSON: {error}")))?;
+        write(path, format!("{text}\n"))?;
+    }
+    if let Some(path) = get::<PathBuf>(matches, "html") {
+        write(path, comparison_page(comparison).map_err(failed)?)?;
+    }
+    match comparison.failure_count {
+        0 if comparison.rows.is_empty() && !comparison.interrupted => {
+            Err(failed("nothing was measured".to_owned()))
+        }
+        0 => Ok(()),
+        wrong => Err(failed(format!("{wrong} answers were wrong"))),
+    }
+}

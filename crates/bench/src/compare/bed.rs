@@ -1,0 +1,103 @@
+//! What a system runs on: a private loop device, with a file system on it where that is wanted, and
+//! control groups. Dropped, nothing of it is left.
+
+use std::path::{Path, PathBuf};
+
+use testbed::file_system::{FileSystem, Purpose};
+use testbed::loop_device::{Blocks, LoopDevice};
+use testbed::memory_group::MemoryGroup;
+use testbed::throttle::{Group, Limit, Limited};
+
+use super::comparison::Plan;
+use crate::systems::{System, Want};
+
+/// See the module. Its parts are dropped in this order.
+pub struct Bed {
+    limited: Option<Limited>,
+    files: Option<FileSystem>,
+    device: LoopDevice,
+    throttle: Option<Group>,
+    memory: Option<MemoryGroup>,
+}
+
+impl Bed {
+    /// Makes it for a system.
+    ///
+    /// # Errors
+    /// The rights or the tools for a device or a file system are missing.
+    pub fn new(plan: &Plan, system: &System, notes: &mut Vec<String>) -> Result<Bed, String> {
+        let name: String = system
+            .name
+            .chars()
+            .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
+            .collect();
+        let file = plan.base.join(format!("bench-{}-{name}", std::process::id()));
+        let is_held = plan.operations.is_some();
+        let (len, blocks) = match system.want() {
+            Want::Device => (plan.cache, Blocks::Written),
+            // Files take whole blocks, and directories and inodes besides; what is to be evicted
+            // goes a little later than what comes.
+            Want::Directory => (2 * plan.cache + (256 << 20), Blocks::Sparse),
+        };
+        let device = LoopDevice::over(&file, len, blocks)?;
+        let files = match system.want() {
+            Want::Directory => Some(FileSystem::new(device.path(), Purpose::Cache, is_held)?),
+            Want::Device => None,
+        };
+        if let (None, Some(user)) = (&files, system.user()?) {
+            device.give_to(user)?;
+        }
+        let memory = MemoryGroup::new(plan.memory)
+            .inspect_err(|why| note(notes, &format!("SKIPPED: the limit of memory: {why}")))
+            .ok();
+        let throttle = match (plan.operations, &memory) {
+            (None, _) => None,
+            (Some(_), Some(memory)) => Some(Group::beside(memory)?),
+            (Some(_), None) => Some(Group::new()?),
+        };
+        Ok(Bed { limited: None, files, device, throttle, memory })
+    }
+
+    /// Where the system's cache is to be.
+    pub fn cache(&self) -> PathBuf {
+        match &self.files {
+            Some(files) => files.path().join("cache"),
+            None => self.device.path().to_path_buf(),
+        }
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Path {
+        self.device.path()
+    }
+
+    /// The files of the groups that take in the system's processes.
+    pub fn groups(&self) -> Vec<PathBuf> {
+        let memory = self.memory.iter().map(MemoryGroup::processes);
+        let mut groups: Vec<PathBuf> = memory.collect();
+        groups.extend(self.throttle.iter().map(Group::processes));
+        groups.dedup();
+        groups
+    }
+
+    /// Writes everything back that waits in the kernel's memory, so that it is not written while
+    /// something is measured; then holds the device to so many operations a second, if it is to be.
+    ///
+    /// # Errors
+    /// Something cannot be written, or there are no such limits.
+    pub fn settle(&mut self, operations: Option<u32>) -> Result<(), String> {
+        self.files.as_ref().map_or(Ok(()), FileSystem::settle)?;
+        if let (None, Some(group), Some(most)) = (&self.limited, &self.throttle, operations) {
+            let limited = group.limit_with_write_back(&self.device, Limit::both(most))?;
+            self.limited = Some(limited);
+        }
+        Ok(())
+    }
+}
+
+/// Adds a note, once.
+fn note(notes: &mut Vec<String>, text: &str) {
+    if !notes.iter().any(|known| known == text) {
+        notes.push(text.to_owned());
+    }
+}

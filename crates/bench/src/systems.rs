@@ -1,0 +1,12 @@
+//! The systems that are compared: how each is set up, started and stopped.
+//!
+//! Their configurations are files beside this one, with a reason for each setting. None of the
+//! machine's own configurations, services or caches is used: each runs in the foreground, in a
+//! directory of its own, on addresses of its own.
+
+mod running;
+mod setup;
+mod template;
+
+pub use running::Running;
+pub use setup::{Setup, System, Want, installed};

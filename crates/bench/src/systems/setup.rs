@@ -1,0 +1,363 @@
+//! Which systems there are, and how each is started with the same memory, disk and core.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use tempfile::TempDir;
+use testbed::address;
+
+use super::running::Running;
+use super::template::fill;
+
+/// A program with a way to set it up.
+#[derive(Clone, Debug)]
+pub struct System {
+    /// As in tables.
+    pub name: String,
+    kind: Kind,
+    program: PathBuf,
+    /// More words of its command line; Larder's alone.
+    words: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Larder,
+    Nginx,
+    Varnish,
+    TrafficServer,
+    Squid(&'static str),
+}
+
+/// Where a system keeps its cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// On a device without a file system.
+    Device,
+    /// In a directory.
+    Directory,
+}
+
+/// What a system is given.
+pub struct Setup<'a> {
+    /// Where it gets a directory of its own.
+    pub base: &'a Path,
+    /// A device, or a directory that is not there yet.
+    pub cache: &'a Path,
+    /// Bytes of the cache.
+    pub cache_bytes: u64,
+    /// Bytes of memory in all: its own and what the kernel keeps for it.
+    pub memory: u64,
+    /// Where it serves.
+    pub listen: SocketAddr,
+    /// Where it fetches from; somebody listens there.
+    pub origin: SocketAddr,
+    /// The files of control groups that take in its processes.
+    pub groups: Vec<PathBuf>,
+    /// The only core that it may use.
+    pub core: usize,
+}
+
+const MIB: u64 = 1 << 20;
+
+/// Returns the systems that are on this machine, and the names of those that are not. `larder` is
+/// the program.
+pub fn installed(larder: &Path) -> (Vec<System>, Vec<&'static str>) {
+    let places: [(&'static str, Kind, &[&str]); 7] = [
+        ("Larder", Kind::Larder, &[]),
+        ("nginx", Kind::Nginx, &["/usr/sbin/nginx", "/usr/local/sbin/nginx"]),
+        ("Varnish", Kind::Varnish, &["/usr/sbin/varnishd", "/usr/local/sbin/varnishd"]),
+        ("Traffic Server", Kind::TrafficServer, &["/usr/bin/traffic_server"]),
+        ("Squid ufs", Kind::Squid("ufs"), &["/usr/sbin/squid"]),
+        ("Squid aufs", Kind::Squid("aufs"), &["/usr/sbin/squid"]),
+        ("Squid rock", Kind::Squid("rock"), &["/usr/sbin/squid"]),
+    ];
+    let (mut there, mut absent) = (Vec::new(), Vec::new());
+    for (name, kind, places) in places {
+        let own = (kind == Kind::Larder).then(|| larder.to_path_buf());
+        let program = own.into_iter().chain(places.iter().map(PathBuf::from));
+        match program.into_iter().find(|program| program.exists()) {
+            Some(program) => {
+                let (name, words) = (name.to_owned(), Vec::new());
+                there.push(System { name, kind, program, words });
+            }
+            None => absent.push(name),
+        }
+    }
+    (there, absent)
+}
+
+impl System {
+    /// Returns Larder with settings of its command line, each as `NAME=VALUE`, divided by commas;
+    /// they are part of the name. `None` for the others.
+    ///
+    /// # Errors
+    /// One of them is no setting.
+    pub fn with_settings(&self, settings: &str) -> Result<Option<System>, String> {
+        if self.kind != Kind::Larder {
+            return Ok(None);
+        }
+        let mut system = self.clone();
+        for setting in settings.split(',') {
+            let (name, value) = setting
+                .split_once('=')
+                .filter(|(name, _)| !name.is_empty())
+                .ok_or_else(|| format!("{setting:?}: expected NAME=VALUE"))?;
+            system.words.extend([format!("--{name}"), value.to_owned()]);
+            system.name = format!("{}, {name} {value}", system.name);
+        }
+        Ok(Some(system))
+    }
+
+    /// Returns where it keeps its cache.
+    pub fn want(&self) -> Want {
+        match self.kind {
+            Kind::Larder | Kind::TrafficServer => Want::Device,
+            _ => Want::Directory,
+        }
+    }
+
+    /// Returns the number of the user that its processes become, when we are root.
+    ///
+    /// # Errors
+    /// There is no such user.
+    pub fn user(&self) -> Result<Option<u32>, String> {
+        self.user_name().map(user_number).transpose()
+    }
+
+    fn user_name(&self) -> Option<&'static str> {
+        match self.kind {
+            Kind::TrafficServer => Some("trafficserver"),
+            Kind::Squid(_) => Some("proxy"),
+            _ => None,
+        }
+    }
+
+    /// Starts it on an empty cache.
+    ///
+    /// # Errors
+    /// A file cannot be written, or it does not start.
+    pub fn start(&self, setup: &Setup, interrupted: &AtomicBool) -> Result<Running, String> {
+        let fail = |error: std::io::Error| format!("{}: {error}", setup.base.display());
+        let directory = TempDir::new_in(setup.base).map_err(fail)?;
+        let open = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(directory.path(), open).map_err(fail)?;
+        if self.want() == Want::Directory {
+            fs::create_dir_all(setup.cache).map_err(fail)?;
+        }
+        if let Some(user) = self.user()? {
+            chown(directory.path(), Some(user), None).map_err(fail)?;
+            if self.want() == Want::Directory {
+                chown(setup.cache, Some(user), None).map_err(fail)?;
+            }
+        }
+        let files = Files { system: self, setup, directory: directory.path() };
+        let command = match self.kind {
+            Kind::Larder => files.larder(),
+            Kind::Nginx => files.nginx()?,
+            Kind::Varnish => files.varnish()?,
+            Kind::TrafficServer => files.traffic_server()?,
+            Kind::Squid(store) => files.squid(store)?,
+        };
+        let running = Running::launch(command, directory, setup.listen, interrupted);
+        running.map_err(|why| format!("{}: {why}", self.name))
+    }
+}
+
+/// The files of a system that is being set up.
+struct Files<'a> {
+    system: &'a System,
+    setup: &'a Setup<'a>,
+    directory: &'a Path,
+}
+
+impl Files<'_> {
+    /// The program, in its groups and on its core.
+    fn confined(&self) -> Command {
+        const ENTER: &str = "while [ \"$1\" != -- ]; do echo $$ > \"$1\" || exit 1; shift; done; \
+                             shift; exec \"$@\"";
+        let mut command = Command::new("sh");
+        command.args(["-c", ENTER, "sh"]).args(&self.setup.groups).arg("--");
+        command.args(["taskset", "--cpu-list", &self.setup.core.to_string()]);
+        command.arg(&self.system.program);
+        command
+    }
+
+    /// Writes a file of the directory, with the values of its names.
+    fn write(&self, name: &str, text: &str, values: &[(&str, String)]) -> Result<PathBuf, String> {
+        let path = self.directory.join(name);
+        let Setup { cache, cache_bytes, memory, origin, .. } = self.setup;
+        let user = self.system.user_name().unwrap_or("root").to_owned();
+        let common = [
+            ("dir", self.directory.display().to_string()),
+            ("cache", cache.display().to_string()),
+            ("cache_mb", (cache_bytes / MIB).to_string()),
+            ("memory_mb", (memory / 3 / MIB).max(8).to_string()),
+            ("memory_bytes", (memory / 3).to_string()),
+            ("listen", self.setup.listen.to_string()),
+            ("listen_host", self.setup.listen.ip().to_string()),
+            ("listen_port", self.setup.listen.port().to_string()),
+            ("origin", origin.to_string()),
+            ("origin_host", origin.ip().to_string()),
+            ("origin_port", origin.port().to_string()),
+            ("user", user),
+        ];
+        let values: Vec<_> = common.into_iter().chain(values.iter().cloned()).collect();
+        let text = fill(text, &values).map_err(|why| format!("{name}: {why}"))?;
+        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(path)
+    }
+
+    /// One worker; half of the memory for the setting that takes in everything but the program
+    /// itself and connections.
+    fn larder(&self) -> Command {
+        let Setup { cache, cache_bytes, memory, origin, .. } = self.setup;
+        let mut command = self.confined();
+        command.args(["serve", "--admin", &address::free().to_string()]);
+        if !self.system.words.iter().any(|word| word == "--workers") {
+            command.args(["--workers", "1"]);
+        }
+        command.args(&self.system.words);
+        command.args(["--reverse", &format!("http://{origin}")]);
+        command.args(["--listen", &self.setup.listen.to_string()]);
+        command.arg("--cache").arg(cache).args(["--cache-size", &cache_bytes.to_string()]);
+        command.args(["--memory", &(memory / 2).to_string()]);
+        command
+    }
+
+    fn nginx(&self) -> Result<Command, String> {
+        let path = self.write("nginx.conf", include_str!("nginx.conf"), &[])?;
+        let mut command = self.confined();
+        command.arg("-c").arg(path).arg("-p").arg(self.directory);
+        Ok(command)
+    }
+
+    /// * `-j none`: no other user, whose rights end at our directory.
+    /// * `thread_pools=1`: one core; `thread_pool_min`: a client has a thread.
+    /// * `vsl_space`: a log in memory, which nobody reads.
+    fn varnish(&self) -> Result<Command, String> {
+        let vcl = self.write("varnish.vcl", include_str!("varnish.vcl"), &[])?;
+        let Setup { cache, cache_bytes, .. } = self.setup;
+        let store = format!("file,{}/storage,{}", cache.display(), cache_bytes);
+        let mut command = self.confined();
+        command.args(["-F", "-j", "none", "-a", &self.setup.listen.to_string(), "-f"]).arg(vcl);
+        command.arg("-n").arg(self.directory.join("work")).args(["-s", &store]);
+        command.args(["-p", "thread_pools=1", "-p", "thread_pool_min=100"]);
+        command.args(["-p", "vsl_space=4M", "-p", "timeout_idle=3600"]);
+        Ok(command)
+    }
+
+    fn traffic_server(&self) -> Result<Command, String> {
+        let origin = self.setup.origin;
+        self.write("runroot.yaml", include_str!("trafficserver_runroot.yaml"), &[])?;
+        self.write("records.config", include_str!("trafficserver.config"), &[])?;
+        self.write("remap.config", &format!("map / http://{origin}/\n"), &[])?;
+        self.write("storage.config", "<cache>\n", &[])?;
+        const ALLOWED: &str = "ip_allow:\n  - apply: in\n    ip_addrs: 127.0.0.0/8\n    \
+                               action: allow\n    methods: ALL\n";
+        self.write("ip_allow.yaml", ALLOWED, &[])?;
+        let mut command = self.confined();
+        command.arg(format!("--run-root={}", self.directory.display()));
+        Ok(command)
+    }
+
+    /// The directories of the cache are made first. Rock reads and writes in a process of its own;
+    /// the others want none, so that there is one process in all.
+    fn squid(&self, store: &'static str) -> Result<Command, String> {
+        let Setup { cache, cache_bytes, .. } = self.setup;
+        // What file systems and directories take of a device, and slots of rock.
+        let mb = cache_bytes / MIB;
+        let (cache, rest) = (cache.display(), if store == "rock" { "" } else { " 16 256" });
+        let store_line = format!("{store} {cache} {mb}{rest}");
+        let values = [("store", store_line)];
+        let path = self.write("squid.conf", include_str!("squid.conf"), &values)?;
+        let service = format!("bench{}p{}", std::process::id(), self.setup.listen.port());
+        let mut make = Command::new(&self.system.program);
+        make.arg("-f").arg(&path).args(["-n", &service, "-N", "-z"]);
+        let made = make.output().map_err(|error| format!("squid -z: {error}"))?;
+        if !made.status.success() {
+            return Err(format!("squid -z: {}", String::from_utf8_lossy(&made.stderr)));
+        }
+        let mut command = self.confined();
+        command.arg("-f").arg(path).args(["-n", &service]);
+        command.arg(if store == "rock" { "--foreground" } else { "-N" });
+        Ok(command)
+    }
+}
+
+/// Returns the number of a user.
+fn user_number(name: &str) -> Result<u32, String> {
+    let users = fs::read_to_string("/etc/passwd").map_err(|e| format!("/etc/passwd: {e}"))?;
+    number_of(name, &users).ok_or_else(|| format!("there is no user {name}"))
+}
+
+fn number_of(name: &str, users: &str) -> Option<u32> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next()? == name).then(|| fields.nth(1)?.parse().ok())?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_found_by_its_whole_name() {
+        let users = "root:x:0:0:r:/r:/bin/sh\nserver2:x:7:7::/:\nserver:x:102:105::/run:\n";
+        assert_eq!(number_of("server", users), Some(102));
+        assert_eq!(number_of("serve", users), None);
+    }
+
+    fn system(kind: Kind) -> System {
+        System { name: "any".into(), kind, program: "/bin/true".into(), words: Vec::new() }
+    }
+
+    #[test]
+    fn settings_of_larder_are_part_of_its_name() {
+        let larder =
+            system(Kind::Larder).with_settings("layout=stream,workers=2").unwrap().unwrap();
+        assert_eq!(larder.name, "any, layout stream, workers 2");
+        assert_eq!(larder.words, ["--layout", "stream", "--workers", "2"]);
+        assert!(system(Kind::Larder).with_settings("layout").is_err());
+        assert!(system(Kind::Nginx).with_settings("layout=stream").unwrap().is_none());
+    }
+
+    #[test]
+    fn every_configuration_has_values_for_its_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let origin = "127.0.0.1:9080".parse().unwrap();
+        let setup = Setup {
+            base: directory.path(),
+            cache: Path::new("/dev/loop0"),
+            cache_bytes: 512 * MIB,
+            memory: 192 * MIB,
+            listen: "127.64.0.1:10000".parse().unwrap(),
+            origin,
+            groups: Vec::new(),
+            core: 1,
+        };
+        for kind in [Kind::Nginx, Kind::Varnish, Kind::TrafficServer] {
+            let system = system(kind);
+            let files = Files { system: &system, setup: &setup, directory: directory.path() };
+            let command = match kind {
+                Kind::Nginx => files.nginx(),
+                Kind::Varnish => files.varnish(),
+                _ => files.traffic_server(),
+            };
+            let text = format!("{:?}", command.unwrap());
+            assert!(text.contains("taskset") && text.contains("/bin/true"), "{text}");
+        }
+        let records = fs::read_to_string(directory.path().join("records.config")).unwrap();
+        assert!(records.contains("10000:ip-in=127.64.0.1\n"), "{records}");
+        let squid = system(Kind::Squid("aufs"));
+        let files = Files { system: &squid, setup: &setup, directory: directory.path() };
+        files.squid("aufs").unwrap();
+        let text = fs::read_to_string(directory.path().join("squid.conf")).unwrap();
+        assert!(text.contains("cache_dir aufs /dev/loop0 512 16 256\n"), "{text}");
+    }
+}
