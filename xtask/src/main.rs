@@ -33,7 +33,7 @@ struct Arguments {
 enum Chore {
     /// All that continuous integration checks: format, clippy, docs, source rules, tests, fuzzing.
     Ci(ci::Options),
-    /// Measures what a request costs the server, beside nginx in the same run.
+    /// Measures web servers over files, or fleets of nodes, beside others in the same run.
     Bench(Box<bench::Options>),
     /// Counts the instructions that a request costs the server, beside those of the table in
     /// docs/research/instructions.md.

@@ -15,9 +15,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use clap::Args;
+use tempfile::TempDir;
+use testbed::address;
 
 use super::exchange::Connection;
-use super::system::{Running, Setup, Source, System};
+use super::system::{Running, larder_program};
 use super::{origin, scenario};
 use crate::workspace;
 
@@ -187,31 +189,33 @@ fn shown(name: &str, count: u64, before: Option<u64>, windows: &[u64]) -> String
     format!("{name:<28} {count:>12} {before:>12} {change:>8}   {windows:?}")
 }
 
+/// Starts larder under callgrind, as a reverse proxy for the origin.
+fn start(route: &Route, origin: SocketAddr, profile: &Path) -> Result<Running, String> {
+    let base = workspace::root().join("target");
+    let directory = TempDir::new_in(&base).map_err(|e| format!("{}: {e}", base.display()))?;
+    let (address, admin) = (address::free(), address::free());
+    let configuration = directory.path().join("larder.toml");
+    // What a read brings along is found in memory, more or less of it by how fast the device is.
+    fs::write(&configuration, "[store]\nread-unit = \"object\"\n")
+        .map_err(|e| format!("{}: {e}", configuration.display()))?;
+    let mut command = Command::new("valgrind");
+    // Filled without counting, which is faster.
+    command.args(["--quiet", "--tool=callgrind", "--instr-atstart=no"]);
+    command.arg(format!("--callgrind-out-file={}", profile.display()));
+    command.arg(larder_program()?).arg("serve").arg("--config").arg(configuration);
+    command.arg("--cache").arg(directory.path().join("cache"));
+    command.args(["--cache-size", "1G", "--workers", "1"]);
+    command.args(["--memory", &format!("{}M", route.memory_mib)]);
+    command.args(["--reverse", &format!("http://{origin}")]);
+    command.args(["--listen", &address.to_string(), "--admin", &admin.to_string()]);
+    Running::launch("larder", command, directory, (address, Some(admin)))
+}
+
 /// Counts the instructions of a request on this route, in each window.
 fn count(route: &Route, origin: SocketAddr, profiles: &Path) -> Result<Vec<u64>, String> {
     let name = route.name.replace([' ', ','], "-");
     let profile = profiles.join(format!("{name}.out"));
-    let mut larder = System::larder(1)?;
-    // What a read brings along is found in memory, more or less of it by how fast the device is.
-    larder.configure("store", "read-unit = \"object\"");
-    larder.run_under(vec![
-        "valgrind".into(),
-        "--quiet".into(),
-        "--tool=callgrind".into(),
-        // Filled without counting, which is faster.
-        "--instr-atstart=no".into(),
-        format!("--callgrind-out-file={}", profile.display()).into(),
-    ]);
-    let base = workspace::root().join("target");
-    let server = larder.start(&Setup {
-        base: &base,
-        cache: None,
-        cache_gib: 1,
-        memory_mib: route.memory_mib,
-        source: Source::Origin(origin),
-        groups: Vec::new(),
-        core: None,
-    })?;
+    let server = start(route, origin, &profile)?;
     let callgrind = Callgrind { profile, pid: *server.pids().first().ok_or("no process")? };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

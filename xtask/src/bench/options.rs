@@ -34,13 +34,10 @@ pub struct Options {
     /// Writes the figures to this file, too.
     #[arg(long)]
     pub json: Option<PathBuf>,
-    /// Reads, and as many writes, that each device does a second while requests count, with --pages
-    /// or --files.
+    /// Reads, and as many writes, that each device does a second while requests count, with
+    /// --files.
     #[arg(long, requires = "devices", value_parser = clap::value_parser!(u32).range(1..))]
     pub operations: Option<u32>,
-    /// Pages.
-    #[command(flatten)]
-    pub pages: PageOptions,
     /// Files.
     #[command(flatten)]
     pub files: FileOptions,
@@ -61,7 +58,7 @@ impl Options {
 pub struct FileOptions {
     /// Measures web servers over a tree of files, beside nginx, Apache httpd and Caddy. Wants the
     /// rights of root, for loop devices and control groups.
-    #[arg(long, conflicts_with = "pages", group = "devices")]
+    #[arg(long, group = "devices")]
     pub files: bool,
     /// The tree, with --files, beside the memory: what the options below are when they are absent.
     #[arg(long, value_enum, default_value_t = Tree::LargerThanMemory, requires = "files")]
@@ -94,7 +91,7 @@ pub struct FileOptions {
 pub struct FleetOptions {
     /// Measures several nodes that share their caches, beside nginx and Varnish that do. Wants the
     /// rights of root, for loop devices and control groups.
-    #[arg(long, conflicts_with_all = ["pages", "files"])]
+    #[arg(long, conflicts_with = "files")]
     pub fleet: bool,
     /// Nodes, with --fleet.
     #[arg(long, default_value_t = 3, requires = "fleet")]
@@ -143,19 +140,4 @@ pub enum Tree {
     InMemory,
     /// A million files of 12 GB, in 1 GiB.
     Million,
-}
-
-/// The options of `--pages`.
-#[derive(Args)]
-pub struct PageOptions {
-    /// Measures pages such as those of the web on caches that evict, beside nginx and Traffic
-    /// Server, instead of single objects. Wants the rights of root, for loop devices.
-    #[arg(long, group = "devices")]
-    pub pages: bool,
-    /// Requests that count, with --pages.
-    #[arg(long, default_value_t = 500_000, requires = "pages")]
-    pub requests: u64,
-    /// Requests before them, with --pages: until the cache evicts.
-    #[arg(long, default_value_t = 600_000, requires = "pages")]
-    pub warm_up: u64,
 }

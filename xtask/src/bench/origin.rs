@@ -1,5 +1,5 @@
-//! An origin on one thread: answers `/store/SIZE/ID`, `/pass/SIZE/ID` and the objects of pages,
-//! `/page/PAGE/ID-SIZE`.
+//! An origin on one thread: answers `/store/SIZE/ID`, `/pass/SIZE/ID` and the documents of fleets,
+//! `/page/GROUP/ID-SIZE`.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use testbed::pages;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
@@ -25,7 +24,6 @@ pub struct Origin {
 #[derive(Default)]
 struct Served {
     requests: AtomicU64,
-    bytes: AtomicU64,
 }
 
 impl Origin {
@@ -37,11 +35,6 @@ impl Origin {
     /// Returns the number of requests answered so far.
     pub fn served(&self) -> u64 {
         self.served.requests.load(Ordering::Relaxed)
-    }
-
-    /// Returns the number of bytes in the bodies of those answers.
-    pub fn bytes(&self) -> u64 {
-        self.served.bytes.load(Ordering::Relaxed)
     }
 }
 
@@ -91,7 +84,6 @@ async fn serve(mut stream: TcpStream, delay: Duration, served: &Served) {
         }
         // Counted before the answer is sent, so that a client that has it finds it counted.
         served.requests.fetch_add(1, Ordering::Relaxed);
-        served.bytes.fetch_add(object.size as u64, Ordering::Relaxed);
         if stream.write_all(&object.answer()).await.is_err() {
             return;
         }
@@ -104,7 +96,6 @@ async fn serve(mut stream: TcpStream, delay: Duration, served: &Served) {
 #[derive(Debug, PartialEq)]
 struct Asked {
     control: &'static str,
-    kind: &'static str,
     size: usize,
     object: u64,
 }
@@ -126,15 +117,13 @@ impl Asked {
             _ => return None,
         };
         let (object, size) = (object.parse().ok()?, size.parse().ok()?);
-        let embedded = word == "page" && !pages::is_page(object);
-        let kind = if embedded { "image/png" } else { "text/html" };
-        Some(Asked { control, kind, size, object })
+        Some(Asked { control, size, object })
     }
 
     fn answer(&self) -> Vec<u8> {
-        let Asked { control, kind, size, object } = self;
+        let Asked { control, size, object } = self;
         let head = format!(
-            "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nCache-Control: {control}\r\n\
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nCache-Control: {control}\r\n\
              ETag: \"{object}\"\r\nContent-Length: {size}\r\n\r\n"
         );
         let mut answer = head.into_bytes();
@@ -146,10 +135,9 @@ impl Asked {
 #[test]
 fn what_is_asked_for_is_read_off_the_path() {
     let read = |path: &str| Asked::read(format!("GET {path} HTTP/1.1\r\nHost: x").as_bytes());
-    let asked = |control, kind, size, object| Some(Asked { control, kind, size, object });
-    assert_eq!(read("/store/3000/7"), asked("max-age=86400", "text/html", 3_000, 7));
-    assert_eq!(read("/pass/3000/7"), asked("no-store", "text/html", 3_000, 7));
-    assert_eq!(read("/page/2/64-500"), asked("max-age=86400", "text/html", 500, 64));
-    assert_eq!(read("/page/2/65-500"), asked("max-age=86400", "image/png", 500, 65));
+    let asked = |control, size, object| Some(Asked { control, size, object });
+    assert_eq!(read("/store/3000/7"), asked("max-age=86400", 3_000, 7));
+    assert_eq!(read("/pass/3000/7"), asked("no-store", 3_000, 7));
+    assert_eq!(read("/page/2/64-500"), asked("max-age=86400", 500, 64));
     assert_eq!(read("/favicon.ico"), None);
 }

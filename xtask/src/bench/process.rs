@@ -1,12 +1,7 @@
-//! Time and system calls of a server's processes, from the kernel.
+//! Time of a server's processes, from the kernel.
 
 use std::fs;
-use std::io::Read;
-use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
-
-use rustix::process::{Pid, Signal, kill_process};
 
 /// Cores that this process may use.
 pub fn cores() -> usize {
@@ -47,41 +42,6 @@ fn ticks_in(stat: &str) -> Option<u64> {
     let behind_name = &stat[stat.rfind(')')? + 1..];
     let fields: Vec<&str> = behind_name.split_whitespace().collect();
     Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
-}
-
-/// Returns the system calls per request of `work`, which returns its number of requests; `None`
-/// where `perf` cannot count them.
-///
-/// # Errors
-///
-/// When `work` fails.
-pub fn count_system_calls(
-    pids: &[u32],
-    work: impl FnOnce() -> Result<u64, String>,
-) -> Result<Option<f64>, String> {
-    let list = pids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-    let perf = Command::new("perf")
-        .args(["stat", "-x", ",", "-e", "raw_syscalls:sys_enter", "-p", &list])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn();
-    let Ok(mut perf) = perf else {
-        work()?;
-        return Ok(None);
-    };
-    thread::sleep(Duration::from_millis(300));
-    let requests = work();
-    let _ = kill_process(Pid::from_child(&perf), Signal::INT);
-    let mut said = String::new();
-    if let Some(mut stream) = perf.stderr.take() {
-        let _ = stream.read_to_string(&mut said);
-    }
-    let _ = perf.wait();
-    let requests = requests?.max(1);
-    let line = said.lines().find(|l| l.contains("raw_syscalls:sys_enter"));
-    let count = line.and_then(|l| l.split(',').next()?.parse::<f64>().ok());
-    Ok(count.map(|count| count / requests as f64))
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
-//! The servers under test: larder, nginx and Traffic Server, each as a reverse proxy with a cache
-//! of its own; larder, nginx, Apache httpd and Caddy, each as a web server.
+//! The web servers under test: larder, nginx, Apache httpd and Caddy.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,8 +13,7 @@ use tempfile::TempDir;
 use testbed::address;
 
 use super::options::Options;
-use super::report::DeviceWork;
-use super::{apache, caddy, nginx, process, traffic_server};
+use super::{apache, caddy, nginx, process};
 use crate::workspace;
 
 /// One server program and its setup.
@@ -26,8 +23,6 @@ pub struct System {
     pub name: String,
     kind: Kind,
     program: PathBuf,
-    /// The program that runs it, with its arguments; empty: none does.
-    under: Vec<OsString>,
 }
 
 #[derive(Clone)]
@@ -44,34 +39,24 @@ enum Kind {
     },
     Apache,
     Caddy,
-    TrafficServer,
 }
 
 /// The parameters of a start.
 pub struct Setup<'a> {
     /// The directory in which it gets one of its own.
     pub base: &'a Path,
-    /// A file or device for the cache, for nginx a directory; `None`: in its own directory.
-    pub cache: Option<&'a Path>,
+    /// A file or device for the cache of larder.
+    pub cache: &'a Path,
     /// Size of the cache, GiB.
     pub cache_gib: u32,
     /// Memory for objects, MiB; nginx has none of its own.
     pub memory_mib: u64,
     /// What it serves.
-    pub source: Source<'a>,
+    pub root: WebRoot<'a>,
     /// The files of control groups that take in the server's process.
     pub groups: Vec<PathBuf>,
     /// The only core that it may use; `None`: all.
     pub core: Option<usize>,
-}
-
-/// What a server serves.
-#[derive(Clone, Copy)]
-pub enum Source<'a> {
-    /// The answers of an origin.
-    Origin(SocketAddr),
-    /// The files in a directory; Traffic Server has none.
-    Files(WebRoot<'a>),
 }
 
 /// A directory that is served, and what servers are told of it.
@@ -106,12 +91,7 @@ impl System {
             if workers == 1 { "1 worker".into() } else { format!("{workers} workers") };
         let name = format!("larder, {workers_shown}");
         let kind = Kind::Larder { workers, settings: Vec::new(), file: String::new() };
-        System { name, kind, program, under: Vec::new() }
-    }
-
-    /// Has another program run it: a profiler, with its arguments.
-    pub fn run_under(&mut self, words: Vec<OsString>) {
-        self.under = words;
+        System { name, kind, program }
     }
 
     /// Starts larder with `--setting value`, which then is part of the name.
@@ -159,34 +139,10 @@ impl System {
 
     fn installed(name: &str, kind: Kind, places: &[&str]) -> Option<System> {
         let program = places.iter().map(PathBuf::from).find(|place| place.exists())?;
-        Some(System { name: name.to_owned(), kind, program, under: Vec::new() })
+        Some(System { name: name.to_owned(), kind, program })
     }
 
-    /// Returns Traffic Server with one thread for connections; `None` when it is not installed.
-    pub fn traffic_server() -> Option<System> {
-        let places = ["/usr/bin/traffic_server"];
-        System::installed("Traffic Server, 1 thread", Kind::TrafficServer, &places)
-    }
-
-    /// Returns whether its cache lies in files in a directory.
-    pub fn wants_directory(&self) -> bool {
-        matches!(self.kind, Kind::Nginx { .. })
-    }
-
-    /// Returns the user that its processes run as, when that is not ours.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such user.
-    pub fn user(&self) -> Result<Option<u32>, String> {
-        match self.kind {
-            Kind::TrafficServer => traffic_server::user(),
-            Kind::Larder { .. } | Kind::Nginx { .. } | Kind::Apache | Kind::Caddy => Ok(None),
-        }
-    }
-
-    /// Starts it. A cache that is a file or device is used as it is; in its own directory it is
-    /// new.
+    /// Starts it. Its cache is used as it is.
     ///
     /// # Errors
     ///
@@ -209,84 +165,43 @@ impl System {
         address: SocketAddr,
         admin: SocketAddr,
     ) -> Result<Command, String> {
-        let cache = setup.cache.map_or_else(|| directory.join("cache"), Path::to_path_buf);
+        let root = &setup.root;
         let write = |name: &str, text: &str| {
             let path = directory.join(name);
             fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
             Ok::<PathBuf, String>(path)
         };
-        let mut command = self.bare_command(setup);
+        let mut command = confined(&self.program, &setup.groups, setup.core);
         match &self.kind {
             Kind::Larder { workers, settings, file } => {
-                command.arg("serve").arg("--cache").arg(cache);
+                command.arg("serve").arg("--cache").arg(setup.cache);
                 command.args(["--cache-size", &format!("{}G", setup.cache_gib)]);
                 command.args(["--workers", &workers.to_string()]);
                 command.args(["--memory", &format!("{}M", setup.memory_mib)]);
                 command.args(["--listen", &address.to_string(), "--admin", &admin.to_string()]);
-                match setup.source {
-                    Source::Origin(origin) => {
-                        command.args(["--reverse", &format!("http://{origin}")]);
-                    }
-                    Source::Files(root) => {
-                        command.arg("--static").arg(root.path);
-                    }
-                }
+                command.arg("--static").arg(root.path);
                 if !file.is_empty() {
                     command.arg("--config").arg(write("larder.toml", file)?);
                 }
                 command.args(settings);
             }
             Kind::Nginx { threads } => {
-                let text = match setup.source {
-                    Source::Origin(origin) => {
-                        nginx::configuration(directory, &cache, address, setup, origin)
-                    }
-                    Source::Files(root) => nginx::of_files(directory, address, &root, *threads),
-                };
+                let text = nginx::of_files(directory, address, root, *threads);
                 command.arg("-c").arg(write("nginx.conf", &text)?).arg("-p").arg(directory);
             }
             Kind::Apache => {
-                let root = self.files(setup)?;
                 let text = apache::of_files(directory, address, root.path)?;
                 command.arg("-f").arg(write("httpd.conf", &text)?).arg("-DFOREGROUND");
                 // When it is stopped it stops all processes of its group.
                 command.process_group(0);
             }
             Kind::Caddy => {
-                let root = self.files(setup)?;
                 command.envs(caddy::environment(directory, root.limit_mib));
                 command.args(["run", "--adapter", "caddyfile", "--config"]);
                 command.arg(write("Caddyfile", &caddy::of_files(address, root.path))?);
             }
-            Kind::TrafficServer => {
-                let Source::Origin(origin) = setup.source else {
-                    return Err("Traffic Server serves no files".into());
-                };
-                traffic_server::configure(directory, &cache, address, setup, origin)?;
-                command.arg(format!("--run-root={}", directory.display()));
-            }
         }
         Ok(command)
-    }
-
-    /// Returns the command that starts its program, without its arguments.
-    fn bare_command(&self, setup: &Setup) -> Command {
-        match self.under.split_first() {
-            None => confined(&self.program, &setup.groups, setup.core),
-            Some((first, rest)) => {
-                let mut command = confined(Path::new(first), &setup.groups, setup.core);
-                command.args(rest).arg(&self.program);
-                command
-            }
-        }
-    }
-
-    /// Returns the files of a system that has nothing else to serve.
-    fn files<'a>(&self, setup: &Setup<'a>) -> Result<WebRoot<'a>, String> {
-        match setup.source {
-            Source::Files(root) => Ok(root),
-            Source::Origin(_) => Err(format!("{} has no cache", self.name)),
-        }
     }
 
     /// Makes the cache on a device an empty one; only larder has any.
@@ -377,11 +292,6 @@ impl Running {
         }
     }
 
-    /// Returns the system's name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Returns the address that it serves on.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -395,12 +305,6 @@ impl Running {
     /// Returns the user and system time of all its processes so far in seconds.
     pub fn cpu(&self) -> Result<f64, String> {
         process::cpu_seconds(&self.pids())
-    }
-
-    /// Returns the work of its device so far; only larder reports it.
-    pub fn device(&self) -> Option<DeviceWork> {
-        let text = http_get(self.admin?, "/metrics")?;
-        Some(DeviceWork::from_metrics(&text))
     }
 
     fn await_ready(&mut self) -> Result<(), String> {

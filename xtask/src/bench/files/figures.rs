@@ -9,7 +9,7 @@ use testbed::loop_device::Operations;
 use testbed::memory_group::Memory;
 
 use super::scenario::Scenario;
-use crate::bench::report::median;
+use crate::bench::median::median;
 
 /// All counts at one moment.
 #[derive(Clone, Copy)]

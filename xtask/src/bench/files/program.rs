@@ -13,7 +13,7 @@ use super::load::Load;
 use super::scenario::Scenario;
 use crate::bench::interruption;
 use crate::bench::options::Options;
-use crate::bench::system::{Running, Setup, Source, System, WebRoot};
+use crate::bench::system::{Running, Setup, System, WebRoot};
 use testbed::file_system::FileSystem;
 
 /// Parts of the requests that are reported one by one.
@@ -107,14 +107,14 @@ impl Program<'_> {
         let operations = groups.operations.as_ref().map(Group::processes);
         let server = self.system.start(&Setup {
             base: self.base,
-            cache: Some(self.devices.cache.path()),
+            cache: self.devices.cache.path(),
             cache_gib: self.scenario.cache_gib,
             memory_mib: self.scenario.memory_mib,
-            source: Source::Files(WebRoot {
+            root: WebRoot {
                 path: self.devices.files.path(),
                 open_files: self.scenario.open_files,
                 limit_mib: self.scenario.limit_mib,
-            }),
+            },
             groups: [memory].into_iter().chain(operations).collect(),
             core: Some(self.core),
         })?;

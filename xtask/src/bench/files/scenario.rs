@@ -134,6 +134,6 @@ mod tests {
         assert!(of("--memory-mib 256").unwrap_err().contains("not less than"));
         assert!(of("--operations 0").is_err());
         assert!(Words::try_parse_from(["bench", "--operations", "200"]).is_err(), "no devices");
-        assert!(Words::try_parse_from(["bench", "--pages", "--operations", "200"]).is_ok());
+        assert!(Words::try_parse_from(["bench", "--files", "--operations", "200"]).is_ok());
     }
 }

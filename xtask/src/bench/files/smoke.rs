@@ -12,7 +12,7 @@ use super::program::Pace;
 use super::scenario::Scenario;
 use super::tree;
 use crate::bench::options::Options;
-use crate::bench::system::{Setup, Source, System, WebRoot};
+use crate::bench::system::{Setup, System, WebRoot};
 
 #[derive(Parser)]
 struct Words {
@@ -58,10 +58,10 @@ fn start(system: &System, base: &Path, root: &Path) -> crate::bench::system::Run
     let root = WebRoot { path: root, open_files: 100, limit_mib: 256 };
     let setup = Setup {
         base,
-        cache: None,
+        cache: &base.join("cache"),
         cache_gib: 1,
         memory_mib: 32,
-        source: Source::Files(root),
+        root,
         groups: Vec::new(),
         core: None,
     };

@@ -66,6 +66,6 @@ fn cpu_us(
     let plan = Plan::rounds(scenario, options.connections, seconds, *fresh);
     let cpu = node.cpu()?;
     let done = load::run(node.fronts()[0], &plan)?;
-    *fresh += done.requests();
-    Ok((node.cpu()? - cpu) * 1e6 / done.requests().max(1) as f64)
+    *fresh += done;
+    Ok((node.cpu()? - cpu) * 1e6 / done.max(1) as f64)
 }

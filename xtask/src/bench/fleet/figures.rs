@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::load::{Came, Counts};
-use crate::bench::report::median;
+use crate::bench::median::median;
 
 /// A system's figures while all nodes live.
 #[derive(Clone, Copy, Debug, Default)]
