@@ -42,7 +42,8 @@ pub fn main() -> ExitCode {
 }
 
 fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
-    let interrupted = hear_signals()?;
+    let ends_at_once = matches.subcommand_name() != Some("compare");
+    let interrupted = hear_signals(ends_at_once)?;
     match matches.subcommand() {
         Some(("compare", matches)) => compare::run(matches, interrupted),
         Some(("peak", matches)) => peak::run(matches, interrupted),
@@ -50,14 +51,17 @@ fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
     }
 }
 
-/// A signal ends a run in order: what was measured is reported. A second one ends the process.
-fn hear_signals() -> Result<Arc<AtomicBool>, Failure> {
+/// A signal ends a run in order: what was measured is reported. A second one ends the process where
+/// it is, if it may, with nothing to be removed.
+fn hear_signals(ends_at_once: bool) -> Result<Arc<AtomicBool>, Failure> {
     let interrupted = Arc::new(AtomicBool::new(false));
+    let failed = |error| Failure::runtime(format!("bench: signals: {error}"));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        let heard =
-            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&interrupted))
-                .and_then(|_| flag::register(signal, Arc::clone(&interrupted)));
-        heard.map_err(|error| Failure::runtime(format!("bench: signals: {error}")))?;
+        if ends_at_once {
+            let flag = Arc::clone(&interrupted);
+            flag::register_conditional_shutdown(signal, 128 + signal, flag).map_err(failed)?;
+        }
+        flag::register(signal, Arc::clone(&interrupted)).map_err(failed)?;
     }
     Ok(interrupted)
 }

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -50,7 +50,6 @@ struct Shared {
     bodies: AtomicU64,
     bytes: AtomicU64,
     refused: AtomicU64,
-    thread: AtomicU32,
     stop: AtomicBool,
 }
 
@@ -59,6 +58,8 @@ pub struct Origin {
     address: SocketAddr,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    /// The number that the kernel gave it.
+    number: u32,
 }
 
 /// Longest wait: how soon it sees that it is to stop.
@@ -106,8 +107,15 @@ impl Origin {
             input: vec![0; READ],
             output: vec![0; WRITE],
         };
-        let thread = thread::Builder::new().name("origin".into()).spawn(move || server.run());
-        Ok(Origin { address, shared, thread: Some(thread.map_err(fail)?) })
+        let (tell, told) = mpsc::channel();
+        let run = move || {
+            // Whoever started it waits for this.
+            let _ = tell.send(gettid().as_raw_nonzero().get() as u32);
+            server.run();
+        };
+        let thread = thread::Builder::new().name("origin".into()).spawn(run).map_err(fail)?;
+        let number = told.recv().unwrap_or(0);
+        Ok(Origin { address, shared, thread: Some(thread), number })
     }
 
     /// Where it listens.
@@ -127,9 +135,9 @@ impl Origin {
         Counts { answers: of(answers), bodies: of(bodies), bytes: of(bytes), refused: of(refused) }
     }
 
-    /// The number of its thread; 0 before it runs.
+    /// The number of its thread.
     pub fn thread(&self) -> u32 {
-        self.shared.thread.load(Ordering::Relaxed)
+        self.number
     }
 }
 
@@ -203,7 +211,6 @@ struct Server {
 impl Server {
     fn run(mut self) {
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-        self.shared.thread.store(gettid().as_raw_nonzero().get() as u32, Ordering::Relaxed);
         let mut events = Events::default();
         while !self.shared.stop.load(Ordering::Relaxed) {
             let now = Instant::now();

@@ -271,8 +271,12 @@ impl Files<'_> {
         let Setup { cache, cache_bytes, .. } = self.setup;
         // What file systems and directories take of a device, and slots of rock.
         let mb = cache_bytes / MIB;
-        let (cache, rest) = (cache.display(), if store == "rock" { "" } else { " 16 256" });
-        let store_line = format!("{store} {cache} {mb}{rest}");
+        let rest = match store {
+            // Slots of 4 KB: most objects are smaller than the 16 KB that they take otherwise.
+            "rock" => "max-size=1000000000 slot-size=4096",
+            _ => "16 256",
+        };
+        let store_line = format!("{store} {} {mb} {rest}", cache.display());
         let values = [("store", store_line)];
         let path = self.write("squid.conf", include_str!("squid.conf"), &values)?;
         let service = format!("bench{}p{}", std::process::id(), self.setup.listen.port());
