@@ -101,6 +101,9 @@ struct Trial {
     figures: PhaseFigures,
 }
 
+/// Trials at most: where rates are carried at one time and not at another there is no end to them.
+const TRIALS: usize = 40;
+
 /// Searches.
 ///
 /// # Errors
@@ -133,7 +136,10 @@ pub fn run(matches: &ArgMatches, interrupted: Arc<AtomicBool>) -> Result<(), Fai
     let tolerance = get(matches, "tolerance").unwrap_or(0.05);
     let mut search = Search::new(get(matches, "from").unwrap_or(500.0), tolerance);
     let mut trials = Vec::new();
-    while let Some(rate) = search.next().filter(|_| !session.is_interrupted()) {
+    while let Some(rate) = search.next().filter(|_| trials.len() < TRIALS) {
+        if session.is_interrupted() {
+            break;
+        }
         let number = session
             .run(&plan(matches, rate), &mut |live| progress.show(&moment(live)))
             .map_err(failed)?;
@@ -208,7 +214,11 @@ fn text(report: &PeakReport) -> String {
             time(figures.response_time.p95),
             time(figures.response_time.p99),
             figures.process.as_ref().map_or("-".into(), |p| format!("{:.1}", p.cpu_us())),
-            why_not.clone().unwrap_or_else(|| "carried".into()),
+            match (why_not, figures.warnings.is_empty()) {
+                (None, _) => "carried".into(),
+                (Some(why), true) => why.clone(),
+                (Some(why), false) => format!("{why}; the generator was a limit, see below"),
+            },
         ]);
     }
     let Criterion { achieved, p95_ms, .. } = report.criterion;

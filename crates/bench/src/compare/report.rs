@@ -97,7 +97,11 @@ impl Row {
         };
         let mut warnings: Vec<String> =
             rounds.iter().flat_map(|round| round.warnings.clone()).collect();
-        warnings.dedup();
+        // One of a kind: those of other rounds have other numbers.
+        let mut kinds = std::collections::HashSet::new();
+        warnings.retain(|text| {
+            kinds.insert(text.split(|c: char| c.is_ascii_digit()).next().map(str::to_owned))
+        });
         Row {
             scenario: scenario.to_owned(),
             system: system.to_owned(),

@@ -297,7 +297,13 @@ impl PhaseFigures {
                 both * 100.0
             ));
         }
-        if let Some(starved) = self.generator.starved.filter(|starved| *starved > STARVED) {
+        // On one core a thread also waits while the other of the generator runs.
+        let own = match cores {
+            1 => client_cores.unwrap_or(0.0).max(origin_cores.unwrap_or(0.0)),
+            _ => 0.0,
+        };
+        let starved = self.generator.starved.map(|starved| starved - own);
+        if let Some(starved) = starved.filter(|starved| *starved > STARVED) {
             self.warnings.push(format!(
                 "the generator waited for a core {:.0}% of the time: others used it, and times are \
                  longer than the target's",

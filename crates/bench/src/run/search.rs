@@ -1,8 +1,9 @@
 //! The search for the highest rate that is carried: pure, told how each rate went.
 //!
 //! Rates are doubled until one is not carried (or halved, when the first is not), then the middle
-//! of the highest that was and the lowest that was not is tried, until they are near. The last one
-//! that was carried is tried once more: a rate that was carried by luck is not the peak.
+//! of the highest that was and the lowest that was not is tried, until they are near. The last
+//! that was carried and the last that was not are tried once more: a rate that was carried by luck
+//! is not the peak, and one that a cold cache refused is no bound.
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -13,8 +14,10 @@ pub struct Search {
     /// The highest rate that was carried, and the lowest that was not.
     carried: Option<f64>,
     refused: Option<f64>,
-    /// The rate that was tried once more.
+    /// The carried rate that was tried once more, and the refused one.
     confirmed: Option<f64>,
+    /// See `confirmed`.
+    refused_again: Option<f64>,
 }
 
 /// Rates that are given up: nothing carries less.
@@ -25,7 +28,14 @@ const MOST: f64 = 1e7;
 impl Search {
     /// Begins at a rate in requests a second.
     pub fn new(first: f64, tolerance: f64) -> Search {
-        Search { first, tolerance, carried: None, refused: None, confirmed: None }
+        Search {
+            first,
+            tolerance,
+            carried: None,
+            refused: None,
+            confirmed: None,
+            refused_again: None,
+        }
     }
 
     /// The rate to try next; `None`: it is over.
@@ -37,6 +47,7 @@ impl Search {
             (Some(carried), Some(refused)) if refused > carried * (1.0 + self.tolerance) => {
                 Some((carried * refused).sqrt())
             }
+            (Some(_), Some(refused)) if self.refused_again != Some(refused) => Some(refused),
             (Some(carried), Some(_)) => (self.confirmed != Some(carried)).then_some(carried),
         }
     }
@@ -45,6 +56,11 @@ impl Search {
     pub fn tell(&mut self, rate: f64, is_carried: bool) {
         let is_again = self.carried == Some(rate);
         match is_carried {
+            true if self.refused == Some(rate) => {
+                // The cache was not warm yet.
+                (self.carried, self.refused) = (Some(rate), None);
+            }
+            false if self.refused == Some(rate) => self.refused_again = Some(rate),
             true if is_again => self.confirmed = Some(rate),
             true => self.carried = Some(rate),
             false => {
@@ -92,6 +108,18 @@ mod tests {
             }
         }
         assert_eq!(found(0.0, 100.0).0, None);
+    }
+
+    #[test]
+    fn a_rate_that_was_refused_by_a_cold_cache_is_tried_again() {
+        let mut search = Search::new(1_000.0, 0.05);
+        let mut tried = 0;
+        while let Some(rate) = search.next() {
+            tried += 1;
+            search.tell(rate, tried > 1 && rate <= 5_000.0);
+        }
+        let peak = search.peak().unwrap();
+        assert!((4_700.0..=5_000.0).contains(&peak), "{peak}");
     }
 
     #[test]
