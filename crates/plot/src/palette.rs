@@ -1,7 +1,7 @@
 //! Colours and marks of plots: told apart by people who see colours differently, and on light and
 //! dark ground.
 //!
-//! Plots are drawn for light ground with fixed colours. [`DARK`] gives for each of them the one on
+//! Plots are drawn for light ground with fixed colours. `DARK` gives for each of them the one on
 //! dark ground; style sheets exchange them by their attributes, so that the drawing stays the same.
 
 use plotters::style::RGBColor;

@@ -41,8 +41,7 @@ fn run(load: LoadOptions, pace: Pace, end: End) -> PhaseFigures {
     session.settle().unwrap();
     let (failures, count) = session.failures();
     assert_eq!(count, 0, "seed {SEED}: {failures:?}");
-    let figures = session.figures(number);
-    figures
+    session.figures(number)
 }
 
 fn load(workload: Workload) -> LoadOptions {
