@@ -178,9 +178,16 @@ fn talk(rig: &Rig, pieces: &[&[u8]]) -> Vec<u8> {
     read
 }
 
-/// Returns what came with the times and the name of the proxy's instance made the same.
+/// Returns what came with the times, the boundaries of parts and the name of the proxy's instance made
+/// the same.
 fn masked(bytes: &[u8]) -> String {
-    let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
+    let mut text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
+    while let Some((_, rest)) = text.split_once("; boundary=")
+        && let Some((boundary, _)) = rest.split_once("\r\n")
+    {
+        let boundary = boundary.to_owned();
+        text = text.replace(&format!("; boundary={boundary}"), "").replace(&boundary, "-");
+    }
     let mut out = String::new();
     for line in text.split_inclusive('\n') {
         let line = match line {
