@@ -128,6 +128,7 @@ fn prepare(
         base: &plan.base,
         cache: &cache,
         cache_bytes: plan.cache,
+        object_bytes: scenario.object_bytes(),
         memory: plan.memory,
         listen,
         origin,

@@ -30,6 +30,15 @@ impl Scenario {
         self.fill.map(|end| plan("fill", PhaseKind::Fill, end))
     }
 
+    /// Bytes of an object, about: those of pages have 11 KB in the mean.
+    pub fn object_bytes(&self) -> u64 {
+        match (&self.load.workload, self.load.sizes) {
+            (Workload::Generated(_), _) => 11_000,
+            (_, Sizes::Fixed(size)) => size,
+            _ => 11_000,
+        }
+    }
+
     /// A phase that is measured.
     pub fn round(&self, time: Duration) -> PhasePlan {
         plan("round", PhaseKind::Steady, End::After(time))
@@ -137,6 +146,8 @@ fn the_scenarios_are_what_they_are_called() {
     assert_eq!(ids, ["memory", "disk", "pass", "miss", "pages", "1mb", "100mb"]);
     assert!(matches!(all[4].load.workload, Workload::Generated(_)));
     assert!(all[2].fill().is_none() && all[0].fill().is_some());
+    let bytes: Vec<u64> = all.iter().map(Scenario::object_bytes).collect();
+    assert_eq!(bytes, [3_000, 4_000, 3_000, 3_000, 11_000, 1_000_000, 100_000_000]);
     let round = all[0].round(Duration::from_secs(3));
     assert_eq!((round.pace, round.end), (Pace::Closed, End::After(Duration::from_secs(3))));
 }

@@ -50,6 +50,8 @@ pub struct Setup<'a> {
     pub cache: &'a Path,
     /// Bytes of the cache.
     pub cache_bytes: u64,
+    /// Bytes of an object, about.
+    pub object_bytes: u64,
     /// Bytes of memory in all: its own and what the kernel keeps for it.
     pub memory: u64,
     /// Where it serves.
@@ -272,8 +274,9 @@ impl Files<'_> {
         // What file systems and directories take of a device, and slots of rock.
         let mb = cache_bytes / MIB;
         let rest = match store {
-            // Slots of 4 KB: most objects are smaller than the 16 KB that they take otherwise.
-            "rock" => "max-size=1000000000 slot-size=4096",
+            // Its slots are of 16 KB, which small objects fill to a quarter and large ones need.
+            "rock" if self.setup.object_bytes <= 4_096 => "max-size=1000000000 slot-size=4096",
+            "rock" => "max-size=1000000000 slot-size=16384",
             _ => "16 256",
         };
         let store_line = format!("{store} {} {mb} {rest}", cache.display());
@@ -339,6 +342,7 @@ mod tests {
             base: directory.path(),
             cache: Path::new("/dev/loop0"),
             cache_bytes: 512 * MIB,
+            object_bytes: 11_000,
             memory: 192 * MIB,
             listen: "127.64.0.1:10000".parse().unwrap(),
             origin,
