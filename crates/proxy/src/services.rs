@@ -18,7 +18,7 @@ use crate::client::tunnel_places::Places;
 use crate::fill::detached::Detached;
 use crate::fill::fill_budget::FillBudget;
 use crate::fill::neighbour_budget::Neighbours;
-use crate::fill::registry::FillRegistry;
+use crate::fill::registry::{EndedSoFar, FillRegistry};
 use crate::object::deferred_invalidations::DeferredInvalidations;
 use crate::object::purge_labels::ObjectLabels;
 use crate::object::store::{Lookup, Store};
@@ -76,6 +76,8 @@ impl Shared {
 pub(crate) struct FoundAhead {
     pub key: Bytes,
     pub found: Lookup,
+    /// Fills that had ended before.
+    pub since: EndedSoFar,
 }
 
 /// The state that the requests of one worker use.
@@ -163,9 +165,8 @@ impl Services {
     }
 
     /// Takes what a lookup under this key has just found for this request.
-    pub fn take_found(&self, key: &Key) -> Option<Lookup> {
-        let found = self.found_ahead.borrow_mut().take()?;
-        (found.key == *key.as_bytes()).then_some(found.found)
+    pub fn take_found(&self, key: &Key) -> Option<FoundAhead> {
+        self.found_ahead.borrow_mut().take().filter(|found| found.key == *key.as_bytes())
     }
 
     /// Forgets what was left and not taken: it would be old for any other request.

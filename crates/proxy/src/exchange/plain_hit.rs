@@ -21,6 +21,7 @@ use store::{Glance, Key, Source};
 
 use crate::client::handle::Client;
 use crate::exchange::dispatch::is_for_connection;
+use crate::fill::registry::EndedSoFar;
 use crate::object::key::locality_at;
 use crate::object::store::{Entry, Lookup, Store};
 use crate::observe::event::Event;
@@ -47,6 +48,8 @@ pub(crate) enum Step {
 /// A lookup that reads from the device.
 pub(crate) struct Reading {
     lookup: Pin<Box<dyn Future<Output = (Lookup, Key)>>>,
+    /// Fills that had ended before.
+    since: EndedSoFar,
     /// Bytes of the request.
     length: usize,
     transaction: Option<Transaction>,
@@ -76,6 +79,7 @@ pub(crate) fn step(
     let Some(request) = PlainRequest::read(bytes) else { return Step::Leave };
     let Some(target) = permitted_target(client, &options, &request) else { return Step::Leave };
     let Some(store) = services.usable_store() else { return Step::Leave };
+    let since = services.shared.fills.ended_so_far();
     KEY.with_borrow_mut(|key| {
         let Some(place) = write_key(key, &target) else { return Step::Leave };
         match store.glance(key, || locality_at(key, place).group) {
@@ -92,7 +96,7 @@ pub(crate) fn step(
                 }
                 None => {
                     let (key, found) = (Bytes::copy_from_slice(key), Lookup::Hit(entry));
-                    services.leave_found(FoundAhead { key, found });
+                    services.leave_found(FoundAhead { key, found, since });
                     Step::Leave
                 }
             },
@@ -209,8 +213,9 @@ impl Reading {
         key: Key,
     ) -> Reading {
         let transaction = Some(Transaction::open_plain(services, client, request));
+        let since = services.shared.fills.ended_so_far();
         let lookup = Box::pin(async move { (store.lookup(&key).await, key) });
-        Reading { lookup, length: request.length, transaction }
+        Reading { lookup, since, length: request.length, transaction }
     }
 
     /// Waits for the lookup, and goes on as [`step`] does. With `leave` nothing is answered here.
@@ -230,7 +235,8 @@ impl Reading {
             return Poll::Ready(ready.into_step(self.length, transaction));
         }
         transaction.withdraw();
-        services.leave_found(FoundAhead { key: key.as_bytes().clone(), found });
+        let (key, since) = (key.as_bytes().clone(), self.since);
+        services.leave_found(FoundAhead { key, found, since });
         Poll::Ready(Step::Leave)
     }
 }

@@ -1,9 +1,11 @@
 //! The fills that run, by key: at most one for each, over all workers. Beside them the keys whose
-//! answers could lately not be shared, so that their clients do not wait for each other in vain.
+//! answers could lately not be shared, so that their clients do not wait for each other in vain, and
+//! the keys whose fills have just ended, so that nobody who looked before that begins another.
 
-use std::collections::hash_map::{Entry, RandomState};
+use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,10 +19,30 @@ use crate::options::fill::FillOptions;
 
 const SHARDS: usize = 16;
 
+/// Fills whose end a shard remembers. More end during one look-up only on a disk that is slow beside
+/// the origin; then a document may be fetched twice.
+const ENDED_MAX: usize = 64;
+
 /// The running fills of all workers, and the keys whose answers could not be shared.
 pub(crate) struct FillRegistry {
     shards: [Mutex<Shard>; SHARDS],
     hasher: RandomState,
+    /// Fills that have ended.
+    ended: AtomicU64,
+}
+
+/// How many fills had ended at a moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EndedSoFar(u64);
+
+/// What comes of a request for a fill.
+pub(crate) enum Joining {
+    /// The running fill of the key.
+    Running(Arc<Fill>),
+    /// A new one.
+    Begun(Arc<Fill>),
+    /// The key's fill ended after the moment that was named: what it stored was not seen.
+    Ended,
 }
 
 /// The reason why requests for a key should not wait for each other.
@@ -62,11 +84,37 @@ struct Shard {
     hit_for_miss: HashMap<Bytes, (HitForMiss, Instant)>,
     /// The same keys, oldest first.
     order: VecDeque<Bytes>,
+    /// Hashes of keys whose fills have ended, and which of all that was; oldest first.
+    ended: VecDeque<(u64, u64)>,
+}
+
+impl Shard {
+    fn begin(&mut self, key: &Bytes, new: impl FnOnce() -> Fill) -> Arc<Fill> {
+        let fill = Arc::new(new());
+        self.running.insert(key.clone(), fill.clone());
+        fill
+    }
+
+    fn note_ended(&mut self, key: u64, number: u64) {
+        if self.ended.len() == ENDED_MAX {
+            self.ended.pop_front();
+        }
+        self.ended.push_back((key, number));
+    }
+
+    fn has_ended(&self, key: u64, since: EndedSoFar) -> bool {
+        let latest = self.ended.iter().rev().take_while(|(_, number)| *number > since.0);
+        latest.into_iter().any(|(ended, _)| *ended == key)
+    }
 }
 
 impl FillRegistry {
     pub fn new() -> FillRegistry {
-        FillRegistry { shards: Default::default(), hasher: RandomState::new() }
+        FillRegistry {
+            shards: Default::default(),
+            hasher: RandomState::new(),
+            ended: AtomicU64::new(0),
+        }
     }
 
     /// Returns the running fill of `key` that may be joined, if there is one.
@@ -74,29 +122,37 @@ impl FillRegistry {
         self.shard(key).running.get(key).filter(|fill| fill.joinable()).cloned()
     }
 
-    /// Returns the running fill of `key`, or the one that `new` makes (then `true`).
-    pub fn join_or_begin(&self, key: &Bytes, new: impl FnOnce() -> Fill) -> (Arc<Fill>, bool) {
-        self.join_if(key, |_| true, new)
+    /// Returns how many fills have ended. Asked before a look-up, it tells whether what the look-up
+    /// did not find has come since ([`FillRegistry::join_if`]).
+    pub fn ended_so_far(&self) -> EndedSoFar {
+        EndedSoFar(self.ended.load(Ordering::Acquire))
     }
 
-    /// Does as [`FillRegistry::join_or_begin`], but joins only a fill that `suits`; the new one
-    /// takes the place of another, which is no longer found, though it runs on.
+    /// Returns the running fill of `key`, or the one that `new` makes (then `true`).
+    pub fn join_or_begin(&self, key: &Bytes, new: impl FnOnce() -> Fill) -> (Arc<Fill>, bool) {
+        let mut shard = self.shard(key);
+        match shard.running.get(key).filter(|fill| fill.joinable()) {
+            Some(running) => (running.clone(), false),
+            None => (shard.begin(key, new), true),
+        }
+    }
+
+    /// Returns the running fill of `key` if it `suits`. Else a new one takes its place, which is no
+    /// longer found, though it runs on; unless a fill of this key has ended `since`.
     pub fn join_if(
         &self,
         key: &Bytes,
+        since: EndedSoFar,
         suits: impl FnOnce(&Fill) -> bool,
         new: impl FnOnce() -> Fill,
-    ) -> (Arc<Fill>, bool) {
-        match self.shard(key).running.entry(key.clone()) {
-            Entry::Occupied(mut old) => {
-                if old.get().joinable() && suits(old.get()) {
-                    return (old.get().clone(), false);
-                }
-                let fill = Arc::new(new());
-                old.insert(fill.clone());
-                (fill, true)
+    ) -> Joining {
+        let mut shard = self.shard(key);
+        match shard.running.get(key) {
+            Some(running) if running.joinable() && suits(running) => {
+                Joining::Running(running.clone())
             }
-            Entry::Vacant(place) => (place.insert(Arc::new(new())).clone(), true),
+            None if shard.has_ended(self.hasher.hash_one(key), since) => Joining::Ended,
+            _ => Joining::Begun(shard.begin(key, new)),
         }
     }
 
@@ -113,12 +169,14 @@ impl FillRegistry {
         }
     }
 
-    /// Forgets a fill.
+    /// Forgets a fill that has ended: what it stored is found from now on.
     pub fn remove(&self, key: &Bytes, fill: &Arc<Fill>) {
         let mut shard = self.shard(key);
         if shard.running.get(key).is_some_and(|running| Arc::ptr_eq(running, fill)) {
             shard.running.remove(key);
         }
+        let number = self.ended.fetch_add(1, Ordering::AcqRel) + 1;
+        shard.note_ended(self.hasher.hash_one(key), number);
     }
 
     /// Remembers that the answer for `key` could not be shared, for as long and of as many keys as
@@ -174,5 +232,23 @@ impl FillRegistry {
     fn shard(&self, key: &Bytes) -> MutexGuard<'_, Shard> {
         let index = self.hasher.hash_one(key) as usize % SHARDS;
         self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_fill_is_seen_by_those_who_looked_before() {
+        let (mut shard, [a, b]) = (Shard::default(), [1, 2]);
+        let ended = |shard: &Shard, key, since| shard.has_ended(key, EndedSoFar(since));
+        shard.note_ended(a, 5);
+        shard.note_ended(b, 7);
+        assert!(ended(&shard, a, 4) && ended(&shard, b, 4) && ended(&shard, b, 6));
+        assert!(!ended(&shard, a, 5) && !ended(&shard, b, 7) && !ended(&shard, 3, 0));
+        // Only the latest are known.
+        (8..8 + ENDED_MAX as u64 - 1).for_each(|number| shard.note_ended(3, number));
+        assert!(!ended(&shard, a, 4) && ended(&shard, b, 4) && ended(&shard, 3, 0));
     }
 }

@@ -18,7 +18,8 @@ use tokio::task::spawn_local;
 use upstream::connection::origin_body::OriginBody;
 
 use crate::fetch::fetch_task::{FetchPurpose, FetchTask};
-use crate::fill::state::{Fill, FillStage, Reader};
+use crate::fill::registry::{EndedSoFar, Joining};
+use crate::fill::state::{Fill, Reader};
 use crate::get::collapse::{Collapse, CollapseInput, is_ranged};
 use crate::get::fill_response::{FillResponder, Role};
 use crate::get::fit::{Fit, FitInput};
@@ -86,9 +87,12 @@ pub(crate) async fn answer(
     for number in 0..LOOKUPS_MAX {
         let (method, fields) = (&context.parts.method, &context.parts.headers);
         let options = context.lookup_options();
-        let found = match context.services.take_found(primary) {
-            Some(found) => found,
-            None => store.lookup_with(primary, options).await,
+        let (found, since) = match context.services.take_found(primary) {
+            Some(ahead) => (ahead.found, ahead.since),
+            None => {
+                let since = context.services.shared.fills.ended_so_far();
+                (store.lookup_with(primary, options).await, since)
+            }
         };
         let Some(found) = find_from(found, (store, options), primary, method, fields).await else {
             past = CacheStatus::new(Outcome::Bypass(Bypass::LongUrl));
@@ -96,8 +100,7 @@ pub(crate) async fn answer(
         };
         context.look_at_clock();
         let is_first = number == 0;
-        let is_missing = matches!(found, LookupResult::Nothing { .. });
-        let cache_request = CacheRequest { context, store, primary, is_first, is_missing, alone };
+        let cache_request = CacheRequest { context, store, primary, is_first, since, alone };
         let vouched = vouching::vouched(context.site(), context.parts, &found).await;
         let (plan, event) = PlanInput::by(context, vouched).plan(&found);
         // A further lookup is for the same request.
@@ -150,8 +153,8 @@ pub(crate) struct CacheRequest<'a> {
     pub primary: &'a Key,
     /// The request has not waited for another one's fetch yet.
     pub is_first: bool,
-    /// The look-up has found nothing.
-    pub is_missing: bool,
+    /// Fills that had ended before the look-up.
+    pub since: EndedSoFar,
     /// It does not wait for another one's fetch.
     pub alone: bool,
 }
@@ -310,14 +313,11 @@ impl CacheRequest<'_> {
             }
             Collapse::PastFills => return self.fetch_past_fills(key, marker, transaction).await,
             Collapse::Alone => (Arc::new(self.new_fill(asking.as_ref())), true, false),
-            Collapse::Share => {
-                let (fill, began) = self.join_or_begin(&key, asking.as_ref());
-                if began && self.came_meanwhile(&key) {
-                    self.withdraw(&key, &fill);
-                    return NextAction::Retry(transaction);
-                }
-                (fill, began, true)
-            }
+            Collapse::Share => match self.join_or_begin(&key, asking.as_ref()) {
+                Joining::Running(fill) => (fill, false, true),
+                Joining::Begun(fill) => (fill, true, true),
+                Joining::Ended => return NextAction::Retry(transaction),
+            },
         };
         let status = miss_status(&marker);
         let Some(reader) = fill.join() else { return NextAction::Retry(transaction) };
@@ -363,25 +363,13 @@ impl CacheRequest<'_> {
         responder.lead(Box::pin(fetch_task.run()), reader, transaction).await
     }
 
-    /// Returns the running fill of `key` if it may fit this request; else a new one in its place
-    /// (then `true`).
-    pub fn join_or_begin(&self, key: &Key, asking: Option<&Asking>) -> (Arc<Fill>, bool) {
+    /// Returns the running fill of `key` if it may fit this request; else a new one in its place,
+    /// unless one has ended since the look-up.
+    pub fn join_or_begin(&self, key: &Key, asking: Option<&Asking>) -> Joining {
         let fit = FitInput::by(self.context);
         let suits = |fill: &Fill| matches!(fit.of(key, fill), Fit::Follow(_));
         let fills = &self.context.services.shared.fills;
-        fills.join_if(key.as_bytes(), suits, || self.new_fill(asking))
-    }
-
-    /// Returns whether the fetch of another worker has stored, between the look-up and now, what
-    /// was not there. Asked once for each request: what is stored may be of no use to it.
-    fn came_meanwhile(&self, key: &Key) -> bool {
-        self.is_first && self.is_missing && self.store.knows(key)
-    }
-
-    /// Takes back a fill that was not begun.
-    fn withdraw(&self, key: &Key, fill: &Arc<Fill>) {
-        self.context.services.shared.fills.remove(key.as_bytes(), fill);
-        fill.publish(FillStage::Absent(false), None);
+        fills.join_if(key.as_bytes(), self.since, suits, || self.new_fill(asking))
     }
 
     /// Returns what other nodes are asked for it.
@@ -526,8 +514,9 @@ pub(crate) async fn keep_post(
     transaction: Transaction,
     fetched: FetchedResponse,
 ) -> Response<ResponseBody> {
+    let since = context.services.shared.fills.ended_so_far();
     let cache_request =
-        CacheRequest { context, store, primary, is_first: true, is_missing: false, alone: true };
+        CacheRequest { context, store, primary, is_first: true, since, alone: true };
     let status = CacheStatus::new(Outcome::Bypass(Bypass::Method));
     match cache_request.keep((primary.clone(), None), status, transaction, fetched).await {
         NextAction::Respond(response) => response,

@@ -174,14 +174,9 @@ impl PartialResponder<'_> {
             return NextAction::Respond(response);
         };
         let fetched = FetchedResponse { response, times, token };
-        let cache_request = CacheRequest {
-            context,
-            store,
-            primary,
-            is_first: true,
-            is_missing: false,
-            alone: true,
-        };
+        let since = context.services.shared.fills.ended_so_far();
+        let cache_request =
+            CacheRequest { context, store, primary, is_first: true, since, alone: true };
         Box::pin(cache_request.keep(place, status, transaction, fetched)).await
     }
 

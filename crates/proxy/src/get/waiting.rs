@@ -15,6 +15,7 @@ use semantics::VaryMarker;
 use tokio::task::spawn_local;
 use tokio::time::timeout_at;
 
+use crate::fill::registry::Joining;
 use crate::fill::state::{FillStage, Reader};
 use crate::get::cache_request::{CacheRequest, NextAction};
 use crate::get::fill_response::{FillResponder, Role};
@@ -88,7 +89,11 @@ impl CacheRequest<'_> {
             return None;
         }
         let asking = self.asking();
-        let (fill, began) = self.join_or_begin(&responder.key, asking.as_ref());
+        let (fill, began) = match self.join_or_begin(&responder.key, asking.as_ref()) {
+            Joining::Running(fill) => (fill, false),
+            Joining::Begun(fill) => (fill, true),
+            Joining::Ended => return None,
+        };
         let reader = fill.join()?;
         if !began {
             self.context.services.observer.count(Event::FollowerJoined, 1);
