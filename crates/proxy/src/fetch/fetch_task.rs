@@ -79,7 +79,7 @@ pub(crate) struct FetchTask {
     /// answer that is for its client alone is handed over to it.
     pub is_driven: bool,
     /// The body of such an answer.
-    pub handed_over: Option<OriginBody>,
+    pub handed_over: Option<Box<OriginBody>>,
 }
 
 /// The reason for a fetch.
@@ -157,7 +157,7 @@ impl FetchTask {
         mut self,
         response: Response<OriginBody>,
         times: ExchangeTimes,
-    ) -> Option<OriginBody> {
+    ) -> Option<Box<OriginBody>> {
         let mut fill_guard = self.begin();
         self.answered(response, times, &mut fill_guard).await;
         self.handed_over
@@ -179,7 +179,7 @@ impl FetchTask {
 
     /// Runs the fill to its end, then validates the neighbours of what was validated. Returns the
     /// body of an answer that is for the client alone that drives it.
-    pub async fn run(mut self) -> Option<OriginBody> {
+    pub async fn run(mut self) -> Option<Box<OriginBody>> {
         if !piggyback_validation::has(&self) {
             self.fetch().await;
             return self.handed_over;
@@ -357,7 +357,7 @@ impl FetchTask {
         fill_guard.counted = Event::FillUnstored;
         fill_guard.leave_table();
         self.fill.publish(FillStage::Streaming(Arc::new(head)), None);
-        self.handed_over = Some(body);
+        self.handed_over = Some(Box::new(body));
     }
 
     /// Removes what was to be validated when the answer that came instead varies by less, and is

@@ -18,7 +18,7 @@ use crate::fill::state::Fill;
 
 /// A fetch under way. It returns the body of an answer that is for the request alone that drives
 /// it: dropped without being read, that is cancelled.
-pub(crate) type Running = Pin<Box<dyn Future<Output = Option<OriginBody>>>>;
+pub(crate) type Running = Pin<Box<dyn Future<Output = Option<Box<OriginBody>>>>>;
 
 /// A worker's fetches whose request has left.
 pub(crate) struct Detached {
@@ -44,7 +44,7 @@ impl Detached {
 
     /// Drives a fetch until its fill has a head, and as far as that goes without waiting. Dropped
     /// before, the fetch goes on all the same. Returns what the fetch does, if it has ended.
-    pub async fn drive(&self, fill: &Fill, fetch: Running) -> Option<OriginBody> {
+    pub async fn drive(&self, fill: &Fill, fetch: Running) -> Option<Box<OriginBody>> {
         let mut led = Led { running: Some(fetch), detached: self };
         let handed_over = poll_fn(|cx| {
             let Some(running) = &mut led.running else { return Poll::Ready(None) };

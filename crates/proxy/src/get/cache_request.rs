@@ -270,6 +270,7 @@ impl CacheRequest<'_> {
     }
 
     /// Answers when nothing usable is stored.
+    #[expect(clippy::large_futures, reason = "all of it is in a box: misses alone need so much")]
     async fn missing(
         &self,
         key: Key,
@@ -306,7 +307,7 @@ impl CacheRequest<'_> {
             asking.as_ref().is_some_and(|asking| asking.asks_owner() && asking.keeps_nothing());
         let (fill, began, joinable) = match self.collapse(&key, to_validate.is_some(), elsewhere) {
             Collapse::ReadThrough => {
-                return self.read_through(key, marker, asking, transaction).await;
+                return Box::pin(self.read_through(key, marker, asking, transaction)).await;
             }
             Collapse::Bypass(why) => {
                 return NextAction::Bypass(transaction, CacheStatus::new(Outcome::Bypass(why)));
@@ -329,7 +330,7 @@ impl CacheRequest<'_> {
             return self.lead(responder, marker, asking, (reader, joinable), transaction).await;
         }
         context.services.observer.count(Event::FollowerJoined, 1);
-        self.wait(responder, marker, reader, transaction).await
+        Box::pin(self.wait(responder, marker, reader, transaction)).await
     }
 
     /// Decides whether the request shares a fill of `key`. `validates`: something is stored.

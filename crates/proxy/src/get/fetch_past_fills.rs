@@ -44,7 +44,7 @@ impl CacheRequest<'_> {
         };
         context.look_at_clock();
         match judge(context, &fetched.response, fetched.times) {
-            Ok(()) => self.keep((key, marker), status, transaction, fetched).await,
+            Ok(()) => Box::pin(self.keep((key, marker), status, transaction, fetched)).await,
             Err(why) => {
                 context.services.shared.fills.remember(
                     &key,

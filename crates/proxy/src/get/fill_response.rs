@@ -81,7 +81,8 @@ impl FillResponder<'_> {
         match (fill.stage(), handed_over) {
             (FillStage::Streaming(head), Some(body)) => {
                 self.context.look_at_clock();
-                self.streaming(&head, (reader, Some(body)), transaction).await
+                // Of a key whose answers are not stored, this is the first request in a while.
+                Box::pin(self.streaming(&head, (reader, Some(body)), transaction)).await
             }
             (stage, _) => self.answer_at(stage, reader, transaction).await,
         }
@@ -236,7 +237,7 @@ impl FillResponder<'_> {
     async fn streaming(
         &self,
         head: &Arc<FillHead>,
-        (reader, handed_over): (Reader, Option<OriginBody>),
+        (reader, handed_over): (Reader, Option<Box<OriginBody>>),
         mut transaction: Transaction,
     ) -> NextAction {
         if let Some(to_validate) = &self.to_validate
@@ -270,7 +271,7 @@ impl FillResponder<'_> {
             status.append_to(transaction.pseudonym(), &mut fields);
             if self.context.is_for_all() {
                 let body = match handed_over {
-                    Some(body) => BodySource::Upstream(body),
+                    Some(body) => BodySource::Upstream(*body),
                     None => self.all_of(head, reader),
                 };
                 return self.send_all(head.status, fields, body, status, transaction);
