@@ -72,12 +72,15 @@ impl Shared {
     }
 }
 
+/// The moment at which a lookup began, by the fills that had ended.
+pub(crate) type LookupStart = EndedSoFar;
+
 /// What a lookup found under a key, for the first lookup of the request that it was made for.
 pub(crate) struct FoundAhead {
     pub key: Bytes,
     pub found: Lookup,
-    /// Fills that had ended before.
-    pub since: EndedSoFar,
+    /// When the lookup began.
+    pub since: LookupStart,
 }
 
 /// The state that the requests of one worker use.
@@ -156,6 +159,11 @@ impl Services {
     /// Sets the store, or `None` when there is none.
     pub fn set_store(&self, store: Option<Store>) {
         *self.store.borrow_mut() = Some(store);
+    }
+
+    /// Returns the moment for a lookup that begins now.
+    pub fn lookup_start(&self) -> LookupStart {
+        self.shared.fills.ended_so_far()
     }
 
     /// Leaves what a lookup found to the request that is dispatched next, until the task that

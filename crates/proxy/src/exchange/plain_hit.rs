@@ -21,7 +21,6 @@ use store::{Glance, Key, Source};
 
 use crate::client::handle::Client;
 use crate::exchange::dispatch::is_for_connection;
-use crate::fill::registry::EndedSoFar;
 use crate::object::key::locality_at;
 use crate::object::store::{Entry, Lookup, Store};
 use crate::observe::event::Event;
@@ -33,7 +32,7 @@ use crate::request::target::plain_target;
 use crate::response::hit_head::{HitHead, Written};
 use crate::response::transaction::Transaction;
 use crate::rules::access::{Query, Verdict};
-use crate::services::{FoundAhead, Services};
+use crate::services::{FoundAhead, LookupStart, Services};
 
 /// What is done with the bytes that a client sent.
 pub(crate) enum Step {
@@ -48,8 +47,8 @@ pub(crate) enum Step {
 /// A lookup that reads from the device.
 pub(crate) struct Reading {
     lookup: Pin<Box<dyn Future<Output = (Lookup, Key)>>>,
-    /// Fills that had ended before.
-    since: EndedSoFar,
+    /// When it began.
+    since: LookupStart,
     /// Bytes of the request.
     length: usize,
     transaction: Option<Transaction>,
@@ -79,7 +78,7 @@ pub(crate) fn step(
     let Some(request) = PlainRequest::read(bytes) else { return Step::Leave };
     let Some(target) = permitted_target(client, &options, &request) else { return Step::Leave };
     let Some(store) = services.usable_store() else { return Step::Leave };
-    let since = services.shared.fills.ended_so_far();
+    let since = services.lookup_start();
     KEY.with_borrow_mut(|key| {
         let Some(place) = write_key(key, &target) else { return Step::Leave };
         match store.glance(key, || locality_at(key, place).group) {
@@ -213,7 +212,7 @@ impl Reading {
         key: Key,
     ) -> Reading {
         let transaction = Some(Transaction::open_plain(services, client, request));
-        let since = services.shared.fills.ended_so_far();
+        let since = services.lookup_start();
         let lookup = Box::pin(async move { (store.lookup(&key).await, key) });
         Reading { lookup, since, length: request.length, transaction }
     }

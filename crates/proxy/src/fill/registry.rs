@@ -1,6 +1,6 @@
 //! The fills that run, by key: at most one for each, over all workers. Beside them the keys whose
-//! answers could lately not be shared, so that their clients do not wait for each other in vain, and
-//! the keys whose fills have just ended, so that nobody who looked before that begins another.
+//! answers could lately not be shared, so that their clients do not wait for each other in vain,
+//! and the keys whose fills have just ended, so that nobody who looked before that begins another.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, VecDeque};
@@ -19,8 +19,8 @@ use crate::options::fill::FillOptions;
 
 const SHARDS: usize = 16;
 
-/// Fills whose end a shard remembers. More end during one look-up only on a disk that is slow beside
-/// the origin; then a document may be fetched twice.
+/// Fills whose end a shard remembers. More end during one look-up only on a disk that is slow
+/// beside the origin; then a document may be fetched twice.
 const ENDED_MAX: usize = 64;
 
 /// The running fills of all workers, and the keys whose answers could not be shared.

@@ -1,6 +1,6 @@
-//! The positions in the logs of purges, and which purges are the last before them, kept in the store
-//! beside the objects that they are about: what is found after a crash, or on an old disk, says no
-//! more than has been carried out there.
+//! The positions in the logs of purges, and which purges are the last before them, kept in the
+//! store beside the objects that they are about: what is found after a crash, or on an old disk,
+//! says no more than has been carried out there.
 //!
 //! They are in two places, which are written in turn, and so seldom that what is in the one is on
 //! the device before the other is written: a crash loses what was written last, and not what was
@@ -77,8 +77,8 @@ impl SavedPositions {
         written.map_or(Duration::MAX, |written| now.saturating_sub(written))
     }
 
-    /// Saves at `now` how far the store has come. Where that fails what was saved before, or nothing, is found
-    /// instead.
+    /// Saves at `now` how far the store has come. Where that fails what was saved before, or
+    /// nothing, is found instead.
     pub async fn save(&self, store: &Store, followed: &Followed, now: Duration) {
         let place = 1 - self.last.get().0;
         self.last.set((place, Some(now)));

@@ -110,8 +110,8 @@ pub(crate) async fn spread(services: &Rc<Services>, node: &Arc<Node>) -> Spread 
     Spread { nodes, unreached }
 }
 
-/// Returns why a node that was told of a purge has not carried it out. Where it has followed another
-/// log than this node has it took the purge for one that it knows.
+/// Returns why a node that was told of a purge has not carried it out. Where it has followed
+/// another log than this node has it took the purge for one that it knows.
 async fn failure(services: &Rc<Services>, node: &Arc<Node>, told: CarriedOut) -> Option<String> {
     let mut followed = PurgePositions::default();
     if let Some(place) = told.followed.and_then(|followed| followed.parse().ok()) {

@@ -18,7 +18,7 @@ use tokio::task::spawn_local;
 use upstream::connection::origin_body::OriginBody;
 
 use crate::fetch::fetch_task::{FetchPurpose, FetchTask};
-use crate::fill::registry::{EndedSoFar, Joining};
+use crate::fill::registry::Joining;
 use crate::fill::state::{Fill, Reader};
 use crate::get::collapse::{Collapse, CollapseInput, is_ranged};
 use crate::get::fill_response::{FillResponder, Role};
@@ -38,7 +38,7 @@ use crate::request::context::RequestContext;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::response::{builder, error_response, pass_through};
-use crate::services::Services;
+use crate::services::{LookupStart, Services};
 
 /// Lookups after which a request passes the cache.
 const LOOKUPS_MAX: u32 = 6;
@@ -90,7 +90,7 @@ pub(crate) async fn answer(
         let (found, since) = match context.services.take_found(primary) {
             Some(ahead) => (ahead.found, ahead.since),
             None => {
-                let since = context.services.shared.fills.ended_so_far();
+                let since = context.services.lookup_start();
                 (store.lookup_with(primary, options).await, since)
             }
         };
@@ -153,8 +153,8 @@ pub(crate) struct CacheRequest<'a> {
     pub primary: &'a Key,
     /// The request has not waited for another one's fetch yet.
     pub is_first: bool,
-    /// Fills that had ended before the look-up.
-    pub since: EndedSoFar,
+    /// When the look-up began.
+    pub since: LookupStart,
     /// It does not wait for another one's fetch.
     pub alone: bool,
 }
@@ -515,7 +515,7 @@ pub(crate) async fn keep_post(
     transaction: Transaction,
     fetched: FetchedResponse,
 ) -> Response<ResponseBody> {
-    let since = context.services.shared.fills.ended_so_far();
+    let since = context.services.lookup_start();
     let cache_request =
         CacheRequest { context, store, primary, is_first: true, since, alone: true };
     let status = CacheStatus::new(Outcome::Bypass(Bypass::Method));

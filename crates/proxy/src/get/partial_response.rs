@@ -174,7 +174,7 @@ impl PartialResponder<'_> {
             return NextAction::Respond(response);
         };
         let fetched = FetchedResponse { response, times, token };
-        let since = context.services.shared.fills.ended_so_far();
+        let since = context.services.lookup_start();
         let cache_request =
             CacheRequest { context, store, primary, is_first: true, since, alone: true };
         Box::pin(cache_request.keep(place, status, transaction, fetched)).await

@@ -178,8 +178,8 @@ fn talk(rig: &Rig, pieces: &[&[u8]]) -> Vec<u8> {
     read
 }
 
-/// Returns what came with the times, the boundaries of parts and the name of the proxy's instance made
-/// the same.
+/// Returns what came with the times, the boundaries of parts and the name of the proxy's instance
+/// made the same.
 fn masked(bytes: &[u8]) -> String {
     let mut text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
     while let Some((_, rest)) = text.split_once("; boundary=")
