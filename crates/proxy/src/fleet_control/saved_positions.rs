@@ -104,7 +104,7 @@ async fn read(store: &Store, place: usize) -> Option<Followed> {
     parse(std::str::from_utf8(entry.meta()).ok()?)
 }
 
-/// Reads what [`write`] wrote, or the positions alone.
+/// Reads what [`write()`] wrote, or the positions alone.
 fn parse(text: &str) -> Option<Followed> {
     let (positions, last) = text.split_once('\n').unwrap_or((text, ""));
     Some(Followed { positions: positions.parse().ok()?, last: last.parse().ok()? })
