@@ -4,6 +4,7 @@ mod arguments;
 mod compare;
 mod peak;
 mod run;
+mod scale;
 mod target;
 
 use std::process::ExitCode;
@@ -22,6 +23,7 @@ fn command() -> Command {
         .args_conflicts_with_subcommands(true)
         .subcommand(peak::command())
         .subcommand(compare::command())
+        .subcommand(scale::command())
         .bin_name("larder bench")
         .version(env!("CARGO_PKG_VERSION"))
         .max_term_width(100)
@@ -42,10 +44,12 @@ pub fn main() -> ExitCode {
 }
 
 fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
-    let ends_at_once = matches.subcommand_name() != Some("compare");
+    // What these make is removed before they end.
+    let ends_at_once = !matches!(matches.subcommand_name(), Some("compare" | "scale"));
     let interrupted = hear_signals(ends_at_once)?;
     match matches.subcommand() {
         Some(("compare", matches)) => compare::run(matches, interrupted),
+        Some(("scale", matches)) => scale::run(matches, interrupted),
         Some(("peak", matches)) => peak::run(matches, interrupted),
         _ => run::run(matches, interrupted),
     }

@@ -21,4 +21,5 @@ pub mod origin;
 mod poll;
 pub mod report;
 pub mod run;
+pub mod scale;
 pub mod systems;

@@ -72,6 +72,7 @@ pub use interface::writer::{Hint, Kind, Unfinished, UnfinishedRead, Writer};
 pub use memory::eviction_queue::EvictionLimits;
 pub use read::device_cost::ReadCost;
 pub use read::reads::ReadCounters;
+pub use shell::core_lock::LockFigures;
 pub use shell::create::{Entropy, FormatError, format};
 pub use shell::placements::{PlacedKind, Placement, Placements};
 pub use shell::superblocks::{

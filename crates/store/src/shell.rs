@@ -4,6 +4,7 @@
 pub(crate) mod background;
 pub(crate) mod close;
 pub(crate) mod cluster_contents;
+pub(crate) mod core_lock;
 pub(crate) mod create;
 pub(crate) mod lookup;
 pub(crate) mod open;

@@ -263,7 +263,11 @@ impl Session {
     fn turn(&mut self, course: &mut Course, number: usize) -> Result<(), String> {
         let now = self.now();
         self.take_due(course, now, number)?;
-        while !(self.source_ended && self.recorded.is_empty()) {
+        // Where nothing listens each is over at once, and the loop would not end.
+        for _ in 0..self.options.connections {
+            if self.source_ended && self.recorded.is_empty() {
+                break;
+            }
             let Some((due, place)) = self.dispatcher.next(self.now()) else { break };
             course.asked += 1;
             if course.is_closed {

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use device::{CacheFile, Feature};
 use proxy::observe::metrics::Samples;
 use store::policy::PolicyName;
-use store::{Stats, StoreShare};
+use store::{LockFigures, Stats, StoreShare};
 
 /// The caches as the metrics see them.
 pub struct CacheMetrics {
@@ -26,7 +26,8 @@ impl proxy::observe::metrics::Source for CacheMetrics {
     fn samples(&self, out: &mut Samples) {
         out.gauge("larder_memory_limit_bytes", "The setting `memory`.", &[], self.memory);
         let stats = self.share.get().map(StoreShare::stats).unwrap_or_default();
-        for (file, stats) in self.files.iter().zip(&stats) {
+        let all_locks = self.share.get().map(StoreShare::locks).unwrap_or_default();
+        for ((file, stats), figures) in self.files.iter().zip(&stats).zip(&all_locks) {
             let path = file.path().display().to_string();
             let cache = [("cache", path.as_str())];
             state(out, &cache, file, stats.online);
@@ -34,6 +35,7 @@ impl proxy::observe::metrics::Source for CacheMetrics {
             store(out, &cache, stats);
             slots(out, &path, stats, self.policy);
             reads(out, &cache, stats);
+            lock(out, &cache, figures);
             memory(out, &path, stats);
             amplification(out, &cache, file, stats);
         }
@@ -226,6 +228,24 @@ fn reads(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     out.gauge("larder_device_read_cost_seconds", help, cache, cost.per_operation / 1e9);
     let help = "Seconds for each byte of a read.";
     out.gauge("larder_device_read_byte_cost_seconds", help, cache, cost.per_byte / 1e9);
+}
+
+fn lock(out: &mut Samples, cache: &Labels<'_>, figures: &LockFigures) {
+    let help = "Times that the lock of the cache was taken.";
+    out.counter("larder_store_lock_taken", help, cache, figures.taken);
+    let help = "Times that a thread waited for the lock of the cache.";
+    out.counter("larder_store_lock_waits", help, cache, figures.waits);
+    let help = "Seconds that threads waited for the lock of the cache.";
+    out.counter("larder_store_lock_waited_seconds", help, cache, figures.waited.as_secs_f64());
+    let (held, above) = figures.held();
+    out.histogram(
+        "larder_store_lock_held_seconds",
+        "Time that the lock of the cache was held, of one holder in 61.",
+        cache,
+        figures.held_sum().as_secs_f64(),
+        held.map(|(ns, count)| (ns as f64 / 1e9, count)),
+        above,
+    );
 }
 
 fn memory(out: &mut Samples, path: &str, stats: &Stats) {

@@ -16,6 +16,7 @@ mod skip;
 
 mod admission;
 mod bench;
+mod bench_scale;
 mod broken_origins;
 mod cache_file;
 mod files;

@@ -18,6 +18,7 @@ use crate::core::{Counted, Expected, Goal, LookupRequest, Purpose, Stats, Wanted
 use crate::interface::entry::Entry;
 use crate::interface::fetch_token::FetchToken;
 use crate::interface::writer::{Hint, Unfinished, UnfinishedRead, Writer};
+use crate::shell::core_lock::LockFigures;
 use crate::shell::lookup::LookupOutcome;
 use crate::shell::open::{Share, open_volume};
 use crate::shell::placements::Placements;
@@ -384,6 +385,11 @@ impl StoreShare {
     /// Returns the figures of every device, in the order in which they were given.
     pub fn stats(&self) -> Vec<Stats> {
         self.0.iter().map(|shared| shared.lock().stats(shared.buffers.counts())).collect()
+    }
+
+    /// Returns how the lock of each device's core was used, in the order in which they were given.
+    pub fn locks(&self) -> Vec<LockFigures> {
+        self.0.iter().map(|shared| shared.lock_figures()).collect()
     }
 
     /// Counts the space; see [`Store::account`].

@@ -4,8 +4,8 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
@@ -22,6 +22,7 @@ use crate::config::options::Options;
 use crate::core::{Constants, Core, Counted, Goal, NewObject, TryInsert, WaiterId, Wanted};
 use crate::format::device_layout::Areas;
 use crate::format::journal::JournalPosition;
+use crate::shell::core_lock::{CoreGuard, CoreLock, LockFigures};
 use crate::shell::reader::read_aligned;
 use crate::space::Split;
 use crate::space::slots::page_write::assemble;
@@ -37,10 +38,7 @@ const PROBE_INTERVAL: Nanos = 1_000_000_000;
 
 /// What all workers share of a volume.
 pub(crate) struct Shared {
-    core: Mutex<Core>,
-    /// How often it was locked: tests hold what costs one lock to that.
-    #[cfg(test)]
-    pub(crate) locks: AtomicU64,
+    core: CoreLock,
     /// Number of the device, for events.
     pub(crate) number: usize,
     /// Identity of the cache on it.
@@ -94,17 +92,18 @@ impl Shared {
             newest_purge: AtomicU64::new(0),
             stalled: AtomicBool::new(false),
             probed_at: AtomicU64::new(0),
-            #[cfg(test)]
-            locks: AtomicU64::new(0),
-            core: Mutex::new(core),
+            core: CoreLock::new(core),
         }
     }
 
-    /// Locks the core. A panic while it was locked would leave it undecided: nobody goes on.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
-        #[cfg(test)]
-        self.locks.fetch_add(1, Ordering::Relaxed);
-        self.core.lock().expect("no thread panicked while it held the core")
+    /// Locks the core.
+    pub(crate) fn lock(&self) -> CoreGuard<'_> {
+        self.core.lock()
+    }
+
+    /// Returns how the lock was used.
+    pub(crate) fn lock_figures(&self) -> LockFigures {
+        self.core.figures()
     }
 
     /// Returns the sequence number of the newest purge of a label, a prefix or everything.

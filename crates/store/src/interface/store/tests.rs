@@ -1,7 +1,6 @@
 //! What a lookup costs: how often it locks the core.
 
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use device::{ManualClock, MemoryDevice};
@@ -34,10 +33,10 @@ async fn put(store: &TestStore, key: &Key, len: usize) {
 /// and misses.
 async fn cost(store: &TestStore, key: &Key) -> (u64, u64, u64) {
     let volume = &store.volumes[0].shared;
-    let (before, locks) = (store.stats()[0].counters, volume.locks.load(Ordering::Relaxed));
+    let (before, locks) = (store.stats()[0].counters, volume.lock_figures().taken);
     let found = store.lookup(key).await;
     drop(found);
-    let locks = volume.locks.load(Ordering::Relaxed) - locks;
+    let locks = volume.lock_figures().taken - locks;
     let after = store.stats()[0].counters;
     assert_eq!(after.disk_hits, before.disk_hits);
     (locks, after.memory_hits - before.memory_hits, after.misses - before.misses)

@@ -1,0 +1,76 @@
+//! What a part came to, and whoever is told how far it is.
+
+use serde::Serialize;
+
+use crate::measure::PhaseFigures;
+use crate::report::Table;
+use crate::run::{Live, Session};
+
+/// Whoever is told how far it is.
+pub struct Watcher<'a> {
+    /// What stays.
+    pub say: &'a mut dyn FnMut(&str),
+    /// The load, as it goes on.
+    pub watch: &'a mut dyn FnMut(&Live),
+}
+
+/// What a part came to.
+#[derive(Debug, Serialize)]
+pub struct PartReport {
+    /// Its name.
+    pub id: &'static str,
+    /// Headings of its columns.
+    pub headings: Vec<String>,
+    /// Its rows.
+    pub rows: Vec<Vec<String>>,
+    /// What is to be known beside them.
+    pub notes: Vec<String>,
+    /// The first wrong answers.
+    pub failures: Vec<String>,
+    /// How many wrong answers there were.
+    pub failure_count: u64,
+    /// All figures of the generator.
+    pub phases: Vec<PhaseFigures>,
+}
+
+impl PartReport {
+    /// An empty one with these headings.
+    pub fn new<S: Into<String>>(
+        id: &'static str,
+        headings: impl IntoIterator<Item = S>,
+    ) -> PartReport {
+        PartReport {
+            id,
+            headings: headings.into_iter().map(Into::into).collect(),
+            rows: Vec::new(),
+            notes: Vec::new(),
+            failures: Vec::new(),
+            failure_count: 0,
+            phases: Vec::new(),
+        }
+    }
+
+    /// Adds a row.
+    pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
+    }
+
+    /// Takes over what a session found to be wrong.
+    pub fn take_failures(&mut self, session: &Session) {
+        let (failures, count) = session.failures();
+        self.failures.extend(failures.iter().map(ToString::to_string));
+        self.failure_count += count;
+    }
+
+    /// Returns it as text.
+    pub fn text(&self) -> String {
+        let mut table = Table::new(self.headings.iter().map(String::as_str));
+        for row in &self.rows {
+            table.row(row.iter().map(String::as_str));
+        }
+        let notes = self.notes.iter().map(|note| format!("note: {note}\n"));
+        let failures = self.failures.iter().map(|failure| format!("WRONG: {failure}\n"));
+        let below: String = notes.chain(failures).collect();
+        format!("{}\n{}{below}", self.id, table.text())
+    }
+}
