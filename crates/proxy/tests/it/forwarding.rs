@@ -151,6 +151,35 @@ fn a_request_on_a_dying_pooled_connection_is_sent_again_once() {
 }
 
 #[test]
+fn a_request_is_sent_again_as_it_was_after_an_answer_that_was_none() {
+    const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+    // The second request of each connection gets no more than hints.
+    let origin = Origin::start(|asked, stream| {
+        if asked.on_connection == 1 {
+            let _ = stream.write_all(HINTS.as_bytes());
+            return Then::Close;
+        }
+        let _ = stream.write_all(ok("Cache-Control: max-age=60\r\n", "x").as_bytes());
+        Then::Stay
+    });
+    let rig = Rig::forward();
+    let mut client = rig.client();
+    for path in ["/a", "/b"] {
+        let fields = "Accept-Encoding: gzip\r\nCookie: c=d\r\n";
+        client.send(request("GET", &origin.url(path), fields));
+        let mut head = client.head();
+        if path == "/b" {
+            assert!(head.starts_with("HTTP/1.1 103 "), "{head}");
+            head = client.head();
+        }
+        assert_eq!(client.rest(head, "GET").text(), "x");
+    }
+    let [_, broken, again] = &origin.asked()[..] else { panic!("{:?}", origin.asked()) };
+    assert_eq!((broken.on_connection, again.on_connection), (1, 0));
+    assert!(again.field("host").is_some() && again.head == broken.head, "{again:?}");
+}
+
+#[test]
 fn pipelined_requests_are_answered_in_order() {
     let origin = Origin::start(|asked, stream| {
         let _ = stream.write_all(ok("", &asked.path).as_bytes());

@@ -5,7 +5,8 @@
 //! It promises: an answer is read as RFC 9112 (6.3) has it, and what could be read in two ways is
 //! an error; a connection is used again only when both messages have ended, the origin keeps it,
 //! and nothing came behind the answer; a request body that the origin does not read holds up no
-//! answer.
+//! answer; a request that got no answer is as it was; what an origin sends at once takes turns with
+//! the other tasks.
 
 mod chunks;
 mod error;
@@ -22,9 +23,10 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::BytesMut;
-use http::{Request, Response, StatusCode};
+use http::{HeaderMap, Request, Response, StatusCode};
 use message::informational::Informational;
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
+use tokio::task::coop::{consume_budget, unconstrained};
 
 pub use self::error::Http1Error;
 pub(crate) use self::incoming::{Incoming, Switched};
@@ -40,6 +42,8 @@ const FIRST_READ: usize = 16 << 10;
 const BODY_READ: usize = 64 << 10;
 /// With less room than this within a body more is made first.
 const LEAST_READ: usize = 8 << 10;
+/// Bytes of the 1xx answers before one answer at most.
+const INTERIM_MAX: usize = 1 << 20;
 
 /// One connection, which is closed when it is dropped.
 pub(crate) struct Http1 {
@@ -48,8 +52,10 @@ pub(crate) struct Http1 {
     input: BytesMut,
     /// The place of heads of requests, kept for the next.
     output: Vec<u8>,
-    /// The same of the fields of an answer.
+    /// The same of the fields of an answer, and the map of the last request's fields, which becomes
+    /// the next answer's.
     places: Places,
+    spare: HeaderMap,
     /// The address of the other end; `None` for a socket in the file system.
     pub address: Option<IpAddr>,
     /// Bytes of an answer's head at most.
@@ -69,24 +75,29 @@ impl Http1 {
     /// Makes a connection of a stream. `head_max`: bytes of an answer's head at most.
     pub fn new(stream: Stream, address: Option<IpAddr>, head_max: usize) -> Http1 {
         let (input, output, places) = (BytesMut::new(), Vec::new(), Vec::new());
-        Http1 { stream, input, output, places, address, head_max }
+        Http1 { stream, input, output, places, spare: HeaderMap::new(), address, head_max }
     }
 
     /// Returns whether an idle connection can be used: the origin has neither closed it nor sent
-    /// anything.
+    /// anything. What TLS has decrypted already counts, and records within it may carry no bytes.
     pub fn is_open(&mut self) -> bool {
-        let mut cx = Context::from_waker(Waker::noop());
-        if self.stream.poll_readable(&mut cx).is_pending() {
-            return true;
-        }
-        // Within TLS there may be records that carry no bytes.
         let mut byte = [0];
-        Pin::new(&mut self.stream).poll_read(&mut cx, &mut ReadBuf::new(&mut byte)).is_pending()
+        let mut byte = ReadBuf::new(&mut byte);
+        // It is asked also when the task has had its turn: "pending" must not mean that.
+        let read = poll_fn(|cx| Pin::new(&mut self.stream).poll_read(cx, &mut byte));
+        pin!(unconstrained(read)).poll(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
     /// Gives up the memory that it keeps for further requests.
     pub fn shrink(&mut self) {
         (self.input, self.output, self.places) = (BytesMut::new(), Vec::new(), Vec::new());
+        self.spare = HeaderMap::new();
+    }
+
+    /// Keeps a map of fields for the next answer.
+    fn keep(&mut self, mut fields: HeaderMap) {
+        fields.clear();
+        self.spare = fields;
     }
 
     /// Sends a request and waits for the head of the answer. 1xx answers go to `interim`.
@@ -96,7 +107,8 @@ impl Http1 {
         interim: Option<&Informational>,
     ) -> Result<Response<Incoming>, Broke> {
         let sending = Sending::new(&request, std::mem::take(&mut self.output));
-        let mut exchange = Exchange { connection: self, request, sending, broken: None, seen: 0 };
+        let (connection, broken) = (self, None);
+        let mut exchange = Exchange { connection, request, sending, broken, seen: 0, interim: 0 };
         match poll_fn(|cx| exchange.poll_head(interim, cx)).await {
             Ok(head) => Ok(exchange.answered(head)),
             Err(error) => {
@@ -135,6 +147,8 @@ struct Exchange {
     broken: Option<Http1Error>,
     /// Bytes of the answer's head in which there is no end of it.
     seen: usize,
+    /// Bytes of the 1xx answers so far.
+    interim: usize,
 }
 
 impl Exchange {
@@ -180,12 +194,18 @@ impl Exchange {
                 if let Some(interim) = interim {
                     interim.receive(head.status, &head.headers);
                 }
+                self.connection.keep(head.headers);
+                if self.interim > INTERIM_MAX {
+                    let why = "there are 1xx answers before its answer without end";
+                    return Poll::Ready(Err(Http1Error::Malformed(why)));
+                }
                 if head.status == StatusCode::CONTINUE && !self.sending.is_done() {
                     // Even if the answer is there already, the client is told first.
                     self.send_on(cx)?;
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
+                ready!(pin!(consume_budget()).poll(cx));
             }
             if ready!(self.connection.poll_more(None, cx)).map_err(Http1Error::Io)? == 0 {
                 return Poll::Ready(Err(Http1Error::Closed));
@@ -195,18 +215,18 @@ impl Exchange {
 
     /// Takes a head that has come whole.
     fn take_head(&mut self) -> Result<Option<ResponseHead>, Http1Error> {
-        let Http1 { input, places, head_max, .. } = &mut *self.connection;
-        if input.is_empty() || (self.seen > 0 && !response_head::may_end(input, self.seen)) {
-            self.seen = input.len();
-        } else {
-            let (method, spare) = (self.request.method().clone(), self.request.headers_mut());
-            if let Some(head) = response_head::take(input, &method, (spare, places), *head_max)? {
+        let Http1 { input, places, spare, head_max, .. } = &mut *self.connection;
+        let before = input.len();
+        if before > 0 && (self.seen == 0 || response_head::may_end(input, self.seen)) {
+            let method = self.request.method();
+            if let Some(head) = response_head::take(input, method, (spare, places), *head_max)? {
                 self.seen = 0;
+                self.interim += before - input.len();
                 return Ok(Some(head));
             }
-            self.seen = input.len();
         }
-        if input.len() >= *head_max { Err(Http1Error::HeadTooLarge) } else { Ok(None) }
+        self.seen = before;
+        if before >= *head_max { Err(Http1Error::HeadTooLarge) } else { Ok(None) }
     }
 
     /// Returns the answer with this head, whose body is still to be read.
@@ -215,8 +235,9 @@ impl Exchange {
         let switches = status == StatusCode::SWITCHING_PROTOCOLS;
         let body = match self.sending.is_done() {
             true => {
-                let Exchange { mut connection, sending, .. } = self;
+                let Exchange { mut connection, mut request, sending, .. } = self;
                 connection.output = sending.into_place();
+                connection.keep(std::mem::take(request.headers_mut()));
                 Incoming::new(connection, framing, keeps_open && !switches)
             }
             false => Incoming::while_sending(self, framing),

@@ -4,13 +4,14 @@ use std::cell::RefCell;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
 use http_body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::coop::consume_budget;
 use tokio::task::{AbortHandle, spawn_local};
 
 use super::chunks::{Chunks, Piece};
@@ -168,15 +169,19 @@ impl Decoder {
                 Decoder::UntilClose if !input.is_empty() => return data(input.split().freeze()),
                 Decoder::Length(left) => Some(*left),
                 Decoder::UntilClose => Some(u64::MAX),
-                Decoder::Chunked(chunks) => match chunks.take(input) {
-                    Ok(Piece::Data(bytes)) => return data(bytes),
-                    Ok(Piece::Trailers(fields)) => {
-                        return Poll::Ready(Some(Ok(Frame::trailers(fields))));
+                Decoder::Chunked(chunks) => {
+                    // Thousands of chunks may have come with one read.
+                    ready!(pin!(consume_budget()).poll(cx));
+                    match chunks.take(input) {
+                        Ok(Piece::Data(bytes)) => return data(bytes),
+                        Ok(Piece::Trailers(fields)) => {
+                            return Poll::Ready(Some(Ok(Frame::trailers(fields))));
+                        }
+                        Ok(Piece::End) => return Poll::Ready(None),
+                        Ok(Piece::Missing) => chunks.left(),
+                        Err(error) => return Poll::Ready(Some(Err(error))),
                     }
-                    Ok(Piece::End) => return Poll::Ready(None),
-                    Ok(Piece::Missing) => chunks.left(),
-                    Err(error) => return Poll::Ready(Some(Err(error))),
-                },
+                }
             };
             match ready!(connection.poll_more(left, cx)) {
                 Ok(1..) => {}

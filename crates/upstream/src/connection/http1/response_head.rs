@@ -59,7 +59,7 @@ pub(super) fn may_end(input: &[u8], seen: usize) -> bool {
 pub(super) type Places = Vec<(Range<usize>, Range<usize>)>;
 
 /// Takes the head of the answer to a request with this method off `input`, if it is there; its
-/// fields take the place of those in `spare`. `max`: its bytes at most.
+/// fields get the place of `spare`, which is empty. `max`: its bytes at most.
 pub(super) fn take(
     input: &mut BytesMut,
     method: &Method,
@@ -85,7 +85,6 @@ pub(super) fn take(
     places.extend(response.headers.iter().map(place));
     let text = input.split_to(length).freeze();
     let mut headers = std::mem::take(spare);
-    headers.clear();
     headers.reserve(places.len() + FIELDS_ADDED);
     for (name, value) in places.drain(..) {
         append(&mut headers, &text, name, value)?;
@@ -122,7 +121,7 @@ fn malformed(error: httparse::Error) -> Http1Error {
         httparse::Error::NewLine => "a line ends wrongly",
         httparse::Error::Status => "its status is no number from 100 on",
         httparse::Error::Token => "there is a byte that is not allowed",
-        httparse::Error::TooManyHeaders => return Http1Error::HeadTooLarge,
+        httparse::Error::TooManyHeaders => "its head has more than 100 fields",
         httparse::Error::Version => "it begins with no version of HTTP/1",
     })
 }

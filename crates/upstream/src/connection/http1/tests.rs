@@ -11,9 +11,12 @@ use net::socket::Socket;
 use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::net::UnixStream;
 use tokio::task::yield_now;
+use tokio_rustls::TlsConnector;
 
 use super::*;
 use crate::connection::request_body::ClientBody;
+use crate::settings::endpoint::Http2;
+use crate::settings::tls::{Tls, TlsOptions};
 
 /// A connection, and the origin's end of it.
 fn connected() -> (Box<Http1>, UnixStream) {
@@ -384,4 +387,137 @@ async fn a_buffer_is_used_again_when_nobody_has_it_any_more() {
         places.push(connection.input.as_ptr());
     }
     assert!(places.iter().all(|place| *place == places[0]));
+}
+
+/// Sends a request with two fields, which the origin answers with this; what came of the request.
+async fn broke(answer: &[u8]) -> Broke {
+    let (connection, mut origin) = connected();
+    let mut asked = request("GET", "/x");
+    asked.headers_mut().insert("range", "bytes=1-".parse().unwrap());
+    let sending = connection.send(asked, None);
+    let answering = async {
+        read_request(&mut origin).await;
+        origin.write_all(answer).await.unwrap();
+        drop(origin);
+    };
+    let (Err(broke), ()) = tokio::join!(sending, answering) else { panic!("it was answered") };
+    broke
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_request_that_got_no_answer_has_its_fields() {
+    let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+    for (answer, error) in [
+        (hints.to_owned(), "Closed"),
+        (format!("{hints}{hints}HTTP/1.1 200"), "Closed"),
+        ("HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 5, 6\r\n\r\n".to_owned(), "Malformed"),
+        ("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned(), "Malformed"),
+    ] {
+        let Broke { request, is_unsent, error: found } = broke(answer.as_bytes()).await;
+        assert!(format!("{found:?}").starts_with(error) && !is_unsent, "{answer}: {found:?}");
+        let request = request.unwrap();
+        let fields: Vec<_> =
+            request.headers().iter().map(|(n, v)| (n.as_str(), v.to_str().unwrap())).collect();
+        assert_eq!(fields, [("host", "a"), ("range", "bytes=1-")], "{answer}");
+    }
+}
+
+#[tokio::test(flavor = "local")]
+async fn interim_answers_end() {
+    let hint = "HTTP/1.1 103 Early Hints\r\n\r\n";
+    for (count, ends) in [(INTERIM_MAX / hint.len(), true), (INTERIM_MAX / hint.len() + 1, false)] {
+        let answer = format!("{}HTTP/1.1 204 No\r\n\r\n", hint.repeat(count));
+        let came = ask("GET", answer.as_bytes(), 100_000, false).await;
+        let wrong = Err("Malformed".to_owned());
+        assert_eq!(came.map(|came| came.status), if ends { Ok(204) } else { wrong });
+    }
+}
+
+/// Returns whether the task may not go on: what it waits for may be there.
+fn has_had_its_turn() -> bool {
+    !tokio::task::coop::has_budget_remaining()
+}
+
+#[tokio::test(flavor = "local")]
+async fn what_comes_at_once_is_read_in_turns() {
+    // As much as one read may bring.
+    let chunks = "1\r\nx\r\n".repeat(2000);
+    let (connection, mut origin) = connected();
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    origin.write_all(format!("{head}{chunks}0\r\n\r\n").as_bytes()).await.unwrap();
+    let Ok(response) = connection.send(request("GET", "/"), None).await else { panic!() };
+    let mut body = response.into_body();
+    let (mut frames, mut turns) = (0, 0);
+    while !body.is_end_stream() {
+        yield_now().await;
+        poll_fn(|cx| {
+            let mut of_turn = 0;
+            while !body.is_end_stream()
+                && let Poll::Ready(frame) = body.poll_frame(cx)
+            {
+                frame.unwrap().unwrap();
+                of_turn += 1;
+            }
+            assert!(of_turn <= 128 && (body.is_end_stream() || has_had_its_turn()), "{of_turn}");
+            (frames, turns) = (frames + of_turn, turns + 1);
+            Poll::Ready(())
+        })
+        .await;
+    }
+    assert!(frames == 2000 && turns >= 15, "{frames} in {turns} turns");
+}
+
+#[tokio::test(flavor = "local")]
+async fn a_connection_that_ended_is_seen_by_a_task_that_has_had_its_turn() {
+    let (mut idle, mut origin) = connected();
+    let (mut other, _open) = connected();
+    origin.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    while !has_had_its_turn() {
+        consume_budget().await;
+    }
+    assert!(!idle.is_open() && other.is_open() && has_had_its_turn());
+}
+
+/// A connection within TLS, and the origin's end of it.
+async fn connected_in_tls() -> (Box<Http1>, tokio_rustls::server::TlsStream<UnixStream>) {
+    let made = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], made.signing_key.into())
+        .unwrap();
+    let options = TlsOptions { unverified: true, ..TlsOptions::default() };
+    let ours = TlsConnector::from(Tls::new(options, Http2::Off).config().unwrap());
+    let (near, far) = UnixStream::pair().unwrap();
+    let connecting = ours.connect("a.example".try_into().unwrap(), Socket::Unix(near));
+    let accepting = tokio_rustls::TlsAcceptor::from(Arc::new(config)).accept(far);
+    let (ours, theirs) = tokio::try_join!(connecting, accepting).unwrap();
+    (Box::new(Http1::new(Stream::Tls(Box::new(ours)), None, 8192)), theirs)
+}
+
+#[tokio::test(flavor = "local")]
+async fn what_was_decrypted_behind_an_answer_is_not_the_next_one() {
+    // The answer fills the buffer to the last byte, or leaves room: what is behind it is found.
+    for total in [1000, FIRST_READ - 1, FIRST_READ, FIRST_READ + 1] {
+        for has_more in [false, true] {
+            let (connection, mut origin) = connected_in_tls().await;
+            let frame =
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0000\r\n\r\n0\r\n\r\n";
+            let size = total - frame.len();
+            let body = format!("{size:04x}\r\n{}\r\n0", "x".repeat(size));
+            let answer = frame.replace("0000\r\n\r\n0", &body);
+            assert_eq!(answer.len(), total);
+            let behind = if has_more { "HTTP/1.1 200 OK\r\n\r\nlies" } else { "" };
+            origin.write_all(format!("{answer}{behind}").as_bytes()).await.unwrap();
+            let sent = connection.send(request("GET", "/"), None).await;
+            let Ok(response) = sent else { panic!("no answer") };
+            let mut body = response.into_body();
+            assert_eq!(read_all(&mut body).await.unwrap().0.len(), size);
+            let again = body.take_connection().is_some_and(|mut idle| idle.is_open());
+            assert_eq!(again, !has_more, "{total} bytes");
+        }
+    }
 }
