@@ -2,7 +2,6 @@
 
 pub mod cores;
 mod phase;
-mod request_text;
 mod search;
 mod session;
 mod subject;

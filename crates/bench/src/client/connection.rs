@@ -88,16 +88,7 @@ impl Connection {
     /// # Errors
     /// There is no socket, or the address cannot be reached.
     pub fn open(&mut self, poll: &Poll, requests: u32) -> io::Result<()> {
-        let socket = Socket::new(Domain::for_address(self.to), Type::STREAM, None)?;
-        socket.set_nonblocking(true)?;
-        socket.set_tcp_nodelay(true)?;
-        match socket.connect(&self.to.into()) {
-            Ok(()) => {}
-            Err(error)
-                if error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => {}
-            Err(error) => return Err(error),
-        }
-        let socket = TcpStream::from(socket);
+        let socket = connect(self.to)?;
         poll.add(&socket, self.token)?;
         self.socket = Some(socket);
         (self.left, self.answers, self.incoming) = (requests.max(1), 0, Incoming::default());
@@ -233,8 +224,26 @@ impl Connection {
     }
 }
 
+/// Begins to connect.
+///
+/// # Errors
+/// There is no socket, or the address cannot be reached.
+pub fn connect(to: SocketAddr) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(to), Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.set_tcp_nodelay(true)?;
+    match socket.connect(&to.into()) {
+        Err(error)
+            if error.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) =>
+        {
+            Err(error)
+        }
+        _ => Ok(TcpStream::from(socket)),
+    }
+}
+
 /// An error in a word or two.
-fn kind_of(error: &io::Error) -> &'static str {
+pub fn kind_of(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::ConnectionRefused => "refused",
         ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => "reset",

@@ -42,7 +42,11 @@ impl Head {
         Ok(Some((head, len)))
     }
 
-    fn note(&mut self, name: &str, value: &[u8]) -> Result<(), String> {
+    /// Takes a field into account, whatever the version of HTTP.
+    ///
+    /// # Errors
+    /// Its value is none that the field can have, or contradicts an earlier one.
+    pub fn note(&mut self, name: &str, value: &[u8]) -> Result<(), String> {
         let text = || std::str::from_utf8(value).map_or("", str::trim);
         // By length first: most fields are of no interest.
         match name.len() {

@@ -11,7 +11,7 @@ use workload::generator;
 use workload::generator::polymix::PolyMix;
 use workload::trace::{Filter, Format, ReadOptions};
 
-use crate::client::Spacing;
+use crate::client::{Protocol, Spacing};
 use crate::load::{LoadOptions, RequestsPerConnection, Sizes, Workload};
 use crate::origin::Think;
 
@@ -233,11 +233,37 @@ fn of_pace(command: Command) -> Command {
             )
             .value_parser(RequestsPerConnection::read),
         )
+        .args(of_http2())
         .arg(
             option("timeout", "TIME", "Time after which a request is given up.")
                 .default_value("30s")
                 .value_parser(duration),
         )
+}
+
+/// The arguments that say how the target is spoken to.
+pub fn of_http2() -> [Arg; 2] {
+    [
+        flag("http2", "Speaks HTTP/2 from the first byte on, without encryption."),
+        option("streams", "COUNT", "Requests at a time on each connection of HTTP/2.")
+            .default_value("1")
+            .value_parser(value_parser!(u16).range(1..=1_000)),
+    ]
+}
+
+/// Reads how the target is spoken to.
+///
+/// # Errors
+/// There are to be streams without HTTP/2.
+pub fn protocol(matches: &ArgMatches) -> Result<Protocol, String> {
+    let streams = get::<u16>(matches, "streams").unwrap_or(1);
+    match matches.get_flag("http2") {
+        true => Ok(Protocol::Http2 { streams: usize::from(streams) }),
+        false if streams > 1 => {
+            Err("--streams: only HTTP/2 has several on a connection: add --http2".to_owned())
+        }
+        false => Ok(Protocol::Http1),
+    }
 }
 
 /// Adds the arguments that say how long the phases are.

@@ -9,8 +9,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use cli::outcome::{Failure, answer};
 use testbed::mounts;
 
-use super::arguments::{duration, get, option, size};
+use super::arguments::{self, duration, get, option, size};
 use super::run::{measured_timer, moment, random_seed};
+use crate::client::Protocol;
 use crate::compare::{
     Comparison, Plan, Scenario, compare, comparison_page, comparison_text, scenarios,
 };
@@ -68,7 +69,8 @@ pub fn command() -> Command {
             option("connections", "COUNT", "Clients that wait for their answers.")
                 .default_value("32")
                 .value_parser(value_parser!(u32).range(1..=10_000)),
-        );
+        )
+        .args(arguments::of_http2());
     of_each(command)
 }
 
@@ -169,6 +171,13 @@ fn plan(matches: &ArgMatches) -> Result<(Plan, Vec<String>), Failure> {
         "Larder" => format!("SKIPPED: Larder: no program at {}", larder.display()),
         name => format!("SKIPPED: {name} is not installed"),
     }));
+    let protocol =
+        arguments::protocol(matches).map_err(|why| Failure::usage(format!("bench: {why}")))?;
+    let mut systems = chosen_systems(matches, systems)?;
+    if protocol != Protocol::Http1 {
+        let silent = systems.extract_if(.., |system| !system.speaks_http2());
+        notes.extend(silent.map(|system| format!("SKIPPED: {} speaks no HTTP/2", system.name)));
+    }
     let seed = get(matches, "seed").unwrap_or_else(random_seed);
     let cache = get(matches, "cache-size").unwrap_or(512 << 20);
     let chosen = chosen_scenarios(matches, scenarios(cache, seed))?;
@@ -176,11 +185,12 @@ fn plan(matches: &ArgMatches) -> Result<(Plan, Vec<String>), Failure> {
     let base =
         base.canonicalize().map_err(|error| failed(format!("{}: {error}", base.display())))?;
     let plan = Plan {
-        systems: chosen_systems(matches, systems)?,
+        systems,
         scenarios: chosen,
         rounds: get(matches, "rounds").unwrap_or(3),
         time: get(matches, "time").unwrap_or(Duration::from_secs(4)),
         connections: get::<u32>(matches, "connections").unwrap_or(32) as usize,
+        protocol,
         cache,
         memory: get(matches, "memory").unwrap_or(192 << 20),
         operations: get(matches, "operations"),

@@ -113,6 +113,7 @@ pub fn run(matches: &ArgMatches, interrupted: Arc<AtomicBool>) -> Result<(), Fai
     let usage = |why: String| Failure::usage(format!("bench: {why}"));
     let seed = get(matches, "seed").unwrap_or_else(random_seed);
     let load = arguments::load(matches, seed).map_err(usage)?;
+    arguments::protocol(matches).map_err(usage)?;
     if load.workload.has_times() {
         return Err(usage("a trace has its own times: there is no peak to search".to_owned()));
     }

@@ -32,6 +32,7 @@ pub fn run(matches: &ArgMatches, interrupted: Arc<AtomicBool>) -> Result<(), Fai
     let seed = get(matches, "seed").unwrap_or_else(random_seed);
     let usage = |why: String| Failure::usage(format!("bench: {why}"));
     let load = arguments::load(matches, seed).map_err(usage)?;
+    arguments::protocol(matches).map_err(usage)?;
     let plans = plans(matches, &load.workload).map_err(usage)?;
     let prepared = prepare(matches, seed, is_open(matches))
         .map_err(|why| Failure::runtime(format!("bench: {why}")))?;
@@ -143,6 +144,7 @@ pub fn prepare(matches: &ArgMatches, seed: u64, is_open: bool) -> Result<Prepare
         origin,
         name: format!("bench-{seed}"),
         answers: origin::Options { seed, think, answers_max: polymix.then_some(16) },
+        protocol: arguments::protocol(matches)?,
         connections: get::<u32>(matches, "connections").unwrap_or(usual) as usize,
         requests_per_connection: get(matches, "requests-per-connection")
             .unwrap_or_else(|| load.workload.requests_per_connection()),

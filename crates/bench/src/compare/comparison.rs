@@ -12,6 +12,7 @@ use testbed::address;
 use super::bed::Bed;
 use super::report::{Comparison, Row};
 use super::scenario::Scenario;
+use crate::client::Protocol;
 use crate::load::RequestsPerConnection;
 use crate::measure::{PhaseFigures, TimerAccuracy};
 use crate::origin;
@@ -31,6 +32,8 @@ pub struct Plan {
     pub time: Duration,
     /// Connections of the client.
     pub connections: usize,
+    /// How systems are spoken to.
+    pub protocol: Protocol,
     /// Bytes of each cache.
     pub cache: u64,
     /// Bytes of memory for each system and what the kernel keeps for it.
@@ -129,6 +132,8 @@ fn prepare(
         cache: &cache,
         cache_bytes: plan.cache,
         object_bytes: scenario.object_bytes(),
+        connections: scenario.connections.unwrap_or(plan.connections),
+        http2: plan.protocol != Protocol::Http1,
         memory: plan.memory,
         listen,
         origin,
@@ -143,6 +148,7 @@ fn prepare(
         name: format!("bench-{}", plan.seed),
         answers: origin::Options { seed: plan.seed, ..origin::Options::default() },
         load: scenario.load.clone(),
+        protocol: plan.protocol,
         connections: scenario.connections.unwrap_or(plan.connections),
         requests_per_connection: RequestsPerConnection::Unlimited,
         timeout: Duration::from_secs(60),

@@ -5,6 +5,7 @@ use plot::{Axis, Plot};
 use serde::Serialize;
 
 use super::comparison::Plan;
+use crate::client::Protocol;
 use crate::measure::PhaseFigures;
 use crate::report::{Table, bytes, document, figure, rate, share, time};
 
@@ -138,8 +139,12 @@ pub struct Comparison {
     pub rounds: u32,
     /// See `rounds`.
     pub seconds: f64,
-    /// Connections.
+    /// Connections, and the version of HTTP that they speak, with the requests at a time on each.
     pub connections: usize,
+    /// See `connections`.
+    pub http: u8,
+    /// See `connections`.
+    pub streams: usize,
     /// Bytes of each cache, and of each system's memory.
     pub cache: u64,
     /// See `cache`.
@@ -167,6 +172,8 @@ impl Comparison {
             rounds: plan.rounds,
             seconds: plan.time.as_secs_f64(),
             connections: plan.connections,
+            http: if plan.protocol == Protocol::Http1 { 1 } else { 2 },
+            streams: plan.protocol.streams(),
             cache: plan.cache,
             memory: plan.memory,
             operations: plan.operations,
@@ -195,9 +202,14 @@ pub fn comparison_text(comparison: &Comparison) -> String {
     let held = comparison
         .operations
         .map_or_else(String::new, |most| format!(", devices held to {most} operations a second"));
+    let spoken = match (comparison.http, comparison.streams) {
+        (1, _) => String::new(),
+        (_, 1) => " of HTTP/2".to_owned(),
+        (_, streams) => format!(" of HTTP/2 with {streams} requests at a time"),
+    };
     let mut text = format!(
-        "\nmedians of {} rounds of {:.0} s (± half of how far they are apart); {} connections, \
-         caches of {}, {} of memory and one core for each{held}; seed {}\n",
+        "\nmedians of {} rounds of {:.0} s (± half of how far they are apart); {} \
+         connections{spoken}, caches of {}, {} of memory and one core for each{held}; seed {}\n",
         comparison.rounds,
         comparison.seconds,
         comparison.connections,
@@ -341,6 +353,8 @@ mod tests {
             rounds: 3,
             seconds: 4.0,
             connections: 32,
+            http: 2,
+            streams: 4,
             cache: 1,
             memory: 1,
             operations: None,
@@ -369,6 +383,10 @@ mod tests {
         let nginx = text.lines().find(|line| line.starts_with("nginx")).unwrap();
         assert!(nginx.contains("500") && nginx.contains("2.00"), "{nginx}");
         assert!(text.contains("±10%") && text.contains("SKIPPED: Varnish"), "{text}");
+        assert!(
+            text.contains("32 connections of HTTP/2 with 4 requests at a time, caches"),
+            "{text}"
+        );
         let page = comparison_page(&comparison).unwrap();
         assert!(page.contains("<svg") && page.contains("Requests a second"));
     }

@@ -14,6 +14,17 @@ pub enum Method {
     Post,
 }
 
+impl Method {
+    /// Its name in HTTP.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Head => "HEAD",
+            Method::Post => "POST",
+        }
+    }
+}
+
 /// Under which condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Condition {

@@ -10,17 +10,17 @@ use rustix::thread::{gettid, set_current_timer_slack};
 use workload::generator::distributions::SplitMix;
 
 use super::phase::{End, Pace, PhasePlan};
-use super::request_text::{Addressing, write_request};
 use super::subject::Subject;
 use super::window::Window;
 use crate::client::{
-    Arrivals, Connection, Dispatcher, Due, Ended, Expectation, Failure, Nanos, Request, SECOND,
+    Addressing, Arrivals, Dispatcher, Due, Ended, Expectation, Failure, Nanos, Pool, Protocol,
+    Request, SECOND,
 };
 use crate::load::{LoadOptions, Repeats, RequestsPerConnection, Source};
 use crate::measure::{Answered, Outcome, PhaseFigures, Second, Tally};
 use crate::object::{Ask, now as seconds_now};
 use crate::origin::{self, Origin, Sent};
-use crate::poll::{Events, Poll, Ready};
+use crate::poll::{Events, Poll};
 
 /// What a run needs to begin.
 #[derive(Clone, Debug)]
@@ -39,6 +39,8 @@ pub struct SessionOptions {
     pub answers: origin::Options,
     /// What is asked for.
     pub load: LoadOptions,
+    /// How it is spoken to.
+    pub protocol: Protocol,
     /// Connections at most.
     pub connections: usize,
     /// Requests on each of them.
@@ -72,22 +74,18 @@ pub struct Live<'a> {
 const FAILURES_KEPT: usize = 10;
 /// How often it is looked for what takes too long, and for the end of a phase at least.
 const LOOK: Nanos = SECOND / 10;
-/// Bytes that are read at a time.
-const READ: usize = 256 << 10;
 /// A cache is full of the workload when in a second less of the requests are misses.
 const FULL: f64 = 0.01;
 
 /// See the module.
 pub struct Session {
     options: SessionOptions,
-    addressing: Addressing,
     origin: Origin,
     source: Source,
     repeats: Repeats,
     poll: Poll,
-    connections: Vec<Connection>,
+    pool: Pool,
     dispatcher: Dispatcher,
-    dice: SplitMix,
     begin: Instant,
     /// Requests of a trace that are due, in their order.
     recorded: VecDeque<Ask>,
@@ -101,8 +99,8 @@ pub struct Session {
     filled: u64,
     source_ended: bool,
     interrupted: Arc<AtomicBool>,
-    buffer: Vec<u8>,
-    path: String,
+    /// Room for what ended.
+    ended: Vec<(usize, Ended)>,
     events: Events,
 }
 
@@ -122,16 +120,17 @@ impl Session {
         };
         let addressing =
             Addressing { host: options.host.clone(), prefix, run: options.name.clone() };
+        let mut dice = SplitMix::new(options.load.seed ^ 0x636f_6e6e);
+        let requests = options.requests_per_connection;
+        let draw = Box::new(move || requests.draw(&mut dice));
         Ok(Session {
-            addressing,
+            pool: Pool::new(options.target, options.protocol, addressing, draw),
             source: Source::new(&options.load)?,
-            dispatcher: Dispatcher::new(options.connections),
-            dice: SplitMix::new(options.load.seed ^ 0x636f_6e6e),
+            dispatcher: Dispatcher::new(options.connections * options.protocol.streams()),
             options,
             origin,
             poll,
             repeats: Repeats::default(),
-            connections: Vec::new(),
             begin: Instant::now(),
             recorded: VecDeque::new(),
             numbers: 0,
@@ -142,8 +141,7 @@ impl Session {
             filled: 0,
             source_ended: false,
             interrupted,
-            buffer: vec![0; READ],
-            path: String::new(),
+            ended: Vec::new(),
             events: Events::default(),
         })
     }
@@ -206,10 +204,8 @@ impl Session {
             self.hear(LOOK)?;
             self.give_up_late();
         }
-        for place in 0..self.connections.len() {
-            let ended = self.connections[place].give_up("unanswered");
-            self.end(place, ended);
-        }
+        self.pool.give_up("unanswered", Nanos::MAX);
+        self.end_all();
         Ok(())
     }
 
@@ -264,7 +260,7 @@ impl Session {
         let now = self.now();
         self.take_due(course, now, number)?;
         // Where nothing listens each is over at once, and the loop would not end.
-        for _ in 0..self.options.connections {
+        for _ in 0..self.dispatcher.limit() {
             if self.source_ended && self.recorded.is_empty() {
                 break;
             }
@@ -336,31 +332,15 @@ impl Session {
         };
         self.numbers += 1;
         let (number, now) = (self.numbers, seconds_now());
-        while place >= self.connections.len() {
-            let token = self.connections.len() as u64;
-            self.connections.push(Connection::new(self.options.target, token));
+        let is_repeat = self.repeats.ask(&ask, ask.object.version(now));
+        let Ask { object, method, condition, range, .. } = ask;
+        let expected = Expectation { number, object, method, condition, range, sent: now };
+        let request = Request { due, at: self.now(), expected, is_repeat };
+        if self.pool.send(&self.poll, place, request).is_err() {
+            self.tallies[due.phase].add_error("no connection");
+            self.dispatcher.release(place);
         }
-        let ended = {
-            let Session { connections, poll, options, dice, .. } = self;
-            let connection = &mut connections[place];
-            let opened = match connection.needs_opening() {
-                true => connection.open(poll, options.requests_per_connection.draw(dice)),
-                false => Ok(()),
-            };
-            if opened.is_err() {
-                self.tallies[due.phase].add_error("no connection");
-                self.dispatcher.release(place);
-                return Ok(());
-            }
-            write_request(connection.text(), &mut self.path, &self.addressing, &ask, number, now);
-            let is_repeat = self.repeats.ask(&ask, ask.object.version(now));
-            let Ask { object, method, condition, range, .. } = ask;
-            let expected = Expectation { number, object, method, condition, range, sent: now };
-            let at = self.begin.elapsed().as_nanos() as Nanos;
-            connection.send(Request { due, at, expected, is_repeat })
-        };
-        self.end(place, ended);
-        self.repeat(place);
+        self.end_all();
         Ok(())
     }
 
@@ -370,38 +350,27 @@ impl Session {
         let waited = self.poll.wait(Some(Duration::from_nanos(wait)), &mut events);
         waited.map_err(|error| format!("sockets: {error}"))?;
         let now = seconds_now();
-        for Ready { token, read, write } in events.drain() {
-            let place = token as usize;
-            if write {
-                let ended = self.connections[place].write();
-                self.end(place, ended);
-            }
-            if read {
-                let ended = self.connections[place].read(&mut self.buffer, now);
-                self.end(place, ended);
-            }
-            self.repeat(place);
+        for ready in events.drain() {
+            self.pool.hear(&self.poll, ready, now);
         }
         self.events = events;
+        self.end_all();
         Ok(())
     }
 
-    /// Sends a request once more whose connection had been closed before it came there.
-    fn repeat(&mut self, place: usize) {
-        if !self.connections[place].is_to_repeat() {
-            return;
+    /// Counts what became of the requests that are over.
+    fn end_all(&mut self) {
+        let mut all = std::mem::take(&mut self.ended);
+        all.extend(self.pool.ended());
+        for (place, ended) in all.drain(..) {
+            self.end(place, ended);
         }
-        let requests = self.options.requests_per_connection.draw(&mut self.dice);
-        let ended = match self.connections[place].open(&self.poll, requests) {
-            Ok(()) => self.connections[place].repeat(),
-            Err(_) => self.connections[place].give_up("no connection"),
-        };
-        self.end(place, ended);
+        self.ended = all;
     }
 
-    /// Counts what became of a request, if it is over.
-    fn end(&mut self, place: usize, ended: Option<Ended>) {
-        let Some(Ended { request, verdict, error }) = ended else { return };
+    /// Counts what became of a request.
+    fn end(&mut self, place: usize, ended: Ended) {
+        let Ended { request, verdict, error } = ended;
         self.dispatcher.release(place);
         let now = self.now();
         let tally = &mut self.tallies[request.due.phase];
@@ -483,13 +452,8 @@ impl Session {
     fn give_up_late(&mut self) {
         let timeout = self.options.timeout.as_nanos() as Nanos;
         let now = self.now();
-        for place in 0..self.connections.len() {
-            let connection = &mut self.connections[place];
-            if connection.sent_at().is_some_and(|sent| now.saturating_sub(sent) > timeout) {
-                let ended = connection.give_up("timed out");
-                self.end(place, ended);
-            }
-        }
+        self.pool.give_up("timed out", now.saturating_sub(timeout));
+        self.end_all();
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::client::Spacing;
+use crate::client::{Protocol, Spacing};
 use crate::load::{LoadOptions, PhaseKind, RequestsPerConnection, Sizes, Workload};
 use crate::origin;
 use crate::run::{End, Pace, PhasePlan, Session, SessionOptions, Subject};
@@ -103,6 +103,7 @@ impl Plan {
             load,
             connections,
             requests_per_connection: RequestsPerConnection::Unlimited,
+            protocol: Protocol::Http1,
             timeout: Duration::from_secs(60),
             subject: Subject::default(),
         };

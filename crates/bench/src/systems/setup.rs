@@ -52,6 +52,10 @@ pub struct Setup<'a> {
     pub cache_bytes: u64,
     /// Bytes of an object, about.
     pub object_bytes: u64,
+    /// Connections of clients.
+    pub connections: usize,
+    /// Whether they speak HTTP/2, without encryption.
+    pub http2: bool,
     /// Bytes of memory in all: its own and what the kernel keeps for it.
     pub memory: u64,
     /// Where it serves.
@@ -123,6 +127,11 @@ impl System {
         }
     }
 
+    /// Returns whether it can speak HTTP/2 with clients without encryption.
+    pub fn speaks_http2(&self) -> bool {
+        !matches!(self.kind, Kind::Squid(_))
+    }
+
     /// Returns the number of the user that its processes become, when we are root.
     ///
     /// # Errors
@@ -159,7 +168,7 @@ impl System {
         }
         let files = Files { system: self, setup, directory: directory.path() };
         let command = match self.kind {
-            Kind::Larder => files.larder(),
+            Kind::Larder => files.larder()?,
             Kind::Nginx => files.nginx()?,
             Kind::Varnish => files.varnish()?,
             Kind::TrafficServer => files.traffic_server()?,
@@ -207,6 +216,8 @@ impl Files<'_> {
             ("origin_host", origin.ip().to_string()),
             ("origin_port", origin.port().to_string()),
             ("user", user),
+            // One for each client, and as many as are usual when they are few.
+            ("idle_to_origin", self.setup.connections.max(128).to_string()),
         ];
         let values: Vec<_> = common.into_iter().chain(values.iter().cloned()).collect();
         let text = fill(text, &values).map_err(|why| format!("{name}: {why}"))?;
@@ -216,30 +227,40 @@ impl Files<'_> {
 
     /// One worker; half of the memory for the setting that takes in everything but the program
     /// itself and connections.
-    fn larder(&self) -> Command {
+    fn larder(&self) -> Result<Command, String> {
         let Setup { cache, cache_bytes, memory, origin, .. } = self.setup;
         let mut command = self.confined();
         command.args(["serve", "--admin", &address::free().to_string()]);
+        if self.setup.http2 {
+            const LISTENER: &str = "[[listener]]\naddress = \"<listen>\"\nh2c = true\n";
+            command.arg("--config").arg(self.write("larder.toml", LISTENER, &[])?);
+        } else {
+            command.args(["--listen", &self.setup.listen.to_string()]);
+        }
         if !self.system.words.iter().any(|word| word == "--workers") {
             command.args(["--workers", "1"]);
         }
         command.args(&self.system.words);
         command.args(["--reverse", &format!("http://{origin}")]);
-        command.args(["--listen", &self.setup.listen.to_string()]);
         command.arg("--cache").arg(cache).args(["--cache-size", &cache_bytes.to_string()]);
         command.args(["--memory", &(memory / 2).to_string()]);
-        command
+        Ok(command)
     }
 
     fn nginx(&self) -> Result<Command, String> {
-        let path = self.write("nginx.conf", include_str!("nginx.conf"), &[])?;
+        let (http2, sendfile) = if self.setup.http2 { (" http2", "off") } else { ("", "on") };
+        let values = [("http2", http2.to_owned()), ("sendfile", sendfile.to_owned())];
+        let path = self.write("nginx.conf", include_str!("nginx.conf"), &values)?;
         let mut command = self.confined();
         command.arg("-c").arg(path).arg("-p").arg(self.directory);
         Ok(command)
     }
 
     /// * `-j none`: no other user, whose rights end at our directory.
-    /// * `thread_pools=1`: one core; `thread_pool_min`: a client has a thread.
+    /// * `thread_pools=1`: one core; `thread_pool_min`: a client has a thread, in HTTP/2 a second
+    ///   for its stream.
+    /// * `workspace_…`: with many threads a quarter of what they have without being told, which
+    ///   heads need, so that they do not take the memory that is for objects.
     /// * `vsl_space`: a log in memory, which nobody reads.
     fn varnish(&self) -> Result<Command, String> {
         let vcl = self.write("varnish.vcl", include_str!("varnish.vcl"), &[])?;
@@ -248,7 +269,15 @@ impl Files<'_> {
         let mut command = self.confined();
         command.args(["-F", "-j", "none", "-a", &self.setup.listen.to_string(), "-f"]).arg(vcl);
         command.arg("-n").arg(self.directory.join("work")).args(["-s", &store]);
-        command.args(["-p", "thread_pools=1", "-p", "thread_pool_min=100"]);
+        let threads = (self.setup.connections * (1 + usize::from(self.setup.http2)) + 68).max(100);
+        command.args(["-p", "thread_pools=1", "-p", &format!("thread_pool_min={threads}")]);
+        command.args(["-p", &format!("thread_pool_max={}", threads.max(5_000))]);
+        if threads > 500 {
+            command.args(["-p", "workspace_client=16k", "-p", "workspace_backend=16k"]);
+        }
+        if self.setup.http2 {
+            command.args(["-p", "feature=+http2"]);
+        }
         command.args(["-p", "vsl_space=4M", "-p", "timeout_idle=3600"]);
         Ok(command)
     }
@@ -256,7 +285,10 @@ impl Files<'_> {
     fn traffic_server(&self) -> Result<Command, String> {
         let origin = self.setup.origin;
         self.write("runroot.yaml", include_str!("trafficserver_runroot.yaml"), &[])?;
-        self.write("records.config", include_str!("trafficserver.config"), &[])?;
+        // It tells the protocols apart by their first bytes.
+        let protocols = if self.setup.http2 { ":proto=http;h2" } else { "" }.to_owned();
+        let records = include_str!("trafficserver.config");
+        self.write("records.config", records, &[("protocols", protocols)])?;
         self.write("remap.config", &format!("map / http://{origin}/\n"), &[])?;
         self.write("storage.config", "<cache>\n", &[])?;
         const ALLOWED: &str = "ip_allow:\n  - apply: in\n    ip_addrs: 127.0.0.0/8\n    \
@@ -343,6 +375,8 @@ mod tests {
             cache: Path::new("/dev/loop0"),
             cache_bytes: 512 * MIB,
             object_bytes: 11_000,
+            connections: 32,
+            http2: false,
             memory: 192 * MIB,
             listen: "127.64.0.1:10000".parse().unwrap(),
             origin,
@@ -367,5 +401,17 @@ mod tests {
         files.squid("aufs").unwrap();
         let text = fs::read_to_string(directory.path().join("squid.conf")).unwrap();
         assert!(text.contains("cache_dir aufs /dev/loop0 512 16 256\n"), "{text}");
+        let many = Setup { connections: 1_000, http2: true, groups: Vec::new(), ..setup };
+        let (nginx, server) = (system(Kind::Nginx), system(Kind::TrafficServer));
+        let directory = directory.path();
+        Files { system: &nginx, setup: &many, directory }.nginx().unwrap();
+        Files { system: &server, setup: &many, directory }.traffic_server().unwrap();
+        let varnish = Files { system: &nginx, setup: &many, directory }.varnish().unwrap();
+        assert!(format!("{varnish:?}").contains("thread_pool_min=2068"), "{varnish:?}");
+        let text = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
+        assert!(text("nginx.conf").contains("listen 127.64.0.1:10000 http2 backlog"));
+        assert!(text("nginx.conf").contains("keepalive 1000;"));
+        assert!(text("records.config").contains("ip-in=127.64.0.1:proto=http;h2\n"));
+        assert!(!squid.speaks_http2() && nginx.speaks_http2());
     }
 }

@@ -1,0 +1,151 @@
+//! A request as it is sent: the text of HTTP/1, and the message of HTTP/2.
+
+use std::fmt::{self, Arguments};
+use std::io::Write;
+
+use bytes::Bytes;
+use http::uri::{PathAndQuery, Scheme};
+use http::{HeaderName, HeaderValue, Uri};
+
+use super::expectation::Expectation;
+use crate::object::{Condition, FIRST_MODIFIED, Method, REQUEST_FIELD, date};
+
+/// Bytes of the body of a POST.
+const POSTED: usize = 1_024;
+
+/// How the target is addressed.
+#[derive(Clone, Debug)]
+pub struct Addressing {
+    /// The `Host` field.
+    pub host: String,
+    /// Before the path, in the form that forward proxies are asked with; empty for reverse ones.
+    pub prefix: String,
+    /// The first part of all paths.
+    pub run: String,
+}
+
+/// Gives the fields of a request, but for that of the host.
+fn each_field(of: &Expectation, mut give: impl FnMut(&'static str, Arguments<'_>)) {
+    let Expectation { number, object, method, condition, range, sent } = of;
+    give(REQUEST_FIELD, format_args!("{number}"));
+    if let Some((from, to)) = range {
+        give("Range", format_args!("bytes={from}-{}", to - 1));
+    }
+    let modified =
+        || object.life().map_or(FIRST_MODIFIED, |life| life.modified(life.version(*sent)));
+    match condition {
+        Condition::None => {}
+        Condition::Since200 => {
+            let before = date(modified().saturating_sub(86_400));
+            give("If-Modified-Since", format_args!("{before}"));
+        }
+        Condition::Since304 => give("If-Modified-Since", format_args!("{}", date(modified()))),
+        Condition::Reload => {
+            give("Cache-Control", format_args!("no-cache"));
+            give("Pragma", format_args!("no-cache"));
+        }
+    }
+    if *method == Method::Post {
+        give("Content-Length", format_args!("{POSTED}"));
+    }
+}
+
+/// Writes a request whose answer is to be as expected. `path` is room for the path.
+pub fn write_request(
+    text: &mut Vec<u8>,
+    path: &mut String,
+    addressing: &Addressing,
+    expected: &Expectation,
+) {
+    path.clear();
+    expected.object.write_path(&addressing.run, path);
+    let Addressing { host, prefix, .. } = addressing;
+    let method = expected.method.name();
+    // Writing to memory does not fail.
+    let _ = write!(text, "{method} {prefix}{path} HTTP/1.1\r\nHost: {host}\r\n");
+    each_field(expected, |name, value| {
+        let _ = write!(text, "{name}: {value}\r\n");
+    });
+    text.extend_from_slice(b"\r\n");
+    if expected.method == Method::Post {
+        text.resize(text.len() + POSTED, b'x');
+    }
+}
+
+/// Returns the same request as a message of HTTP/2, and the body behind it.
+///
+/// # Errors
+/// The host is none that can be named in a URI.
+pub fn http2_request(
+    addressing: &Addressing,
+    expected: &Expectation,
+) -> Result<(http::Request<()>, Option<Bytes>), http::Error> {
+    let mut path = String::new();
+    expected.object.write_path(&addressing.run, &mut path);
+    let uri = Uri::builder()
+        .scheme(Scheme::HTTP)
+        .authority(&*addressing.host)
+        .path_and_query(PathAndQuery::try_from(path)?)
+        .build()?;
+    let mut request = http::Request::builder().method(expected.method.name()).uri(uri).body(())?;
+    each_field(expected, |name, value| {
+        let value = HeaderValue::try_from(fmt::format(value));
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), value) {
+            request.headers_mut().append(name, value);
+        }
+    });
+    let body = (expected.method == Method::Post).then(|| Bytes::from_static(&[b'x'; POSTED]));
+    Ok((request, body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::Object;
+
+    fn reverse() -> Addressing {
+        Addressing { host: "h:1".into(), prefix: String::new(), run: "b".into() }
+    }
+
+    fn get() -> Expectation {
+        let object = Object { id: 7, size: 900, ..Object::default() };
+        Expectation { number: 12, object, sent: 1_700_000_000, ..Expectation::default() }
+    }
+
+    fn written(addressing: &Addressing, expected: &Expectation) -> String {
+        let (mut text, mut path) = (Vec::new(), String::new());
+        write_request(&mut text, &mut path, addressing, expected);
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn requests_say_what_is_asked() {
+        let forward = Addressing { prefix: "http://h:1".into(), ..reverse() };
+        let plain = "GET /b/0/7-900.bin HTTP/1.1\r\nHost: h:1\r\nBench-Request: 12\r\n\r\n";
+        assert_eq!(written(&reverse(), &get()), plain);
+        let proxied = written(&forward, &get());
+        assert!(proxied.starts_with("GET http://h:1/b/0/7-900.bin HTTP/1.1\r\n"));
+        let same = Expectation { condition: Condition::Since304, ..get() };
+        let same = written(&reverse(), &same);
+        assert!(same.contains("If-Modified-Since: Sun, 09 Sep 2001 01:46:40 GMT\r\n"), "{same}");
+        let part = written(&reverse(), &Expectation { range: Some((5, 10)), ..get() });
+        assert!(part.contains("Range: bytes=5-9\r\n"), "{part}");
+        let post = written(&reverse(), &Expectation { method: Method::Post, ..get() });
+        assert!(post.starts_with("POST ") && post.contains("Content-Length: 1024\r\n\r\nxxx"));
+    }
+
+    #[test]
+    fn messages_of_http_2_have_the_same_fields() {
+        let asked = Expectation { condition: Condition::Reload, range: Some((5, 10)), ..get() };
+        let (request, body) = http2_request(&reverse(), &asked).unwrap();
+        assert_eq!(request.uri(), "http://h:1/b/0/7-900.bin");
+        let field = |name: &str| request.headers()[name].to_str().unwrap().to_owned();
+        assert_eq!((field("bench-request"), field("range")), ("12".into(), "bytes=5-9".into()));
+        assert_eq!((field("pragma"), body), ("no-cache".into(), None));
+        let post = Expectation { method: Method::Post, ..get() };
+        assert_eq!(
+            http2_request(&reverse(), &post).unwrap().1.map(|body| body.len()),
+            Some(POSTED)
+        );
+    }
+}
