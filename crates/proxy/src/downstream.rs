@@ -6,7 +6,7 @@ pub(crate) mod connection;
 pub(crate) mod connection_limit;
 pub(crate) mod connections;
 pub mod handshake;
-pub(crate) mod hits_ahead;
+pub(crate) mod answers_ahead;
 pub mod http2;
 pub(crate) mod listener;
 pub(crate) mod proxy_protocol;

@@ -9,3 +9,4 @@ pub(crate) mod pass_through;
 pub(crate) mod response_body;
 pub(crate) mod transaction;
 pub(crate) mod tunnel;
+pub(crate) mod written_head;

@@ -87,7 +87,7 @@ pub(crate) struct ConnectionState {
     requests: Cell<u64>,
     last_answer: Cell<bool>,
     parking: Cell<Parking>,
-    /// A request is being answered that hyper has not seen (`downstream::hits_ahead`).
+    /// A request is being answered that hyper has not seen (`downstream::answers_ahead`).
     ahead: Cell<bool>,
 }
 

@@ -13,25 +13,25 @@ use bytes::Buf;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::client::connection_state::{ConnectionState, Phase};
-use crate::downstream::hits_ahead::HitsAhead;
+use crate::downstream::answers_ahead::AnswersAhead;
 use crate::downstream::stream::Stream;
 
 /// The socket handed to hyper (inside `TokioIo`).
 pub(crate) struct ClientIo {
     stream: Stream,
     state: Rc<ConnectionState>,
-    /// The plain hits that hyper does not see, in HTTP/1.
-    hits: Option<HitsAhead>,
+    /// The answers that hyper does not see, in HTTP/1.
+    ahead: Option<AnswersAhead>,
 }
 
 impl ClientIo {
     pub fn new(stream: Stream, state: Rc<ConnectionState>) -> ClientIo {
-        ClientIo { stream, state, hits: None }
+        ClientIo { stream, state, ahead: None }
     }
 
-    /// Has plain hits answered before hyper sees them.
-    pub fn with_hits(self, hits: HitsAhead) -> ClientIo {
-        ClientIo { hits: Some(hits), ..self }
+    /// Has plain requests answered before hyper sees them.
+    pub fn with_answers_ahead(self, ahead: AnswersAhead) -> ClientIo {
+        ClientIo { ahead: Some(ahead), ..self }
     }
 
     /// Returns the stream below.
@@ -70,10 +70,10 @@ impl ClientIo {
 
     /// Sends what is left of an answer that hyper has not seen, and does not ask for.
     fn poll_unsent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(hits) = self.hits.as_mut().filter(|hits| hits.has_unsent()) else {
+        let Some(ahead) = self.ahead.as_mut().filter(|ahead| ahead.has_unsent()) else {
             return Poll::Ready(Ok(()));
         };
-        ready!(hits.poll_unsent(cx, &mut self.stream))?;
+        ready!(ahead.poll_unsent(cx, &mut self.stream))?;
         // A read has waited for this, and for nothing else: hyper has to ask again.
         cx.waker().wake_by_ref();
         Poll::Ready(Ok(()))
@@ -119,19 +119,19 @@ impl AsyncRead for ClientIo {
         let this = self.get_mut();
         let before = buf.filled().len();
         loop {
-            let was_held = match &mut this.hits {
-                Some(hits) => {
-                    ready!(hits.poll_begun(cx, &mut this.stream))?;
-                    hits.put_held(buf)
+            let was_held = match &mut this.ahead {
+                Some(ahead) => {
+                    ready!(ahead.poll_begun(cx, &mut this.stream))?;
+                    ahead.put_held(buf)
                 }
                 None => false,
             };
             if !was_held {
                 ready!(this.poll_socket(cx, buf))?;
             }
-            let is_given = match &mut this.hits {
-                Some(hits) if buf.filled().len() > before => {
-                    hits.look(cx, &mut this.stream, buf, before)?
+            let is_given = match &mut this.ahead {
+                Some(ahead) if buf.filled().len() > before => {
+                    ahead.look(cx, &mut this.stream, buf, before)?
                 }
                 _ => true,
             };

@@ -38,7 +38,7 @@ use crate::client::limits::ClientLimits;
 use crate::downstream::client_io::ClientIo;
 use crate::downstream::connections::Connections;
 use crate::downstream::handshake::{ListenerProtocol, Negotiated, Protocol, welcome};
-use crate::downstream::hits_ahead::HitsAhead;
+use crate::downstream::answers_ahead::{AnswersAhead, LeftAnswer};
 use crate::downstream::stream::Stream;
 use crate::downstream::tunnel::End;
 use crate::downstream::{http2, tunnel};
@@ -62,6 +62,8 @@ struct Connection {
     client: Rc<Client>,
     /// The tunnel to join the client with once the answer that opens it was sent.
     tunnel: RefCell<Option<Tunnel>>,
+    /// The answer to the request that hyper reads next, if it was decided on ahead of it.
+    left_answer: Rc<LeftAnswer>,
 }
 
 /// Returns hyper's server with these limits.
@@ -105,7 +107,9 @@ pub(crate) async fn run(
         Protocol::Http1 => {
             observer.count(Event::Http1Connection, 1);
             let (connections, tunnel) = (connections.clone(), RefCell::default());
-            http1(&Rc::new(Connection { connections, client, tunnel }), stream).await;
+            let left_answer = Rc::default();
+            let connection = Connection { connections, client, tunnel, left_answer };
+            http1(&Rc::new(connection), stream).await;
         }
         Protocol::Http2 => {
             observer.count(Event::Http2Connection, 1);
@@ -133,13 +137,17 @@ async fn answer(
     connection: &Rc<Connection>,
     request: Request<RequestBody>,
 ) -> Response<ResponseBody> {
-    let Connection { connections, client, tunnel } = &**connection;
+    let Connection { connections, client, tunnel, left_answer } = &**connection;
     let state = &client.state;
     let number = state.next_request();
     let wants_tunnel =
         request.method() == Method::CONNECT || upgrade::protocols(request.headers()).is_some();
     let trust = state.trust(number);
-    let mut answer = dispatch::answer(&connections.services, client, request, trust).await;
+    let left = left_answer.take();
+    let mut answer = match left {
+        Some(answer) => answer,
+        None => dispatch::answer(&connections.services, client, request, trust).await,
+    };
     date::set(answer.headers_mut(), connections.services.clock);
     state.request_is_read();
     if let Some(opened) = answer.body_mut().take_tunnel() {
@@ -182,8 +190,12 @@ async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stre
         async move { Ok::<_, Infallible>(answer(&connection, request).await) }
     });
     let services = &connections.services;
-    let hits = HitsAhead::new(services.clone(), connection.client.clone());
-    let io = TokioIo::new(ClientIo::new(stream, state.clone()).with_hits(hits));
+    let ahead = AnswersAhead::new(
+        services.clone(),
+        connection.client.clone(),
+        connection.left_answer.clone(),
+    );
+    let io = TokioIo::new(ClientIo::new(stream, state.clone()).with_answers_ahead(ahead));
     let mut http = connections.builders().http1.serve_connection(io, service);
     let mut told_to_drain = false;
     let end = poll_fn(|cx| {

@@ -4,8 +4,9 @@
 //! fields in between; from memory without an allocation.
 //!
 //! It promises what a client gets, and what is counted and logged, to be what dispatch does for the
-//! same request. Where that is not certain the request is left to it, together with what a lookup
-//! has found, so that nothing is looked up, or read, twice.
+//! same request. Where that is not certain dispatch decides, with what a lookup has found, so that
+//! nothing is looked up, or read, twice: on a plain request at once ([`Decision`]), on others when
+//! hyper has read them.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -21,12 +22,14 @@ use store::{Glance, Key, Source};
 
 use crate::client::handle::Client;
 use crate::exchange::dispatch::is_for_connection;
+use crate::exchange::plain_decision::Decision;
 use crate::object::key::locality_at;
 use crate::object::store::{Entry, Lookup, Store};
 use crate::observe::event::Event;
 use crate::observe::outcome::Outcome;
 use crate::options::Options;
 use crate::origin::target::Target;
+use crate::request::plain_request;
 use crate::request::plain_request::PlainRequest;
 use crate::request::target::plain_target;
 use crate::response::hit_head::{HitHead, Written};
@@ -42,6 +45,8 @@ pub(crate) enum Step {
     Answer { length: usize, body: Bytes, transaction: Transaction },
     /// They begin with a request for something that is read from the device first.
     Read(Reading),
+    /// They begin with a request that dispatch decides on.
+    Decide(Decision),
 }
 
 /// A lookup that reads from the device.
@@ -75,14 +80,15 @@ pub(crate) fn step(
     if !may_be_plain(services, client, &options) {
         return Step::Leave;
     }
-    let Some(request) = PlainRequest::read(bytes) else { return Step::Leave };
+    let mut room = plain_request::room();
+    let Some(request) = PlainRequest::read(bytes, &mut room) else { return Step::Leave };
     let Some(target) = permitted_target(client, &options, &request) else { return Step::Leave };
     let Some(store) = services.usable_store() else { return Step::Leave };
     let since = services.lookup_start();
     KEY.with_borrow_mut(|key| {
         let Some(place) = write_key(key, &target) else { return Step::Leave };
         match store.glance(key, || locality_at(key, place).group) {
-            Glance::Nothing => Step::Leave,
+            Glance::Nothing => decide(services, client, &request),
             Glance::Elsewhere => {
                 let key = Key::new(Bytes::copy_from_slice(key), locality_at(key, place));
                 let Some(key) = key else { return Step::Leave };
@@ -91,16 +97,21 @@ pub(crate) fn step(
             Glance::Found(entry) => match answer(services, &options, key, &entry, head) {
                 Some(ready) => {
                     let transaction = Transaction::open_plain(services, client, &request);
-                    ready.into_step(request.length, transaction)
+                    ready.into_step(request.text.len(), transaction)
                 }
                 None => {
                     let (key, found) = (Bytes::copy_from_slice(key), Lookup::Hit(entry));
                     services.leave_found(FoundAhead { key, found, since });
-                    Step::Leave
+                    decide(services, client, &request)
                 }
             },
         }
     })
+}
+
+/// Has dispatch decide on a request.
+fn decide(services: &Rc<Services>, client: &Rc<Client>, request: &PlainRequest<'_, '_>) -> Step {
+    Decision::begin(services, client, request).map_or(Step::Leave, Step::Decide)
 }
 
 /// Returns whether any request on this connection may be plain, under the options in force.
@@ -117,10 +128,10 @@ fn may_be_plain(services: &Services, client: &Client, options: &Options) -> bool
 fn permitted_target<'a>(
     client: &Client,
     options: &'a Options,
-    request: &PlainRequest<'a>,
+    request: &PlainRequest<'a, '_>,
 ) -> Option<Target<'a>> {
     let limits = &options.client;
-    if request.fields > limits.headers || request.length > limits.head_bytes {
+    if request.fields.len() > limits.headers || request.text.len() > limits.head_bytes {
         return None;
     }
     let target = plain_target(request, &options.front, client.link.scheme)?;
@@ -207,14 +218,14 @@ impl Reading {
     fn begin(
         services: &Rc<Services>,
         client: &Rc<Client>,
-        request: &PlainRequest<'_>,
+        request: &PlainRequest<'_, '_>,
         store: Store,
         key: Key,
     ) -> Reading {
         let transaction = Some(Transaction::open_plain(services, client, request));
         let since = services.lookup_start();
         let lookup = Box::pin(async move { (store.lookup(&key).await, key) });
-        Reading { lookup, since, length: request.length, transaction }
+        Reading { lookup, since, length: request.text.len(), transaction }
     }
 
     /// Waits for the lookup, and goes on as [`step`] does. With `leave` nothing is answered here.

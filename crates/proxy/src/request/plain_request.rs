@@ -7,18 +7,32 @@
 
 use std::mem::MaybeUninit;
 
-use httparse::Status;
+use bytes::Bytes;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::{Request, Uri};
+use httparse::{Header, Status};
+use message::request_body::RequestBody;
 
 /// Fields of a plain request at most: as many as anybody sends who means it.
 const FIELDS_MAX: usize = 64;
 
+/// Room for the fields of a plain request.
+pub(crate) type Room<'a> = [MaybeUninit<Header<'a>>; FIELDS_MAX];
+
+/// Makes room for the fields of a plain request.
+pub(crate) const fn room<'a>() -> Room<'a> {
+    [const { MaybeUninit::uninit() }; FIELDS_MAX]
+}
+
 /// A plain request.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct PlainRequest<'a> {
-    /// Bytes of its head, which is all of it.
-    pub length: usize,
-    /// Number of its fields.
-    pub fields: usize,
+#[derive(Debug, PartialEq)]
+pub(crate) struct PlainRequest<'a, 'r> {
+    /// Its head, which is all of it.
+    pub text: &'a [u8],
+    /// Its fields, in their order.
+    pub fields: &'r [Header<'a>],
+    /// What the request line asks for.
+    target: &'a str,
     /// The one value of `Host`.
     pub host: &'a str,
     /// The URL's authority, if the request line has a whole URL, whose scheme is `http`.
@@ -29,37 +43,56 @@ pub(crate) struct PlainRequest<'a> {
     pub user_agent: Option<&'a [u8]>,
 }
 
-impl<'a> PlainRequest<'a> {
-    /// Reads the request at the beginning of `bytes`, which is wholly there; returns `None` when it
-    /// is not plain.
-    pub fn read(bytes: &'a [u8]) -> Option<PlainRequest<'a>> {
+impl<'a, 'r> PlainRequest<'a, 'r> {
+    /// Reads the request at the beginning of `bytes`, which is wholly there, with its fields in
+    /// `room`; returns `None` when it is not plain.
+    pub fn read(bytes: &'a [u8], room: &'r mut Room<'a>) -> Option<PlainRequest<'a, 'r>> {
         if !bytes.starts_with(b"GET ") {
             return None;
         }
-        let mut fields = [MaybeUninit::uninit(); FIELDS_MAX];
         let mut parsed = httparse::Request::new(&mut []);
-        let parsing = parsed.parse_with_uninit_headers(bytes, &mut fields);
+        let parsing = parsed.parse_with_uninit_headers(bytes, room);
         let Ok(Status::Complete(length)) = parsing else { return None };
         if parsed.version != Some(1) {
             return None;
         }
-        let (authority, path) = split_target(parsed.path?)?;
+        let target = parsed.path?;
+        let (authority, path) = split_target(target)?;
         let mut hosts = 0;
         let mut request = PlainRequest {
-            length,
-            fields: parsed.headers.len(),
+            text: &bytes[..length],
+            fields: parsed.headers,
+            target,
             host: "",
             authority,
             path,
             referer: None,
             user_agent: None,
         };
-        for field in &*parsed.headers {
+        for field in request.fields {
             hosts += u32::from(field.name.eq_ignore_ascii_case("host"));
             request.take(field.name.as_bytes(), field.value)?;
         }
         // A second one, be it empty or the same, is an error.
         (hosts == 1 && !request.host.is_empty()).then_some(request)
+    }
+
+    /// Returns it as hyper makes it of the same bytes; `None` where it is no request to hyper.
+    pub fn to_request(&self) -> Option<Request<RequestBody>> {
+        let text = Bytes::copy_from_slice(self.text);
+        let within = |part: &[u8]| {
+            let begin = part.as_ptr() as usize - self.text.as_ptr() as usize;
+            text.slice(begin..begin + part.len())
+        };
+        let mut fields = HeaderMap::with_capacity(self.fields.len());
+        for field in self.fields {
+            let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
+            fields.append(name, HeaderValue::from_maybe_shared(within(field.value)).ok()?);
+        }
+        let mut request = Request::new(RequestBody::Empty);
+        *request.uri_mut() = Uri::from_maybe_shared(within(self.target.as_bytes())).ok()?;
+        *request.headers_mut() = fields;
+        Some(request)
     }
 
     /// Takes a field in; returns `None` when it makes the request one that is not plain.
@@ -115,6 +148,10 @@ fn split_target(target: &str) -> Option<(Option<&str>, &str)> {
 mod tests {
     use super::*;
 
+    fn is_plain(text: &[u8]) -> bool {
+        PlainRequest::read(text, &mut room()).is_some()
+    }
+
     fn of(fields: &str) -> String {
         format!("GET /a?b HTTP/1.1\r\nHost: a.example\r\n{fields}\r\n")
     }
@@ -123,15 +160,22 @@ mod tests {
     fn what_matters_is_taken_out() {
         let text = of("User-Agent: x\r\nReferer: y\r\nReferer: z\r\nConnection: Keep-Alive\r\n");
         let behind = format!("{text}GET /next");
-        let request = PlainRequest::read(behind.as_bytes()).unwrap();
-        let PlainRequest { length, fields, host, authority, path, referer, user_agent } = request;
+        let mut fields = room();
+        let request = PlainRequest::read(behind.as_bytes(), &mut fields).unwrap();
+        let PlainRequest { text: head, fields, host, authority, path, .. } = request;
         assert_eq!(
-            (length, fields, host, authority, path),
-            (text.len(), 5, "a.example", None, "/a?b")
+            (head, fields.len(), host, authority, path),
+            (text.as_bytes(), 5, "a.example", None, "/a?b")
         );
+        let PlainRequest { referer, user_agent, .. } = request;
         assert_eq!((referer, user_agent), (Some(&b"y"[..]), Some(&b"x"[..])));
+        let made = request.to_request().unwrap();
+        let referers = made.headers().get_all("referer").iter();
+        assert_eq!(referers.collect::<Vec<_>>(), ["y", "z"]);
+        assert_eq!((made.uri(), made.headers().len()), (&Uri::from_static("/a?b"), 5));
         let text = of("").replace("/a?b", "http://a.example:81/a");
-        let request = PlainRequest::read(text.as_bytes()).unwrap();
+        let mut fields = room();
+        let request = PlainRequest::read(text.as_bytes(), &mut fields).unwrap();
         assert_eq!((request.authority, request.path), (Some("a.example:81"), "/a"));
     }
 
@@ -139,7 +183,7 @@ mod tests {
     fn a_part_of_a_request_is_none() {
         let text = of("Accept: */*\r\n");
         for length in 0..text.len() {
-            assert_eq!(PlainRequest::read(&text.as_bytes()[..length]), None, "{length}");
+            assert!(!is_plain(&text.as_bytes()[..length]), "{length}");
         }
     }
 
@@ -169,7 +213,7 @@ mod tests {
             "Trailer",
         ] {
             let text = of(&format!("{name}: 0\r\n"));
-            assert_eq!(PlainRequest::read(text.as_bytes()), None, "{name}");
+            assert!(!is_plain(text.as_bytes()), "{name}");
         }
         for (from, to) in [
             ("GET", "HEAD"),
@@ -187,13 +231,13 @@ mod tests {
             ("a.example", "a\0b"),
         ] {
             let text = of("").replacen(from, to, 1);
-            assert_eq!(PlainRequest::read(text.as_bytes()), None, "{text:?}");
+            assert!(!is_plain(text.as_bytes()), "{text:?}");
         }
         for hosts in ["Host:\r\nHost: a\r\n", "Host: a\r\nHost:\r\n", "Host: a\r\nhost: a\r\n"] {
             let text = of("").replace("Host: a.example\r\n", hosts);
-            assert_eq!(PlainRequest::read(text.as_bytes()), None, "{text:?}");
+            assert!(!is_plain(text.as_bytes()), "{text:?}");
         }
         let many = of(&"X: y\r\n".repeat(FIELDS_MAX));
-        assert_eq!(PlainRequest::read(many.as_bytes()), None);
+        assert!(!is_plain(many.as_bytes()));
     }
 }

@@ -121,7 +121,7 @@ pub(crate) fn target<'a>(
 /// Returns what [`target`] returns for a plain request; `None` where that is an error, and for an
 /// address of IPv6 or a host that is named twice in different ways.
 pub(crate) fn plain_target<'a>(
-    request: &PlainRequest<'a>,
+    request: &PlainRequest<'a, '_>,
     front: &'a Front,
     scheme: Scheme,
 ) -> Option<Target<'a>> {

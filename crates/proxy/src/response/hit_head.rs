@@ -4,11 +4,11 @@
 //! It promises the very bytes that hyper writes for what [`builder`](crate::response::builder)
 //! makes of the same answer, or none: where the two might differ nothing is written.
 
-use http::StatusCode;
 use http::header::HeaderName;
 use semantics::{EncodedHead, Seconds, TagFields};
 
 use crate::observe::cache_status::HitStatus;
+use crate::response::written_head::{write_field, write_status};
 
 /// What the head of a plain hit is made of.
 pub(crate) struct HitHead<'s, 'a> {
@@ -78,31 +78,4 @@ impl<'s> HitHead<'s, '_> {
         let is = |hidden: &HeaderName| hidden.as_str().as_bytes() == name;
         self.hidden.is_some_and(|fields| fields.names().any(is))
     }
-}
-
-/// Writes the first line of an answer that has a body.
-fn write_status(status: StatusCode, out: &mut Vec<u8>) -> Option<()> {
-    let has_body = status.as_u16() >= 200
-        && ![
-            StatusCode::NO_CONTENT,
-            StatusCode::RESET_CONTENT,
-            StatusCode::PARTIAL_CONTENT,
-            StatusCode::NOT_MODIFIED,
-        ]
-        .contains(&status);
-    let reason = status.canonical_reason().filter(|_| has_body)?;
-    out.extend_from_slice(b"HTTP/1.1 ");
-    out.extend_from_slice(status.as_str().as_bytes());
-    out.push(b' ');
-    out.extend_from_slice(reason.as_bytes());
-    out.extend_from_slice(b"\r\n");
-    Some(())
-}
-
-fn write_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
-    out.reserve(name.len() + value.len() + 4);
-    out.extend_from_slice(name);
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
 }

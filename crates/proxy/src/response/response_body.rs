@@ -108,6 +108,33 @@ impl ResponseBody {
         self.tunnel.take().map(|tunnel| *tunnel)
     }
 
+    /// Returns how many bytes it has, if all of it has come, and there are any.
+    pub fn whole_length(&self) -> Option<u64> {
+        match &self.source {
+            BodySource::Whole(bytes) => Some(bytes.len() as u64),
+            BodySource::Upstream(body) => body.whole_length(),
+            _ => None,
+        }
+    }
+
+    /// Returns the body, if all of it has come, and the transaction, in which it counts as sent;
+    /// else the answer as it is.
+    pub fn into_whole(mut self) -> Result<(Bytes, Transaction), ResponseBody> {
+        let whole = match &mut self.source {
+            BodySource::Whole(bytes) => Some(std::mem::take(bytes)),
+            BodySource::Upstream(body) => body.take_whole(),
+            _ => None,
+        };
+        match (whole, self.transaction.take()) {
+            (Some(bytes), Some(mut transaction)) => {
+                transaction.count_sent(bytes.len() as u64);
+                transaction.note_whole();
+                Ok((bytes, transaction))
+            }
+            (_, transaction) => Err(ResponseBody { transaction, ..self }),
+        }
+    }
+
     fn ended(&mut self) {
         if let Some(transaction) = &mut self.transaction {
             transaction.note_whole();

@@ -45,7 +45,7 @@ impl Transaction {
     pub fn open_plain(
         services: &Rc<Services>,
         client: &Rc<Client>,
-        request: &PlainRequest<'_>,
+        request: &PlainRequest<'_, '_>,
     ) -> Transaction {
         let value = |value: Option<&[u8]>| value.and_then(|v| HeaderValue::from_bytes(v).ok());
         let texts = services.observer.wants_texts().then(|| {

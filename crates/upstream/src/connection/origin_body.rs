@@ -129,6 +129,29 @@ impl OriginBody {
         self
     }
 
+    /// Returns how many bytes it has, if all of it has come, and there are any.
+    pub fn whole_length(&self) -> Option<u64> {
+        match &self.source {
+            Source::Http1(incoming, _) if self.allowance.is_none() => {
+                incoming.whole().map(|length| length as u64)
+            }
+            Source::Whole(Some(bytes)) => Some(bytes.len() as u64),
+            _ => None,
+        }
+    }
+
+    /// Takes a body that has come whole.
+    pub fn take_whole(&mut self) -> Option<Bytes> {
+        self.whole_length()?;
+        let bytes = match &mut self.source {
+            Source::Http1(incoming, _) => incoming.take_whole(),
+            Source::Whole(bytes) => bytes.take(),
+            _ => None,
+        };
+        self.give_back_at_end();
+        bytes
+    }
+
     fn give_back_at_end(&mut self) {
         if self.is_end_stream() {
             self.give_back();

@@ -90,6 +90,24 @@ impl Incoming {
         }
     }
 
+    /// Returns how many bytes it has, if all of it has come and its length is known.
+    pub fn whole(&self) -> Option<usize> {
+        match (&self.carrier, &self.decoder) {
+            (Carrier::Own(connection), Decoder::Length(left @ 1..)) => {
+                usize::try_from(*left).ok().filter(|left| *left <= connection.input.len())
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes a body that has come whole.
+    pub fn take_whole(&mut self) -> Option<Bytes> {
+        let length = self.whole()?;
+        let Carrier::Own(connection) = &mut self.carrier else { return None };
+        self.decoder = Decoder::Length(0);
+        Some(connection.input.split_to(length).freeze())
+    }
+
     /// Waits for the next frame.
     pub fn poll_frame(
         &mut self,

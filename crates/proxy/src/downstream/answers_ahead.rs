@@ -1,7 +1,9 @@
-//! Plain hits, answered ahead of hyper: between two requests, when hyper wants to read and holds
+//! Plain requests, answered ahead of hyper: between two requests, when hyper wants to read and holds
 //! nothing of the connection, what has come is looked at first (`exchange::plain_hit`). The answer
-//! to a plain hit is written to the socket at once, and hyper never sees the request. Everything
-//! else is handed to hyper as it came.
+//! to a plain hit is written to the socket at once, and hyper never sees the request. So it is with
+//! other plain requests whose answer has come whole with its head (`exchange::plain_decision`); any
+//! other answer waits until hyper has read the request, and sends it. Everything else is handed to
+//! hyper as it came.
 
 use std::cell::RefCell;
 use std::io;
@@ -11,22 +13,27 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
+use http::Response;
 use tokio::io::{AsyncWrite, ReadBuf};
 
 use crate::client::handle::Client;
 use crate::downstream::stream::Stream;
-use crate::exchange::plain_hit;
+use crate::exchange::plain_decision::Decision;
 use crate::exchange::plain_hit::{Reading, Step};
+use crate::exchange::{plain_decision, plain_hit};
+use crate::response::response_body::ResponseBody;
 use crate::services::Services;
 
 /// The answers of one connection that hyper does not see.
-pub(crate) struct HitsAhead {
+pub(crate) struct AnswersAhead {
     services: Rc<Services>,
     client: Rc<Client>,
     /// What the socket has not taken yet of an answer.
     unsent: Option<Box<Unsent>>,
-    /// The lookup for the request that `held` begins with.
-    reading: Option<Reading>,
+    /// What is done for the request that `held` begins with.
+    begun: Option<Begun>,
+    /// The answer to the request that hyper reads next, if there is one already.
+    left_answer: Rc<LeftAnswer>,
     /// What came and was neither answered nor handed to hyper.
     held: Vec<u8>,
     /// What is held begins with a request that is hyper's.
@@ -40,6 +47,15 @@ pub(crate) struct HitsAhead {
 /// those that do.
 const LEFT_IN_A_ROW: u32 = 16;
 
+/// What has to be waited for.
+enum Begun {
+    Reading(Reading),
+    Decision(Decision),
+}
+
+/// The place of an answer that hyper has to send.
+pub(crate) type LeftAnswer = RefCell<Option<Response<ResponseBody>>>;
+
 /// The rest of an answer.
 struct Unsent {
     head: Bytes,
@@ -51,14 +67,27 @@ thread_local! {
     static HEAD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-impl HitsAhead {
-    /// Makes it for a connection of HTTP/1.
-    pub fn new(services: Rc<Services>, client: Rc<Client>) -> HitsAhead {
-        let (unsent, reading, held) = (None, None, Vec::new());
-        HitsAhead { services, client, unsent, reading, held, is_hypers: false, left: 0 }
+impl AnswersAhead {
+    /// Makes it for a connection of HTTP/1. In `left_answer` is then what answers the request that
+    /// hyper reads next, if that is known already.
+    pub fn new(
+        services: Rc<Services>,
+        client: Rc<Client>,
+        left_answer: Rc<LeftAnswer>,
+    ) -> AnswersAhead {
+        AnswersAhead {
+            services,
+            client,
+            unsent: None,
+            begun: None,
+            left_answer,
+            held: Vec::new(),
+            is_hypers: false,
+            left: 0,
+        }
     }
 
-    /// Waits until the answer that was begun is sent, and the lookup that was begun has ended.
+    /// Waits until the answer that was begun is sent, and what was begun for the next has ended.
     pub fn poll_begun(
         &mut self,
         cx: &mut Context<'_>,
@@ -66,23 +95,49 @@ impl HitsAhead {
     ) -> Poll<io::Result<()>> {
         loop {
             ready!(self.poll_unsent(cx, stream))?;
-            let Some(reading) = &mut self.reading else { return Poll::Ready(Ok(())) };
-            let (services, ends) = (&self.services, self.client.state.draining());
-            let step = HEAD.with_borrow_mut(|head| reading.poll(cx, services, ends, head));
-            let step = ready!(step);
-            self.reading = None;
+            let step = match &mut self.begun {
+                None => return Poll::Ready(Ok(())),
+                Some(Begun::Reading(reading)) => {
+                    let (services, ends) = (&self.services, self.client.state.draining());
+                    ready!(HEAD.with_borrow_mut(|head| reading.poll(cx, services, ends, head)))
+                }
+                Some(Begun::Decision(decision)) => {
+                    let (answer, length) = ready!(decision.poll(cx));
+                    self.decided(answer, length)
+                }
+            };
+            self.begun = None;
             self.client.state.set_answering_ahead(false);
             match step {
                 Step::Answer { length, .. } => {
                     self.held.drain(..length);
                     self.send(cx, stream, step)?;
                 }
-                Step::Leave | Step::Read(_) => {
+                Step::Leave | Step::Read(_) | Step::Decide(_) => {
                     self.is_hypers = true;
-                    if ends {
+                    if self.client.state.draining() {
                         self.client.state.end_after_answer();
                     }
                 }
+            }
+        }
+    }
+
+    /// Returns the step for a request of so many bytes with this answer, which is left to hyper if
+    /// it is not to be sent at once.
+    fn decided(&mut self, answer: Response<ResponseBody>, length: usize) -> Step {
+        let ends = self.client.state.draining() || self.client.state.is_last_answer();
+        let written = match ends {
+            true => Err(answer),
+            false => HEAD
+                .with_borrow_mut(|head| plain_decision::write(&self.services, answer, head)),
+        };
+        match written {
+            Ok((body, transaction)) => Step::Answer { length, body, transaction },
+            Err(answer) => {
+                self.left = self.left.wrapping_add(1);
+                *self.left_answer.borrow_mut() = Some(answer);
+                Step::Leave
             }
         }
     }
@@ -129,14 +184,18 @@ impl HitsAhead {
                 self.hold(&bytes[length..]);
                 self.send(cx, stream, step)?;
             }
-            Step::Read(reading) => {
-                state.set_answering_ahead(true);
-                self.hold(bytes);
-                self.reading = Some(reading);
-            }
+            Step::Read(reading) => self.begin(Begun::Reading(reading), bytes),
+            Step::Decide(decision) => self.begin(Begun::Decision(decision), bytes),
         }
         buf.set_filled(before);
         Ok(false)
+    }
+
+    /// Begins what is to be waited for, for the request that `bytes` begin with.
+    fn begin(&mut self, begun: Begun, bytes: &[u8]) {
+        self.client.state.set_answering_ahead(true);
+        self.hold(bytes);
+        self.begun = Some(begun);
     }
 
     /// Holds bytes that came before those that are held.

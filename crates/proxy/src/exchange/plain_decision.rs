@@ -1,0 +1,67 @@
+//! A plain request that is no plain hit: [`dispatch`] decides on it as on any other, but hyper need
+//! not read it, nor write the answer, if that is whole and of the usual form by the time its head is
+//! there. So most misses are answered.
+//!
+//! It promises the answer that the client would get by way of hyper.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::Response;
+use message::date;
+use message::framing_check::Trust;
+
+use crate::client::handle::Client;
+use crate::exchange::dispatch;
+use crate::request::plain_request::PlainRequest;
+use crate::response::response_body::ResponseBody;
+use crate::response::transaction::Transaction;
+use crate::response::written_head;
+use crate::services::Services;
+
+/// A plain request that is being decided on.
+pub(crate) struct Decision {
+    answer: Pin<Box<dyn Future<Output = Response<ResponseBody>>>>,
+    /// Bytes of the request.
+    length: usize,
+}
+
+impl Decision {
+    /// Begins it; `None` when the request is left to hyper.
+    pub fn begin(
+        services: &Rc<Services>,
+        client: &Rc<Client>,
+        request: &PlainRequest<'_, '_>,
+    ) -> Option<Decision> {
+        let length = request.text.len();
+        let request = request.to_request()?;
+        let (services, client) = (services.clone(), client.clone());
+        // There is no body, and so nothing that could be framed in two ways.
+        let trust = Trust::Good;
+        let answer = async move { dispatch::answer(&services, &client, request, trust).await };
+        Some(Decision { answer: Box::pin(answer), length })
+    }
+
+    /// Waits for the answer. Returns also the bytes of the request.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(Response<ResponseBody>, usize)> {
+        self.answer.as_mut().poll(cx).map(|answer| (answer, self.length))
+    }
+}
+
+/// Writes the head of an answer to `head`, and returns its body, if it is whole; else the answer as
+/// it is.
+pub(crate) fn write(
+    services: &Services,
+    mut answer: Response<ResponseBody>,
+    head: &mut Vec<u8>,
+) -> Result<(Bytes, Transaction), Response<ResponseBody>> {
+    let Some(length) = answer.body().whole_length() else { return Err(answer) };
+    date::set(answer.headers_mut(), services.clock);
+    if written_head::write(answer.status(), answer.headers(), length, head).is_none() {
+        return Err(answer);
+    }
+    let (parts, body) = answer.into_parts();
+    body.into_whole().map_err(|body| Response::from_parts(parts, body))
+}
