@@ -1,12 +1,12 @@
 //! The client's side: listeners, TLS and PROXY protocol handshakes, HTTP/1.1 and HTTP/2
 //! connections, tunnels.
 
+pub(crate) mod answers_ahead;
 pub(crate) mod client_io;
 pub(crate) mod connection;
 pub(crate) mod connection_limit;
 pub(crate) mod connections;
 pub mod handshake;
-pub(crate) mod answers_ahead;
 pub mod http2;
 pub(crate) mod listener;
 pub(crate) mod proxy_protocol;

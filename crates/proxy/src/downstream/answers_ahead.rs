@@ -21,6 +21,7 @@ use crate::downstream::stream::Stream;
 use crate::exchange::plain_decision::Decision;
 use crate::exchange::plain_hit::{Reading, Step};
 use crate::exchange::{plain_decision, plain_hit};
+use crate::request::plain_request::Spare;
 use crate::response::response_body::ResponseBody;
 use crate::services::Services;
 
@@ -38,6 +39,7 @@ pub(crate) struct AnswersAhead {
     held: Vec<u8>,
     /// What is held begins with a request that is hyper's.
     is_hypers: bool,
+    spare: Spare,
     /// Requests in a row that were left to hyper.
     left: u32,
 }
@@ -83,6 +85,7 @@ impl AnswersAhead {
             left_answer,
             held: Vec::new(),
             is_hypers: false,
+            spare: Spare::default(),
             left: 0,
         }
     }
@@ -127,10 +130,12 @@ impl AnswersAhead {
     /// it is not to be sent at once.
     fn decided(&mut self, answer: Response<ResponseBody>, length: usize) -> Step {
         let ends = self.client.state.draining() || self.client.state.is_last_answer();
+        let (services, spare) = (&self.services, &mut self.spare);
         let written = match ends {
             true => Err(answer),
-            false => HEAD
-                .with_borrow_mut(|head| plain_decision::write(&self.services, answer, head)),
+            false => {
+                HEAD.with_borrow_mut(|head| plain_decision::write(services, answer, head, spare))
+            }
         };
         match written {
             Ok((body, transaction)) => Step::Answer { length, body, transaction },
@@ -173,8 +178,9 @@ impl AnswersAhead {
             return Ok(true);
         }
         let bytes = &buf.filled()[before..];
+        let (services, client, spare) = (&self.services, &self.client, &mut self.spare);
         let step =
-            HEAD.with_borrow_mut(|head| plain_hit::step(&self.services, &self.client, bytes, head));
+            HEAD.with_borrow_mut(|head| plain_hit::step(services, client, bytes, (head, spare)));
         match step {
             Step::Leave => {
                 self.left = self.left.wrapping_add(1);

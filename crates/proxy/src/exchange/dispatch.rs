@@ -59,7 +59,21 @@ pub(crate) async fn answer(
         return Box::pin(node_question::answer(services, client, &options, request)).await;
     }
     let _busy = services.shared.node.as_ref().map(Node::busy);
-    let mut response = decide(services, client, &options, request, trust).await;
+    let mut response = decide(services, client, &options, request, trust, None).await;
+    purge::hide_tags(&options, &mut response);
+    response
+}
+
+/// Does as [`answer`] for a plain request, which has no body that could be framed in two ways.
+/// `key`: that of what it is for, if it is known.
+pub(crate) async fn answer_plain(
+    services: &Rc<Services>,
+    client: &Rc<Client>,
+    request: Request<RequestBody>,
+    key: Option<Key>,
+) -> Response<ResponseBody> {
+    let options = services.options();
+    let mut response = decide(services, client, &options, request, Trust::Good, key).await;
     purge::hide_tags(&options, &mut response);
     response
 }
@@ -70,6 +84,7 @@ async fn decide(
     options: &Arc<Options>,
     request: Request<RequestBody>,
     trust: Trust,
+    key: Option<Key>,
 ) -> Response<ResponseBody> {
     let (mut parts, body) = request.into_parts();
     let is_long = trust == Trust::TooLong || parts.headers.len() > options.client.headers;
@@ -122,7 +137,7 @@ async fn decide(
     if max_forwards::hops_left(&parts.method, &parts.headers) == Some(0) {
         return max_forwards_reached(transaction, parts);
     }
-    let mut response = dispatch(&context, transaction, body).await;
+    let mut response = dispatch(&context, transaction, body, key).await;
     if let Some(rule) = &context.rule {
         rule.unfold_vary(response.headers_mut());
     }
@@ -213,11 +228,12 @@ pub(crate) fn is_for_connection(client: &Client, options: &Options, target: &Tar
     keyring.covers(tls.sni.as_deref(), address::bare(target.host))
 }
 
-/// Answers a request through the cache or past it.
+/// Answers a request through the cache or past it. `key`: that of its URL, if it is known.
 async fn dispatch(
     context: &RequestContext<'_>,
     transaction: Transaction,
     body: RequestBody,
+    key: Option<Key>,
 ) -> Response<ResponseBody> {
     if context.upgrade.is_some() {
         let place = context.services.shared.tunnels.take(context.options.tunnels.max);
@@ -236,7 +252,9 @@ async fn dispatch(
         has_store: store.is_some(),
     };
     let past = |why| CacheStatus::new(Outcome::Bypass(why));
-    match (asked.route(|| context.url().map(|url| context.key(&url))), store) {
+    let made = || context.url().map(|url| context.key(&url));
+    debug_assert!(key.is_none() || made() == Some(key.clone()), "the key is another one");
+    match (asked.route(|| key.map(Some).or_else(made)), store) {
         (Route::Cache(key), Some(store)) => {
             cache_request::answer(context, &store, &key, transaction, body).await
         }

@@ -11,11 +11,11 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::Response;
 use message::date;
-use message::framing_check::Trust;
+use store::Key;
 
 use crate::client::handle::Client;
 use crate::exchange::dispatch;
-use crate::request::plain_request::PlainRequest;
+use crate::request::plain_request::{PlainRequest, Spare};
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::response::written_head;
@@ -29,18 +29,18 @@ pub(crate) struct Decision {
 }
 
 impl Decision {
-    /// Begins it; `None` when the request is left to hyper.
+    /// Begins it for a request with this key; `None` when it is left to hyper.
     pub fn begin(
         services: &Rc<Services>,
         client: &Rc<Client>,
         request: &PlainRequest<'_, '_>,
+        key: Option<Key>,
+        spare: &mut Spare,
     ) -> Option<Decision> {
         let length = request.text.len();
-        let request = request.to_request()?;
+        let request = request.to_request(spare)?;
         let (services, client) = (services.clone(), client.clone());
-        // There is no body, and so nothing that could be framed in two ways.
-        let trust = Trust::Good;
-        let answer = async move { dispatch::answer(&services, &client, request, trust).await };
+        let answer = async move { dispatch::answer_plain(&services, &client, request, key).await };
         Some(Decision { answer: Box::pin(answer), length })
     }
 
@@ -51,11 +51,12 @@ impl Decision {
 }
 
 /// Writes the head of an answer to `head`, and returns its body, if it is whole; else the answer as
-/// it is.
+/// it is. Its fields are kept in `spare`.
 pub(crate) fn write(
     services: &Services,
     mut answer: Response<ResponseBody>,
     head: &mut Vec<u8>,
+    spare: &mut Spare,
 ) -> Result<(Bytes, Transaction), Response<ResponseBody>> {
     let Some(length) = answer.body().whole_length() else { return Err(answer) };
     date::set(answer.headers_mut(), services.clock);
@@ -63,5 +64,11 @@ pub(crate) fn write(
         return Err(answer);
     }
     let (parts, body) = answer.into_parts();
-    body.into_whole().map_err(|body| Response::from_parts(parts, body))
+    match body.into_whole() {
+        Ok(whole) => {
+            spare.fields = parts.headers;
+            Ok(whole)
+        }
+        Err(body) => Err(Response::from_parts(parts, body)),
+    }
 }

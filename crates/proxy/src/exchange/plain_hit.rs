@@ -30,7 +30,7 @@ use crate::observe::outcome::Outcome;
 use crate::options::Options;
 use crate::origin::target::Target;
 use crate::request::plain_request;
-use crate::request::plain_request::PlainRequest;
+use crate::request::plain_request::{PlainRequest, Spare};
 use crate::request::target::plain_target;
 use crate::response::hit_head::{HitHead, Written};
 use crate::response::transaction::Transaction;
@@ -69,12 +69,13 @@ thread_local! {
     static FACTS: RequestFacts = RequestFacts::of(&Method::GET, &HeaderMap::new());
 }
 
-/// Looks at what a client sent, which begins with a request. An answer's head is written to `head`.
+/// Looks at what a client sent, which begins with a request. An answer's head is written to `head`;
+/// `spare` is the connection's.
 pub(crate) fn step(
     services: &Rc<Services>,
     client: &Rc<Client>,
     bytes: &[u8],
-    head: &mut Vec<u8>,
+    (head, spare): (&mut Vec<u8>, &mut Spare),
 ) -> Step {
     let options = services.options();
     if !may_be_plain(services, client, &options) {
@@ -88,7 +89,10 @@ pub(crate) fn step(
     KEY.with_borrow_mut(|key| {
         let Some(place) = write_key(key, &target) else { return Step::Leave };
         match store.glance(key, || locality_at(key, place).group) {
-            Glance::Nothing => decide(services, client, &request),
+            Glance::Nothing => {
+                let key = Key::new(Bytes::copy_from_slice(key), locality_at(key, place));
+                decide(services, client, &request, key, spare)
+            }
             Glance::Elsewhere => {
                 let key = Key::new(Bytes::copy_from_slice(key), locality_at(key, place));
                 let Some(key) = key else { return Step::Leave };
@@ -102,7 +106,7 @@ pub(crate) fn step(
                 None => {
                     let (key, found) = (Bytes::copy_from_slice(key), Lookup::Hit(entry));
                     services.leave_found(FoundAhead { key, found, since });
-                    decide(services, client, &request)
+                    decide(services, client, &request, None, spare)
                 }
             },
         }
@@ -110,8 +114,14 @@ pub(crate) fn step(
 }
 
 /// Has dispatch decide on a request.
-fn decide(services: &Rc<Services>, client: &Rc<Client>, request: &PlainRequest<'_, '_>) -> Step {
-    Decision::begin(services, client, request).map_or(Step::Leave, Step::Decide)
+fn decide(
+    services: &Rc<Services>,
+    client: &Rc<Client>,
+    request: &PlainRequest<'_, '_>,
+    key: Option<Key>,
+    spare: &mut Spare,
+) -> Step {
+    Decision::begin(services, client, request, key, spare).map_or(Step::Leave, Step::Decide)
 }
 
 /// Returns whether any request on this connection may be plain, under the options in force.

@@ -28,7 +28,7 @@ use crate::fill::registry::HitForMiss;
 use crate::fill::sink::{ByteStream, Sink};
 use crate::fill::state::{End, Failed, Fill, FillHead, FillStage};
 use crate::object::key::named_group;
-use crate::object::object_writer::{Judge, ObjectWriter, StorageKey};
+use crate::object::object_writer::{ObjectWriter, StorageKey};
 use crate::object::store::{Store, Writer};
 use crate::object::stored_response::StoredResponse;
 use crate::observe::event::Event;
@@ -419,12 +419,11 @@ impl FetchTask {
         times: ExchangeTimes,
     ) -> Result<(StoredHead, bool), HitForMiss> {
         let settings = self.upstream_request.settings(&self.options);
-        let judge = Judge { facts: &self.facts, times, settings };
-        judge.permits(status, headers).map_err(HitForMiss::of)?;
+        let head = StoredHead::judged(&self.facts, status, headers, times, settings);
+        let head = head.map_err(HitForMiss::of)?;
         if self.fallback.covers(status) {
             return Err(HitForMiss::NotStorable);
         }
-        let head = StoredHead::new(status, headers, times, settings);
         let vary = head.vary();
         if forwarded::tells_clients_apart(&self.options.forwarded.add, &vary) {
             return Err(HitForMiss::NotStorable);

@@ -2,9 +2,9 @@
 //! answers could lately not be shared, so that their clients do not wait for each other in vain,
 //! and the keys whose fills have just ended, so that nobody who looked before that begins another.
 
-use std::collections::hash_map::RandomState;
+use std::collections::hash_map::{Entry, RandomState};
 use std::collections::{HashMap, VecDeque};
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -26,6 +26,7 @@ const ENDED_MAX: usize = 64;
 /// The running fills of all workers, and the keys whose answers could not be shared.
 pub(crate) struct FillRegistry {
     shards: [Mutex<Shard>; SHARDS],
+    /// Of keys, which strangers choose.
     hasher: RandomState,
     /// Fills that have ended.
     ended: AtomicU64,
@@ -78,18 +79,51 @@ impl HitForMiss {
     }
 }
 
+/// A key with its hash, which is made once for all that is asked about it.
+#[derive(Clone, PartialEq, Eq)]
+struct HashedKey {
+    hash: u64,
+    key: Bytes,
+}
+
+impl Hash for HashedKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+/// Takes the hash of a [`HashedKey`] as it is.
+#[derive(Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+type ByKey<V> = HashMap<HashedKey, V, BuildHasherDefault<AsItIs>>;
+
 #[derive(Default)]
 struct Shard {
-    running: HashMap<Bytes, Arc<Fill>>,
-    hit_for_miss: HashMap<Bytes, (HitForMiss, Instant)>,
+    running: ByKey<Arc<Fill>>,
+    hit_for_miss: ByKey<(HitForMiss, Instant)>,
     /// The same keys, oldest first.
-    order: VecDeque<Bytes>,
+    order: VecDeque<HashedKey>,
     /// Hashes of keys whose fills have ended, and which of all that was; oldest first.
     ended: VecDeque<(u64, u64)>,
 }
 
 impl Shard {
-    fn begin(&mut self, key: &Bytes, new: impl FnOnce() -> Fill) -> Arc<Fill> {
+    fn begin(&mut self, key: &HashedKey, new: impl FnOnce() -> Fill) -> Arc<Fill> {
         let fill = Arc::new(new());
         self.running.insert(key.clone(), fill.clone());
         fill
@@ -119,7 +153,8 @@ impl FillRegistry {
 
     /// Returns the running fill of `key` that may be joined, if there is one.
     pub fn running(&self, key: &Bytes) -> Option<Arc<Fill>> {
-        self.shard(key).running.get(key).filter(|fill| fill.joinable()).cloned()
+        let (shard, key) = self.shard(key);
+        shard.running.get(&key).filter(|fill| fill.joinable()).cloned()
     }
 
     /// Returns how many fills have ended. Asked before a look-up, it tells whether what the look-up
@@ -130,10 +165,10 @@ impl FillRegistry {
 
     /// Returns the running fill of `key`, or the one that `new` makes (then `true`).
     pub fn join_or_begin(&self, key: &Bytes, new: impl FnOnce() -> Fill) -> (Arc<Fill>, bool) {
-        let mut shard = self.shard(key);
-        match shard.running.get(key).filter(|fill| fill.joinable()) {
+        let (mut shard, key) = self.shard(key);
+        match shard.running.get(&key).filter(|fill| fill.joinable()) {
             Some(running) => (running.clone(), false),
-            None => (shard.begin(key, new), true),
+            None => (shard.begin(&key, new), true),
         }
     }
 
@@ -146,19 +181,20 @@ impl FillRegistry {
         suits: impl FnOnce(&Fill) -> bool,
         new: impl FnOnce() -> Fill,
     ) -> Joining {
-        let mut shard = self.shard(key);
-        match shard.running.get(key) {
+        let (mut shard, key) = self.shard(key);
+        match shard.running.get(&key) {
             Some(running) if running.joinable() && suits(running) => {
                 Joining::Running(running.clone())
             }
-            None if shard.has_ended(self.hasher.hash_one(key), since) => Joining::Ended,
-            _ => Joining::Begun(shard.begin(key, new)),
+            None if shard.has_ended(key.hash, since) => Joining::Ended,
+            _ => Joining::Begun(shard.begin(&key, new)),
         }
     }
 
     /// Makes a running fill known under a further key, unless another runs under it.
     pub fn alias(&self, key: &Bytes, fill: &Arc<Fill>) {
-        self.shard(key).running.entry(key.clone()).or_insert_with(|| fill.clone());
+        let (mut shard, key) = self.shard(key);
+        shard.running.entry(key).or_insert_with(|| fill.clone());
     }
 
     /// Wakes the tasks of all fills.
@@ -171,12 +207,14 @@ impl FillRegistry {
 
     /// Forgets a fill that has ended: what it stored is found from now on.
     pub fn remove(&self, key: &Bytes, fill: &Arc<Fill>) {
-        let mut shard = self.shard(key);
-        if shard.running.get(key).is_some_and(|running| Arc::ptr_eq(running, fill)) {
-            shard.running.remove(key);
+        let (mut shard, key) = self.shard(key);
+        if let Entry::Occupied(running) = shard.running.entry(key.clone())
+            && Arc::ptr_eq(running.get(), fill)
+        {
+            running.remove();
         }
         let number = self.ended.fetch_add(1, Ordering::AcqRel) + 1;
-        shard.note_ended(self.hasher.hash_one(key), number);
+        shard.note_ended(key.hash, number);
     }
 
     /// Remembers that the answer for `key` could not be shared, for as long and of as many keys as
@@ -199,15 +237,15 @@ impl FillRegistry {
         keys_max: usize,
         now: Instant,
     ) {
-        let mut shard = self.shard(key);
+        let (mut shard, key) = self.shard(key);
         if why == HitForMiss::Credentials
-            && shard.hit_for_miss.get(key).is_some_and(|(_, until)| *until > now)
+            && shard.hit_for_miss.get(&key).is_some_and(|(_, until)| *until > now)
         {
             return;
         }
         let until = now + for_time;
         if shard.hit_for_miss.insert(key.clone(), (why, until)).is_none() {
-            shard.order.push_back(key.clone());
+            shard.order.push_back(key);
         }
         while shard.order.len() > (keys_max / SHARDS).max(1) {
             if let Some(oldest) = shard.order.pop_front() {
@@ -218,20 +256,24 @@ impl FillRegistry {
 
     /// Forgets that the answer for `key` could not be shared.
     pub fn clear_hit_for_miss(&self, key: &Bytes) {
-        self.shard(key).hit_for_miss.remove(key);
+        let (mut shard, key) = self.shard(key);
+        shard.hit_for_miss.remove(&key);
     }
 
     /// Returns why the answer for `key` could lately not be shared; `None` when it could, or when
     /// this is not known.
     pub fn hit_for_miss(&self, key: &Bytes, now: Instant) -> Option<HitForMiss> {
-        let shard = self.shard(key);
-        let (why, until) = shard.hit_for_miss.get(key)?;
+        let (shard, key) = self.shard(key);
+        let (why, until) = shard.hit_for_miss.get(&key)?;
         (*until > now).then_some(*why)
     }
 
-    fn shard(&self, key: &Bytes) -> MutexGuard<'_, Shard> {
-        let index = self.hasher.hash_one(key) as usize % SHARDS;
-        self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
+    /// Locks the shard of a key. The bits that choose it are not those by which its tables do.
+    fn shard(&self, key: &Bytes) -> (MutexGuard<'_, Shard>, HashedKey) {
+        let hash = self.hasher.hash_one(key);
+        let shard = &self.shards[(hash >> 32) as usize % SHARDS];
+        let key = HashedKey { hash, key: key.clone() };
+        (shard.lock().unwrap_or_else(PoisonError::into_inner), key)
     }
 }
 

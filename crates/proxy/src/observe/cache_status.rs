@@ -36,7 +36,7 @@ pub struct CacheStatus {
 const ENDLESS: i64 = Seconds::MAX.get() as i64 / 2;
 
 thread_local! {
-    /// The last value without a time, what it is of, and the name in it.
+    /// The last value, what it is of, and the name in it.
     static LAST: RefCell<Option<(CacheStatus, String, HeaderValue)>> =
         const { RefCell::new(None) };
 }
@@ -99,10 +99,8 @@ impl CacheStatus {
 
     /// Returns the member as a field value; `name` is the proxy's pseudonym.
     pub fn value(&self, name: &str) -> HeaderValue {
-        if self.ttl.is_some() {
-            return self.written(name);
-        }
-        // Without a time there are few, and most follow one of their own kind.
+        // Most follow one of their own kind: without a time there are few, and what is fetched has
+        // one of few lifetimes, of which nothing has passed.
         LAST.with_borrow_mut(|last| match last {
             Some((of, by, value)) if of == self && by == name => value.clone(),
             _ => {

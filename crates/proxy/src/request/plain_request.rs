@@ -7,7 +7,7 @@
 
 use std::mem::MaybeUninit;
 
-use bytes::Bytes;
+use bytes::BytesMut;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Uri};
 use httparse::{Header, Status};
@@ -15,6 +15,20 @@ use message::request_body::RequestBody;
 
 /// Fields of a plain request at most: as many as anybody sends who means it.
 const FIELDS_MAX: usize = 64;
+
+/// What was needed for one request of a connection, and is used again for the next.
+#[derive(Default)]
+pub(crate) struct Spare {
+    /// Room for heads.
+    text: BytesMut,
+    pub fields: HeaderMap,
+}
+
+/// Bytes of heads for which there is room at first.
+const TEXT_ROOM: usize = 1024;
+
+/// Fields that may be added to a request's own.
+const FIELDS_ADDED: usize = 4;
 
 /// Room for the fields of a plain request.
 pub(crate) type Room<'a> = [MaybeUninit<Header<'a>>; FIELDS_MAX];
@@ -78,13 +92,20 @@ impl<'a, 'r> PlainRequest<'a, 'r> {
     }
 
     /// Returns it as hyper makes it of the same bytes; `None` where it is no request to hyper.
-    pub fn to_request(&self) -> Option<Request<RequestBody>> {
-        let text = Bytes::copy_from_slice(self.text);
+    pub fn to_request(&self, spare: &mut Spare) -> Option<Request<RequestBody>> {
+        if spare.text.capacity() < self.text.len() {
+            // All of what was made before, if nobody needs it any more.
+            spare.text.reserve(self.text.len().max(TEXT_ROOM));
+        }
+        spare.text.extend_from_slice(self.text);
+        let text = spare.text.split().freeze();
         let within = |part: &[u8]| {
             let begin = part.as_ptr() as usize - self.text.as_ptr() as usize;
             text.slice(begin..begin + part.len())
         };
-        let mut fields = HeaderMap::with_capacity(self.fields.len());
+        let mut fields = std::mem::take(&mut spare.fields);
+        fields.clear();
+        fields.reserve(self.fields.len() + FIELDS_ADDED);
         for field in self.fields {
             let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
             fields.append(name, HeaderValue::from_maybe_shared(within(field.value)).ok()?);
@@ -169,7 +190,7 @@ mod tests {
         );
         let PlainRequest { referer, user_agent, .. } = request;
         assert_eq!((referer, user_agent), (Some(&b"y"[..]), Some(&b"x"[..])));
-        let made = request.to_request().unwrap();
+        let made = request.to_request(&mut Spare::default()).unwrap();
         let referers = made.headers().get_all("referer").iter();
         assert_eq!(referers.collect::<Vec<_>>(), ["y", "z"]);
         assert_eq!((made.uri(), made.headers().len()), (&Uri::from_static("/a?b"), 5));

@@ -42,17 +42,17 @@ pub fn format(time: Time) -> String {
 }
 
 thread_local! {
-    /// The last date that was written: most are of the same second.
-    static LAST: RefCell<Option<(Time, HeaderValue)>> = const { RefCell::new(None) };
+    /// The last date that was written, and its second: most are of the same.
+    static LAST: RefCell<Option<(u64, HeaderValue)>> = const { RefCell::new(None) };
 }
 
 /// Formats a date as [`format()`] does, as a header value.
 pub fn to_value(time: Time) -> HeaderValue {
     LAST.with_borrow_mut(|last| match last {
-        Some((of, value)) if *of == time => value.clone(),
+        Some((of, value)) if *of == time.unix() => value.clone(),
         _ => {
             let value = value::of(ImfFixdate(time)).unwrap_or(HeaderValue::from_static(""));
-            *last = Some((time, value.clone()));
+            *last = Some((time.unix(), value.clone()));
             value
         }
     })

@@ -178,15 +178,27 @@ fn tags(headers: &HeaderMap, name: HeaderName) -> TagList<'_> {
 
 /// Takes every condition and `Range` out of a request: for a fetch whose answer is to be stored.
 pub fn remove_conditions(request: &mut HeaderMap) {
+    if !may_have_conditions(request) {
+        return;
+    }
     for name in [IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE, RANGE] {
         request.remove(name);
     }
+}
+
+/// Returns whether a request has a condition, a `Range`, or another field that begins like one: most
+/// have none.
+fn may_have_conditions(request: &HeaderMap) -> bool {
+    request.keys().any(|name| name.as_str().starts_with("if-") || *name == RANGE)
 }
 
 /// Leaves of a request's conditions those that a cache may pass on when it has nothing to validate:
 /// what is answered to them is a whole response, or that the client's copy is good. True when there
 /// are such.
 pub fn keep_questions(request: &mut HeaderMap) -> bool {
+    if !may_have_conditions(request) {
+        return false;
+    }
     for name in [IF_MATCH, IF_UNMODIFIED_SINCE, IF_RANGE, RANGE] {
         request.remove(name);
     }

@@ -76,6 +76,18 @@ pub fn judge(
     settings: &Settings,
 ) -> Result<(), NotStorable> {
     let directives = ResponseDirectives::parse(headers, settings);
+    judge_by(request, status, headers, &directives, times, settings)
+}
+
+/// Does as [`judge`], with the directives of the response.
+pub(crate) fn judge_by(
+    request: &RequestFacts,
+    status: StatusCode,
+    headers: &HeaderMap,
+    directives: &ResponseDirectives,
+    times: ExchangeTimes,
+    settings: &Settings,
+) -> Result<(), NotStorable> {
     if request.class != MethodClass::Cacheable || request.is_head {
         return Err(NotStorable::Method);
     }
@@ -86,13 +98,13 @@ pub fn judge(
     if request.directives.no_store {
         return Err(NotStorable::NoStoreRequest);
     }
-    judge_directives(request, status, &directives)?;
+    judge_directives(request, status, directives)?;
     // Only the origin can say when it fits; with a tag it can be asked (RFC 9111, 4.1).
     let tag = headers.get(ETAG).and_then(|value| EntityTag::parse(value.as_bytes()));
     if matches!(Vary::of(headers), Vary::Star) && (tag.is_none() || !status.is_success()) {
         return Err(NotStorable::VaryStar);
     }
-    let freshness = freshness::lifetime(status, headers, &directives, times.received, settings);
+    let freshness = freshness::lifetime(status, headers, directives, times.received, settings);
     // An operator's lifetime is for a whole site; a cookie may be for one of its users.
     let is_for_all = directives.public || freshness.is_stated_by_origin();
     if headers.contains_key(SET_COOKIE) && !(settings.store_set_cookie && is_for_all) {
@@ -100,7 +112,7 @@ pub fn judge(
     }
     let is_meant = directives.public || freshness.is_explicit();
     let may_be_stored = is_meant || freshness::is_heuristically_cacheable(status);
-    if may_be_stored && is_useful(status, headers, &directives, freshness, times, settings) {
+    if may_be_stored && is_useful(status, headers, directives, freshness, times, settings) {
         Ok(())
     } else {
         Err(NotStorable::NoFreshness)

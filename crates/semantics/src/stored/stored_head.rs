@@ -8,6 +8,9 @@ use crate::fields::cache_control::ResponseDirectives;
 use crate::fields::validators::Selected;
 use crate::fields::vary::Vary;
 use crate::fields::{date, hop_by_hop, value};
+use crate::request::facts::RequestFacts;
+use crate::response::storability;
+use crate::response::storability::NotStorable;
 use crate::settings::Settings;
 use crate::stored::encoding::{Damaged, HEAD, VERSION, read_name, take};
 use crate::stored::packed::{Flag, Packed};
@@ -33,7 +36,34 @@ impl StoredHead {
         settings: &Settings,
     ) -> StoredHead {
         let directives = ResponseDirectives::parse(headers, settings);
-        let packed = Packed::by(status, headers, &directives, times, settings);
+        StoredHead::with(status, headers, &directives, times, settings)
+    }
+
+    /// Makes the head of a response to `request` fit to be stored, as [`StoredHead::new`], if it
+    /// may be.
+    ///
+    /// # Errors
+    /// As [`storability::judge`].
+    pub fn judged(
+        request: &RequestFacts,
+        status: StatusCode,
+        headers: &HeaderMap,
+        times: ExchangeTimes,
+        settings: &Settings,
+    ) -> Result<StoredHead, NotStorable> {
+        let directives = ResponseDirectives::parse(headers, settings);
+        storability::judge_by(request, status, headers, &directives, times, settings)?;
+        Ok(StoredHead::with(status, headers, &directives, times, settings))
+    }
+
+    fn with(
+        status: StatusCode,
+        headers: &HeaderMap,
+        directives: &ResponseDirectives,
+        times: ExchangeTimes,
+        settings: &Settings,
+    ) -> StoredHead {
+        let packed = Packed::by(status, headers, directives, times, settings);
         let mut headers = headers.clone();
         hop_by_hop::strip(&mut headers);
         headers.remove(AGE);

@@ -17,7 +17,7 @@ use crate::config::options::WritePolicy;
 use crate::core::fetches::Overtaken;
 use crate::core::new_object::{Fetched, NewObject, Room, TryInsert};
 use crate::core::state::Core;
-use crate::format::journal::Fact;
+use crate::format::journal::{Fact, JournalPosition};
 use crate::index::{Inserted, Slot};
 use crate::memory::grouping;
 use crate::memory::grouping::Group;
@@ -108,13 +108,17 @@ impl Core {
                     self.wake_background();
                     return TryInsert::Wait(new);
                 }
+                let before = self.seen_by_background();
                 self.supersede(&new.record);
                 let done = self.unwritten_deletion(&digest);
                 self.insert_resident(digest, self.resident(&object, true, None, None, 1));
                 self.shrink_tier(now);
                 if is_staged {
                     self.stage(digest, &new.record.header, new.record.len(), now);
-                    self.wake_background();
+                    // When what waits is to be written it knows from the first of it.
+                    if self.seen_by_background() != before || !self.staging_is_expected() {
+                        self.wake_background();
+                    }
                 }
                 return TryInsert::Done(done);
             }
@@ -157,6 +161,19 @@ impl Core {
         self.shrink_tier(now);
         self.wake_background();
         TryInsert::Done(done)
+    }
+
+    /// Returns what an insertion may change and the background must know of at once: facts for the
+    /// journal, and bytes for the device.
+    fn seen_by_background(&self) -> (JournalPosition, usize) {
+        (self.journal.now(), self.space.unwritten_bytes())
+    }
+
+    /// Returns whether nothing leaves the staging yet, and the background knows when something
+    /// will: an earlier object waits there.
+    fn staging_is_expected(&self) -> bool {
+        !self.maintenance.draining
+            && self.memory.staging.as_ref().is_some_and(LocalityStaging::is_expected)
     }
 
     fn staging_stuck(&self) -> bool {

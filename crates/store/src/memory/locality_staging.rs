@@ -67,6 +67,8 @@ pub(crate) struct LocalityStaging {
     leaving: VecDeque<Leaving>,
     /// When nothing waited last, and something came.
     since: Option<Nanos>,
+    /// More than one object has come since.
+    has_more: bool,
     /// The same of what is leaving.
     left: Nanos,
 }
@@ -91,7 +93,7 @@ impl LocalityStaging {
             }
             None => return None,
         };
-        Some(LocalityStaging { waiting, leaving: VecDeque::new(), since: None, left: 0 })
+        Some(LocalityStaging { waiting, leaving: VecDeque::new(), since: None, has_more: false, left: 0 })
     }
 
     /// When all of it is to be on its way, for a bound of so many nanoseconds.
@@ -116,6 +118,11 @@ impl LocalityStaging {
                 Staged::Batch(batch) => batch.bytes() >= batch.size() / 2,
                 Staged::Buffers(_) => true,
             }
+    }
+
+    /// Whether nothing is leaving, and what came last changes nothing about when something will.
+    pub(crate) fn is_expected(&self) -> bool {
+        self.leaving.is_empty() && self.has_more
     }
 
     /// Whether it waits in locality buffers, which are placed as soon as they are full.
@@ -145,6 +152,7 @@ impl LocalityStaging {
     /// An object with this header waits from now on; what is full with it leaves.
     pub(crate) fn push(&mut self, digest: Digest, header: &Header, len: usize, now: Nanos) {
         let len = u32::try_from(len).unwrap_or(u32::MAX);
+        self.has_more = self.since.is_some();
         self.since.get_or_insert(now);
         match &mut self.waiting {
             Staged::Batch(batch) => {
