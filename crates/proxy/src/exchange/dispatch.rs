@@ -253,7 +253,6 @@ async fn dispatch(
     };
     let past = |why| CacheStatus::new(Outcome::Bypass(why));
     let made = || context.url().map(|url| context.key(&url));
-    debug_assert!(key.is_none() || made() == Some(key.clone()), "the key is another one");
     match (asked.route(|| key.map(Some).or_else(made)), store) {
         (Route::Cache(key), Some(store)) => {
             cache_request::answer(context, &store, &key, transaction, body).await

@@ -93,7 +93,13 @@ impl LocalityStaging {
             }
             None => return None,
         };
-        Some(LocalityStaging { waiting, leaving: VecDeque::new(), since: None, has_more: false, left: 0 })
+        Some(LocalityStaging {
+            waiting,
+            leaving: VecDeque::new(),
+            since: None,
+            has_more: false,
+            left: 0,
+        })
     }
 
     /// When all of it is to be on its way, for a bound of so many nanoseconds.
