@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use bench::client::Spacing;
+use bench::client::{Protocol, Spacing};
 use bench::load::{LoadOptions, PhaseKind, RequestsPerConnection, Sizes, Workload};
 use bench::measure::PhaseFigures;
 use bench::origin::Options;
@@ -32,6 +32,7 @@ fn run(load: LoadOptions, pace: Pace, end: End) -> PhaseFigures {
         load,
         connections: 16,
         requests_per_connection: RequestsPerConnection::Zipf(64),
+        protocol: Protocol::Http1,
         timeout: Duration::from_secs(30),
         subject: Subject::default(),
     };
