@@ -10,6 +10,7 @@ pub mod fleet_tls;
 pub mod http2_stream;
 pub mod network;
 pub mod pem;
+pub mod put_back;
 pub mod random;
 pub mod seldom;
 pub mod shortage;

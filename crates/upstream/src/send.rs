@@ -10,3 +10,4 @@ pub mod events;
 pub(crate) mod failover;
 pub mod origin;
 pub mod outgoing;
+pub(crate) mod timers;

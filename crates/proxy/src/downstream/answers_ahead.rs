@@ -1,9 +1,9 @@
-//! Plain requests, answered ahead of hyper: between two requests, when hyper wants to read and holds
-//! nothing of the connection, what has come is looked at first (`exchange::plain_hit`). The answer
-//! to a plain hit is written to the socket at once, and hyper never sees the request. So it is with
-//! other plain requests whose answer has come whole with its head (`exchange::plain_decision`); any
-//! other answer waits until hyper has read the request, and sends it. Everything else is handed to
-//! hyper as it came.
+//! Plain requests, answered ahead of hyper: between two requests, when hyper wants to read and
+//! holds nothing of the connection, what has come is looked at first (`exchange::plain_hit`). The
+//! answer to a plain hit is written to the socket at once, and hyper never sees the request. So it
+//! is with other plain requests whose answer has come whole with its head
+//! (`exchange::plain_decision`); any other answer waits until hyper has read the request, and is
+//! sent by it. Everything else is handed to hyper as it came.
 
 use std::cell::RefCell;
 use std::io;

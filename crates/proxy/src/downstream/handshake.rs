@@ -26,6 +26,7 @@ use crate::client::addresses::{AddressSlot, Addresses};
 use crate::client::link::Transport;
 use crate::client::reclaimer::Group;
 use crate::downstream::proxy_protocol;
+use crate::downstream::stream;
 use crate::downstream::stream::{Raw, Stream};
 use crate::observe::event::Event;
 use crate::observe::observer::Observer;
@@ -95,7 +96,7 @@ pub(crate) async fn welcome(
     clock: TokioClock,
 ) -> Option<Negotiated> {
     let on_unix_socket = matches!(socket, Socket::Unix(_));
-    let (mut raw, mut client) = (Raw::new(socket), peer);
+    let (mut raw, mut client) = (stream::raw(socket), peer);
     // A client of a Unix socket has no address unless a balancer tells one.
     let mut has_address = !on_unix_socket;
     let mut link = Transport { scheme: Scheme::Http, tls: None, is_peer: false };

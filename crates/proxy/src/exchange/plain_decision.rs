@@ -1,6 +1,6 @@
 //! A plain request that is no plain hit: [`dispatch`] decides on it as on any other, but hyper need
-//! not read it, nor write the answer, if that is whole and of the usual form by the time its head is
-//! there. So most misses are answered.
+//! not read it, nor write the answer, if that is whole and of the usual form by the time its head
+//! is there. So most misses are answered.
 //!
 //! It promises the answer that the client would get by way of hyper.
 

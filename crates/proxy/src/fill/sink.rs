@@ -99,12 +99,12 @@ impl Sink {
     /// Drops what the store took of a body that it refused in the end, once no reader of `fill`
     /// needs it.
     pub async fn let_go(&mut self, fill: &Fill) {
-        match std::mem::replace(self, Sink::Nowhere) {
-            Sink::Refused(writer) => {
-                poll_fn(|cx| fill.poll_unstored(cx)).await;
-                drop(writer);
-            }
-            other => *self = other,
+        // Most are not, and a writer is large.
+        if matches!(self, Sink::Refused(_))
+            && let Sink::Refused(writer) = std::mem::replace(self, Sink::Nowhere)
+        {
+            poll_fn(|cx| fill.poll_unstored(cx)).await;
+            drop(writer);
         }
     }
 

@@ -186,8 +186,8 @@ pub fn remove_conditions(request: &mut HeaderMap) {
     }
 }
 
-/// Returns whether a request has a condition, a `Range`, or another field that begins like one: most
-/// have none.
+/// Returns whether a request has a condition, a `Range`, or another field that begins like one:
+/// most have none.
 fn may_have_conditions(request: &HeaderMap) -> bool {
     request.keys().any(|name| name.as_str().starts_with("if-") || *name == RANGE)
 }

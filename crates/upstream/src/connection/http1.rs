@@ -29,7 +29,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tokio::task::coop::{consume_budget, unconstrained};
 
 pub use self::error::Http1Error;
-pub(crate) use self::incoming::{Incoming, Switched};
+pub(crate) use self::incoming::Incoming;
 use self::request::Sending;
 use self::response_head::{Places, ResponseHead};
 use crate::connection::request_body::OutBody;

@@ -7,10 +7,11 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::connection::http1::Switched;
 use crate::connection::http2;
+use crate::connection::stream::Stream;
 use crate::servers::group::Serving;
 use net::http2_stream::StreamIo;
+use net::put_back::PutBack;
 use net::socket::{Socket, transport};
 
 /// The upstream's end of a tunnel.
@@ -22,7 +23,7 @@ pub struct UpstreamTunnel {
 /// The transport of the bytes.
 enum Carrier {
     Socket(Socket),
-    Http1(Box<Switched>),
+    Http1(Box<PutBack<Stream>>),
     Http2(Shared),
 }
 
@@ -36,7 +37,7 @@ struct Shared {
 transport!(Carrier { Socket, Http1, Http2 });
 
 impl UpstreamTunnel {
-    pub(crate) fn http1(switched: Switched) -> UpstreamTunnel {
+    pub(crate) fn http1(switched: PutBack<Stream>) -> UpstreamTunnel {
         Carrier::Http1(Box::new(switched)).into()
     }
 

@@ -28,6 +28,7 @@ use crate::send::descriptors::FreeDescriptors;
 use crate::send::events::{Event, Events};
 use crate::send::origin::{Connector, Origin, Sending};
 use crate::send::outgoing::Outgoing;
+use crate::send::timers::Timers;
 use crate::servers::group::Serving;
 use crate::settings::endpoint::{Endpoint, Http2};
 use crate::settings::limits::Check;
@@ -48,6 +49,7 @@ pub struct Upstream {
     pub(crate) failures: Option<Arc<FailureLog>>,
     /// Frees descriptors when there is none left.
     pub(crate) descriptors: Option<Arc<dyn FreeDescriptors>>,
+    timers: Timers,
 }
 
 /// The failure of a server to answer.
@@ -81,7 +83,8 @@ impl Upstream {
     pub fn new(events: Arc<dyn Events>, clock: TokioClock) -> Upstream {
         let (pool, resolver) = (Rc::new(Pool::new(clock)), Resolver::new(clock));
         let (network, failures, descriptors) = (Network::System, None, None);
-        Upstream { pool, resolver, clock, network, events, failures, descriptors }
+        let timers = Timers::default();
+        Upstream { pool, resolver, clock, network, events, failures, descriptors, timers }
     }
 
     /// Sets the network that it connects over.
@@ -146,7 +149,8 @@ impl Upstream {
                     self.ask_http1(endpoint, connection, limits, request, outgoing).await
                 }
                 Connection::Http2(connection) => {
-                    Box::pin(ask_http2(endpoint, connection, limits, request, outgoing)).await
+                    let asking = (&**endpoint, connection, limits);
+                    Box::pin(ask_http2(&self.timers, asking, request, outgoing)).await
                 }
             };
             let broke = match asked {
@@ -318,7 +322,8 @@ impl Upstream {
     ) -> Result<Response<OriginBody>, ConnectionError> {
         let sending = connection.send(request, outgoing.interim.map(Arc::as_ref));
         let progress = &outgoing.progress;
-        let sent = wait_for_head(limits.head_timeout, progress.as_deref(), sending).await;
+        let bound = limits.head_timeout;
+        let sent = wait_for_head(&self.timers, bound, progress.as_deref(), sending).await;
         match sent {
             None => Err(ConnectionError::late(limits)),
             Some(Err(Broke { request, is_unsent, error })) => Err(ConnectionError {
@@ -380,18 +385,22 @@ impl Origin for Endpoint {
 }
 
 async fn ask_http2(
-    endpoint: &Endpoint,
-    connection: Rc<crate::connection::http2::Http2>,
-    limits: &UpstreamLimits,
+    timers: &Timers,
+    (endpoint, connection, limits): (
+        &Endpoint,
+        Rc<crate::connection::http2::Http2>,
+        &UpstreamLimits,
+    ),
     request: Request<OutBody>,
     outgoing: &Outgoing<'_>,
 ) -> Result<Response<OriginBody>, ConnectionError> {
     if let Some(protocol) = outgoing.upgrade.and_then(Upgrade::of_extended_connect) {
-        return ask_for_tunnel(endpoint, connection, limits, request, protocol).await;
+        let asking = (endpoint, connection, limits);
+        return ask_for_tunnel(timers, asking, request, protocol).await;
     }
     let sending = connection.send(request, endpoint.scheme(), outgoing.interim);
     let progress = outgoing.progress.as_deref();
-    let response = answer_in_time(&connection, limits, progress, sending).await?;
+    let response = answer_in_time(timers, &connection, limits, progress, sending).await?;
     let (parts, (body, stream)) = response.into_parts();
     let incoming = crate::connection::http2::Incoming::new(body, &parts.headers);
     let body = OriginBody::http2(incoming, stream, limits.body_timeout);
@@ -422,15 +431,18 @@ fn switch(
 
 /// Asks for another protocol in HTTP/2. The answer has the form of HTTP/1.1.
 async fn ask_for_tunnel(
-    endpoint: &Endpoint,
-    connection: Rc<crate::connection::http2::Http2>,
-    limits: &UpstreamLimits,
+    timers: &Timers,
+    (endpoint, connection, limits): (
+        &Endpoint,
+        Rc<crate::connection::http2::Http2>,
+        &UpstreamLimits,
+    ),
     request: Request<OutBody>,
     protocol: &str,
 ) -> Result<Response<OriginBody>, ConnectionError> {
     let fields = request.headers().clone();
     let sending = connection.ask_for_tunnel(request, endpoint.scheme(), protocol);
-    let response = answer_in_time(&connection, limits, None, sending).await?;
+    let response = answer_in_time(timers, &connection, limits, None, sending).await?;
     let (mut parts, (body, stream, sink)) = response.into_parts();
     let body = match sink {
         None => {
@@ -451,12 +463,13 @@ async fn ask_for_tunnel(
 
 /// Waits for the head of an answer in HTTP/2.
 async fn answer_in_time<T>(
+    timers: &Timers,
     connection: &crate::connection::http2::Http2,
     limits: &UpstreamLimits,
     progress: Option<&Progress>,
     sending: impl Future<Output = Result<T, crate::connection::http2::Broke>>,
 ) -> Result<T, ConnectionError> {
-    match wait_for_head(limits.head_timeout, progress, sending).await {
+    match wait_for_head(timers, limits.head_timeout, progress, sending).await {
         None => {
             // It is not known whether this answer hangs or the connection.
             connection.retire();
@@ -498,6 +511,7 @@ impl ConnectionError {
 /// Waits for an answer's head; `None` when it is late. The bound starts anew while the request's
 /// body still moves.
 async fn wait_for_head<T>(
+    timers: &Timers,
     bound: Duration,
     progress: Option<&Progress>,
     sending: impl Future<Output = T>,
@@ -505,8 +519,9 @@ async fn wait_for_head<T>(
     let mut sending = std::pin::pin!(sending);
     loop {
         let before = progress.map(Progress::frames);
-        if let Ok(sent) = timeout(bound, sending.as_mut()).await {
-            return Some(sent);
+        let sent = timers.within(bound, sending.as_mut()).await;
+        if sent.is_some() {
+            return sent;
         }
         if progress.map(Progress::frames) == before {
             return None;

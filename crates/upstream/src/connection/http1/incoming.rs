@@ -3,14 +3,13 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::future::poll_fn;
-use std::io;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use net::put_back::PutBack;
 use tokio::task::coop::consume_budget;
 use tokio::task::{AbortHandle, spawn_local};
 
@@ -79,12 +78,13 @@ impl Incoming {
         }
     }
 
-    /// Takes the connection of an answer that changed the protocol.
-    pub fn into_switched(mut self) -> Option<Switched> {
+    /// Takes the connection of an answer that changed the protocol, with the bytes that came behind
+    /// the answer.
+    pub fn into_switched(mut self) -> Option<PutBack<Stream>> {
         match std::mem::replace(&mut self.carrier, Carrier::Gone) {
             Carrier::Own(connection) => {
                 let Http1 { stream, input, .. } = *connection;
-                Some(Switched { stream, early: input })
+                Some(PutBack::new(stream, input.freeze()))
             }
             _ => None,
         }
@@ -216,44 +216,4 @@ impl Decoder {
 
 fn data(bytes: Bytes) -> Poll<Option<Result<Frame<Bytes>, Http1Error>>> {
     Poll::Ready(Some(Ok(Frame::data(bytes))))
-}
-
-/// A connection that has changed its protocol, with the bytes that came behind the answer.
-pub(crate) struct Switched {
-    stream: Stream,
-    early: BytesMut,
-}
-
-impl AsyncRead for Switched {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if !self.early.is_empty() {
-            let count = self.early.len().min(buf.remaining());
-            buf.put_slice(&self.early[..count]);
-            self.early.advance(count);
-            return Poll::Ready(Ok(()));
-        }
-        Pin::new(&mut self.stream).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for Switched {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
 }

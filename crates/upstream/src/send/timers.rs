@@ -1,0 +1,101 @@
+//! Bounds on waits. Most of what is waited for comes in time, and a timer that is armed and
+//! disarmed for each request costs more than many a read: a worker keeps its timers armed, and one
+//! that ends before the bound of the request that has it by then is armed anew.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Timers that are kept at most: so many requests waited at once.
+const KEPT_MAX: usize = 64;
+
+type Timer = Pin<Box<Sleep>>;
+
+/// The timers of one worker.
+#[derive(Default)]
+pub(crate) struct Timers {
+    kept: RefCell<Vec<Timer>>,
+}
+
+/// The timer of one wait, which goes back when that ends.
+struct Lent<'a> {
+    timers: &'a Timers,
+    timer: Option<Timer>,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let mut kept = self.timers.kept.borrow_mut();
+        if kept.len() < KEPT_MAX {
+            kept.extend(self.timer.take());
+        }
+    }
+}
+
+impl Timers {
+    /// Waits for `work`; `None` when it takes longer than `bound`.
+    pub async fn within<T>(&self, bound: Duration, work: impl Future<Output = T>) -> Option<T> {
+        let (mut work, mut deadline) = (pin!(work), None);
+        let mut lent = Lent { timers: self, timer: None };
+        poll_fn(|cx| {
+            if let Poll::Ready(done) = work.as_mut().poll(cx) {
+                return Poll::Ready(Some(done));
+            }
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + bound);
+            let timer = lent.timer.get_or_insert_with(|| self.take(deadline));
+            if timer.deadline() > deadline {
+                timer.as_mut().reset(deadline);
+            }
+            loop {
+                ready!(timer.as_mut().poll(cx));
+                if timer.deadline() >= deadline {
+                    return Poll::Ready(None);
+                }
+                timer.as_mut().reset(deadline);
+            }
+        })
+        .await
+    }
+
+    /// Takes a timer that is kept, or arms one.
+    fn take(&self, deadline: Instant) -> Timer {
+        let kept = self.kept.borrow_mut().pop();
+        kept.unwrap_or_else(|| Box::pin(sleep_until(deadline)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use tokio::time::sleep;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_ends_at_its_own_bound_whatever_its_timer_was_armed_for() {
+        let (timers, second) = (Timers::default(), Duration::from_secs(1));
+        let waited = async |bound: u32| {
+            let began = Instant::now();
+            let ended = timers.within(second * bound, pending::<()>()).await;
+            assert_eq!(ended, None);
+            began.elapsed()
+        };
+        // Armed for 9 s, and kept; then for less, for more, and when it had ended long ago.
+        let slow = async { sleep(second * 2).await };
+        assert_eq!(timers.within(second * 9, slow).await, Some(()));
+        assert_eq!(timers.kept.borrow().len(), 1);
+        for bound in [3, 20, 1, 50] {
+            let (waited, bound) = (waited(bound).await, second * bound);
+            let late = waited.checked_sub(bound).expect("not before its bound");
+            assert!(late <= Duration::from_millis(2), "{waited:?} for {bound:?}");
+            sleep(second * 100).await;
+        }
+        assert_eq!(timers.within(second, async { 7 }).await, Some(7));
+        assert_eq!(timers.kept.borrow().len(), 1, "one did for all");
+    }
+}
