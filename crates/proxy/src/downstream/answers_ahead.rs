@@ -128,18 +128,21 @@ impl AnswersAhead {
 
     /// Returns the step for a request of so many bytes with this answer, which is left to hyper if
     /// it is not to be sent at once.
-    fn decided(&mut self, answer: Response<ResponseBody>, length: usize) -> Step {
-        let ends = self.client.state.draining() || self.client.state.is_last_answer();
-        let (services, spare) = (&self.services, &mut self.spare);
+    fn decided(&mut self, mut answer: Response<ResponseBody>, length: usize) -> Step {
+        let (services, state) = (&self.services, &self.client.state);
+        let ends = state.draining() || state.is_last_answer();
         let written = match ends {
-            true => Err(answer),
+            true => None,
             false => {
-                HEAD.with_borrow_mut(|head| plain_decision::write(services, answer, head, spare))
+                HEAD.with_borrow_mut(|head| plain_decision::write(services, &mut answer, head))
             }
         };
         match written {
-            Ok((body, transaction)) => Step::Answer { length, body, transaction },
-            Err(answer) => {
+            Some((body, transaction)) => {
+                self.spare.fields = std::mem::take(answer.headers_mut());
+                Step::Answer { length, body, transaction }
+            }
+            None => {
                 self.left = self.left.wrapping_add(1);
                 *self.left_answer.borrow_mut() = Some(answer);
                 Step::Leave

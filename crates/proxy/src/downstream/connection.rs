@@ -137,25 +137,36 @@ async fn answer(
     connection: &Rc<Connection>,
     request: Request<RequestBody>,
 ) -> Response<ResponseBody> {
-    let Connection { connections, client, tunnel, left_answer } = &**connection;
+    let Connection { connections, client, left_answer, .. } = &**connection;
     let state = &client.state;
     let number = state.next_request();
     let wants_tunnel =
         request.method() == Method::CONNECT || upgrade::protocols(request.headers()).is_some();
     let trust = state.trust(number);
-    let left = left_answer.take();
-    let mut answer = match left {
-        Some(answer) => answer,
-        None => dispatch::answer(&connections.services, client, request, trust).await,
-    };
+    if let Some(left) = left_answer.take() {
+        return finished(connection, left, wants_tunnel || trust != Trust::Good);
+    }
+    let answer = dispatch::answer(&connections.services, client, request, trust).await;
+    let ends = wants_tunnel || state.trust(number) != Trust::Good;
+    finished(connection, answer, ends)
+}
+
+/// Returns an answer as hyper is given it. `ends`: bytes behind the request are not another one,
+/// unless a tunnel opens, which they are for.
+fn finished(
+    connection: &Connection,
+    mut answer: Response<ResponseBody>,
+    ends: bool,
+) -> Response<ResponseBody> {
+    let Connection { connections, client, tunnel, .. } = connection;
+    let state = &client.state;
     date::set(answer.headers_mut(), connections.services.clock);
     state.request_is_read();
     if let Some(opened) = answer.body_mut().take_tunnel() {
         *tunnel.borrow_mut() = Some(opened);
         return answer;
     }
-    // Bytes behind the head were meant for the tunnel, and are not a request.
-    if wants_tunnel || state.is_last_answer() || state.trust(number) != Trust::Good {
+    if ends || state.is_last_answer() {
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     answer

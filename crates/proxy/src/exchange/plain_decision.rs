@@ -50,25 +50,15 @@ impl Decision {
     }
 }
 
-/// Writes the head of an answer to `head`, and returns its body, if it is whole; else the answer as
-/// it is. Its fields are kept in `spare`.
+/// Writes the head of an answer to `head`, and takes its body, if that is whole; else the answer
+/// stays as it is, but for its `Date`.
 pub(crate) fn write(
     services: &Services,
-    mut answer: Response<ResponseBody>,
+    answer: &mut Response<ResponseBody>,
     head: &mut Vec<u8>,
-    spare: &mut Spare,
-) -> Result<(Bytes, Transaction), Response<ResponseBody>> {
-    let Some(length) = answer.body().whole_length() else { return Err(answer) };
+) -> Option<(Bytes, Transaction)> {
+    let length = answer.body().whole_length()?;
     date::set(answer.headers_mut(), services.clock);
-    if written_head::write(answer.status(), answer.headers(), length, head).is_none() {
-        return Err(answer);
-    }
-    let (parts, body) = answer.into_parts();
-    match body.into_whole() {
-        Ok(whole) => {
-            spare.fields = parts.headers;
-            Ok(whole)
-        }
-        Err(body) => Err(Response::from_parts(parts, body)),
-    }
+    written_head::write(answer.status(), answer.headers(), length, head)?;
+    answer.body_mut().take_whole()
 }

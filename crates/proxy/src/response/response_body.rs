@@ -117,22 +117,18 @@ impl ResponseBody {
         }
     }
 
-    /// Returns the body, if all of it has come, and the transaction, in which it counts as sent;
-    /// else the answer as it is.
-    pub fn into_whole(mut self) -> Result<(Bytes, Transaction), ResponseBody> {
-        let whole = match &mut self.source {
-            BodySource::Whole(bytes) => Some(std::mem::take(bytes)),
-            BodySource::Upstream(body) => body.take_whole(),
-            _ => None,
+    /// Takes the body, if all of it has come, and the transaction, in which it counts as sent.
+    pub fn take_whole(&mut self) -> Option<(Bytes, Transaction)> {
+        self.whole_length()?;
+        let mut transaction = self.transaction.take()?;
+        let bytes = match &mut self.source {
+            BodySource::Whole(bytes) => std::mem::take(bytes),
+            BodySource::Upstream(body) => body.take_whole()?,
+            _ => return None,
         };
-        match (whole, self.transaction.take()) {
-            (Some(bytes), Some(mut transaction)) => {
-                transaction.count_sent(bytes.len() as u64);
-                transaction.note_whole();
-                Ok((bytes, transaction))
-            }
-            (_, transaction) => Err(ResponseBody { transaction, ..self }),
-        }
+        transaction.count_sent(bytes.len() as u64);
+        transaction.note_whole();
+        Some((bytes, transaction))
     }
 
     fn ended(&mut self) {

@@ -83,7 +83,7 @@ impl Upstream {
     pub fn new(events: Arc<dyn Events>, clock: TokioClock) -> Upstream {
         let (pool, resolver) = (Rc::new(Pool::new(clock)), Resolver::new(clock));
         let (network, failures, descriptors) = (Network::System, None, None);
-        let timers = Timers::default();
+        let timers = Timers::new(clock);
         Upstream { pool, resolver, clock, network, events, failures, descriptors, timers }
     }
 

@@ -8,6 +8,7 @@ use std::pin::{Pin, pin};
 use std::task::{Poll, ready};
 use std::time::Duration;
 
+use net::clock::TokioClock;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Timers that are kept at most: so many requests waited at once.
@@ -16,8 +17,8 @@ const KEPT_MAX: usize = 64;
 type Timer = Pin<Box<Sleep>>;
 
 /// The timers of one worker.
-#[derive(Default)]
 pub(crate) struct Timers {
+    clock: TokioClock,
     kept: RefCell<Vec<Timer>>,
 }
 
@@ -37,6 +38,11 @@ impl Drop for Lent<'_> {
 }
 
 impl Timers {
+    /// Makes them for a worker that has none yet.
+    pub fn new(clock: TokioClock) -> Timers {
+        Timers { clock, kept: RefCell::default() }
+    }
+
     /// Waits for `work`; `None` when it takes longer than `bound`.
     pub async fn within<T>(&self, bound: Duration, work: impl Future<Output = T>) -> Option<T> {
         let (mut work, mut deadline) = (pin!(work), None);
@@ -45,7 +51,8 @@ impl Timers {
             if let Poll::Ready(done) = work.as_mut().poll(cx) {
                 return Poll::Ready(Some(done));
             }
-            let deadline = *deadline.get_or_insert_with(|| Instant::now() + bound);
+            let arm = || Instant::from_std(self.clock.instant() + bound);
+            let deadline = *deadline.get_or_insert_with(arm);
             let timer = lent.timer.get_or_insert_with(|| self.take(deadline));
             if timer.deadline() > deadline {
                 timer.as_mut().reset(deadline);
@@ -78,12 +85,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_wait_ends_at_its_own_bound_whatever_its_timer_was_armed_for() {
-        let (timers, second) = (Timers::default(), Duration::from_secs(1));
+        let (clock, second) = (TokioClock::system(), Duration::from_secs(1));
+        let timers = Timers::new(clock);
         let waited = async |bound: u32| {
-            let began = Instant::now();
+            let began = clock.instant();
             let ended = timers.within(second * bound, pending::<()>()).await;
             assert_eq!(ended, None);
-            began.elapsed()
+            clock.since(began)
         };
         // Armed for 9 s, and kept; then for less, for more, and when it had ended long ago.
         let slow = async { sleep(second * 2).await };
