@@ -5,7 +5,7 @@
 
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
-use xxhash_rust::xxh3::xxh3_64_with_secret;
+use twox_hash::XxHash3_64;
 
 /// Bytes of a secret as stored in the superblock.
 pub(crate) const SECRET_LEN: usize = 32;
@@ -46,7 +46,8 @@ impl Secret {
 
     /// Returns the keyed checksum of `bytes`.
     pub(crate) fn checksum(&self, bytes: &[u8]) -> u64 {
-        xxh3_64_with_secret(bytes, &self.checksum_key)
+        let sum = XxHash3_64::oneshot_with_secret(&self.checksum_key, bytes);
+        sum.expect("the key is long enough for XXH3")
     }
 
     /// Returns the keyed checksum of `bytes` bound to a place, so that the right bytes at the wrong
@@ -71,6 +72,20 @@ fn halves(seed: &[u8; SECRET_LEN]) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn checksums_are_those_of_another_implementation() {
+        let secret = Secret::new([3; 32]);
+        let bytes: Vec<u8> =
+            (0..200_000u32).map(|at| (at.wrapping_mul(0x9e37_79b1) >> 24) as u8).collect();
+        for len in (0..2_100).chain([65_535, 65_536, 131_072, 199_000]) {
+            for start in [0, 1, 7] {
+                let part = &bytes[start..start + len];
+                let other = xxhash_rust::xxh3::xxh3_64_with_secret(part, &secret.checksum_key);
+                assert_eq!(secret.checksum(part), other, "{len} bytes from {start}");
+            }
+        }
+    }
 
     #[test]
     fn a_checksum_depends_on_secret_place_and_every_byte() {
