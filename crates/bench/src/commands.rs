@@ -2,10 +2,12 @@
 
 mod arguments;
 mod compare;
+mod machine;
 mod peak;
 mod run;
 mod scale;
 mod target;
+mod unified;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -24,6 +26,7 @@ fn command() -> Command {
         .subcommand(peak::command())
         .subcommand(compare::command())
         .subcommand(scale::command())
+        .subcommand(unified::command())
         .bin_name("larder bench")
         .version(env!("CARGO_PKG_VERSION"))
         .max_term_width(100)
@@ -45,11 +48,13 @@ pub fn main() -> ExitCode {
 
 fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
     // What these make is removed before they end.
-    let ends_at_once = !matches!(matches.subcommand_name(), Some("compare" | "scale"));
+    let ends_at_once =
+        !matches!(matches.subcommand_name(), Some("compare" | "scale" | "unified"));
     let interrupted = hear_signals(ends_at_once)?;
     match matches.subcommand() {
         Some(("compare", matches)) => compare::run(matches, interrupted),
         Some(("scale", matches)) => scale::run(matches, interrupted),
+        Some(("unified", matches)) => unified::run(matches, interrupted),
         Some(("peak", matches)) => peak::run(matches, interrupted),
         _ => run::run(matches, interrupted),
     }

@@ -1,10 +1,11 @@
 //! Systems beside each other: the same load, memory, disk and core for each, in turn.
 
-mod bed;
 mod comparison;
 mod report;
 mod scenario;
+mod under_load;
 
 pub use comparison::{Plan, compare};
 pub use report::{Comparison, Row, comparison_page, comparison_text};
 pub use scenario::{Scenario, scenarios};
+pub use under_load::{SystemLoad, UnderLoad};

@@ -23,3 +23,4 @@ pub mod report;
 pub mod run;
 pub mod scale;
 pub mod systems;
+pub mod unified;

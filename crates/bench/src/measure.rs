@@ -3,6 +3,7 @@
 
 mod device;
 mod figures;
+mod file_calls;
 mod latencies;
 mod listener;
 mod process;
@@ -13,6 +14,7 @@ mod timer;
 
 pub use device::{DeviceCounts, device_counts};
 pub use figures::{DeviceFigures, GeneratorFigures, PhaseFigures, ProcessFigures, Second, Times};
+pub use file_calls::{FileCallCounts, FileCalls};
 pub use latencies::Latencies;
 pub use listener::process_at;
 pub use process::{ProcessCounts, family, process_counts};

@@ -30,8 +30,9 @@ pub struct Dispatcher {
     free: Vec<usize>,
     /// Requests that wait for a connection.
     waiting: VecDeque<Due>,
-    /// Whether a free connection is reason enough to send: the phase, if so.
-    closed: Option<usize>,
+    /// Whether a free connection is reason enough to send: the phase, if so, and how many are busy
+    /// at most.
+    closed: Option<(usize, usize)>,
 }
 
 impl Dispatcher {
@@ -41,10 +42,10 @@ impl Dispatcher {
         Dispatcher { limit: limit.max(1), count: 0, free, waiting, closed: None }
     }
 
-    /// From now on connections send by themselves (a closed loop), in this phase; `None`: they do
-    /// not.
-    pub fn set_closed(&mut self, phase: Option<usize>) {
-        self.closed = phase;
+    /// From now on connections send by themselves (a closed loop), in this phase and as long as
+    /// fewer than so many are busy; `None`: they do not.
+    pub fn set_closed(&mut self, closed: Option<(usize, usize)>) {
+        self.closed = closed;
     }
 
     /// A request has come due.
@@ -54,7 +55,8 @@ impl Dispatcher {
 
     /// The next request that can be sent now, and the connection that sends it.
     pub fn next(&mut self, now: Nanos) -> Option<(Due, usize)> {
-        if self.waiting.is_empty() && self.closed.is_none() {
+        let own = self.closed.filter(|(_, most)| self.busy() < *most);
+        if self.waiting.is_empty() && own.is_none() {
             return None;
         }
         let connection = self.free.pop().or_else(|| {
@@ -63,7 +65,7 @@ impl Dispatcher {
                 self.count - 1
             })
         })?;
-        let own = self.closed.map(|phase| Due { at: now, phase });
+        let own = own.map(|(phase, _)| Due { at: now, phase });
         match self.waiting.pop_front().or(own) {
             Some(due) => Some((due, connection)),
             None => {
@@ -182,13 +184,15 @@ mod tests {
     fn a_closed_loop_sends_when_a_connection_is_free() {
         let mut dispatcher = Dispatcher::new(2);
         assert_eq!(dispatcher.next(0), None);
-        dispatcher.set_closed(Some(3));
+        dispatcher.set_closed(Some((3, usize::MAX)));
         assert_eq!(dispatcher.next(7), Some((Due { at: 7, phase: 3 }, 0)));
         assert_eq!(dispatcher.next(7), Some((Due { at: 7, phase: 3 }, 1)));
         assert_eq!((dispatcher.next(7), dispatcher.busy()), (None, 2));
         dispatcher.release(0);
         assert_eq!(dispatcher.next(9), Some((Due { at: 9, phase: 3 }, 0)));
         dispatcher.release(1);
+        dispatcher.set_closed(Some((3, 1)));
+        assert_eq!(dispatcher.next(9), None, "one is busy");
         dispatcher.set_closed(None);
         assert_eq!(dispatcher.next(9), None);
     }

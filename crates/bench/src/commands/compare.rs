@@ -7,17 +7,16 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use cli::outcome::{Failure, answer};
-use testbed::mounts;
 
 use super::arguments::{self, duration, get, option, size};
-use super::run::{measured_timer, moment, random_seed};
+use super::machine::{self, Machine};
+use super::run::{moment, random_seed};
 use crate::client::Protocol;
 use crate::compare::{
     Comparison, Plan, Scenario, compare, comparison_page, comparison_text, scenarios,
 };
 use crate::report::Progress;
-use crate::run::cores;
-use crate::systems::{System, installed};
+use crate::systems::{Grant, System};
 
 /// Returns the command.
 pub fn command() -> Command {
@@ -76,7 +75,7 @@ pub fn command() -> Command {
 
 /// Adds what each system is given, and the reports.
 fn of_each(command: Command) -> Command {
-    command
+    let command = command
         .arg(
             option("cache-size", "SIZE", "Of each cache.").default_value("512M").value_parser(size),
         )
@@ -95,32 +94,12 @@ fn of_each(command: Command) -> Command {
             .value_parser(value_parser!(u32).range(1..)),
         )
         .arg(
-            option("dir", "DIR", "Where the devices' files are made: on a disk, not in memory.")
-                .default_value(".")
-                .value_parser(value_parser!(PathBuf)),
-        )
-        .arg(
-            option("larder", "PROGRAM", "Larder's program; beside this one if not given.")
-                .value_parser(value_parser!(PathBuf)),
-        )
-        .arg(
-            option("seed", "NUMBER", "All chance follows from it.")
-                .value_parser(value_parser!(u64)),
-        )
-        .arg(
             Arg::new("system-calls")
                 .long("system-calls")
                 .action(ArgAction::SetTrue)
                 .help("Counts system calls, with perf."),
-        )
-        .arg(option("json", "FILE", "Writes all figures.").value_parser(value_parser!(PathBuf)))
-        .arg(option("html", "FILE", "Writes a page.").value_parser(value_parser!(PathBuf)))
-        .arg(
-            Arg::new("quiet")
-                .long("quiet")
-                .action(ArgAction::SetTrue)
-                .help("Says nothing meanwhile."),
-        )
+        );
+    machine::arguments(command)
 }
 
 /// Compares.
@@ -129,11 +108,7 @@ fn of_each(command: Command) -> Command {
 /// The rights are missing, a name is unknown, or answers were wrong.
 pub fn run(matches: &ArgMatches, interrupted: Arc<AtomicBool>) -> Result<(), Failure> {
     let failed = |why: String| Failure::runtime(format!("bench: compare: {why}"));
-    if !rustix::process::geteuid().is_root() {
-        return Err(failed("it makes loop devices and control groups: it wants root".to_owned()));
-    }
-    // The program starts again in it: before anything else is done.
-    mounts::make_private().map_err(failed)?;
+    machine::enter().map_err(failed)?;
     let (plan, notes) = plan(matches)?;
     let mut progress = Progress::new(matches.get_flag("quiet"));
     progress.say(&format!("seed {}", plan.seed));
@@ -151,28 +126,14 @@ pub fn run(matches: &ArgMatches, interrupted: Arc<AtomicBool>) -> Result<(), Fai
 
 fn plan(matches: &ArgMatches) -> Result<(Plan, Vec<String>), Failure> {
     let failed = |why: String| Failure::runtime(format!("bench: compare: {why}"));
-    let all = cores::allowed();
-    let (core, others) = all.split_last().ok_or_else(|| failed("no cores".to_owned()))?;
-    let mut notes = Vec::new();
-    match others {
-        [] => notes.push("note: there is one core: the generator shares it".to_owned()),
-        others => cores::keep_to(others).map_err(failed)?,
-    }
-    cores::raise_open_files();
-    let beside = std::env::current_exe().ok().map(|program| program.with_file_name("larder"));
-    let larder = get::<PathBuf>(matches, "larder").or(beside).unwrap_or_default();
-    let (mut systems, absent) = installed(&larder);
+    let usage = |why: String| Failure::usage(format!("bench: {why}"));
+    let Machine { core, generator_cores, timer, base, mut systems, mut notes } =
+        Machine::of(matches).map_err(failed)?;
     for settings in names(matches, "larder-with") {
         let variants = systems.first().map(|larder| larder.with_settings(&settings)).transpose();
-        let variant = variants.map_err(|why| Failure::usage(format!("bench: {why}")))?.flatten();
-        systems.extend(variant);
+        systems.extend(variants.map_err(usage)?.flatten());
     }
-    notes.extend(absent.iter().map(|name| match *name {
-        "Larder" => format!("SKIPPED: Larder: no program at {}", larder.display()),
-        name => format!("SKIPPED: {name} is not installed"),
-    }));
-    let protocol =
-        arguments::protocol(matches).map_err(|why| Failure::usage(format!("bench: {why}")))?;
+    let protocol = arguments::protocol(matches).map_err(usage)?;
     let mut systems = chosen_systems(matches, systems)?;
     if protocol != Protocol::Http1 {
         let silent = systems.extract_if(.., |system| !system.speaks_http2());
@@ -180,35 +141,34 @@ fn plan(matches: &ArgMatches) -> Result<(Plan, Vec<String>), Failure> {
     }
     let seed = get(matches, "seed").unwrap_or_else(random_seed);
     let cache = get(matches, "cache-size").unwrap_or(512 << 20);
-    let chosen = chosen_scenarios(matches, scenarios(cache, seed))?;
-    let base: PathBuf = get(matches, "dir").unwrap_or_else(|| ".".into());
-    let base =
-        base.canonicalize().map_err(|error| failed(format!("{}: {error}", base.display())))?;
+    let memory = get(matches, "memory").unwrap_or(192 << 20);
+    let operations = get(matches, "operations");
     let plan = Plan {
         systems,
-        scenarios: chosen,
+        scenarios: chosen_scenarios(matches, scenarios(cache, seed))?,
         rounds: get(matches, "rounds").unwrap_or(3),
         time: get(matches, "time").unwrap_or(Duration::from_secs(4)),
         connections: get::<u32>(matches, "connections").unwrap_or(32) as usize,
         protocol,
-        cache,
-        memory: get(matches, "memory").unwrap_or(192 << 20),
-        operations: get(matches, "operations"),
-        base,
-        core: *core,
+        grant: Grant { cache, memory, operations, base, core },
         system_calls: matches.get_flag("system-calls"),
-        generator_cores: others.len().max(1),
-        timer: measured_timer().map_err(failed)?,
+        generator_cores,
+        timer,
         seed,
     };
     Ok((plan, notes))
 }
 
-fn names(matches: &ArgMatches, argument: &str) -> Vec<String> {
+/// Returns the values of an argument that may be given several times.
+pub fn names(matches: &ArgMatches, argument: &str) -> Vec<String> {
     matches.get_many::<String>(argument).into_iter().flatten().cloned().collect()
 }
 
-fn chosen_systems(matches: &ArgMatches, all: Vec<System>) -> Result<Vec<System>, Failure> {
+/// Returns the systems whose names contain one of those that were given.
+///
+/// # Errors
+/// None contains one of them.
+pub fn chosen_systems(matches: &ArgMatches, all: Vec<System>) -> Result<Vec<System>, Failure> {
     let names = names(matches, "systems");
     let wants =
         |system: &System, name: &str| system.name.to_lowercase().contains(&name.to_lowercase());

@@ -14,7 +14,7 @@ use super::run::{Prepared, command_line, fill_plan, moment, prepare, random_seed
 use crate::load::PhaseKind;
 use crate::measure::PhaseFigures;
 use crate::report::{Progress, Table, rate as shown_rate, share as shown_share, time};
-use crate::run::{End, Pace, PhasePlan, Search, Session, cores};
+use crate::run::{Criterion, End, Pace, PhasePlan, Search, Session, cores};
 
 /// Returns the command.
 pub fn command() -> Command {
@@ -52,30 +52,6 @@ pub fn command() -> Command {
                 .default_value("0.05")
                 .value_parser(share),
         )
-}
-
-/// What makes a rate one that is carried.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Criterion {
-    achieved: f64,
-    p95_ms: f64,
-    errors: f64,
-}
-
-impl Criterion {
-    /// Why a trial did not hold; `None`: it did.
-    fn judge(&self, figures: &PhaseFigures) -> Option<String> {
-        let achieved = figures.achieved_rate / figures.offered_rate.max(1e-9);
-        let errors = figures.error_count() as f64 / figures.offered.max(1) as f64;
-        if errors > self.errors {
-            return Some(format!("{} went wrong", shown_share(errors)));
-        }
-        if achieved < self.achieved {
-            return Some(format!("{} were answered", shown_share(achieved)));
-        }
-        let p95 = figures.response_time.p95;
-        (p95 > self.p95_ms).then(|| format!("95% took up to {}", time(p95)))
-    }
 }
 
 /// What a search came to.
@@ -118,13 +94,12 @@ pub fn run(matches: &ArgMatches, interrupted: Arc<AtomicBool>) -> Result<(), Fai
         return Err(usage("a trace has its own times: there is no peak to search".to_owned()));
     }
     let Prepared { options, timer, notes } = prepare(matches, seed, true).map_err(failed)?;
-    let think = options.answers.think;
-    let usual = 500.0 + (think.mean + 2.0 * think.deviation) * 1e3;
     let p95: Option<Duration> = get(matches, "p95");
+    let usual = Criterion::of(options.answers.think);
     let criterion = Criterion {
-        achieved: get(matches, "achieved").unwrap_or(0.95),
-        p95_ms: p95.map_or(usual, |time| time.as_secs_f64() * 1e3),
-        errors: 0.001,
+        achieved: get(matches, "achieved").unwrap_or(usual.achieved),
+        p95_ms: p95.map_or(usual.p95_ms, |time| time.as_secs_f64() * 1e3),
+        ..usual
     };
     let mut progress = Progress::new(matches.get_flag("quiet"));
     notes.iter().for_each(|note| progress.say(&format!("note: {note}")));

@@ -1,23 +1,19 @@
 //! The comparison: in each scenario all systems are started and filled, then measured in turn,
 //! round by round.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use testbed::address;
-
-use super::bed::Bed;
 use super::report::{Comparison, Row};
 use super::scenario::Scenario;
+use super::under_load::{SystemLoad, UnderLoad};
 use crate::client::Protocol;
 use crate::load::RequestsPerConnection;
 use crate::measure::{PhaseFigures, TimerAccuracy};
 use crate::origin;
-use crate::run::{Live, Session, SessionOptions, Subject};
-use crate::systems::{Running, Setup, System};
+use crate::run::Live;
+use crate::systems::{Grant, System};
 
 /// What is compared, and how.
 #[derive(Clone, Debug)]
@@ -34,16 +30,8 @@ pub struct Plan {
     pub connections: usize,
     /// How systems are spoken to.
     pub protocol: Protocol,
-    /// Bytes of each cache.
-    pub cache: u64,
-    /// Bytes of memory for each system and what the kernel keeps for it.
-    pub memory: u64,
-    /// Reads, and as many writes, that a device does a second while something is measured.
-    pub operations: Option<u32>,
-    /// Where the devices' files are made.
-    pub base: PathBuf,
-    /// The core of the systems.
-    pub core: usize,
+    /// What each system is given.
+    pub grant: Grant,
     /// Whether system calls are counted.
     pub system_calls: bool,
     /// The cores of the generator, and how exactly it is woken.
@@ -54,17 +42,11 @@ pub struct Plan {
     pub seed: u64,
 }
 
-/// A system under load. Its parts are dropped in this order.
+/// A system and what was measured of it.
 struct Bench {
-    name: String,
-    session: Session,
-    running: Running,
-    bed: Bed,
+    under_load: UnderLoad,
     rounds: Vec<PhaseFigures>,
 }
-
-/// Time for what was stored last to get to the device.
-const SETTLE: Duration = Duration::from_secs(2);
 
 /// Compares. `say` is told how far it is; `watch` sees the load.
 ///
@@ -103,11 +85,12 @@ pub fn compare(
             }
         }
         for bench in &benches {
-            let (failures, count) = bench.session.failures();
-            let failures = failures.iter().map(|failure| format!("{}: {failure}", bench.name));
+            let UnderLoad { name, session, .. } = &bench.under_load;
+            let (failures, count) = session.failures();
+            let failures = failures.iter().map(|failure| format!("{name}: {failure}"));
             comparison.failures.extend(failures);
             comparison.failure_count += count;
-            comparison.rows.push(Row::new(scenario.name, &bench.name, &bench.rounds));
+            comparison.rows.push(Row::new(scenario.name, name, &bench.rounds));
         }
     }
     comparison.interrupted = interrupted.load(Ordering::Relaxed);
@@ -123,57 +106,19 @@ fn prepare(
     notes: &mut Vec<String>,
     watch: &mut dyn FnMut(&Live),
 ) -> Result<Bench, String> {
-    let bed = Bed::new(plan, system, notes)?;
-    let (origin, listen): (SocketAddr, SocketAddr) =
-        (address::free_at_localhost(), address::free());
-    let cache = bed.cache();
-    let setup = Setup {
-        base: &plan.base,
-        cache: &cache,
-        cache_bytes: plan.cache,
-        object_bytes: scenario.object_bytes(),
-        connections: scenario.connections.unwrap_or(plan.connections),
-        http2: plan.protocol != Protocol::Http1,
-        memory: plan.memory,
-        listen,
-        origin,
-        groups: bed.groups(),
-        core: plan.core,
-    };
-    let options = SessionOptions {
-        target: listen,
-        host: listen.to_string(),
-        is_forward: false,
-        origin,
-        name: format!("bench-{}", plan.seed),
-        answers: origin::Options { seed: plan.seed, ..origin::Options::default() },
+    let load = SystemLoad {
         load: scenario.load.clone(),
+        answers: origin::Options { seed: plan.seed, ..origin::Options::default() },
         protocol: plan.protocol,
         connections: scenario.connections.unwrap_or(plan.connections),
         requests_per_connection: RequestsPerConnection::Unlimited,
-        timeout: Duration::from_secs(60),
-        subject: Subject::default(),
-    };
-    // The origin is there before the system looks for it.
-    let mut session = Session::new(options, Arc::clone(interrupted))?;
-    let running = system.start(&setup, interrupted)?;
-    session.set_subject(Subject {
-        process: Some(running.process()),
-        device: Some(bed.device().to_path_buf()),
+        object_bytes: scenario.object_bytes(),
         system_calls: plan.system_calls,
-    });
-    if let Some(fill) = scenario.fill() {
-        let number = session.run(&fill, watch)?;
-        session.settle()?;
-        let figures = session.figures(number);
-        if figures.answered == 0 && !session.is_interrupted() {
-            return Err(format!("nothing was answered: {:?}; {}", figures.errors, running.said()));
-        }
-    }
-    let mut bench = Bench { name: system.name.clone(), session, running, bed, rounds: Vec::new() };
-    std::thread::sleep(SETTLE);
-    bench.bed.settle(plan.operations)?;
-    Ok(bench)
+    };
+    let mut under_load = UnderLoad::start(&plan.grant, system, &load, interrupted, notes)?;
+    under_load.fill(scenario.fill().as_ref(), watch)?;
+    under_load.hold(plan.grant.operations)?;
+    Ok(Bench { under_load, rounds: Vec::new() })
 }
 
 /// Measures a round of a system.
@@ -185,24 +130,25 @@ fn measure(
     say: &mut dyn FnMut(&str),
     watch: &mut dyn FnMut(&Live),
 ) -> Result<(), String> {
-    if bench.session.is_interrupted() {
+    let Bench { under_load, rounds } = bench;
+    if under_load.session.is_interrupted() {
         return Ok(());
     }
-    let number = bench.session.run(&scenario.round(plan.time), watch)?;
-    bench.session.settle()?;
-    let mut figures = bench.session.figures(number);
-    if figures.answered == 0 && !bench.session.is_interrupted() {
-        say(&format!("   {} answers nothing: {}", bench.name, bench.running.said()));
+    let number = under_load.session.run(&scenario.round(plan.time), watch)?;
+    under_load.session.settle()?;
+    let mut figures = under_load.session.figures(number);
+    if figures.answered == 0 && !under_load.session.is_interrupted() {
+        say(&format!("   {} answers nothing: {}", under_load.name, under_load.running.said()));
     }
     figures.warn_of_generator(plan.generator_cores, &plan.timer, false);
     let cpu = figures.process.as_ref().map_or(0.0, |process| process.cpu_us());
     say(&format!(
         "   round {} {}: {:.0} requests/s, {cpu:.1} µs of CPU each, hits {:.1}%",
         round + 1,
-        bench.name,
+        under_load.name,
         figures.achieved_rate,
         figures.hit_ratio * 100.0,
     ));
-    bench.rounds.push(figures);
+    rounds.push(figures);
     Ok(())
 }

@@ -50,6 +50,8 @@ struct Shared {
     bodies: AtomicU64,
     bytes: AtomicU64,
     refused: AtomicU64,
+    /// It answers at once, whatever it takes otherwise.
+    hurries: AtomicBool,
     stop: AtomicBool,
 }
 
@@ -133,6 +135,11 @@ impl Origin {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let Shared { answers, bodies, bytes, refused, .. } = &*self.shared;
         Counts { answers: of(answers), bodies: of(bodies), bytes: of(bytes), refused: of(refused) }
+    }
+
+    /// Says whether it answers at once from now on, whatever it takes otherwise.
+    pub fn set_hurry(&self, hurries: bool) {
+        self.shared.hurries.store(hurries, Ordering::Relaxed);
     }
 
     /// The number of its thread.
@@ -354,7 +361,10 @@ impl Server {
             let close = connection.left == 0;
             let answer = answer(&asked, self.clock.seconds, &self.clock.date, close);
             self.count(&asked, &answer);
-            let think = self.options.think.delay(self.options.seed, asked.number.unwrap_or(0));
+            let think = match self.shared.hurries.load(Ordering::Relaxed) {
+                true => Duration::ZERO,
+                false => self.options.think.delay(self.options.seed, asked.number.unwrap_or(0)),
+            };
             if think.is_zero() {
                 connection.state = State::Writing(Box::new(answer), 0);
                 if self.write(connection) == Goes::Away {

@@ -46,6 +46,18 @@ impl Table {
     }
 }
 
+impl Table {
+    /// Returns it in Markdown, with a line at the end.
+    pub fn markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let Some((headings, rows)) = self.rows.split_first() else { return String::new() };
+        let rules = (0..headings.len()).map(|column| if column == 0 { "---" } else { "--:" });
+        let rules = rules.collect::<Vec<_>>().join("|");
+        let rows: String = rows.iter().map(|row| line(row)).collect();
+        format!("{}|{rules}|\n{rows}", line(headings))
+    }
+}
+
 /// A line of the report: its name, and what a phase has there.
 type Line = (&'static str, fn(&PhaseFigures) -> String);
 

@@ -16,7 +16,7 @@ use crate::client::{
     Addressing, Arrivals, Dispatcher, Due, Ended, Expectation, Failure, Nanos, Pool, Protocol,
     Request, SECOND,
 };
-use crate::load::{LoadOptions, Repeats, RequestsPerConnection, Source};
+use crate::load::{LoadOptions, PhaseKind, Repeats, RequestsPerConnection, Source};
 use crate::measure::{Answered, Outcome, PhaseFigures, Second, Tally};
 use crate::object::{Ask, now as seconds_now};
 use crate::origin::{self, Origin, Sent};
@@ -74,6 +74,8 @@ pub struct Live<'a> {
 const FAILURES_KEPT: usize = 10;
 /// How often it is looked for what takes too long, and for the end of a phase at least.
 const LOOK: Nanos = SECOND / 10;
+/// Requests at a time while a cache is filled as fast as it goes, however many come later.
+const FILLING: usize = 32;
 /// A cache is full of the workload when in a second less of the requests are misses.
 const FULL: f64 = 0.01;
 
@@ -171,11 +173,14 @@ impl Session {
         self.windows.push(window);
         self.tallies.push(Tally::default());
         self.source.enter(plan.kind);
+        // As fast as it goes is not as fast as the origin thinks.
+        self.origin.set_hurry(plan.kind == PhaseKind::Fill && plan.pace == Pace::Closed);
         self.filled = 0;
         let mut course =
             Course::new(plan, self.now(), self.options.load.seed.wrapping_add(number as u64));
         if plan.pace == Pace::Closed {
-            self.dispatcher.set_closed(Some(number));
+            let most = if plan.kind == PhaseKind::Fill { FILLING } else { usize::MAX };
+            self.dispatcher.set_closed(Some((number, most)));
         }
         while !self.is_over(plan, &course) {
             self.turn(&mut course, number)?;

@@ -73,12 +73,13 @@ const MIB: u64 = 1 << 20;
 /// Returns the systems that are on this machine, and the names of those that are not. `larder` is
 /// the program.
 pub fn installed(larder: &Path) -> (Vec<System>, Vec<&'static str>) {
-    let places: [(&'static str, Kind, &[&str]); 7] = [
+    let places: [(&'static str, Kind, &[&str]); 8] = [
         ("Larder", Kind::Larder, &[]),
         ("nginx", Kind::Nginx, &["/usr/sbin/nginx", "/usr/local/sbin/nginx"]),
         ("Varnish", Kind::Varnish, &["/usr/sbin/varnishd", "/usr/local/sbin/varnishd"]),
         ("Traffic Server", Kind::TrafficServer, &["/usr/bin/traffic_server"]),
         ("Squid ufs", Kind::Squid("ufs"), &["/usr/sbin/squid"]),
+        ("Squid diskd", Kind::Squid("diskd"), &["/usr/sbin/squid"]),
         ("Squid aufs", Kind::Squid("aufs"), &["/usr/sbin/squid"]),
         ("Squid rock", Kind::Squid("rock"), &["/usr/sbin/squid"]),
     ];

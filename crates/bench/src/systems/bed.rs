@@ -8,8 +8,22 @@ use testbed::loop_device::{Blocks, LoopDevice};
 use testbed::memory_group::MemoryGroup;
 use testbed::throttle::{Group, Limit, Limited};
 
-use super::comparison::Plan;
-use crate::systems::{System, Want};
+use super::setup::{System, Want};
+
+/// What each system is given.
+#[derive(Clone, Debug)]
+pub struct Grant {
+    /// Bytes of the cache.
+    pub cache: u64,
+    /// Bytes of memory for the system and what the kernel keeps for it.
+    pub memory: u64,
+    /// Reads, and as many writes, that its device does a second while something is measured.
+    pub operations: Option<u32>,
+    /// Where the device's file is made.
+    pub base: PathBuf,
+    /// Its only core.
+    pub core: usize,
+}
 
 /// See the module. Its parts are dropped in this order.
 pub struct Bed {
@@ -25,19 +39,19 @@ impl Bed {
     ///
     /// # Errors
     /// The rights or the tools for a device or a file system are missing.
-    pub fn new(plan: &Plan, system: &System, notes: &mut Vec<String>) -> Result<Bed, String> {
+    pub fn new(grant: &Grant, system: &System, notes: &mut Vec<String>) -> Result<Bed, String> {
         let name: String = system
             .name
             .chars()
             .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
             .collect();
-        let file = plan.base.join(format!("bench-{}-{name}", std::process::id()));
-        let is_held = plan.operations.is_some();
+        let file = grant.base.join(format!("bench-{}-{name}", std::process::id()));
+        let is_held = grant.operations.is_some();
         let (len, blocks) = match system.want() {
-            Want::Device => (plan.cache, Blocks::Written),
+            Want::Device => (grant.cache, Blocks::Written),
             // Files take whole blocks, and directories and inodes besides; what is to be evicted
             // goes a little later than what comes.
-            Want::Directory => (2 * plan.cache + (256 << 20), Blocks::Sparse),
+            Want::Directory => (2 * grant.cache + (256 << 20), Blocks::Sparse),
         };
         let device = LoopDevice::over(&file, len, blocks)?;
         let files = match system.want() {
@@ -47,10 +61,10 @@ impl Bed {
         if let (None, Some(user)) = (&files, system.user()?) {
             device.give_to(user)?;
         }
-        let memory = MemoryGroup::new(plan.memory)
+        let memory = MemoryGroup::new(grant.memory)
             .inspect_err(|why| note(notes, &format!("SKIPPED: the limit of memory: {why}")))
             .ok();
-        let throttle = match (plan.operations, &memory) {
+        let throttle = match (grant.operations, &memory) {
             (None, _) => None,
             (Some(_), Some(memory)) => Some(Group::beside(memory)?),
             (Some(_), None) => Some(Group::new()?),

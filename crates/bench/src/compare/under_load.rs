@@ -1,0 +1,139 @@
+//! A system of this machine that runs on a bed of its own, with the load on it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use testbed::address;
+
+use crate::client::Protocol;
+use crate::load::{LoadOptions, RequestsPerConnection};
+use crate::origin;
+use crate::run::{Live, PhasePlan, Session, SessionOptions, Subject};
+use crate::systems::{Bed, Grant, Running, Setup, System};
+
+/// What is asked of a system, and how.
+#[derive(Clone, Debug)]
+pub struct SystemLoad {
+    /// What is asked for.
+    pub load: LoadOptions,
+    /// How the origin answers; all chance follows from its seed.
+    pub answers: origin::Options,
+    /// How the system is spoken to.
+    pub protocol: Protocol,
+    /// Connections at most.
+    pub connections: usize,
+    /// Requests on each of them.
+    pub requests_per_connection: RequestsPerConnection,
+    /// Bytes of an object, about.
+    pub object_bytes: u64,
+    /// Whether system calls are counted.
+    pub system_calls: bool,
+}
+
+/// See the module. Its parts are dropped in this order.
+pub struct UnderLoad {
+    /// The system's name.
+    pub name: String,
+    /// The load.
+    pub session: Session,
+    /// The system's processes.
+    pub running: Running,
+    bed: Bed,
+}
+
+/// Time for what was stored last to get to the device.
+const SETTLE: Duration = Duration::from_secs(2);
+
+impl UnderLoad {
+    /// Starts a system on a fresh device.
+    ///
+    /// # Errors
+    /// There is no device, or it does not start.
+    pub fn start(
+        grant: &Grant,
+        system: &System,
+        asked: &SystemLoad,
+        interrupted: &Arc<AtomicBool>,
+        notes: &mut Vec<String>,
+    ) -> Result<UnderLoad, String> {
+        let bed = Bed::new(grant, system, notes)?;
+        let (origin, listen): (SocketAddr, SocketAddr) =
+            (address::free_at_localhost(), address::free());
+        let cache = bed.cache();
+        let setup = Setup {
+            base: &grant.base,
+            cache: &cache,
+            cache_bytes: grant.cache,
+            object_bytes: asked.object_bytes,
+            connections: asked.connections,
+            http2: asked.protocol != Protocol::Http1,
+            memory: grant.memory,
+            listen,
+            origin,
+            groups: bed.groups(),
+            core: grant.core,
+        };
+        let options = SessionOptions {
+            target: listen,
+            host: listen.to_string(),
+            is_forward: false,
+            origin,
+            name: format!("bench-{}", asked.answers.seed),
+            answers: asked.answers.clone(),
+            load: asked.load.clone(),
+            protocol: asked.protocol,
+            connections: asked.connections,
+            requests_per_connection: asked.requests_per_connection,
+            timeout: Duration::from_secs(60),
+            subject: Subject::default(),
+        };
+        // The origin is there before the system looks for it.
+        let mut session = Session::new(options, Arc::clone(interrupted))?;
+        let running = system.start(&setup, interrupted)?;
+        session.set_subject(Subject {
+            process: Some(running.process()),
+            device: Some(bed.device().to_path_buf()),
+            system_calls: asked.system_calls,
+        });
+        Ok(UnderLoad { name: system.name.clone(), session, running, bed })
+    }
+
+    /// Where its cache is.
+    pub fn cache(&self) -> PathBuf {
+        self.bed.cache()
+    }
+
+    /// Fills its cache, if it is to be filled.
+    ///
+    /// # Errors
+    /// Nothing was answered, or the kernel refuses.
+    pub fn fill(
+        &mut self,
+        plan: Option<&PhasePlan>,
+        watch: &mut dyn FnMut(&Live),
+    ) -> Result<(), String> {
+        let Some(plan) = plan else { return Ok(()) };
+        let number = self.session.run(plan, watch)?;
+        self.session.settle()?;
+        let figures = self.session.figures(number);
+        match figures.answered {
+            0 if !self.session.is_interrupted() => {
+                let said = self.running.said();
+                Err(format!("nothing was answered: {:?}; {said}", figures.errors))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until what was stored is on the device, and holds that to so many operations a second.
+    ///
+    /// # Errors
+    /// Something cannot be written, or there are no such limits.
+    pub fn hold(&mut self, operations: Option<u32>) -> Result<(), String> {
+        std::thread::sleep(SETTLE);
+        self.bed.settle(operations)
+    }
+}
