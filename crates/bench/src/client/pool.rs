@@ -18,6 +18,8 @@ pub enum Protocol {
     /// A request at a time on each connection.
     #[default]
     Http1,
+    /// The same, in HTTP/1.0 with connections that are kept.
+    Http10,
     /// So many requests at a time on each connection, from its first byte on (RFC 9113, section
     /// 3.3, "prior knowledge").
     Http2 {
@@ -27,10 +29,15 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// Whether it is HTTP/2.
+    pub fn is_http2(self) -> bool {
+        matches!(self, Protocol::Http2 { .. })
+    }
+
     /// Requests at a time on a connection.
     pub fn streams(self) -> usize {
         match self {
-            Protocol::Http1 => 1,
+            Protocol::Http1 | Protocol::Http10 => 1,
             Protocol::Http2 { streams } => streams.max(1),
         }
     }
@@ -66,7 +73,7 @@ impl Pool {
         draw: Box<dyn FnMut() -> u32>,
     ) -> Pool {
         let (connections, read) = match protocol {
-            Protocol::Http1 => (Connections::Http1(Vec::new()), READ),
+            Protocol::Http1 | Protocol::Http10 => (Connections::Http1(Vec::new()), READ),
             Protocol::Http2 { .. } => {
                 (Connections::Http2 { streams: protocol.streams(), all: Vec::new() }, 0)
             }

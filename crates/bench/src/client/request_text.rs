@@ -22,6 +22,8 @@ pub struct Addressing {
     pub prefix: String,
     /// The first part of all paths.
     pub run: String,
+    /// Whether it is spoken to in HTTP/1.0; connections are kept all the same.
+    pub is_http10: bool,
 }
 
 /// Gives the fields of a request, but for that of the host.
@@ -59,10 +61,11 @@ pub fn write_request(
 ) {
     path.clear();
     expected.object.write_path(&addressing.run, path);
-    let Addressing { host, prefix, .. } = addressing;
+    let Addressing { host, prefix, is_http10, .. } = addressing;
+    let (minor, keep) = if *is_http10 { (0, "Connection: keep-alive\r\n") } else { (1, "") };
     let method = expected.method.name();
     // Writing to memory does not fail.
-    let _ = write!(text, "{method} {prefix}{path} HTTP/1.1\r\nHost: {host}\r\n");
+    let _ = write!(text, "{method} {prefix}{path} HTTP/1.{minor}\r\nHost: {host}\r\n{keep}");
     each_field(expected, |name, value| {
         let _ = write!(text, "{name}: {value}\r\n");
     });
@@ -104,7 +107,7 @@ mod tests {
     use crate::object::Object;
 
     fn reverse() -> Addressing {
-        Addressing { host: "h:1".into(), prefix: String::new(), run: "b".into() }
+        Addressing { host: "h:1".into(), prefix: String::new(), run: "b".into(), is_http10: false }
     }
 
     fn get() -> Expectation {
@@ -125,6 +128,9 @@ mod tests {
         assert_eq!(written(&reverse(), &get()), plain);
         let proxied = written(&forward, &get());
         assert!(proxied.starts_with("GET http://h:1/b/0/7-900.bin HTTP/1.1\r\n"));
+        let old = written(&Addressing { is_http10: true, ..reverse() }, &get());
+        let expected = "HTTP/1.0\r\nHost: h:1\r\nConnection: keep-alive\r\nBench-Request";
+        assert!(old.contains(expected), "{old}");
         let same = Expectation { condition: Condition::Since304, ..get() };
         let same = written(&reverse(), &same);
         assert!(same.contains("If-Modified-Since: Sun, 09 Sep 2001 01:46:40 GMT\r\n"), "{same}");

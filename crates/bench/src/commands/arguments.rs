@@ -235,6 +235,16 @@ fn of_pace(command: Command) -> Command {
         )
         .args(of_http2())
         .arg(
+            option(
+                "http",
+                "VERSION",
+                "The version of HTTP/1 that is spoken; if not given, 1.0 in PolyMix, whose robots \
+                 speak it, and 1.1 elsewhere.",
+            )
+            .value_parser(PossibleValuesParser::new(["1.0", "1.1"]))
+            .conflicts_with("http2"),
+        )
+        .arg(
             option("timeout", "TIME", "Time after which a request is given up.")
                 .default_value("30s")
                 .value_parser(duration),
@@ -410,10 +420,27 @@ pub fn spacing(matches: &ArgMatches) -> Spacing {
     }
 }
 
+/// Reads how the target of a run is spoken to.
+///
+/// # Errors
+/// As [`protocol`].
+pub fn protocol_of_run(matches: &ArgMatches, workload: &Workload) -> Result<Protocol, String> {
+    let usual = if workload.has_think_time() { "1.0" } else { "1.1" };
+    let version = get::<String>(matches, "http");
+    match protocol(matches)? {
+        Protocol::Http1 if version.as_deref().unwrap_or(usual) == "1.0" => Ok(Protocol::Http10),
+        other => Ok(other),
+    }
+}
+
 /// Reads how long the origin takes.
 pub fn think(matches: &ArgMatches, workload: &Workload) -> Think {
     let usual = if workload.has_think_time() { 0.1 } else { 0.0 };
-    Think::POLYMIX.scaled(get(matches, "think-scale").unwrap_or(usual))
+    let think = match workload {
+        Workload::PolyMix(mix) if mix.name == "polymix-4" => Think::POLYMIX_4,
+        _ => Think::POLYMIX_3,
+    };
+    think.scaled(get(matches, "think-scale").unwrap_or(usual))
 }
 
 /// Reads how many times as fast a trace is replayed; `None`: as fast as connections allow.

@@ -11,7 +11,6 @@ use cli::outcome::{Failure, answer};
 use super::arguments::{self, duration, get, option, size};
 use super::machine::{self, Machine};
 use super::run::{moment, random_seed};
-use crate::client::Protocol;
 use crate::compare::{
     Comparison, Plan, Scenario, compare, comparison_page, comparison_text, scenarios,
 };
@@ -135,7 +134,7 @@ fn plan(matches: &ArgMatches) -> Result<(Plan, Vec<String>), Failure> {
     }
     let protocol = arguments::protocol(matches).map_err(usage)?;
     let mut systems = chosen_systems(matches, systems)?;
-    if protocol != Protocol::Http1 {
+    if protocol.is_http2() {
         let silent = systems.extract_if(.., |system| !system.speaks_http2());
         notes.extend(silent.map(|system| format!("SKIPPED: {} speaks no HTTP/2", system.name)));
     }

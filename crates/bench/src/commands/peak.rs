@@ -7,13 +7,17 @@ use std::time::Duration;
 
 use clap::{ArgMatches, Command};
 use cli::outcome::{Failure, answer};
+use maud::html;
+use plot::{Axis, Plot};
 use serde::Serialize;
 
 use super::arguments::{self, duration, get, option, positive, share};
 use super::run::{Prepared, command_line, fill_plan, moment, prepare, random_seed};
 use crate::load::PhaseKind;
 use crate::measure::PhaseFigures;
-use crate::report::{Progress, Table, rate as shown_rate, share as shown_share, time};
+use crate::report::{
+    Progress, Table, document, figure, rate as shown_rate, share as shown_share, time,
+};
 use crate::run::{Criterion, End, Pace, PhasePlan, Search, Session, cores};
 
 /// Returns the command.
@@ -163,11 +167,54 @@ fn finish(matches: &ArgMatches, report: &PeakReport) -> Result<(), Failure> {
         std::fs::write(&path, format!("{json}\n"))
             .map_err(|error| Failure::runtime(format!("bench: {}: {error}", path.display())))?;
     }
+    if let Some(path) = get::<PathBuf>(matches, "html") {
+        let page = page(report).map_err(|why| Failure::runtime(format!("bench: {why}")))?;
+        std::fs::write(&path, page)
+            .map_err(|error| Failure::runtime(format!("bench: {}: {error}", path.display())))?;
+    }
     match (report.failure_count, report.peak) {
         (0, Some(_)) => Ok(()),
         (0, None) => Err(Failure::runtime("bench: no rate is carried")),
         (wrong, _) => Err(Failure::runtime(format!("bench: {wrong} answers were wrong"))),
     }
+}
+
+/// Returns it as a page: what was achieved, and how long responses took, by the rate that was
+/// offered.
+fn page(report: &PeakReport) -> Result<String, String> {
+    let mut trials: Vec<&Trial> = report.trials.iter().collect();
+    trials.sort_by(|one, other| one.rate.total_cmp(&other.rate));
+    let points = |of: fn(&PhaseFigures) -> f64| {
+        trials.iter().map(move |trial| (trial.rate, of(&trial.figures))).collect::<Vec<_>>()
+    };
+    let offered = || Axis::linear("requests/s offered");
+    let limit = trials.iter().map(|trial| (trial.rate, report.criterion.p95_ms));
+    let plots = [
+        Plot::lines("achieved", "Throughput", offered(), Axis::linear("requests/s"))
+            .ours("offered", points(|figures| figures.offered_rate))
+            .ours("achieved", points(|figures| figures.achieved_rate)),
+        Plot::lines(
+            "p95",
+            "Response time, from when requests were due",
+            offered(),
+            Axis::log("ms"),
+        )
+        .ours("50%", points(|figures| figures.response_time.p50))
+        .ours("95%", points(|figures| figures.response_time.p95))
+        .ours("95% at most", limit),
+    ];
+    let plots = plots.iter().map(figure).collect::<Result<Vec<_>, _>>()?;
+    let title = format!("larder bench peak: {}", report.workload);
+    let body = html! {
+        h1 { (title) }
+        p.faint { (report.target) " · seed " (report.seed) }
+        p { code { (report.command) } }
+        @for failure in &report.failures { p.bad { "Wrong: " (failure) } }
+        @for plot in &plots { (plot) }
+        h2 { "Figures" }
+        pre { (text(report)) }
+    };
+    Ok(document(&title, &body))
 }
 
 fn text(report: &PeakReport) -> String {
@@ -235,4 +282,28 @@ fn a_trial_holds_when_all_conditions_do() {
     assert!(criterion.judge(&PhaseFigures { achieved_rate: 94.0, ..good.clone() }).is_some());
     let errors = [("reset".to_owned(), 2)].into_iter().collect();
     assert!(criterion.judge(&PhaseFigures { errors, ..good }).is_some());
+}
+
+#[test]
+fn the_page_has_both_plots_by_rate() {
+    let trial = |rate: f64, carried: bool| Trial {
+        rate,
+        carried,
+        why_not: (!carried).then(|| "too slow".to_owned()),
+        figures: PhaseFigures { offered_rate: rate, achieved_rate: 90.0, ..Default::default() },
+    };
+    let report = PeakReport {
+        target: "http://h:1".into(),
+        workload: "zipf".into(),
+        seed: 1,
+        command: "larder bench peak".into(),
+        criterion: Criterion::of(crate::origin::Think::default()),
+        peak: Some(100.0),
+        trials: vec![trial(200.0, false), trial(100.0, true)],
+        failures: Vec::new(),
+        failure_count: 0,
+    };
+    let page = page(&report).unwrap();
+    assert_eq!(page.matches("<svg").count(), 2);
+    assert!(page.contains("requests/s offered") && page.contains("peak: 100 requests/s"));
 }

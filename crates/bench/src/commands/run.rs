@@ -144,7 +144,7 @@ pub fn prepare(matches: &ArgMatches, seed: u64, is_open: bool) -> Result<Prepare
         origin,
         name: format!("bench-{seed}"),
         answers: origin::Options { seed, think, answers_max: polymix.then_some(16) },
-        protocol: arguments::protocol(matches)?,
+        protocol: arguments::protocol_of_run(matches, &load.workload)?,
         connections: get::<u32>(matches, "connections").unwrap_or(usual) as usize,
         requests_per_connection: get(matches, "requests-per-connection")
             .unwrap_or_else(|| load.workload.requests_per_connection()),

@@ -28,27 +28,31 @@ struct Scale {
     count_time: Duration,
     trial: Duration,
     tolerance: f64,
+    /// Trials of a system at most.
+    trials: usize,
     /// Parts of the names of systems; none: all.
     systems: &'static [&'static str],
 }
 
 const QUICK: Scale = Scale {
-    cache: 192 << 20,
-    memory: 96 << 20,
+    cache: 320 << 20,
+    memory: 160 << 20,
     think: 0.1,
     count_time: Duration::from_secs(8),
     trial: Duration::from_secs(5),
     tolerance: 0.3,
+    trials: 8,
     systems: &["larder", "diskd", "aufs"],
 };
 
 const WHOLE: Scale = Scale {
     cache: 2 << 30,
-    memory: 192 << 20,
+    memory: 256 << 20,
     think: 1.0,
     count_time: Duration::from_secs(60),
     trial: Duration::from_secs(60),
     tolerance: 0.05,
+    trials: 30,
     systems: &[],
 };
 
@@ -150,12 +154,13 @@ fn plan(matches: &ArgMatches) -> Result<(Plan, Vec<String>), Failure> {
         test,
         systems: chosen(matches, systems, scale.systems)?,
         grant,
-        think: Think::POLYMIX.scaled(get(matches, "think-scale").unwrap_or(scale.think)),
+        think: Think::POLYMIX_3.scaled(get(matches, "think-scale").unwrap_or(scale.think)),
         count_rate: get(matches, "count-rate").unwrap_or(20.0),
         count_time: get(matches, "count-time").unwrap_or(scale.count_time),
         from: get(matches, "from").unwrap_or(test.rates()[0]),
         trial: get(matches, "trial").unwrap_or(scale.trial),
         tolerance: get(matches, "tolerance").unwrap_or(scale.tolerance),
+        trials: scale.trials,
         generator_cores,
         timer,
         seed: get(matches, "seed").unwrap_or_else(random_seed),

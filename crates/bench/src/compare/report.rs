@@ -5,7 +5,6 @@ use plot::{Axis, Plot};
 use serde::Serialize;
 
 use super::comparison::Plan;
-use crate::client::Protocol;
 use crate::measure::PhaseFigures;
 use crate::report::{Table, bytes, document, figure, rate, share, time};
 
@@ -172,7 +171,7 @@ impl Comparison {
             rounds: plan.rounds,
             seconds: plan.time.as_secs_f64(),
             connections: plan.connections,
-            http: if plan.protocol == Protocol::Http1 { 1 } else { 2 },
+            http: if plan.protocol.is_http2() { 2 } else { 1 },
             streams: plan.protocol.streams(),
             cache: plan.grant.cache,
             memory: plan.grant.memory,

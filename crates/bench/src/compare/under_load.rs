@@ -69,7 +69,7 @@ impl UnderLoad {
             cache_bytes: grant.cache,
             object_bytes: asked.object_bytes,
             connections: asked.connections,
-            http2: asked.protocol != Protocol::Http1,
+            http2: asked.protocol.is_http2(),
             memory: grant.memory,
             listen,
             origin,

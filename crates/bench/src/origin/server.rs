@@ -167,6 +167,7 @@ struct Connection {
     state: State,
     /// Answers that it may still get.
     left: u32,
+    has_answered: bool,
 }
 
 enum State {
@@ -260,6 +261,7 @@ impl Server {
                 skip: 0,
                 state: State::Reading,
                 left: drawn.unwrap_or(u32::MAX),
+                has_answered: false,
             };
             match self.connections.get_mut(place) {
                 Some(free) => *free = Some(connection),
@@ -357,13 +359,17 @@ impl Server {
             let skipped = asked.body_len.min(there);
             connection.skip = asked.body_len - skipped;
             connection.input.drain(..asked.head_len + skipped as usize);
+            let is_first = !std::mem::replace(&mut connection.has_answered, true);
             connection.left = connection.left.saturating_sub(1);
             let close = connection.left == 0;
             let answer = answer(&asked, self.clock.seconds, &self.clock.date, close);
             self.count(&asked, &answer);
             let think = match self.shared.hurries.load(Ordering::Relaxed) {
                 true => Duration::ZERO,
-                false => self.options.think.delay(self.options.seed, asked.number.unwrap_or(0)),
+                false => {
+                    let number = asked.number.unwrap_or(0);
+                    self.options.think.delay(self.options.seed, number, is_first)
+                }
             };
             if think.is_zero() {
                 connection.state = State::Writing(Box::new(answer), 0);

@@ -120,8 +120,12 @@ impl Session {
             true => format!("http://{}", options.host),
             false => String::new(),
         };
-        let addressing =
-            Addressing { host: options.host.clone(), prefix, run: options.name.clone() };
+        let addressing = Addressing {
+            host: options.host.clone(),
+            prefix,
+            run: options.name.clone(),
+            is_http10: options.protocol == Protocol::Http10,
+        };
         let mut dice = SplitMix::new(options.load.seed ^ 0x636f_6e6e);
         let requests = options.requests_per_connection;
         let draw = Box::new(move || requests.draw(&mut dice));

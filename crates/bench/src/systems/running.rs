@@ -45,7 +45,7 @@ impl Running {
             if TcpStream::connect(address).is_ok() {
                 return Ok(running);
             }
-            if running.child.try_wait().is_ok_and(|status| status.is_some()) {
+            if running.has_ended() {
                 break;
             }
             std::thread::sleep(Duration::from_millis(50));
@@ -56,6 +56,11 @@ impl Running {
     /// The first of its processes.
     pub fn process(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Whether the first of its processes has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_some())
     }
 
     /// What it has said so far: its last lines.
@@ -83,7 +88,7 @@ fn last_lines(text: &str) -> Vec<String> {
 impl Drop for Running {
     fn drop(&mut self) {
         // The number of one that was waited for may be another's.
-        if self.child.try_wait().is_ok_and(|status| status.is_some()) {
+        if self.has_ended() {
             return;
         }
         // What a parent leaves behind when it is told to end.

@@ -39,6 +39,9 @@ pub struct Plan {
     pub trial: Duration,
     /// How near the peak is to be.
     pub tolerance: f64,
+    /// Trials of a system at most: where rates are carried at one time and not at another there is
+    /// no end to them.
+    pub trials: usize,
     /// How many cores the generator has, and how exactly it is woken.
     pub generator_cores: usize,
     /// See `generator_cores`.
@@ -58,11 +61,8 @@ pub struct Trial {
     pub figures: PhaseFigures,
 }
 
-/// Trials of a system at most: where rates are carried at one time and not at another there is no
-/// end to them.
-const TRIALS: usize = 30;
 /// Connections at most.
-const CONNECTIONS: usize = 4_000;
+const CONNECTIONS: usize = 1_000;
 /// Mean bytes of an object of PolyMix-3, all types together.
 const MEAN: u64 = 10_854;
 
@@ -92,8 +92,8 @@ impl Plan {
 
     /// Time until as many requests are under way as will be.
     fn lead(&self) -> Duration {
-        let Think { mean, deviation } = self.think;
-        Duration::from_secs_f64(1.0 + mean + 2.0 * deviation)
+        let Think { mean, deviation, round_trip } = self.think;
+        Duration::from_secs_f64(1.0 + mean + 2.0 * deviation + round_trip)
     }
 }
 
@@ -116,7 +116,7 @@ pub fn evaluate(
         let mut course = Course { plan, say, watch };
         match course.prepare(system, interrupted, &mut evaluation.notes) {
             Ok(mut under_load) => {
-                let figures = course.measure(&mut under_load)?;
+                let figures = course.measure(&mut under_load, &mut evaluation.notes)?;
                 let (failures, count) = under_load.session.failures();
                 let name = &system.name;
                 let failures = failures.iter().map(|failure| format!("{name}: {failure}"));
@@ -155,7 +155,7 @@ impl Course<'_> {
             requests_per_connection: load.workload.requests_per_connection(),
             load,
             answers: origin::Options { seed: plan.seed, think: plan.think, answers_max: Some(16) },
-            protocol: Protocol::Http1,
+            protocol: Protocol::Http10,
             connections: CONNECTIONS,
             object_bytes: MEAN,
             system_calls: false,
@@ -172,15 +172,28 @@ impl Course<'_> {
         Ok(under_load)
     }
 
-    fn measure(&mut self, under_load: &mut UnderLoad) -> Result<SystemFigures, String> {
+    /// Measures it, as long as it lives.
+    fn measure(
+        &mut self,
+        under_load: &mut UnderLoad,
+        notes: &mut Vec<String>,
+    ) -> Result<SystemFigures, String> {
         let counted = self.count(under_load)?;
         let mut search = Search::new(self.plan.from, self.plan.tolerance);
         let mut trials = Vec::new();
-        while let Some(rate) = search.next().filter(|_| trials.len() < TRIALS) {
+        while let Some(rate) = search.next().filter(|_| trials.len() < self.plan.trials) {
             if under_load.session.is_interrupted() {
                 break;
             }
             let trial = self.try_rate(under_load, rate)?;
+            if under_load.running.has_ended() {
+                let (name, said) = (&under_load.name, under_load.running.said());
+                notes.push(format!(
+                    "{name} ended at {rate:.0} requests/s, which is not counted: of too little \
+                     memory, if it says nothing. {said}"
+                ));
+                break;
+            }
             search.tell(rate, trial.why_not.is_none());
             trials.push(trial);
         }
