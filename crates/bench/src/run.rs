@@ -2,6 +2,7 @@
 
 pub mod cores;
 mod criterion;
+mod pages;
 mod phase;
 mod search;
 mod session;

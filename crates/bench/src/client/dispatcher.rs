@@ -48,6 +48,11 @@ impl Dispatcher {
         self.closed = closed;
     }
 
+    /// Whether connections send by themselves.
+    pub fn is_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+
     /// A request has come due.
     pub fn add(&mut self, due: Due) {
         self.waiting.push_back(due);

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::thread::{gettid, set_current_timer_slack};
 use workload::generator::distributions::SplitMix;
 
+use super::pages::Pages;
 use super::phase::{End, Pace, PhasePlan};
 use super::subject::Subject;
 use super::window::Window;
@@ -16,9 +17,9 @@ use crate::client::{
     Addressing, Arrivals, Dispatcher, Due, Ended, Expectation, Failure, Nanos, Pool, Protocol,
     Request, SECOND,
 };
-use crate::load::{LoadOptions, PhaseKind, Repeats, RequestsPerConnection, Source};
+use crate::load::{LoadOptions, PhaseKind, Repeats, RequestsPerConnection, Source, Workload};
 use crate::measure::{Answered, Outcome, PhaseFigures, Second, Tally};
-use crate::object::{Ask, now as seconds_now};
+use crate::object::{Ask, Object, now as seconds_now};
 use crate::origin::{self, Origin, Sent};
 use crate::poll::{Events, Poll};
 
@@ -89,8 +90,10 @@ pub struct Session {
     pool: Pool,
     dispatcher: Dispatcher,
     begin: Instant,
-    /// Requests of a trace that are due, in their order.
+    /// Requests of a trace, and for the images of pages, that are due, in their order.
     recorded: VecDeque<Ask>,
+    /// Of PolyMix alone.
+    pages: Option<Pages>,
     numbers: u64,
     /// By phase: of the requests that came due in it.
     tallies: Vec<Tally>,
@@ -126,6 +129,8 @@ impl Session {
             run: options.name.clone(),
             is_http10: options.protocol == Protocol::Http10,
         };
+        let is_polymix = matches!(options.load.workload, Workload::PolyMix(_));
+        let pages = is_polymix.then(Pages::default);
         let mut dice = SplitMix::new(options.load.seed ^ 0x636f_6e6e);
         let requests = options.requests_per_connection;
         let draw = Box::new(move || requests.draw(&mut dice));
@@ -139,6 +144,7 @@ impl Session {
             repeats: Repeats::default(),
             begin: Instant::now(),
             recorded: VecDeque::new(),
+            pages,
             numbers: 0,
             tallies: Vec::new(),
             windows: Vec::new(),
@@ -196,6 +202,7 @@ impl Session {
             self.tallies[due.phase].add_unsent(now.saturating_sub(due.at));
         }
         self.recorded.clear();
+        self.pages.iter_mut().for_each(Pages::give_up);
         let seconds = self.seconds();
         let Session { options, origin, windows, .. } = self;
         windows[number].end_second(seconds);
@@ -274,12 +281,14 @@ impl Session {
                 break;
             }
             let Some((due, place)) = self.dispatcher.next(self.now()) else { break };
+            if !self.send(due, place)? {
+                continue;
+            }
             course.asked += 1;
             if course.is_closed {
                 self.tallies[number].offered += 1;
                 self.windows[number].second.offered += 1;
             }
-            self.send(due, place)?;
             if course.most.is_some_and(|most| course.asked >= most) {
                 self.dispatcher.set_closed(None);
                 break;
@@ -327,9 +336,11 @@ impl Session {
         self.dispatcher.add(due);
     }
 
-    /// Sends the next request of the workload.
-    fn send(&mut self, due: Due, place: usize) -> Result<(), String> {
-        let ask = match self.recorded.pop_front() {
+    /// Sends the next request of the workload; returns false when it has to wait for its page.
+    fn send(&mut self, due: Due, place: usize) -> Result<bool, String> {
+        let recorded = self.recorded.pop_front();
+        let has_waited = recorded.is_some();
+        let ask = match recorded {
             Some(ask) => Some(ask),
             None => self.source.ask()?,
         };
@@ -337,8 +348,17 @@ impl Session {
             self.source_ended = true;
             self.dispatcher.release(place);
             self.dispatcher.set_closed(None);
-            return Ok(());
+            return Ok(true);
         };
+        if !has_waited && self.pages.as_mut().is_some_and(|pages| pages.hold(&ask)) {
+            self.dispatcher.release(place);
+            if !self.dispatcher.is_closed() {
+                let tally = &mut self.tallies[due.phase];
+                tally.offered = tally.offered.saturating_sub(1);
+            }
+            return Ok(false);
+        }
+        self.pages.iter_mut().for_each(|pages| pages.sent(&ask.object));
         self.numbers += 1;
         let (number, now) = (self.numbers, seconds_now());
         let is_repeat = self.repeats.ask(&ask, ask.object.version(now));
@@ -348,9 +368,28 @@ impl Session {
         if self.pool.send(&self.poll, place, request).is_err() {
             self.tallies[due.phase].add_error("no connection");
             self.dispatcher.release(place);
+            self.ask_for_images(&object);
         }
         self.end_all();
-        Ok(())
+        Ok(true)
+    }
+
+    /// A page has come, or will not: what is embedded in it is due.
+    fn ask_for_images(&mut self, page: &Object) {
+        let Some(pages) = self.pages.as_mut() else { return };
+        let images = pages.ended(page);
+        let phase = self.windows.len().saturating_sub(1);
+        if self.windows.get(phase).is_none_or(Window::is_closed) {
+            return;
+        }
+        let now = self.now();
+        for image in images {
+            self.recorded.push_back(image);
+            match self.dispatcher.is_closed() {
+                true => self.dispatcher.add(Due { at: now, phase }),
+                false => self.add_due(Due { at: now, phase }, now),
+            }
+        }
     }
 
     /// Waits so long at most for sockets, and hears what has come.
@@ -381,6 +420,7 @@ impl Session {
     fn end(&mut self, place: usize, ended: Ended) {
         let Ended { request, verdict, error } = ended;
         self.dispatcher.release(place);
+        self.ask_for_images(&request.expected.object);
         let now = self.now();
         let tally = &mut self.tallies[request.due.phase];
         if let Some(failure) = verdict.failure {

@@ -195,7 +195,7 @@ impl Evaluation {
         );
         let Some((first, others)) = self.systems.split_first() else { return note };
         let Some(own) = first.counted.per_request() else { return note };
-        for other in others {
+        for other in others.iter().filter(|other| other.system.contains("Squid")) {
             let Some(calls) = other.counted.per_request() else { continue };
             let saved = |call: usize| match calls[call] {
                 none if none <= 0.0 => "-".to_owned(),
