@@ -35,8 +35,8 @@ struct Scale {
 }
 
 const QUICK: Scale = Scale {
-    cache: 320 << 20,
-    memory: 160 << 20,
+    cache: 192 << 20,
+    memory: 128 << 20,
     think: 0.1,
     count_time: Duration::from_secs(8),
     trial: Duration::from_secs(5),
