@@ -25,6 +25,7 @@ mod neighbours;
 mod new_object;
 pub(crate) mod object_labels;
 mod parts;
+mod piece_run;
 mod prefetch;
 mod purging;
 mod read_plan;
@@ -52,6 +53,7 @@ pub(crate) use neighbour_records::{
     Neighbour, NeighbourScan, ahead_verified, neighbours, verified,
 };
 pub(crate) use new_object::{Fetched, NewObject, TryInsert};
+pub(crate) use piece_run::PieceRun;
 pub(crate) use read_plan::{
     Expected, Finding, Glanced, LookupRequest, MetaPlan, Purpose, ReadFailure, ReadPlan, WaitPolicy,
 };

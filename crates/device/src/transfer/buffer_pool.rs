@@ -5,7 +5,8 @@
 //! A buffer goes back to its pool when nothing refers to it any more: the [`IoBuf`] itself, or the
 //! last slice of the [`bytes::Bytes`] that were made of it, on whatever thread. Buffers lie in
 //! shelves by size: multiples of 4,096 bytes up to 64 KiB, then eight sizes to each doubling up
-//! to 2 MiB. Larger ones are not kept.
+//! to 2 MiB. Larger ones are not kept. Of what a pool may keep, a part is in huge pages
+//! ([`super::arena`]), for buffers that are soon given back: others would take its room from them.
 //!
 //! It promises: the pool holds no more than its bound; a buffer belongs to one owner at a time;
 //! every byte of it was zeroed when it was allocated, so that bytes that a read leaves as they were
@@ -17,6 +18,7 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::IoBuf;
+use crate::transfer::arena::{Arena, HUGE_PAGE};
 use crate::transfer::buffer::{allocate, free};
 
 /// Bytes of a buffer are a multiple of this.
@@ -27,6 +29,8 @@ const SINGLE: usize = 16;
 const PER_DOUBLING: usize = 8;
 /// Doublings beyond, up to 2 MiB.
 const DOUBLINGS: usize = 5;
+/// Percent of what a pool may keep that is in huge pages.
+const HUGE_PERCENT: usize = 75;
 const SHELVES: usize = SINGLE + PER_DOUBLING * DOUBLINGS;
 
 /// Buffers of one device that wait for their next use. A clone is another handle on the same
@@ -41,7 +45,7 @@ pub struct PoolCounts {
     pub kept_bytes: usize,
     /// Buffers that were taken from it.
     pub reused: u64,
-    /// Buffers that it had to allocate.
+    /// Buffers that it had to allocate. Those in huge pages are in neither count.
     pub allocated: u64,
 }
 
@@ -53,7 +57,10 @@ unsafe impl Send for Block {}
 
 /// The state shared by the handles and the buffers of a pool.
 pub(crate) struct Pool {
+    /// Bytes that may be on the shelves.
     most: usize,
+    /// For buffers that are soon given back, where there may be that much.
+    arena: Option<Arc<Arena>>,
     shelves: Mutex<Shelves>,
 }
 
@@ -69,7 +76,23 @@ impl BufPool {
     pub fn new(most: usize) -> BufPool {
         let blocks = std::array::from_fn(|_| Vec::new());
         let shelves = Mutex::new(Shelves { blocks, counts: PoolCounts::default() });
-        BufPool(Arc::new(Pool { most, shelves }))
+        let huge = most / 100 * HUGE_PERCENT / HUGE_PAGE * HUGE_PAGE;
+        let arena = Some(huge).filter(|huge| *huge > 0).and_then(|huge| Arena::new(huge).ok());
+        let most = if arena.is_some() { most - huge } else { most };
+        BufPool(Arc::new(Pool { most, arena: arena.map(Arc::new), shelves }))
+    }
+
+    /// Returns a buffer as [`BufPool::take`] does, for whoever gives it back soon.
+    pub fn take_briefly(&self, len: usize) -> IoBuf {
+        if let Some(arena) = &self.0.arena
+            && let Some(memory) = arena.take(len)
+        {
+            let home = Home::Arena { arena: Arc::clone(arena), len };
+            // SAFETY: the memory is `len` bytes of the arena, initialised as all of it is, and
+            // without another owner.
+            return unsafe { IoBuf::of_pool(memory, len, home) };
+        }
+        self.take(len)
     }
 
     /// Returns a buffer of `len` bytes, `len` > 0, of any content. It is not zeroed.
@@ -86,7 +109,7 @@ impl BufPool {
         }
         drop(shelves);
         let memory = block.map_or_else(|| allocate(layout(shelf)), |block| block.0);
-        let home = Home { pool: Arc::downgrade(&self.0), shelf: shelf as u8 };
+        let home = Home::Shelf { pool: Arc::downgrade(&self.0), shelf: shelf as u8 };
         // SAFETY: the memory is that of a block of this shelf, zeroed when it was allocated, as
         // long as the shelf says, and without another owner.
         unsafe { IoBuf::of_pool(memory, len, home) }
@@ -99,26 +122,38 @@ impl BufPool {
 
     /// Returns the figures now.
     pub fn counts(&self) -> PoolCounts {
-        self.0.lock().counts
+        let mut counts = self.0.lock().counts;
+        counts.kept_bytes += self.0.arena.as_ref().map_or(0, |arena| arena.kept_bytes());
+        counts
     }
 }
 
 /// The destination of a buffer whose owner drops it.
-pub(crate) struct Home {
-    pool: std::sync::Weak<Pool>,
-    shelf: u8,
+pub(crate) enum Home {
+    Shelf {
+        pool: std::sync::Weak<Pool>,
+        shelf: u8,
+    },
+    /// The buffer has `len` bytes there.
+    Arena {
+        arena: Arc<Arena>,
+        len: usize,
+    },
 }
 
 impl Home {
-    /// Takes the memory of a buffer back: to its shelf, or to the system.
+    /// Takes the memory of a buffer back: to its shelf, its arena, or the system.
     ///
     /// # Safety
     ///
-    /// It is the memory that [`BufPool::take`] made a buffer of with this home, and is not used any
-    /// more.
+    /// It is the memory that the pool made a buffer of with this home, and is not used any more.
     pub unsafe fn take_back(&self, memory: NonNull<u8>) {
-        let shelf = usize::from(self.shelf);
-        match self.pool.upgrade() {
+        let (pool, shelf) = match self {
+            Home::Shelf { pool, shelf } => (pool, usize::from(*shelf)),
+            // SAFETY: taken there for `len` bytes, and not used any more.
+            Home::Arena { arena, len } => return unsafe { arena.give_back(memory, *len) },
+        };
+        match pool.upgrade() {
             Some(pool) => pool.put(shelf, Block(memory)),
             // SAFETY: allocated for this shelf, and not used any more.
             None => unsafe { free(memory, layout(shelf)) },
@@ -255,6 +290,25 @@ mod tests {
         assert!(pool.counts().kept_bytes <= 64 << 10);
         drop(pool.take(3 << 20));
         assert_eq!(BufPool::room_for(3 << 20), 3 << 20);
+    }
+
+    #[test]
+    fn what_is_soon_given_back_is_in_huge_pages_as_far_as_they_go() {
+        let pool = BufPool::new(4 << 20);
+        let mut bufs: Vec<IoBuf> = (0..6).map(|_| pool.take_briefly(500_000)).collect();
+        for (number, buf) in bufs.iter_mut().enumerate() {
+            assert!(buf.len() == 500_000 && buf.as_ptr().addr().is_multiple_of(4096));
+            buf.fill(number as u8);
+        }
+        assert!(bufs.iter().zip(0..).all(|(buf, number)| buf.iter().all(|byte| *byte == number)));
+        assert_eq!(pool.counts().allocated, 2, "four of them have room there");
+        let bytes = bufs.remove(0).into_bytes();
+        let slice = bytes.slice(400_000..);
+        drop((bytes, bufs));
+        let kept = 3 * 503_808 + 2 * BufPool::room_for(500_000);
+        assert_eq!(pool.counts().kept_bytes, kept);
+        drop(pool);
+        assert!(slice.iter().all(|byte| *byte == 0), "it outlives the pool");
     }
 
     #[test]

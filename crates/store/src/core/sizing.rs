@@ -6,6 +6,10 @@ use crate::index::IndexOptions;
 use crate::purge::purges::Purges;
 use crate::space::cluster_table::Policy;
 
+/// Bytes of buffers that may wait for reads, if an eighth of the memory is as much: three for half
+/// a megabyte of a large object.
+const BUFFERS_LEAST: usize = 2 << 20;
+
 /// How memory is divided; see `docs/architecture.md`.
 pub(crate) struct MemoryPlan {
     pub(crate) unwritten_max: usize,
@@ -18,16 +22,17 @@ pub(crate) struct MemoryPlan {
 impl MemoryPlan {
     /// Divides `memory` bytes beside tables that take `tables` bytes. An eighth, but at least two
     /// clusters, is for records that wait; they are in aligned buffers once more while they are
-    /// written. An eighth is for reads and what fills collect; an eighth of that may be buffers
-    /// that wait for the next reads. The rest is the tier's, but for an eighth of it that keeps
-    /// what reads bring along, where that is kept apart.
+    /// written. An eighth is for reads and what fills collect; half of that, but up to
+    /// [`BUFFERS_LEAST`] all of it, may be buffers that wait for the next reads. The rest is the
+    /// tier's, but for an eighth of it that keeps what reads bring along, where that is kept apart.
     pub(super) fn new(memory: u64, tables: usize, areas: &Areas, reads_ahead: bool) -> MemoryPlan {
         let memory = usize::try_from(memory).unwrap_or(usize::MAX);
         let unwritten_max = (memory / 8).max(2 * areas.cluster_size as usize);
         let reserved = tables + 2 * unwritten_max + memory / 8;
         let rest = memory.saturating_sub(reserved).max(memory / 8);
         let ahead = if reads_ahead { rest / 8 } else { 0 };
-        MemoryPlan { unwritten_max, buffers: memory / 64, tier: rest - ahead, ahead }
+        let buffers = (memory / 16).max(BUFFERS_LEAST.min(memory / 8));
+        MemoryPlan { unwritten_max, buffers, tier: rest - ahead, ahead }
     }
 }
 

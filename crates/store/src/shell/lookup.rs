@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use device::{BufPool, Clock, Device, Extent, Nanos};
+use device::{BufPool, Clock, Device, Extent, IoBuf, Nanos};
 
 use crate::base::join::yield_now;
 use crate::base::keyed_checksum::Secret;
@@ -142,8 +142,17 @@ impl<D: Device, C: Clock> Volume<D, C> {
         self.shared.lock().prefetch(whole, &beside, objects, self.now());
     }
 
-    /// Reads when it is this read's turn (M8); says how long the device was at it.
     async fn read_in_turn(&self, extent: Extent) -> Option<(Bytes, ReadTiming)> {
+        self.read_into(extent, |len| self.shared.buffers.take(len)).await
+    }
+
+    /// Reads when it is this read's turn (M8), into a buffer that `take` gives; says how long the
+    /// device was at it.
+    pub(super) async fn read_into(
+        &self,
+        extent: Extent,
+        take: impl FnOnce(usize) -> IoBuf,
+    ) -> Option<(Bytes, ReadTiming)> {
         let ticket = self.shared.lock().reads().join(extent.offset, self.clock.now());
         let queued = match ticket {
             Some(ticket) => Some(self.turn(ticket).await),
@@ -155,7 +164,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
                 queued.volume.shared.lock().reads().begun();
             }
         };
-        let bytes = self.read_reporting(extent, begun).await?;
+        let bytes = self.read_reporting(extent, take, begun).await?;
         let moved = extent.aligned(self.device.geometry().block).len;
         Some((bytes, ReadTiming { begin, end: self.clock.now(), bytes: moved }))
     }
@@ -200,9 +209,9 @@ impl<D: Device, C: Clock> Drop for Queued<'_, D, C> {
 }
 
 /// A read that takes neighbours along; those who wait for it are woken when it is dropped.
-struct Window<'a> {
-    shared: &'a Shared,
-    id: WindowId,
+pub(super) struct Window<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) id: WindowId,
 }
 
 impl Drop for Window<'_> {
@@ -212,7 +221,7 @@ impl Drop for Window<'_> {
 }
 
 /// Examines the bytes of a plan for its object, which are a part of a buffer of `buffer` bytes.
-fn examine(
+pub(super) fn examine(
     secret: &Secret,
     plan: &ReadPlan,
     bytes: &Bytes,
@@ -255,27 +264,27 @@ fn examine(
 }
 
 /// A plan whose clusters stay pinned until it is resolved or dropped.
-struct Pinned<'a> {
+pub(super) struct Pinned<'a> {
     shared: &'a Shared,
     plan: Option<ReadPlan>,
 }
 
 impl<'a> Pinned<'a> {
-    fn new(shared: &'a Shared, plan: ReadPlan) -> Pinned<'a> {
+    pub(super) fn new(shared: &'a Shared, plan: ReadPlan) -> Pinned<'a> {
         Pinned { shared, plan: Some(plan) }
     }
 
-    fn plan(&self) -> &ReadPlan {
+    pub(super) fn plan(&self) -> &ReadPlan {
         self.plan.as_ref().expect("resolved only once")
     }
 
-    fn timing(&mut self, timing: ReadTiming) {
+    pub(super) fn timing(&mut self, timing: ReadTiming) {
         self.plan.as_mut().expect("resolved only once").timing = Some(timing);
     }
 
     /// Resolves the plan, whose record was what was wanted: see
     /// [`Core::loaded`](crate::core::Core::loaded). Returns the plan, too.
-    fn loaded(
+    pub(super) fn loaded(
         mut self,
         object: &Arc<Object>,
         scan: NeighbourScan,
@@ -295,7 +304,7 @@ impl<'a> Pinned<'a> {
         (plan, neighbours)
     }
 
-    fn failed(&mut self, why: ReadFailure) {
+    pub(super) fn failed(&mut self, why: ReadFailure) {
         if let Some(plan) = self.plan.take() {
             self.shared.lock().read_failed(&plan, why);
         }

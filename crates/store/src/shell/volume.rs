@@ -216,17 +216,18 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// Reads an extent of any alignment. `None` after a failure, which is noted; a read that takes
     /// longer than the stall bound is one.
     pub(crate) async fn read(&self, extent: Extent) -> Option<Bytes> {
-        self.read_reporting(extent, || {}).await
+        self.read_reporting(extent, |len| self.shared.buffers.take(len), || {}).await
     }
 
-    /// Does as [`Volume::read`]; calls `begun` once the read is in the device's hands.
+    /// Does as [`Volume::read`], into a buffer that `take` gives; calls `begun` once the read is in
+    /// the device's hands.
     pub(crate) async fn read_reporting(
         &self,
         extent: Extent,
+        take: impl FnOnce(usize) -> IoBuf,
         begun: impl FnOnce(),
     ) -> Option<Bytes> {
-        let mut read =
-            pin!(read_aligned(&*self.device, |len| self.shared.buffers.take(len), extent));
+        let mut read = pin!(read_aligned(&*self.device, take, extent));
         let mut stalled = pin!(self.clock.sleep_until(self.stall_deadline()));
         let mut begun = Some(begun);
         let result = poll_fn(|context| {

@@ -21,6 +21,7 @@ mod home;
 mod memory;
 mod neighbours;
 mod opening;
+mod piece_runs;
 mod probe;
 mod promises;
 mod purge_log;

@@ -1,0 +1,103 @@
+//! Runs of pieces: pieces of a large object that follow each other on the device, and are read at
+//! once. A read costs the processor as much as some hundred kilobytes of it (submitted, completed,
+//! awaited); so, with the read unit `auto`, who reads on fast takes several pieces with each
+//! (docs/decisions/0018-large-bodies.md).
+//!
+//! What a run brings is in one buffer, which lives until the last of it is sent. A piece that
+//! enters the memory tier is copied out of it, for it stays there for longer.
+
+use std::ops::Range;
+
+use device::Extent;
+
+use crate::base::digest::Digest;
+use crate::config::lookup_options::LookupOptions;
+use crate::config::options::ReadUnit;
+use crate::core::read_plan::ReadPlan;
+use crate::core::state::Core;
+use crate::index::Slot;
+use crate::space::slots::SlotSpace;
+
+/// The pieces of a run may lie apart by this part of their bytes: what lies between is read too.
+const APART: u64 = 8;
+
+/// Pieces of one version that a reader would take at once.
+pub(crate) struct PieceRun {
+    pub(crate) object_id: u64,
+    /// Bytes of the whole body.
+    pub(crate) object_len: u64,
+    /// Their numbers.
+    pub(crate) numbers: Range<u32>,
+    pub(crate) options: LookupOptions,
+}
+
+impl Core {
+    /// Plans one read for the first of these pieces and for those behind it that follow it on the
+    /// device; `now` is in unix seconds. The plans have one extent. Empty unless there are two at
+    /// least: then each is looked up by itself, wherever it is.
+    pub(crate) fn plan_run(&mut self, run: &PieceRun, now: u32) -> Vec<ReadPlan> {
+        let may_read = self.online()
+            && self.options.read_unit == ReadUnit::Auto
+            && !run.options.memory_only()
+            && !self.space.slots().is_some_and(SlotSpace::assembling);
+        let found = if may_read { self.pieces_in_a_row(run) } else { Vec::new() };
+        let (Some((first, _)), Some((last, _))) = (found.first(), found.last()) else {
+            return Vec::new();
+        };
+        let offset = first.record.offset;
+        let extent = Extent { offset, len: last.record.end() - offset };
+        if found.len() < 2 || self.reads.covering(first.record).is_some() {
+            return Vec::new();
+        }
+        self.reads.count_window();
+        // Who wants one of them meanwhile waits for it.
+        let mut window = Some(self.reads.begin_read(extent));
+        let mut plans = Vec::with_capacity(found.len());
+        for (plan, slot) in found {
+            self.space.touch(&self.areas, slot, now);
+            self.space.pin(&self.areas, slot.position);
+            let keep = !run.options.is_exclusive()
+                && run.object_len <= self.tier_share_max()
+                && self.enters_memory(&plan.digest, plan.record.len as usize);
+            plans.push(ReadPlan { extent, window: window.take(), keep, ..plan });
+        }
+        plans
+    }
+
+    /// Returns the pieces of a run from its first on, as long as each is on the device alone, and
+    /// behind the one before: plans to read each, not pinned yet.
+    fn pieces_in_a_row(&mut self, run: &PieceRun) -> Vec<(ReadPlan, Slot)> {
+        let mut found: Vec<(ReadPlan, Slot)> = Vec::new();
+        let mut bytes = 0;
+        for number in run.numbers.clone() {
+            let digest = self.digester.piece(run.object_id, number);
+            let Some((plan, slot)) = self.on_device_alone(digest) else { break };
+            let record = plan.record;
+            bytes += record.len;
+            if let (Some((first, _)), Some((last, _))) = (found.first(), found.last())
+                && (record.offset <= last.record.offset
+                    || record.end() - first.record.offset > bytes + bytes / APART)
+            {
+                break;
+            }
+            found.push((plan, slot));
+        }
+        found
+    }
+
+    /// Returns the plan to read a piece, when it is in one place on the device, and neither in
+    /// memory nor on its way to somebody.
+    fn on_device_alone(&mut self, digest: Digest) -> Option<(ReadPlan, Slot)> {
+        if self.memory.tier.peek(&digest).is_some() {
+            return None;
+        }
+        let slot = self.index.get(&digest).filter(|slot| !slot.refreshed)?;
+        let elsewhere = self.space.unwritten(slot.position).is_some()
+            || self.memory.in_transit.get(&digest).is_some()
+            || self.ahead(&digest, slot).is_some();
+        let place = self.place_at(slot.position).filter(|_| !elsewhere)?;
+        let location = self.space.locate(&self.areas, slot);
+        let whole = location.split.is_none();
+        whole.then(|| (ReadPlan::of_held(digest, place, location), slot))
+    }
+}
