@@ -21,6 +21,8 @@ pub struct Ready {
     pub read: bool,
     /// There is room for bytes.
     pub write: bool,
+    /// The other side has closed it: behind the bytes there is the end.
+    pub end: bool,
 }
 
 /// The sockets of a thread.
@@ -93,6 +95,7 @@ impl Poll {
                 token: data.u64(),
                 read: flags.intersects(read),
                 write: flags.intersects(write),
+                end: flags.intersects(EventFlags::RDHUP | EventFlags::HUP),
             }
         }));
         Ok(())

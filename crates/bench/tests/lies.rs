@@ -203,6 +203,24 @@ fn a_version_that_has_expired_is_caught() {
     assert_eq!(honest.status.code(), Some(0), "{}", text(&honest.stdout));
 }
 
+/// A thousandth of the requests, and as many of the answers: 12 of 6,000 in the mean.
+#[test]
+fn what_polymix_4_aborts_is_counted_and_is_no_error() {
+    for protocol in [&["--http", "1.0"][..], &["--http", "1.1"]] {
+        let origin = address::free().to_string();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_larder-bench"));
+        command.args(["--target", &origin, "--origin", &origin, "--workload", "polymix-4"]);
+        command.args(["--seed", "3", "--quiet", "--think-scale", "0", "--requests", "6000"]);
+        let output = command.args(protocol).output().expect("the program runs");
+        let said = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{said}{}", text(&output.stderr));
+        let line = said.lines().find(|line| line.starts_with("aborted")).expect("a line");
+        let count: u64 =
+            line.split_whitespace().last().and_then(|n| n.parse().ok()).expect("a count");
+        assert!((3..40).contains(&count), "seed 3: {line}");
+    }
+}
+
 #[test]
 fn a_wrong_command_line_is_named() {
     for (arguments, word) in [

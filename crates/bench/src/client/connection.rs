@@ -25,6 +25,8 @@ pub struct Request {
     pub expected: Expectation,
     /// An infinite cache would have it.
     pub is_repeat: bool,
+    /// It is given up once something of the answer has come.
+    pub aborts: bool,
 }
 
 /// What became of a request.
@@ -37,6 +39,12 @@ pub struct Ended {
     /// Why there is no whole answer, in a word or two; `None`: there is one.
     pub error: Option<&'static str>,
 }
+
+/// Why there is no whole answer to a request that was to be aborted.
+pub const ABORTED: &str = "aborted";
+
+/// Bytes of an answer after which a request that is to be aborted is.
+const ABORT: usize = 1_024;
 
 struct UnderWay {
     request: Request,
@@ -130,11 +138,14 @@ impl Connection {
         None
     }
 
-    /// Reads what is there, into `buffer`, at a time in seconds since 1970.
-    pub fn read(&mut self, buffer: &mut [u8], now: u64) -> Option<Ended> {
+    /// Reads what is there, into `buffer`, at a time in seconds since 1970. With `end` the other
+    /// side has closed it, which is told once.
+    pub fn read(&mut self, buffer: &mut [u8], now: u64, end: bool) -> Option<Ended> {
         loop {
             let socket = self.socket.as_mut()?;
-            match socket.read(buffer) {
+            let aborts = self.under_way.as_ref().is_some_and(|there| there.request.aborts);
+            let room = if aborts { ABORT.min(buffer.len()) } else { buffer.len() };
+            match socket.read(&mut buffer[..room]) {
                 Ok(0) => return self.closed(),
                 Ok(len) => {
                     let Some(under_way) = self.under_way.as_mut() else {
@@ -144,7 +155,8 @@ impl Connection {
                     };
                     under_way.checking.set_time(now);
                     match self.incoming.take(&buffer[..len], &mut under_way.checking) {
-                        Ok(Progress::More) if len < buffer.len() => return None,
+                        Ok(Progress::More) if aborts => return self.give_up(ABORTED),
+                        Ok(Progress::More) if len < room && !end => return None,
                         Ok(Progress::More) => {}
                         Ok(Progress::Done { keep }) => return self.answered(keep),
                         Err(_) => return self.fail("no HTTP"),

@@ -18,7 +18,7 @@ use h2::{Reason, RecvStream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::Nanos;
-use super::connection::{Ended, Request, connect, kind_of};
+use super::connection::{ABORTED, Ended, Request, connect, kind_of};
 use super::expectation::Checking;
 use super::incoming::{Head, Listener};
 use super::request_text::{Addressing, http2_request};
@@ -376,6 +376,9 @@ impl UnderWay {
             Stage::Body(body) => {
                 let Polled::Ready(part) = body.poll_data(context) else { return None };
                 Some(match part {
+                    Some(Ok(_)) if self.request.aborts => {
+                        Err(Broken { why: ABORTED, is_unread: false })
+                    }
                     Some(Ok(bytes)) => {
                         self.checking.set_time(now);
                         self.checking.body(&bytes);

@@ -125,7 +125,7 @@ impl Pool {
                     ended.extend(connection.write().map(|end| (place, end)));
                 }
                 if ready.read {
-                    ended.extend(connection.read(buffer, now).map(|end| (place, end)));
+                    ended.extend(connection.read(buffer, now, ready.end).map(|end| (place, end)));
                 }
                 repeat(connection, place, poll, draw, ended);
             }

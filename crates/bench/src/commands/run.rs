@@ -143,7 +143,12 @@ pub fn prepare(matches: &ArgMatches, seed: u64, is_open: bool) -> Result<Prepare
         is_forward,
         origin,
         name: format!("bench-{seed}"),
-        answers: origin::Options { seed, think, answers_max: polymix.then_some(16) },
+        answers: origin::Options {
+            seed,
+            think,
+            answers_max: polymix.then_some(16),
+            aborts: load.workload.origin_aborts(),
+        },
         protocol: arguments::protocol_of_run(matches, &load.workload)?,
         connections: get::<u32>(matches, "connections").unwrap_or(usual) as usize,
         requests_per_connection: get(matches, "requests-per-connection")

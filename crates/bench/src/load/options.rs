@@ -7,6 +7,7 @@ use workload::generator::polymix::PolyMix;
 use workload::trace::ReadOptions;
 
 use super::connections::RequestsPerConnection;
+use super::polymix::ABORTS;
 use super::sizes::Sizes;
 
 /// A workload.
@@ -71,6 +72,14 @@ impl Workload {
     /// Whether the origin takes its time, unless it is told otherwise.
     pub fn has_think_time(&self) -> bool {
         matches!(self, Workload::PolyMix(_))
+    }
+
+    /// Share of answers in whose middle origins close the connection.
+    pub fn origin_aborts(&self) -> f64 {
+        match self {
+            Workload::PolyMix(mix) if mix.has_aborts() => ABORTS,
+            _ => 0.0,
+        }
     }
 }
 

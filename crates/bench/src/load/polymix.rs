@@ -15,6 +15,9 @@ use crate::object::{Ask, Condition, Kind, Method, Object};
 const CONDITIONS: [(Condition, f64); 3] =
     [(Condition::Since200, 0.05), (Condition::Since304, 0.10), (Condition::Reload, 0.05)];
 
+/// Share of PolyMix-4's requests that robots abort, and of its answers that origins do.
+pub const ABORTS: f64 = 0.001;
+
 /// Hit ratios that are offered while the cache is filled and at the plateau: 5 and 55%.
 const FILL_SHARE: f64 = 5.0 / 55.0;
 
@@ -71,6 +74,7 @@ impl PolyMixSource {
             }
             drawn -= share;
         }
+        ask.aborts = self.what.has_aborts() && self.dice.chance(ABORTS);
         ask
     }
 }
@@ -149,6 +153,9 @@ mod tests {
             assert!((found - expected).abs() < 0.003, "seed {SEED}: {condition:?} {found}");
         }
         let four = self::asks("polymix-4");
+        let aborts = share(&four, |ask| ask.aborts);
+        assert!((aborts - ABORTS).abs() < 0.0004, "seed {SEED}: {aborts}");
+        assert_eq!(share(&asks, |ask| ask.aborts), 0.0);
         let [post, head] = [Method::Post, Method::Head].map(|of| share(&four, |a| a.method == of));
         assert!((post - 0.015).abs() < 0.002 && (head - 0.001).abs() < 0.0005, "{post} {head}");
     }

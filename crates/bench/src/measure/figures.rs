@@ -224,6 +224,9 @@ pub struct PhaseFigures {
     pub verification_failures: u64,
     /// Requests that came due and were never sent.
     pub unsent: u64,
+    /// Requests that were given up on purpose, here or by the origin; they are neither answered nor
+    /// errors.
+    pub aborted: u64,
     /// Requests that the origin answered, and the bytes of its bodies.
     pub origin_answers: u64,
     /// See `origin_answers`.
@@ -267,6 +270,7 @@ impl PhaseFigures {
             errors: tally.errors.clone(),
             verification_failures: tally.failures,
             unsent: tally.unsent,
+            aborted: tally.aborted,
             ..PhaseFigures::default()
         }
     }

@@ -51,6 +51,8 @@ pub struct Tally {
     pub repeat_bytes: u64,
     /// Requests that were not answered, or not with what was asked for, by kind.
     pub errors: BTreeMap<String, u64>,
+    /// Requests that were given up on purpose, here or by the origin.
+    pub aborted: u64,
     /// Answers that are lies.
     pub failures: u64,
     /// Requests that were due and never sent.

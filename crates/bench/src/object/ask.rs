@@ -52,4 +52,6 @@ pub struct Ask {
     pub range: Option<(u64, u64)>,
     /// When the workload has it, in milliseconds of its own clock; `None`: it has no times.
     pub at_ms: Option<u64>,
+    /// Whoever asks closes the connection before all of the answer has come.
+    pub aborts: bool,
 }

@@ -14,12 +14,19 @@ pub struct Answer {
     pub body: Option<(Content, u64, u64)>,
     /// The connection is closed behind it.
     pub close: bool,
+    /// It is closed in the middle of the body.
+    pub is_cut: bool,
 }
 
 impl Answer {
     /// Bytes of its body.
     pub fn body_len(&self) -> u64 {
         self.body.map_or(0, |(_, from, to)| to - from)
+    }
+
+    /// Bytes of its body that are sent.
+    pub fn sent_len(&self) -> u64 {
+        if self.is_cut { self.body_len() / 2 } else { self.body_len() }
     }
 }
 
@@ -44,7 +51,7 @@ pub fn answer(asked: &Asked, now: u64, date: &str, close: bool) -> Answer {
         head.push_str("Connection: close\r\n");
     }
     head.push_str("\r\n");
-    Answer { head, body, close }
+    Answer { head, body, close, is_cut: false }
 }
 
 fn found(

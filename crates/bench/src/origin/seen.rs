@@ -13,6 +13,8 @@ pub enum Sent {
     Head,
     /// The object, a part of it, or its head when that was asked for.
     Object,
+    /// A part of the object, before it closed the connection.
+    Part,
 }
 
 /// The numbers of the last requests that were answered.
@@ -27,7 +29,12 @@ impl Default for Seen {
 impl Seen {
     /// Notes a request, by its number from 1 on, before it is answered.
     pub fn mark(&self, number: u64, sent: Sent) {
-        let mark = number << 1 | u64::from(sent == Sent::Object);
+        let kind = match sent {
+            Sent::Head => 0,
+            Sent::Object => 1,
+            Sent::Part => 2,
+        };
+        let mark = number << 2 | kind;
         self.slot(number).store(mark, Ordering::Release);
     }
 
@@ -35,8 +42,12 @@ impl Seen {
     /// taken its place.
     pub fn answer(&self, number: u64) -> Option<Sent> {
         let mark = self.slot(number).load(Ordering::Acquire);
-        let sent = if mark & 1 == 1 { Sent::Object } else { Sent::Head };
-        (mark >> 1 == number).then_some(sent)
+        let sent = match mark & 3 {
+            0 => Sent::Head,
+            1 => Sent::Object,
+            _ => Sent::Part,
+        };
+        (mark >> 2 == number).then_some(sent)
     }
 
     fn slot(&self, number: u64) -> &AtomicU64 {
@@ -50,6 +61,8 @@ fn what_was_marked_is_known_until_its_place_is_taken() {
     assert_eq!(seen.answer(5), None);
     seen.mark(5, Sent::Object);
     seen.mark(6, Sent::Head);
+    seen.mark(7, Sent::Part);
+    assert_eq!(seen.answer(7), Some(Sent::Part));
     assert_eq!((seen.answer(5), seen.answer(6)), (Some(Sent::Object), Some(Sent::Head)));
     seen.mark(5 + REMEMBERED as u64, Sent::Object);
     assert_eq!(seen.answer(5), None);

@@ -28,6 +28,8 @@ pub struct Options {
     pub think: Think,
     /// Answers on a connection at most, drawn as PolyMix does; `None`: without end.
     pub answers_max: Option<u32>,
+    /// Share of answers in whose middle it closes the connection.
+    pub aborts: f64,
 }
 
 /// What it has done so far.
@@ -230,7 +232,7 @@ impl Server {
                 return;
             }
             self.clock.update();
-            for Ready { token, read, write } in events.drain() {
+            for Ready { token, read, write, .. } in events.drain() {
                 match token {
                     LISTENER => self.accept(),
                     place => self.attend(place as usize, read, write),
@@ -362,7 +364,10 @@ impl Server {
             let is_first = !std::mem::replace(&mut connection.has_answered, true);
             connection.left = connection.left.saturating_sub(1);
             let close = connection.left == 0;
-            let answer = answer(&asked, self.clock.seconds, &self.clock.date, close);
+            let mut answer = answer(&asked, self.clock.seconds, &self.clock.date, close);
+            let mut dice = SplitMix::of(self.options.seed ^ 0x6162_6f72, asked.number.unwrap_or(0));
+            answer.is_cut = answer.body.is_some() && dice.chance(self.options.aborts);
+            answer.close |= answer.is_cut;
             self.count(&asked, &answer);
             let think = match self.shared.hurries.load(Ordering::Relaxed) {
                 true => Duration::ZERO,
@@ -389,12 +394,13 @@ impl Server {
         let Shared { seen, answers, bodies, bytes, refused, .. } = &*self.shared;
         if let Some(number) = asked.number {
             let is_object = answer.body.is_some() || asked.is_head;
-            seen.mark(number, if is_object { Sent::Object } else { Sent::Head });
+            let sent = if is_object { Sent::Object } else { Sent::Head };
+            seen.mark(number, if answer.is_cut { Sent::Part } else { sent });
         }
         answers.fetch_add(1, Ordering::Relaxed);
         if answer.body.is_some() {
             bodies.fetch_add(1, Ordering::Relaxed);
-            bytes.fetch_add(answer.body_len(), Ordering::Relaxed);
+            bytes.fetch_add(answer.sent_len(), Ordering::Relaxed);
         }
         if asked.object.is_none() {
             refused.fetch_add(1, Ordering::Relaxed);
@@ -405,15 +411,16 @@ impl Server {
     fn write(&mut self, connection: &mut Connection) -> Goes {
         let State::Writing(answer, sent) = &mut connection.state else { return Goes::On };
         let head = answer.head.len() as u64;
-        let all = head + answer.body_len();
+        let body = answer.sent_len();
+        let all = head + body;
         while *sent < all {
             let begun = answer.head.as_bytes().get(*sent as usize..).unwrap_or_default();
             let begun_len = begun.len().min(WRITE);
             self.output[..begun_len].copy_from_slice(&begun[..begun_len]);
             let mut len = begun_len;
-            if let Some((content, from, to)) = answer.body {
+            if let Some((content, from, _)) = answer.body {
                 let offset = from + sent.saturating_sub(head);
-                let part = ((to - offset) as usize).min(WRITE - len);
+                let part = ((from + body - offset) as usize).min(WRITE - len);
                 fill(content, offset, &mut self.output[len..len + part]);
                 len += part;
             }

@@ -74,6 +74,7 @@ const LINES: &[Line] = &[
     ("bytes/s", |p| bytes(p.bytes_per_second)),
     ("errors", |p| count(p.error_count())),
     ("never sent", |p| count(p.unsent)),
+    ("aborted", |p| count(p.aborted)),
     ("wrong answers", |p| count(p.verification_failures)),
 ];
 

@@ -14,8 +14,8 @@ use super::phase::{End, Pace, PhasePlan};
 use super::subject::Subject;
 use super::window::Window;
 use crate::client::{
-    Addressing, Arrivals, Dispatcher, Due, Ended, Expectation, Failure, Nanos, Pool, Protocol,
-    Request, SECOND,
+    ABORTED, Addressing, Arrivals, Dispatcher, Due, Ended, Expectation, Failure, Nanos, Pool,
+    Protocol, Request, SECOND,
 };
 use crate::load::{LoadOptions, PhaseKind, Repeats, RequestsPerConnection, Source, Workload};
 use crate::measure::{Answered, Outcome, PhaseFigures, Second, Tally};
@@ -362,9 +362,9 @@ impl Session {
         self.numbers += 1;
         let (number, now) = (self.numbers, seconds_now());
         let is_repeat = self.repeats.ask(&ask, ask.object.version(now));
-        let Ask { object, method, condition, range, .. } = ask;
+        let Ask { object, method, condition, range, aborts, .. } = ask;
         let expected = Expectation { number, object, method, condition, range, sent: now };
-        let request = Request { due, at: self.now(), expected, is_repeat };
+        let request = Request { due, at: self.now(), expected, is_repeat, aborts };
         if self.pool.send(&self.poll, place, request).is_err() {
             self.tallies[due.phase].add_error("no connection");
             self.dispatcher.release(place);
@@ -430,6 +430,12 @@ impl Session {
                 self.failures.push(*failure);
             }
         }
+        let sent = self.origin.seen().answer(request.expected.number);
+        let is_broken = error.is_some() || verdict.status >= 500;
+        if error == Some(ABORTED) || is_broken && sent == Some(Sent::Part) {
+            tally.aborted += 1;
+            return;
+        }
         let refused = (verdict.status >= 400).then(|| format!("status {}", verdict.status));
         let error = error.map(str::to_owned).or(refused);
         let current = self.windows.iter_mut().rev().find(|window| !window.is_closed());
@@ -441,10 +447,10 @@ impl Session {
             }
             return;
         }
-        let outcome = match self.origin.seen().answer(request.expected.number) {
+        let outcome = match sent {
             None => Outcome::Hit,
             Some(Sent::Head) => Outcome::Validated,
-            Some(Sent::Object) => Outcome::Miss,
+            Some(Sent::Object | Sent::Part) => Outcome::Miss,
         };
         let answered = Answered {
             outcome,

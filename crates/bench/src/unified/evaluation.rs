@@ -154,7 +154,12 @@ impl Course<'_> {
         let asked = SystemLoad {
             requests_per_connection: load.workload.requests_per_connection(),
             load,
-            answers: origin::Options { seed: plan.seed, think: plan.think, answers_max: Some(16) },
+            answers: origin::Options {
+                seed: plan.seed,
+                think: plan.think,
+                answers_max: Some(16),
+                aborts: 0.0,
+            },
             protocol: Protocol::Http10,
             connections: CONNECTIONS,
             object_bytes: MEAN,

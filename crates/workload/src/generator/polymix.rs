@@ -60,6 +60,11 @@ impl PolyMix {
         },
     ];
 
+    /// Whether some requests and answers are aborted: PolyMix-4's are.
+    pub fn has_aborts(&self) -> bool {
+        self.prefer_small > 0.0
+    }
+
     /// Objects of the working set.
     pub fn working_set(&self) -> u32 {
         self.frozen_at.unwrap_or(self.working_set_per_peak * self.peak).max(100)
