@@ -7,8 +7,10 @@ use workload::generator::polymix::PolyMix;
 use workload::trace::ReadOptions;
 
 use super::connections::RequestsPerConnection;
-use super::polymix::ABORTS;
 use super::sizes::Sizes;
+
+/// Share of PolyMix-4's requests that robots abort, and of its answers that origins do.
+pub const ABORTS: f64 = 0.001;
 
 /// A workload.
 #[derive(Clone, Debug)]

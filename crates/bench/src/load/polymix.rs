@@ -8,15 +8,13 @@ use workload::generator::distributions::SplitMix;
 use workload::generator::polymix::{Content, Details, PolyMix, PolyMixRequests};
 use workload::request::Method as Asked;
 
+use super::options::ABORTS;
 use super::source::PhaseKind;
 use crate::object::{Ask, Condition, Kind, Method, Object};
 
 /// Shares of requests that are conditional (IMS-200, IMS-304) and of reloads.
 const CONDITIONS: [(Condition, f64); 3] =
     [(Condition::Since200, 0.05), (Condition::Since304, 0.10), (Condition::Reload, 0.05)];
-
-/// Share of PolyMix-4's requests that robots abort, and of its answers that origins do.
-pub const ABORTS: f64 = 0.001;
 
 /// Hit ratios that are offered while the cache is filled and at the plateau: 5 and 55%.
 const FILL_SHARE: f64 = 5.0 / 55.0;
