@@ -41,7 +41,7 @@ const QUICK: Scale = Scale {
     count_time: Duration::from_secs(8),
     trial: Duration::from_secs(5),
     tolerance: 0.3,
-    trials: 8,
+    trials: 9,
     systems: &["larder", "diskd", "aufs"],
 };
 

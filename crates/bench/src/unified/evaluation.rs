@@ -203,7 +203,8 @@ impl Course<'_> {
             trials.push(trial);
         }
         let (system, peak) = (under_load.name.clone(), search.peak());
-        Ok(SystemFigures { system, counted, trials, peak })
+        let is_narrowed = search.next().is_none();
+        Ok(SystemFigures { system, counted, trials, peak, is_narrowed })
     }
 
     /// Counts the calls of a phase at a low rate.

@@ -49,6 +49,8 @@ pub struct SystemFigures {
     pub trials: Vec<Trial>,
     /// The highest rate that was carried.
     pub peak: Option<f64>,
+    /// Whether nothing was left to be tried: where not, the peak may lie elsewhere.
+    pub is_narrowed: bool,
 }
 
 impl SystemFigures {
@@ -286,11 +288,12 @@ impl Evaluation {
         table.row([format!("the paper's UNIFIED, {name}"), between(unified), "1.00".to_owned()]);
         table.row([format!("the paper's Squid-2.4, {name}"), between(squid), ratio]);
         let own = self.systems.first().and_then(|first| first.peak);
-        for SystemFigures { system, peak, .. } in &self.systems {
+        for SystemFigures { system, peak, is_narrowed, .. } in &self.systems {
+            let left = if *is_narrowed { "" } else { ", not narrowed down" };
             let ratio = own.zip(*peak).map(|(own, its)| own / its);
             table.row([
                 system.clone(),
-                peak.map_or("none".to_owned(), rate),
+                format!("{}{left}", peak.map_or("none".to_owned(), rate)),
                 ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")),
             ]);
         }
@@ -410,7 +413,8 @@ mod tests {
         };
         let carried = trials.iter().filter(|trial| trial.why_not.is_none());
         let peak = carried.map(|trial| trial.rate).max_by(f64::total_cmp);
-        SystemFigures { system: name.to_owned(), counted, trials, peak }
+        let is_narrowed = trials.len() > 1;
+        SystemFigures { system: name.to_owned(), counted, trials, peak, is_narrowed }
     }
 
     fn evaluation() -> Evaluation {
@@ -460,6 +464,7 @@ mod tests {
         assert!(paper.contains("6 to 22") && paper.contains("3.50 at 50"), "{paper}");
         let peak = text.lines().rev().find(|line| line.starts_with("Squid diskd")).unwrap();
         assert!(peak.contains("25") && peak.contains("2.00"), "{peak}");
+        assert!(!peak.contains("narrowed") && text.contains("50.0, not narrowed down"), "{text}");
         assert!(
             text.contains("held to 76 reads") && text.contains("SKIPPED: Squid rock"),
             "{text}"
