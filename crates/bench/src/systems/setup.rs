@@ -260,8 +260,8 @@ impl Files<'_> {
     /// * `-j none`: no other user, whose rights end at our directory.
     /// * `thread_pools=1`: one core; `thread_pool_min`: a client has a thread, in HTTP/2 a second
     ///   for its stream.
-    /// * `workspace_…`: with many threads a third of what they have without being told, or they take
-    ///   the memory that is for objects; with 16k 7.1 fails as it begins a request.
+    /// * `workspace_…`: with many threads a third of what they have without being told, or they
+    ///   take the memory that is for objects; with 16k 7.1 fails as it begins a request.
     /// * `vsl_space`: a log in memory, which nobody reads.
     fn varnish(&self) -> Result<Command, String> {
         let vcl = self.write("varnish.vcl", include_str!("varnish.vcl"), &[])?;
