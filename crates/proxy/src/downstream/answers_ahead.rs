@@ -4,17 +4,21 @@
 //! is with other plain requests whose answer has come whole with its head
 //! (`exchange::plain_decision`); any other answer waits until hyper has read the request, and is
 //! sent by it. Everything else is handed to hyper as it came.
+//!
+//! It promises: a connection whose client sends request after request without waiting has a turn of
+//! so many answers; then the others have theirs.
 
 use std::cell::RefCell;
 use std::io;
 use std::io::IoSlice;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, Bytes, BytesMut};
 use http::Response;
 use tokio::io::{AsyncWrite, ReadBuf};
+use tokio::task::yield_now;
 
 use crate::client::handle::Client;
 use crate::downstream::stream::Stream;
@@ -36,10 +40,12 @@ pub(crate) struct AnswersAhead {
     /// The answer to the request that hyper reads next, if there is one already.
     left_answer: Rc<LeftAnswer>,
     /// What came and was neither answered nor handed to hyper.
-    held: Vec<u8>,
+    held: BytesMut,
     /// What is held begins with a request that is hyper's.
     is_hypers: bool,
     spare: Spare,
+    /// What is left of the turn.
+    turn: Turn,
     /// Requests in a row that were left to hyper.
     left: u32,
 }
@@ -48,6 +54,48 @@ pub(crate) struct AnswersAhead {
 /// client that asks for nothing else, or whose requests have a field that decides, pays little for
 /// those that do.
 const LEFT_IN_A_ROW: u32 = 16;
+
+/// Answers, and bytes of them, in one turn, of which hyper gives two each time it is polled: what
+/// takes a worker a fraction of a millisecond.
+const TURN: Turn = Turn { answers: 8, bytes: 128 << 10 };
+
+/// What may be sent before other connections have their turn.
+#[derive(Clone, Copy)]
+struct Turn {
+    answers: u32,
+    bytes: usize,
+}
+
+impl Turn {
+    fn take(&mut self, bytes: usize) {
+        self.answers = self.answers.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    fn is_over(self) -> bool {
+        self.answers == 0 || self.bytes == 0
+    }
+}
+
+/// What is done with the bytes behind those that were answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    /// They are given to hyper.
+    Give,
+    /// They are held until what was begun has ended.
+    Hold,
+}
+
+/// What became of the bytes that were held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// There are none, or none any more.
+    Nothing,
+    /// Some were given to hyper.
+    Given,
+    /// What was begun has not ended.
+    Answering,
+}
 
 /// What has to be waited for.
 enum Begun {
@@ -83,9 +131,10 @@ impl AnswersAhead {
             unsent: None,
             begun: None,
             left_answer,
-            held: Vec::new(),
+            held: BytesMut::new(),
             is_hypers: false,
             spare: Spare::default(),
+            turn: TURN,
             left: 0,
         }
     }
@@ -99,7 +148,10 @@ impl AnswersAhead {
         loop {
             ready!(self.poll_unsent(cx, stream))?;
             let step = match &mut self.begun {
-                None => return Poll::Ready(Ok(())),
+                None => {
+                    self.client.state.set_answering_ahead(false);
+                    return Poll::Ready(Ok(()));
+                }
                 Some(Begun::Reading(reading)) => {
                     let (services, ends) = (&self.services, self.client.state.draining());
                     ready!(HEAD.with_borrow_mut(|head| reading.poll(cx, services, ends, head)))
@@ -113,7 +165,7 @@ impl AnswersAhead {
             self.client.state.set_answering_ahead(false);
             match step {
                 Step::Answer { length, .. } => {
-                    self.held.drain(..length);
+                    self.held.advance(length);
                     self.send(cx, stream, step)?;
                 }
                 Step::Leave | Step::Read(_) | Step::Decide(_) => {
@@ -155,63 +207,135 @@ impl AnswersAhead {
         self.unsent.is_some()
     }
 
-    /// Puts bytes that are held into `buf`; returns whether there were any.
-    pub fn put_held(&mut self, buf: &mut ReadBuf<'_>) -> bool {
-        let count = self.held.len().min(buf.remaining());
-        buf.put_slice(&self.held[..count]);
-        self.held.drain(..count);
-        count > 0
+    /// Waits for the next turn, when this one is over.
+    pub fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.turn.is_over() {
+            return Poll::Ready(());
+        }
+        self.turn = TURN;
+        if !self.held.is_empty() {
+            // It came before whatever ends the connection meanwhile.
+            self.client.state.set_answering_ahead(true);
+        }
+        // The task is woken when all others that are ready have had their turn.
+        pin!(yield_now()).poll(cx)
     }
 
-    /// Looks at what has come, which is in `buf` behind `before`. Returns whether it is hyper's;
-    /// else it is no longer in `buf`.
-    pub fn look(
+    /// Notes that the client waits for answers before it asks again: a new turn begins.
+    pub fn end_turn(&mut self) {
+        self.turn = TURN;
+    }
+
+    /// Puts what is held and hyper's into `buf`; returns whether there is any. All that is held
+    /// before it is answered, as far as it can be now.
+    pub fn put_held(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut Stream,
+        buf: &mut ReadBuf<'_>,
+    ) -> io::Result<Held> {
+        if self.held.is_empty() {
+            return Ok(Held::Nothing);
+        }
+        let held = std::mem::take(&mut self.held);
+        let (answered, rest) = self.look(cx, stream, &held)?;
+        self.held = held;
+        self.held.advance(answered);
+        if self.held.is_empty() {
+            // An idle connection keeps no memory.
+            self.held = BytesMut::new();
+        }
+        if rest == Rest::Hold {
+            return Ok(Held::Answering);
+        }
+        let count = self.held.len().min(buf.remaining());
+        buf.put_slice(&self.held[..count]);
+        self.held.advance(count);
+        Ok(if count > 0 { Held::Given } else { Held::Nothing })
+    }
+
+    /// Looks at what has come, which is in `buf` behind `before`. Returns whether something of it is
+    /// left there, which is hyper's.
+    pub fn look_at_new(
         &mut self,
         cx: &mut Context<'_>,
         stream: &mut Stream,
         buf: &mut ReadBuf<'_>,
         before: usize,
     ) -> io::Result<bool> {
-        let state = &self.client.state;
-        if std::mem::take(&mut self.is_hypers) || !state.is_between_requests() {
-            return Ok(true);
+        let (answered, rest) = self.look(cx, stream, &buf.filled()[before..])?;
+        let from = before + answered;
+        if rest == Rest::Hold {
+            self.held.extend_from_slice(&buf.filled()[from..]);
+            buf.set_filled(before);
+            return Ok(false);
         }
-        if self.left >= LEFT_IN_A_ROW && !self.left.is_multiple_of(LEFT_IN_A_ROW) {
+        if answered > 0 {
+            let end = buf.filled().len();
+            buf.filled_mut().copy_within(from..end, before);
+            buf.set_filled(end - answered);
+        }
+        Ok(buf.filled().len() > before)
+    }
+
+    /// Answers the plain requests that `bytes` begin with, until one has to be waited for or the
+    /// turn is over. Returns how many bytes of requests were answered, and what is done with the
+    /// rest.
+    fn look(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut Stream,
+        bytes: &[u8],
+    ) -> io::Result<(usize, Rest)> {
+        let mut answered = 0;
+        loop {
+            let bytes = &bytes[answered..];
+            if bytes.is_empty() || !self.is_looked_at() {
+                return Ok((answered, Rest::Give));
+            }
+            let (services, client, spare) = (&self.services, &self.client, &mut self.spare);
+            let step = HEAD
+                .with_borrow_mut(|head| plain_hit::step(services, client, bytes, (head, spare)));
+            match step {
+                Step::Leave => {
+                    self.left = self.left.wrapping_add(1);
+                    return Ok((answered, Rest::Give));
+                }
+                Step::Answer { length, .. } => {
+                    answered += length;
+                    self.send(cx, stream, step)?;
+                }
+                Step::Read(reading) => {
+                    self.begin(Begun::Reading(reading));
+                    return Ok((answered, Rest::Hold));
+                }
+                Step::Decide(decision) => {
+                    self.begin(Begun::Decision(decision));
+                    return Ok((answered, Rest::Hold));
+                }
+            }
+            if self.has_unsent() || self.turn.is_over() {
+                return Ok((answered, Rest::Hold));
+            }
+        }
+    }
+
+    /// Returns whether what comes next is looked at before hyper sees it.
+    fn is_looked_at(&mut self) -> bool {
+        if std::mem::take(&mut self.is_hypers) || !self.client.state.is_between_requests() {
+            return false;
+        }
+        let is_one_of_many = self.left < LEFT_IN_A_ROW || self.left.is_multiple_of(LEFT_IN_A_ROW);
+        if !is_one_of_many {
             self.left = self.left.wrapping_add(1);
-            return Ok(true);
         }
-        let bytes = &buf.filled()[before..];
-        let (services, client, spare) = (&self.services, &self.client, &mut self.spare);
-        let step =
-            HEAD.with_borrow_mut(|head| plain_hit::step(services, client, bytes, (head, spare)));
-        match step {
-            Step::Leave => {
-                self.left = self.left.wrapping_add(1);
-                return Ok(true);
-            }
-            Step::Answer { length, .. } => {
-                self.hold(&bytes[length..]);
-                self.send(cx, stream, step)?;
-            }
-            Step::Read(reading) => self.begin(Begun::Reading(reading), bytes),
-            Step::Decide(decision) => self.begin(Begun::Decision(decision), bytes),
-        }
-        buf.set_filled(before);
-        Ok(false)
+        is_one_of_many
     }
 
-    /// Begins what is to be waited for, for the request that `bytes` begin with.
-    fn begin(&mut self, begun: Begun, bytes: &[u8]) {
+    /// Begins what is to be waited for, for the request that is held first.
+    fn begin(&mut self, begun: Begun) {
         self.client.state.set_answering_ahead(true);
-        self.hold(bytes);
         self.begun = Some(begun);
-    }
-
-    /// Holds bytes that came before those that are held.
-    fn hold(&mut self, bytes: &[u8]) {
-        if !bytes.is_empty() {
-            self.held.splice(..0, bytes.iter().copied());
-        }
     }
 
     /// Sends an answer, whose head is in `HEAD`: as much as the socket takes.
@@ -220,6 +344,7 @@ impl AnswersAhead {
         let state = &self.client.state;
         state.pass_request(length);
         self.left = 0;
+        self.turn.take(body.len());
         let unsent = HEAD.with_borrow(|head| {
             let parts = [IoSlice::new(head), IoSlice::new(&body)];
             let polled = Pin::new(&mut *stream).poll_write_vectored(cx, &parts);

@@ -13,7 +13,7 @@ use bytes::Buf;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::client::connection_state::{ConnectionState, Phase};
-use crate::downstream::answers_ahead::AnswersAhead;
+use crate::downstream::answers_ahead::{AnswersAhead, Held};
 use crate::downstream::stream::Stream;
 
 /// The socket handed to hyper (inside `TokioIo`).
@@ -44,6 +44,9 @@ impl ClientIo {
         let before = buf.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
         self.state.read_blocked.set(polled.is_pending());
+        if let (Poll::Pending, Some(ahead)) = (&polled, &mut self.ahead) {
+            ahead.end_turn();
+        }
         ready!(polled)?;
         let n = buf.filled().len() - before;
         self.state.read.set(self.state.read.get() + n as u64);
@@ -51,6 +54,22 @@ impl ClientIo {
             self.state.eof.set(true);
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Returns whether hyper is given something of what has come, which is in `buf` behind `before`,
+    /// or the end of it.
+    fn is_given(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+        before: usize,
+    ) -> io::Result<bool> {
+        match &mut self.ahead {
+            Some(ahead) if buf.filled().len() > before => {
+                ahead.look_at_new(cx, &mut self.stream, buf, before)
+            }
+            _ => Ok(true),
+        }
     }
 
     /// Notes bytes that hyper is given.
@@ -119,21 +138,21 @@ impl AsyncRead for ClientIo {
         let this = self.get_mut();
         let before = buf.filled().len();
         loop {
-            let was_held = match &mut this.ahead {
+            let held = match &mut this.ahead {
                 Some(ahead) => {
+                    ready!(ahead.poll_turn(cx));
                     ready!(ahead.poll_begun(cx, &mut this.stream))?;
-                    ahead.put_held(buf)
+                    ahead.put_held(cx, &mut this.stream, buf)?
                 }
-                None => false,
+                None => Held::Nothing,
             };
-            if !was_held {
-                ready!(this.poll_socket(cx, buf))?;
-            }
-            let is_given = match &mut this.ahead {
-                Some(ahead) if buf.filled().len() > before => {
-                    ahead.look(cx, &mut this.stream, buf, before)?
+            let is_given = match held {
+                Held::Given => true,
+                Held::Answering => false,
+                Held::Nothing => {
+                    ready!(this.poll_socket(cx, buf))?;
+                    this.is_given(cx, buf, before)?
                 }
-                _ => true,
             };
             if is_given {
                 this.note_given(&buf.filled()[before..]);

@@ -6,6 +6,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::sync::Barrier;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -434,4 +435,55 @@ fn what_is_being_read_when_the_drain_begins_is_answered() {
     assert_eq!(talks[0], talks[1]);
     let close = Some("close".to_owned());
     assert_eq!((talks[0].0, &*talks[0].1, &talks[0].2), (200, "HIT_DISK", &close));
+}
+
+/// Asks for `path` so many times at once, and waits for the answers.
+fn flood(rig: &Rig, path: &str, count: usize, begin: &Barrier) {
+    let mut stream = TcpStream::connect(rig.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    begin.wait();
+    stream.write_all(get(path, "").repeat(count).as_bytes()).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut read = Vec::new();
+    stream.read_to_end(&mut read).unwrap();
+    assert_eq!(String::from_utf8(read).unwrap().matches("HTTP/1.1 200 OK").count(), count);
+}
+
+/// Returns the longest runs of one URL in what was told while two connections asked at once;
+/// `None` when they did not.
+fn longest_run(rig: &Rig, paths: [&str; 2], count: usize) -> Option<usize> {
+    let before = rig.seen.urls.lock().unwrap().len();
+    let begin = Barrier::new(2);
+    std::thread::scope(|scope| {
+        for path in paths {
+            let begin = &begin;
+            scope.spawn(move || flood(rig, path, count, begin));
+        }
+    });
+    wait_until("all is told", || rig.seen.urls.lock().unwrap().len() == before + 2 * count);
+    let urls = rig.seen.urls.lock().unwrap();
+    let told = &urls[before..];
+    let first = |path: &str| told.iter().position(|url| url.ends_with(path));
+    let last = |path: &str| told.iter().rposition(|url| url.ends_with(path));
+    let [one, other] = paths;
+    let (from, to) = (first(one).max(first(other))?, last(one).min(last(other))?);
+    let both = told.get(from..to)?;
+    let runs = both.chunk_by(|one, other| one == other).map(<[String]>::len);
+    (both.len() > count).then(|| runs.max().unwrap_or(0))
+}
+
+#[test]
+fn who_asks_without_waiting_takes_turns_with_others() {
+    let origin = Origin::always(ok("Cache-Control: max-age=600\r\n", "x"));
+    let rig = Rig::reverse_of_one_worker(origin.address);
+    // Of 64 bytes, so that each piece that is read ends with one: hyper sees none of them.
+    let paths = ["one", "two"].map(|name| format!("/{name:x<29}"));
+    let paths = [&*paths[0], &*paths[1]];
+    assert_eq!(get(paths[0], "").len(), 64);
+    for path in paths {
+        assert!(!talk(&rig, &[get(path, "").as_bytes()]).is_empty());
+    }
+    // They do not meet each time: one may begin late.
+    let runs: Vec<_> = (0..100).filter_map(|_| longest_run(&rig, paths, 300)).take(5).collect();
+    assert!(runs.len() == 5 && runs.iter().all(|run| *run <= 16), "{runs:?}");
 }

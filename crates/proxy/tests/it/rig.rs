@@ -101,6 +101,9 @@ pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
+/// Workers of a proxy, where nothing else is said.
+const WORKERS: usize = 2;
+
 impl Rig {
     pub fn forward() -> Rig {
         Rig::forward_with(|_| ())
@@ -139,6 +142,14 @@ impl Rig {
         Rig::start(reverse_options(upstream, pass_host), empty_cache(), MEMORY)
     }
 
+    /// The same with one worker.
+    pub fn reverse_of_one_worker(upstream: SocketAddr) -> Rig {
+        let (options, store) = (reverse_options(upstream, true), of_memory(MEMORY));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let manners = ListenerProtocol::default();
+        Rig::start_with((listener, manners), options, empty_cache(), store, 1)
+    }
+
     /// A reverse proxy with one site for every host, fetched from `source`.
     pub fn reverse_to(source: impl Into<Source>, change: impl FnOnce(&mut Options)) -> Rig {
         let mut options = options_to(source, true);
@@ -156,7 +167,7 @@ impl Rig {
         change(&mut options);
         let store = store::Options { read_unit: store::ReadUnit::Object, ..of_memory(MEMORY) };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        Rig::start_with(listener, ListenerProtocol::default(), options, device, store)
+        Rig::start_with((listener, ListenerProtocol::default()), options, device, store, WORKERS)
     }
 
     /// The same, which sends the client's `Host` or the server's own.
@@ -188,20 +199,20 @@ impl Rig {
         let manners = ListenerProtocol { h2c: true, ..ListenerProtocol::default() };
         let mut options = reverse_options(upstream, true);
         change(&mut options);
-        Rig::start_with(listener, manners, options, empty_cache(), of_memory(MEMORY))
+        Rig::start_with((listener, manners), options, empty_cache(), of_memory(MEMORY), WORKERS)
     }
 
     fn start_on(listener: TcpListener, options: Options, device: MemoryDevice, memory: u64) -> Rig {
         let manners = ListenerProtocol::default();
-        Rig::start_with(listener, manners, options, device, of_memory(memory))
+        Rig::start_with((listener, manners), options, device, of_memory(memory), WORKERS)
     }
 
     fn start_with(
-        listener: TcpListener,
-        manners: ListenerProtocol,
+        (listener, manners): (TcpListener, ListenerProtocol),
         mut options: Options,
         device: MemoryDevice,
         store: store::Options,
+        workers: usize,
     ) -> Rig {
         // Nobody can tell: so whatever is tested is tested with it.
         options.client.park_after = Duration::ZERO;
@@ -218,7 +229,7 @@ impl Rig {
                 socket: ListenSocket::Tcp(listener),
                 manners: Arc::new(manners),
             }],
-            workers: 2,
+            workers,
             observer: seen.clone(),
             cache: CacheSource::Now(Box::new(CacheSetup {
                 devices: {
