@@ -48,8 +48,7 @@ pub fn main() -> ExitCode {
 
 fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
     // What these make is removed before they end.
-    let ends_at_once =
-        !matches!(matches.subcommand_name(), Some("compare" | "scale" | "unified"));
+    let ends_at_once = !matches!(matches.subcommand_name(), Some("compare" | "scale" | "unified"));
     let interrupted = hear_signals(ends_at_once)?;
     match matches.subcommand() {
         Some(("compare", matches)) => compare::run(matches, interrupted),

@@ -20,6 +20,7 @@ use crate::fill::fill_budget::FillBudget;
 use crate::fill::neighbour_budget::Neighbours;
 use crate::fill::registry::{EndedSoFar, FillRegistry};
 use crate::object::deferred_invalidations::DeferredInvalidations;
+use crate::object::lookup::FoundVariant;
 use crate::object::purge_labels::ObjectLabels;
 use crate::object::store::{Lookup, Store};
 use crate::object::store_lease::Leases;
@@ -79,6 +80,8 @@ pub(crate) type LookupStart = EndedSoFar;
 pub(crate) struct FoundAhead {
     pub key: Bytes,
     pub found: Lookup,
+    /// What it led to, if that was looked up.
+    pub variant: Option<FoundVariant>,
     /// When the lookup began.
     pub since: LookupStart,
 }

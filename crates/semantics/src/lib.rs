@@ -57,6 +57,6 @@ pub use stored::packed::Packed;
 pub use stored::sparse::{PartHead, SparseHead};
 pub use stored::stored_head::StoredHead;
 pub use stored::tags::TagFields;
-pub use stored::vary_marker::VaryMarker;
+pub use stored::vary_marker::{EncodedSet, VaryMarker};
 pub use stored::{cache_key, meta, packed, sparse, stored_head, tags};
 pub use time::{ExchangeTimes, Millis, Seconds, Time};

@@ -15,15 +15,16 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use semantics::cache_key::{UrlParts, UrlPlace, primary_of_parts};
+use semantics::cache_key::{UrlParts, UrlPlace, primary_of_parts, variant_of_set};
 use semantics::packed::Flag::HeadOnly;
-use semantics::{EncodedHead, RequestFacts, Reuse, reuse};
+use semantics::{EncodedHead, EncodedSet, RequestFacts, Reuse, reuse};
 use store::{Glance, Key, Source};
 
 use crate::client::handle::Client;
 use crate::exchange::dispatch::is_for_connection;
 use crate::exchange::plain_decision::Decision;
 use crate::object::key::locality_at;
+use crate::object::lookup::FoundVariant;
 use crate::object::store::{Entry, Lookup, Store};
 use crate::observe::event::Event;
 use crate::observe::outcome::Outcome;
@@ -65,6 +66,8 @@ const KEY_MAX: usize = 4096;
 thread_local! {
     /// The key of the request that is looked at.
     static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// The key of the variant that it selects.
+    static VARIANT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     /// The facts of every plain request.
     static FACTS: RequestFacts = RequestFacts::of(&Method::GET, &HeaderMap::new());
 }
@@ -98,17 +101,15 @@ pub(crate) fn step(
                 let Some(key) = key else { return Step::Leave };
                 Step::Read(Reading::begin(services, client, &request, store, key))
             }
-            Glance::Found(entry) => match answer(services, &options, key, &entry, head) {
-                Some(ready) => {
-                    let transaction = Transaction::open_plain(services, client, &request);
-                    ready.into_step(request.text.len(), transaction)
-                }
-                None => {
+            Glance::Found(entry) => {
+                let asked =
+                    Asked { services, client, options: &options, store: &store, request: &request };
+                asked.answer_resident(key, place, &entry, head).unwrap_or_else(|variant| {
                     let (key, found) = (Bytes::copy_from_slice(key), Lookup::Hit(entry));
-                    services.leave_found(FoundAhead { key, found, since });
+                    services.leave_found(FoundAhead { key, found, since, variant });
                     decide(services, client, &request, None, spare)
-                }
-            },
+                })
+            }
         }
     })
 }
@@ -122,6 +123,51 @@ fn decide(
     spare: &mut Spare,
 ) -> Step {
     Decision::begin(services, client, request, key, spare).map_or(Step::Leave, Step::Decide)
+}
+
+/// A plain request, and what is needed to answer it from memory.
+struct Asked<'a> {
+    services: &'a Rc<Services>,
+    client: &'a Rc<Client>,
+    options: &'a Options,
+    store: &'a Store,
+    request: &'a PlainRequest<'a, 'a>,
+}
+
+impl Asked<'_> {
+    /// Answers with what was found in memory, or with the variant that it leads to. `Err`: it is
+    /// not to be answered here; with the variant, if that was found.
+    fn answer_resident(
+        &self,
+        key: &[u8],
+        place: UrlPlace,
+        entry: &Entry,
+        head: &mut Vec<u8>,
+    ) -> Result<Step, Option<FoundVariant>> {
+        let Some(set) = EncodedSet::read(entry.meta()) else {
+            return self.answer(key, entry, head).ok_or(None);
+        };
+        if entry.outdated_since().is_some() {
+            return Err(None);
+        }
+        VARIANT.with_borrow_mut(|variant| {
+            let line = |name: &str| self.request.selecting.line(name);
+            variant_of_set(variant, key, set, line).ok_or(None)?;
+            let group = || locality_at(key, place).group;
+            if variant.len() > KEY_MAX {
+                return Err(None);
+            }
+            let Glance::Found(entry) = self.store.glance(variant, group) else { return Err(None) };
+            self.answer(variant, &entry, head)
+                .ok_or_else(|| Some(FoundVariant { key: Bytes::copy_from_slice(variant), entry }))
+        })
+    }
+
+    fn answer(&self, key: &[u8], entry: &Entry, head: &mut Vec<u8>) -> Option<Step> {
+        let ready = answer(self.services, self.options, key, entry, head)?;
+        let transaction = Transaction::open_plain(self.services, self.client, self.request);
+        Some(ready.into_step(self.request.text.len(), transaction))
+    }
 }
 
 /// Returns whether any request on this connection may be plain, under the options in force.
@@ -255,8 +301,8 @@ impl Reading {
             return Poll::Ready(ready.into_step(self.length, transaction));
         }
         transaction.withdraw();
-        let (key, since) = (key.as_bytes().clone(), self.since);
-        services.leave_found(FoundAhead { key, found, since });
+        let (key, since, variant) = (key.as_bytes().clone(), self.since, None);
+        services.leave_found(FoundAhead { key, found, since, variant });
         Poll::Ready(Step::Leave)
     }
 }

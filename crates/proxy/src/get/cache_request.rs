@@ -88,10 +88,10 @@ pub(crate) async fn answer(
         let (method, fields) = (&context.parts.method, &context.parts.headers);
         let options = context.lookup_options();
         let (found, since) = match context.services.take_found(primary) {
-            Some(ahead) => (ahead.found, ahead.since),
+            Some(ahead) => ((ahead.found, ahead.variant), ahead.since),
             None => {
                 let since = context.services.lookup_start();
-                (store.lookup_with(primary, options).await, since)
+                ((store.lookup_with(primary, options).await, None), since)
             }
         };
         let Some(found) = find_from(found, (store, options), primary, method, fields).await else {

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use bytes::Bytes;
 use http::{HeaderMap, Method};
 use semantics::packed::Flag::HeadOnly;
 use semantics::{Meta, VaryMarker};
@@ -10,7 +11,7 @@ use store::{Key, LookupOptions};
 use crate::object::head::Head;
 use crate::object::key::variant_key;
 use crate::object::metadata::{FoundHead, Metadata};
-use crate::object::store::{Lookup, Store};
+use crate::object::store::{Entry, Lookup, Store};
 use crate::object::stored_response::StoredResponse;
 
 /// The result of a lookup.
@@ -19,6 +20,13 @@ pub(crate) enum LookupResult {
     Stored(Rc<StoredResponse>),
     /// Nothing. With a marker there are variants, but not this one.
     Nothing { key: Key, marker: Option<VaryMarker> },
+}
+
+/// A variant that was looked up ahead of the request.
+pub(crate) struct FoundVariant {
+    /// Its key.
+    pub key: Bytes,
+    pub entry: Entry,
 }
 
 /// Looks an object up, through its marker if it has one. The answer to a HEAD is found for HEADs
@@ -32,12 +40,12 @@ pub(crate) async fn find(
     options: LookupOptions,
 ) -> Option<LookupResult> {
     let found = store.lookup_with(primary, options).await;
-    find_from(found, (store, options), primary, method, request).await
+    find_from((found, None), (store, options), primary, method, request).await
 }
 
-/// Goes on as [`find`] from what was just found under the primary key.
+/// Goes on as [`find`] from what was just found under the primary key, and of its variants.
 pub(crate) async fn find_from(
-    found: Lookup,
+    (found, variant): (Lookup, Option<FoundVariant>),
     (store, options): (&Store, LookupOptions),
     primary: &Key,
     method: &Method,
@@ -57,7 +65,7 @@ pub(crate) async fn find_from(
             return Some(LookupResult::Nothing { key: primary.clone(), marker: None });
         }
     };
-    find_selected((store, options), primary, marker, request, is_for).await
+    find_selected((store, options), primary, (marker, variant), request, is_for).await
 }
 
 /// Looks for what a request selects among the variants under a marker: the latest under any of its
@@ -65,7 +73,7 @@ pub(crate) async fn find_from(
 async fn find_selected(
     (store, options): (&Store, LookupOptions),
     primary: &Key,
-    mut marker: VaryMarker,
+    (mut marker, mut ahead): (VaryMarker, Option<FoundVariant>),
     request: &HeaderMap,
     is_for: impl Fn(&FoundHead) -> bool,
 ) -> Option<LookupResult> {
@@ -73,7 +81,11 @@ async fn find_selected(
     for number in 0..marker.count() {
         marker.choose(number);
         let Some(key) = variant_key(primary, &marker, request) else { continue };
-        if let Lookup::Hit(entry) = store.lookup_with(&key, options).await
+        let found = match ahead.take_if(|ahead| ahead.key == *key.as_bytes()) {
+            Some(ahead) => Lookup::Hit(ahead.entry),
+            None => store.lookup_with(&key, options).await,
+        };
+        if let Lookup::Hit(entry) = found
             && let Some(Metadata::Head(found)) = Metadata::of(&entry)
             && is_for(&found)
         {

@@ -55,6 +55,48 @@ pub(crate) struct PlainRequest<'a, 'r> {
     pub path: &'a str,
     pub referer: Option<&'a [u8]>,
     pub user_agent: Option<&'a [u8]>,
+    pub selecting: Selecting<'a>,
+}
+
+/// The fields of a request that answers usually vary by, and that nobody removes or changes on the
+/// way: so what they select is known.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Selecting<'a> {
+    /// The lines of each of [`SELECTING`]; none where there are several.
+    lines: [Line<'a>; SELECTING.len()],
+}
+
+/// The lines of one field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Line<'a> {
+    #[default]
+    None,
+    One(&'a [u8]),
+    Several,
+}
+
+/// See [`Selecting`].
+const SELECTING: [&str; 5] = ["accept", "accept-encoding", "accept-language", "cookie", "origin"];
+
+impl<'a> Selecting<'a> {
+    /// Returns the only line of a field, if there is one; `None` when it cannot be told.
+    pub fn line(&self, name: &str) -> Option<Option<&'a [u8]>> {
+        match self.lines[SELECTING.iter().position(|known| *known == name)?] {
+            Line::None => Some(None),
+            Line::One(line) => Some(Some(line)),
+            Line::Several => None,
+        }
+    }
+
+    /// Takes a field in, if it is one of them.
+    fn note(&mut self, name: &[u8], value: &'a [u8]) {
+        let is = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
+        let Some(at) = SELECTING.iter().position(is) else { return };
+        self.lines[at] = match self.lines[at] {
+            Line::None => Line::One(value),
+            Line::One(_) | Line::Several => Line::Several,
+        };
+    }
 }
 
 impl<'a, 'r> PlainRequest<'a, 'r> {
@@ -82,6 +124,7 @@ impl<'a, 'r> PlainRequest<'a, 'r> {
             path,
             referer: None,
             user_agent: None,
+            selecting: Selecting::default(),
         };
         for field in request.fields {
             hosts += u32::from(field.name.eq_ignore_ascii_case("host"));
@@ -127,6 +170,7 @@ impl<'a, 'r> PlainRequest<'a, 'r> {
                 value.eq_ignore_ascii_case(b"keep-alive").then_some(())?;
             }
             _ if decides(name) => return None,
+            6 | 15 => self.selecting.note(name, value),
             _ => {}
         }
         Some(())
@@ -198,6 +242,26 @@ mod tests {
         let mut fields = room();
         let request = PlainRequest::read(text.as_bytes(), &mut fields).unwrap();
         assert_eq!((request.authority, request.path), (Some("a.example:81"), "/a"));
+    }
+
+    #[test]
+    fn what_selects_a_variant_is_told_where_it_is_one_line() {
+        let text =
+            of("ACCEPT: a\r\nCookie: b\r\ncookie: b\r\nOrigin:\r\nX-A: c\r\nAccept-X: d\r\n");
+        let mut fields = room();
+        let selecting = PlainRequest::read(text.as_bytes(), &mut fields).unwrap().selecting;
+        for (name, line) in [
+            ("accept", Some(Some(&b"a"[..]))),
+            ("accept-encoding", Some(None)),
+            ("accept-language", Some(None)),
+            ("cookie", None),
+            ("origin", Some(Some(b""))),
+            ("x-a", None),
+            ("user-agent", None),
+        ] {
+            assert_eq!(selecting.line(name), line, "{name}");
+        }
+        assert!(SELECTING.iter().all(|name| [6, 15].contains(&name.len())));
     }
 
     #[test]

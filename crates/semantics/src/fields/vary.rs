@@ -69,6 +69,13 @@ const SINGLETONS: [HeaderName; 12] = [
     header::USER_AGENT,
 ];
 
+/// Fields of content negotiation, in which case and order mean nothing; a media type's parameters
+/// may have a case.
+const NEGOTIATED: [HeaderName; 4] = [ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, ACCEPT_CHARSET];
+
+/// Members of a list that are sorted without an allocation.
+const FEW: usize = 16;
+
 /// Returns the normalised value of one field of a request; `None` when the request does not carry
 /// it, which is not the same as an empty value.
 pub fn normalised(request: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
@@ -76,40 +83,93 @@ pub fn normalised(request: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     lines.peek()?;
     let lines = lines.map(|line| list::trim(line.as_bytes()));
     let joined = lines.collect::<Vec<_>>().join(&b", "[..]);
-    if SINGLETONS.contains(name) {
-        return Some(joined);
-    }
-    let mut members: Vec<Vec<u8>> = list::split(&joined).map(<[u8]>::to_vec).collect();
-    if [ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, ACCEPT_CHARSET].contains(name) {
-        let is_caseless = *name != ACCEPT;
-        members.iter_mut().for_each(|member| *member = negotiated(member, is_caseless));
-        members.sort_unstable();
-        members.dedup();
-    }
-    Some(members.join(&b","[..]))
+    let mut value = Vec::with_capacity(joined.len());
+    write_normalised(name.as_str(), &joined, &mut value);
+    Some(value)
 }
 
-/// Returns a member of a negotiation field in normal form: `GZip ; q=1` as `gzip`. A media type has
+/// Writes the normalised value of the field `name`, in lower case, behind `out`. `joined`: its
+/// lines without white space around them, joined by `, `. Lists of usual length allocate nothing
+/// but what `out` needs.
+pub(crate) fn write_normalised(name: &str, joined: &[u8], out: &mut Vec<u8>) {
+    let is_one_of = |names: &[HeaderName]| names.iter().any(|known| known.as_str() == name);
+    if is_one_of(&SINGLETONS) {
+        out.extend_from_slice(joined);
+    } else if is_one_of(&NEGOTIATED) {
+        write_sorted(joined, name != ACCEPT.as_str(), out);
+    } else {
+        for (number, member) in list::split(joined).enumerate() {
+            if number > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(member);
+        }
+    }
+}
+
+/// Writes the members of a negotiation field in normal form, sorted, each once.
+fn write_sorted(joined: &[u8], is_caseless: bool, out: &mut Vec<u8>) {
+    let count = list::split(joined).count();
+    let (mut few, mut many) = ([(0, 0); FEW], Vec::new());
+    let places: &mut [(usize, usize)] = if count <= FEW {
+        &mut few[..count]
+    } else {
+        many.resize(count, (0, 0));
+        &mut many
+    };
+    let begin = out.len();
+    for (place, member) in places.iter_mut().zip(list::split(joined)) {
+        let at = out.len();
+        write_negotiated(member, is_caseless, out);
+        *place = (at, out.len());
+    }
+    let end = out.len();
+    places.sort_unstable_by(|one, other| out[one.0..one.1].cmp(&out[other.0..other.1]));
+    let mut before: Option<(usize, usize)> = None;
+    for &(from, to) in &*places {
+        if before.is_some_and(|before| out[before.0..before.1] == out[from..to]) {
+            continue;
+        }
+        if before.is_some() {
+            out.push(b',');
+        }
+        out.extend_from_within(from..to);
+        before = Some((from, to));
+    }
+    out.drain(begin..end);
+}
+
+/// Writes a member of a negotiation field in normal form: `GZip ; q=1` as `gzip`. A media type has
 /// no case either, its parameters may. A quoted parameter value may hold a semicolon: such a member
 /// is left as it is.
-fn negotiated(member: &[u8], is_caseless: bool) -> Vec<u8> {
+fn write_negotiated(member: &[u8], is_caseless: bool, out: &mut Vec<u8>) {
     if member.contains(&b'"') {
-        return member.to_vec();
+        out.extend_from_slice(member);
+        return;
     }
+    let begin = out.len();
     let parts = member.split(|&byte| byte == b';').map(list::trim);
-    // Without a weight the weight is 1 (RFC 9110, 12.4.2).
-    let is_default = |part: &[u8]| {
-        let part = part.to_ascii_lowercase();
-        part.strip_prefix(b"q=1").is_some_and(|rest| {
-            rest.is_empty() || rest.strip_prefix(b".").is_some_and(|r| r.iter().all(|b| *b == b'0'))
-        })
-    };
-    let parts: Vec<&[u8]> = parts.filter(|part| !is_default(part)).collect();
-    let mut member = parts.join(&b";"[..]);
+    for (number, part) in parts.filter(|part| !is_default_weight(part)).enumerate() {
+        if number > 0 {
+            out.push(b';');
+        }
+        out.extend_from_slice(part);
+    }
+    let member = &mut out[begin..];
     let name = member.iter().position(|&byte| byte == b';').unwrap_or(member.len());
     let caseless = if is_caseless { member.len() } else { name };
     member[..caseless].make_ascii_lowercase();
-    member
+}
+
+/// Returns whether a parameter is the weight 1, which is meant without one (RFC 9110, 12.4.2).
+fn is_default_weight(part: &[u8]) -> bool {
+    let Some((weight, rest)) = part.split_first_chunk::<3>() else { return false };
+    let is_one = match rest {
+        [] => true,
+        [b'.', digits @ ..] => digits.iter().all(|digit| *digit == b'0'),
+        _ => false,
+    };
+    is_one && weight.eq_ignore_ascii_case(b"q=1")
 }
 
 /// Returns whether two requests select the same variant among responses that vary on `names`.

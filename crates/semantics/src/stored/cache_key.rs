@@ -18,9 +18,9 @@ use std::io::Write as _;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue};
 
-use crate::fields::vary;
+use crate::fields::{list, vary};
 use crate::request::url::Url;
-use crate::stored::vary_marker::VaryMarker;
+use crate::stored::vary_marker::{EncodedSet, VaryMarker};
 
 const PRIMARY: u8 = b'P';
 const VARIANT: u8 = b'V';
@@ -186,6 +186,35 @@ pub fn variant(primary: &[u8], marker: &VaryMarker, request: &HeaderMap) -> Byte
         }
     }
     key.freeze()
+}
+
+/// Writes to `key` what [`variant`] returns for a marker with this one set. `field` returns the only
+/// line of a field of the request, within the outer `Option` that is `None` when it cannot be told:
+/// nothing is known of the key then, and `None` is returned. It allocates nothing but what `key`
+/// needs.
+pub fn variant_of_set<'a>(
+    key: &mut Vec<u8>,
+    primary: &[u8],
+    set: EncodedSet<'_>,
+    field: impl Fn(&str) -> Option<Option<&'a [u8]>>,
+) -> Option<()> {
+    key.clear();
+    key.push(VARIANT);
+    key.extend_from_slice(&length_of(primary).to_le_bytes());
+    key.extend_from_slice(primary);
+    key.extend_from_slice(set.epoch());
+    for name in set.names() {
+        let Some(value) = field(name)? else {
+            key.push(0);
+            continue;
+        };
+        key.extend_from_slice(&[1, 0, 0, 0, 0]);
+        let begin = key.len();
+        vary::write_normalised(name, list::trim(value), key);
+        let length = length_of(&key[begin..]).to_le_bytes();
+        key[begin - 4..begin].copy_from_slice(&length);
+    }
+    Some(())
 }
 
 /// Returns the primary key in the key of a variant; `None` when `variant` is none.
@@ -387,6 +416,32 @@ mod tests {
             assert!(!keys[at + 1..].contains(key), "{at}");
         }
         assert_eq!(key(&marker, &["Accept: x", "X-Other: 1"]), keys[2]);
+    }
+
+    #[test]
+    fn the_key_of_a_variant_is_written_as_it_is_made() {
+        let names = ["accept", "accept-encoding", "cookie", "x-b"].map(|n| n.parse().unwrap());
+        let marker = VaryMarker::new(7, &names);
+        let primary = primary("forward", &url("http://a/"));
+        let encoded = marker.encode();
+        let set = EncodedSet::read(&encoded).unwrap();
+        let many: String = (0..40).map(|n| format!("b{}, ", n % 30)).collect();
+        let many = format!("Accept-Encoding: {many}");
+        for lines in [
+            &[][..],
+            &["Accept: text/html, a/b;V=X;q=1.0;Q=0.9, a/b;v=\"x; y\", */*;q=0.8"],
+            &["Accept-Encoding: GZip ; q=1, br,,gzip, zstd;q=1.00", "Cookie: b, a;  c"],
+            &["Accept-Encoding:", "X-B: c , a,, b", "Cookie:"],
+            &["Accept-Encoding: q=1, q=10;q=1.01;q=1, ;q=1"],
+            &[&many],
+        ] {
+            let fields = headers(lines);
+            let mut key = vec![1; 9];
+            let field = |name: &str| Some(fields.get(name).map(HeaderValue::as_bytes));
+            variant_of_set(&mut key, &primary, set, field).unwrap();
+            assert_eq!(key, variant(&primary, &marker, &fields), "{lines:?}");
+        }
+        assert_eq!(variant_of_set(&mut Vec::new(), &primary, set, |_| None), None);
     }
 
     #[test]

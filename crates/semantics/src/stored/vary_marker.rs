@@ -136,6 +136,45 @@ impl VaryMarker {
     }
 }
 
+/// The fields of a marker that has one set of them, in their encoded form.
+#[derive(Clone, Copy, Debug)]
+pub struct EncodedSet<'a> {
+    epoch: &'a [u8; 16],
+    names: &'a [u8],
+}
+
+impl<'a> EncodedSet<'a> {
+    /// Reads the set; returns `None` when there are several, or for any other form. The names are
+    /// not checked again: they were when the marker was made.
+    pub fn read(meta: &'a [u8]) -> Option<EncodedSet<'a>> {
+        let rest = meta.strip_prefix(&[MARKER, VERSION])?;
+        let (epoch, rest) = rest.split_first_chunk::<16>()?;
+        let (count, names) = rest.split_first_chunk::<2>()?;
+        let set = EncodedSet { epoch, names };
+        let lengths = set.names().map(|name| 2 + name.len());
+        let (found, length) = lengths.fold((0, 0), |(found, sum), one| (found + 1, sum + one));
+        let is_all = found == usize::from(u16::from_le_bytes(*count)) && length == names.len();
+        is_all.then_some(set)
+    }
+
+    /// Returns the epoch, little-endian.
+    pub(crate) fn epoch(&self) -> &'a [u8; 16] {
+        self.epoch
+    }
+
+    /// Returns the names, sorted and in lower case.
+    pub fn names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let mut rest = self.names;
+        std::iter::from_fn(move || {
+            let (length, names) = rest.split_first_chunk::<2>()?;
+            let (name, further) =
+                names.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
+            rest = further;
+            std::str::from_utf8(name).ok()
+        })
+    }
+}
+
 impl Set {
     fn decode(rest: &mut Bytes) -> Result<Set, Damaged> {
         let epoch = take(rest, 16)?.get_u128_le();
@@ -165,6 +204,22 @@ impl Vary {
 mod tests {
     use super::*;
     use crate::stored::meta::Meta;
+
+    #[test]
+    fn one_set_is_read_without_a_marker_and_several_are_not() {
+        for list in [&["accept"][..], &["accept-encoding", "cookie", "x-a"], &[]] {
+            let marker = VaryMarker::new(7 << 90, &names(list));
+            let encoded = marker.encode();
+            let set = EncodedSet::read(&encoded).unwrap();
+            assert_eq!(set.names().collect::<Vec<_>>(), list);
+            assert_eq!(set.epoch(), &marker.epoch().to_le_bytes());
+            for cut in 0..encoded.len() {
+                assert!(EncodedSet::read(&encoded[..cut]).is_none(), "{list:?} to {cut}");
+            }
+            let two = marker.with(&vary(&["x-b"]), 9).encode();
+            assert!(EncodedSet::read(&two).is_none(), "{list:?}");
+        }
+    }
 
     fn names(list: &[&str]) -> Vec<HeaderName> {
         list.iter().map(|name| name.parse().unwrap()).collect()
