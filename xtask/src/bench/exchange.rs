@@ -43,9 +43,18 @@ impl Connection {
     ///
     /// As [`Connection::get`].
     pub async fn get_all(&mut self, path: &str) -> Result<(&[u8], &[u8]), String> {
+        self.get_all_with(path, "").await
+    }
+
+    /// Does as [`Connection::get_all`] with further fields, each of which ends with CR LF.
+    pub async fn get_all_with(
+        &mut self,
+        path: &str,
+        fields: &str,
+    ) -> Result<(&[u8], &[u8]), String> {
         let to = self.to;
         let fail = |e: std::io::Error| format!("the load generator at {to}: {e}");
-        let request = format!("GET {path} HTTP/1.1\r\nHost: bench.test\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: bench.test\r\n{fields}\r\n");
         self.stream.write_all(request.as_bytes()).await.map_err(fail)?;
         let mut filled = 0;
         let (head, length) = loop {

@@ -41,7 +41,8 @@ pub struct Options {
 struct Route {
     /// As in the table.
     name: &'static str,
-    /// `store` or `pass`: whether the origin lets its answers be stored.
+    /// `store`, `vary` or `pass`: whether the origin lets its answers be stored, and whether they
+    /// vary by `Accept-Encoding`.
     word: &'static str,
     /// Bytes of every body.
     size: usize,
@@ -72,6 +73,16 @@ const ROUTES: &[Route] = &[
     Route {
         name: "hit from memory, 3 KB",
         word: "store",
+        size: 3_000,
+        fill: 100,
+        objects: Objects::Again(100),
+        requests: 1_000,
+        memory_mib: 64,
+        outcome: "HIT_RAM",
+    },
+    Route {
+        name: "hit from memory under Vary, 3 KB",
+        word: "vary",
         size: 3_000,
         fill: 100,
         objects: Objects::Again(100),
@@ -162,7 +173,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     let origin = origin::start(Duration::ZERO)?;
     let mut counted = Vec::new();
     let head = ("instructions of a request", "count", "table", "change");
-    println!("{:<28} {:>12} {:>12} {:>8}   windows", head.0, head.1, head.2, head.3);
+    println!("{:<32} {:>12} {:>12} {:>8}   windows", head.0, head.1, head.2, head.3);
     for route in ROUTES.iter().filter(|route| route.name.contains(&options.only)) {
         let windows = count(route, origin.address(), &profiles)?;
         let median = median(&windows);
@@ -186,7 +197,7 @@ fn shown(name: &str, count: u64, before: Option<u64>, windows: &[u64]) -> String
         }
         None => ("-".into(), String::new()),
     };
-    format!("{name:<28} {count:>12} {before:>12} {change:>8}   {windows:?}")
+    format!("{name:<32} {count:>12} {before:>12} {change:>8}   {windows:?}")
 }
 
 /// Starts larder under callgrind, as a reverse proxy for the origin.
@@ -271,7 +282,12 @@ async fn ask(
     outcome: Option<&str>,
 ) -> Result<(), String> {
     let path = format!("/{}/{}/{object}", route.word, route.size);
-    let (head, body) = client.get_all(&path).await?;
+    // As browsers ask.
+    let fields = match route.word {
+        "vary" => "Accept-Encoding: gzip, deflate, br, zstd\r\n",
+        _ => "",
+    };
+    let (head, body) = client.get_all_with(&path, fields).await?;
     if !scenario::is_body(object, route.size, body) {
         return Err(format!("{path}: a wrong body of {} bytes", body.len()));
     }

@@ -1,5 +1,5 @@
-//! An origin on one thread: answers `/store/SIZE/ID`, `/pass/SIZE/ID` and the documents of fleets,
-//! `/page/GROUP/ID-SIZE`.
+//! An origin on one thread: answers `/store/SIZE/ID`, `/vary/SIZE/ID`, `/pass/SIZE/ID` and the
+//! documents of fleets, `/page/GROUP/ID-SIZE`.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -92,10 +92,15 @@ async fn serve(mut stream: TcpStream, delay: Duration, served: &Served) {
     }
 }
 
+const STORED: &str = "Cache-Control: max-age=86400\r\n";
+const VARIED: &str = "Cache-Control: max-age=86400\r\nVary: Accept-Encoding\r\n";
+const PASSED: &str = "Cache-Control: no-store\r\n";
+
 /// The object that a request asks for.
 #[derive(Debug, PartialEq)]
 struct Asked {
-    control: &'static str,
+    /// Fields of the answer.
+    fields: &'static str,
     size: usize,
     object: u64,
 }
@@ -107,23 +112,24 @@ impl Asked {
         let path = std::str::from_utf8(line).ok()?.split(' ').nth(1)?;
         let mut parts = path.trim_start_matches('/').split('/');
         let (word, first, second) = (parts.next()?, parts.next()?, parts.next()?);
-        let (control, object, size) = match word {
-            "store" => ("max-age=86400", second, first),
-            "pass" => ("no-store", second, first),
+        let (fields, object, size) = match word {
+            "store" => (STORED, second, first),
+            "vary" => (VARIED, second, first),
+            "pass" => (PASSED, second, first),
             "page" => {
                 let (object, size) = second.split_once('-')?;
-                ("max-age=86400", object, size)
+                (STORED, object, size)
             }
             _ => return None,
         };
         let (object, size) = (object.parse().ok()?, size.parse().ok()?);
-        Some(Asked { control, size, object })
+        Some(Asked { fields, size, object })
     }
 
     fn answer(&self) -> Vec<u8> {
-        let Asked { control, size, object } = self;
+        let Asked { fields, size, object } = self;
         let head = format!(
-            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nCache-Control: {control}\r\n\
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{fields}\
              ETag: \"{object}\"\r\nContent-Length: {size}\r\n\r\n"
         );
         let mut answer = head.into_bytes();
@@ -135,9 +141,10 @@ impl Asked {
 #[test]
 fn what_is_asked_for_is_read_off_the_path() {
     let read = |path: &str| Asked::read(format!("GET {path} HTTP/1.1\r\nHost: x").as_bytes());
-    let asked = |control, size, object| Some(Asked { control, size, object });
-    assert_eq!(read("/store/3000/7"), asked("max-age=86400", 3_000, 7));
-    assert_eq!(read("/pass/3000/7"), asked("no-store", 3_000, 7));
-    assert_eq!(read("/page/2/64-500"), asked("max-age=86400", 500, 64));
+    let asked = |fields, size, object| Some(Asked { fields, size, object });
+    assert_eq!(read("/store/3000/7"), asked(STORED, 3_000, 7));
+    assert_eq!(read("/vary/3000/7"), asked(VARIED, 3_000, 7));
+    assert_eq!(read("/pass/3000/7"), asked(PASSED, 3_000, 7));
+    assert_eq!(read("/page/2/64-500"), asked(STORED, 500, 64));
     assert_eq!(read("/favicon.ico"), None);
 }

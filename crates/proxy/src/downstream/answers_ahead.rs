@@ -254,8 +254,8 @@ impl AnswersAhead {
         Ok(if count > 0 { Held::Given } else { Held::Nothing })
     }
 
-    /// Looks at what has come, which is in `buf` behind `before`. Returns whether something of it is
-    /// left there, which is hyper's.
+    /// Looks at what has come, which is in `buf` behind `before`. Returns whether something of it
+    /// is left there, which is hyper's.
     pub fn look_at_new(
         &mut self,
         cx: &mut Context<'_>,

@@ -56,8 +56,8 @@ impl ClientIo {
         Poll::Ready(Ok(()))
     }
 
-    /// Returns whether hyper is given something of what has come, which is in `buf` behind `before`,
-    /// or the end of it.
+    /// Returns whether hyper is given something of what has come, which is in `buf` behind
+    /// `before`, or the end of it.
     fn is_given(
         &mut self,
         cx: &mut Context<'_>,

@@ -179,9 +179,8 @@ fn a_request_allocates_no_more_than_it_did() {
     let varied = of_each(&mut client, "HIT_RAM", |_| origin.url("/varied"));
     let passed = of_each(&mut client, "MISS", |_| origin.url("/private"));
     let stored = of_each(&mut client, "MISS", |number| origin.url(&format!("/new/{number}")));
-    println!(
-        "allocations of a request: hit {hit:.1}, of a variant {varied:.1}, passed {passed:.1}, miss {stored:.1}"
-    );
+    println!("allocations of a hit: {hit:.1}, on a variant {varied:.1}");
+    println!("passed on: {passed:.1}, a miss: {stored:.1}");
     // With room for what is allocated now and then: the date of each second, writes to the device.
     assert!(hit < 1.0 && varied < 1.0, "a hit from memory allocates nothing");
     assert!(passed < 15.0 && stored < 55.0, "more than there were");

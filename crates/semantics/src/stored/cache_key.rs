@@ -188,10 +188,10 @@ pub fn variant(primary: &[u8], marker: &VaryMarker, request: &HeaderMap) -> Byte
     key.freeze()
 }
 
-/// Writes to `key` what [`variant`] returns for a marker with this one set. `field` returns the only
-/// line of a field of the request, within the outer `Option` that is `None` when it cannot be told:
-/// nothing is known of the key then, and `None` is returned. It allocates nothing but what `key`
-/// needs.
+/// Writes to `key` what [`variant`] returns for a marker with this one set. `field` returns the
+/// only line of a field of the request, within the outer `Option` that is `None` when it cannot be
+/// told: nothing is known of the key then, and `None` is returned. It allocates nothing but what
+/// `key` needs.
 pub fn variant_of_set<'a>(
     key: &mut Vec<u8>,
     primary: &[u8],
