@@ -81,7 +81,7 @@ pub(crate) struct FoundAhead {
     pub key: Bytes,
     pub found: Lookup,
     /// What it led to, if that was looked up.
-    pub variant: Option<FoundVariant>,
+    pub variant: Option<Box<FoundVariant>>,
     /// When the lookup began.
     pub since: LookupStart,
 }

@@ -143,7 +143,7 @@ impl Asked<'_> {
         place: UrlPlace,
         entry: &Entry,
         head: &mut Vec<u8>,
-    ) -> Result<Step, Option<FoundVariant>> {
+    ) -> Result<Step, Option<Box<FoundVariant>>> {
         let Some(set) = EncodedSet::read(entry.meta()) else {
             return self.answer(key, entry, head).ok_or(None);
         };
@@ -158,8 +158,9 @@ impl Asked<'_> {
                 return Err(None);
             }
             let Glance::Found(entry) = self.store.glance(variant, group) else { return Err(None) };
-            self.answer(variant, &entry, head)
-                .ok_or_else(|| Some(FoundVariant { key: Bytes::copy_from_slice(variant), entry }))
+            self.answer(variant, &entry, head).ok_or_else(|| {
+                Some(Box::new(FoundVariant { key: Bytes::copy_from_slice(variant), entry }))
+            })
         })
     }
 

@@ -45,7 +45,7 @@ pub(crate) async fn find(
 
 /// Goes on as [`find`] from what was just found under the primary key, and of its variants.
 pub(crate) async fn find_from(
-    (found, variant): (Lookup, Option<FoundVariant>),
+    (found, variant): (Lookup, Option<Box<FoundVariant>>),
     (store, options): (&Store, LookupOptions),
     primary: &Key,
     method: &Method,
@@ -73,7 +73,7 @@ pub(crate) async fn find_from(
 async fn find_selected(
     (store, options): (&Store, LookupOptions),
     primary: &Key,
-    (mut marker, mut ahead): (VaryMarker, Option<FoundVariant>),
+    (mut marker, mut ahead): (VaryMarker, Option<Box<FoundVariant>>),
     request: &HeaderMap,
     is_for: impl Fn(&FoundHead) -> bool,
 ) -> Option<LookupResult> {
