@@ -5,6 +5,7 @@
 //! `cargo xtask bench --fleet` measures several nodes that share their caches: see [`fleet`].
 //!
 //! `cargo xtask instructions` counts instructions instead of time: see [`instructions`].
+//! `cargo xtask steps` divides the time of a request among its steps: see [`steps`].
 //!
 //! Servers run as processes of their own; the load generators and the origin ([`origin`]) are
 //! threads of this one, so their time is not counted. Every answer's status, length and bytes are
@@ -25,6 +26,7 @@ mod options;
 mod origin;
 mod process;
 mod scenario;
+pub mod steps;
 mod system;
 
 use std::os::unix::process::CommandExt;

@@ -38,6 +38,8 @@ enum Chore {
     /// Counts the instructions that a request costs the server, beside those of the table in
     /// docs/research/instructions.md.
     Instructions(bench::instructions::Options),
+    /// Divides the processor time of a request among its steps, by samples of perf.
+    Steps(bench::steps::Options),
     /// Checks the rules of the source text (lengths, module comments, banned words, dead files).
     Tidy,
     /// Prints which file of a crate imports which.
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Chore::Ci(options) => ci::run(&options),
         Chore::Bench(options) => bench::run(&options),
         Chore::Instructions(options) => bench::instructions::run(&options),
+        Chore::Steps(options) => bench::steps::run(&options),
         Chore::Tidy => tidy::run(),
         Chore::Imports { name } => tidy::print_imports(&name),
         Chore::Fuzz(options) => fuzz::run(&options),
