@@ -233,7 +233,7 @@ fn journals(random: &mut fastrand::Rng) -> Subject {
             }
         },
         decode: |bytes, whole| {
-            let replayed = journal::replay(&secret(), bytes, 1);
+            let replayed = journal::replay(&secret(), bytes, 1, 0);
             assert!(!whole || matches!(replayed, Replay::Facts { .. }));
             restore(bytes);
         },
@@ -247,8 +247,8 @@ fn restore(journal: &[u8]) {
     ClusterTable::new(areas.clusters, areas.cluster_size, Policy::default()).encode(&mut clusters);
     let checkpoint = Checkpoint::of_space(2, 1, clusters);
     let checkpoints = [Some(checkpoint), None];
-    let tables =
-        restore_tables(&secret(), &areas, None, Policy::default(), checkpoints, journal, 5);
+    let superblock = Superblock { secret: secret(), ..sample() };
+    let tables = restore_tables(&superblock, Policy::default(), checkpoints, journal, 5);
     if let Ok(SpaceTables::Clusters(mut table)) = tables.map(|tables| tables.space) {
         _ = table.victim(|_| false);
         _ = table.take_free_run(3, 9);

@@ -608,6 +608,7 @@ impl Core {
     /// Takes in that the checkpoint is durable.
     fn checkpoint_done(&mut self, checkpoint: &Checkpoint) {
         self.journal.forget_before(checkpoint.journal_block);
+        self.superblock.journal_contained = checkpoint.journal_block - 1;
         self.counters.checkpoints += 1;
         self.wake_waiters();
         self.wake_background();

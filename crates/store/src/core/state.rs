@@ -231,7 +231,7 @@ impl Core {
         }
     }
 
-    /// Returns the superblock as it was written last.
+    /// Returns the superblock as it is to be written next.
     pub(crate) fn superblock(&self) -> &Superblock {
         &self.superblock
     }

@@ -6,6 +6,8 @@
 //!
 //! Every block names the block up to which the device is known to have been flushed. A gap below
 //! that mark is damage, and the cache starts empty; a gap above it is the trace of a power loss.
+//! The last blocks have no later ones that say so of them: of those that the newest checkpoint
+//! contains the superblocks do.
 
 use device::Extent;
 
@@ -292,8 +294,9 @@ pub(crate) enum Replay {
     Damaged { block: u64 },
 }
 
-/// Reads the facts of blocks from `first_block` on out of the whole area's `bytes`.
-pub(crate) fn replay(secret: &Secret, bytes: &[u8], first_block: u64) -> Replay {
+/// Reads the facts of blocks from `first_block` on out of the whole area's `bytes`. Blocks up to
+/// `needed` must be there, whatever the others say.
+pub(crate) fn replay(secret: &Secret, bytes: &[u8], first_block: u64, needed: u64) -> Replay {
     let blocks = bytes.len() as u64 / BLOCK;
     let mut found: Vec<Block> = bytes
         .chunks_exact(BLOCK as usize)
@@ -304,7 +307,7 @@ pub(crate) fn replay(secret: &Secret, bytes: &[u8], first_block: u64) -> Replay 
         .filter(|block| block.sequence >= first_block)
         .collect();
     found.sort_by_key(|block| block.sequence);
-    let durable = found.iter().map(|block| block.durable).max().unwrap_or(0);
+    let durable = found.iter().map(|block| block.durable).fold(needed, u64::max);
     let mut expected = first_block;
     for block in &found {
         // A gap that a flush had covered is damage; one above it was never promised.
@@ -312,6 +315,9 @@ pub(crate) fn replay(secret: &Secret, bytes: &[u8], first_block: u64) -> Replay 
             return Replay::Damaged { block: expected };
         }
         expected = block.sequence + 1;
+    }
+    if expected <= durable {
+        return Replay::Damaged { block: expected };
     }
     // What a power loss spared behind a gap does not count: a fact may have been noted because of
     // one that is lost (a newer version given up, say, after the older one was superseded).
@@ -381,7 +387,7 @@ mod tests {
         }
         write_all(&mut journal, &mut image);
         assert_eq!(journal.written(), 4);
-        let replayed = replay(&secret(), &image, 1);
+        let replayed = replay(&secret(), &image, 1, 0);
         assert_eq!(replayed, Replay::Facts { facts: facts.to_vec(), next_block: 2 });
     }
 
@@ -398,7 +404,7 @@ mod tests {
         assert!(journal.begin_write(&secret()).is_none(), "the ring is full");
         journal.forget_before(6);
         write_all(&mut journal, &mut image);
-        let Replay::Facts { facts, next_block } = replay(&secret(), &image, 6) else {
+        let Replay::Facts { facts, next_block } = replay(&secret(), &image, 6, 0) else {
             panic!("damaged")
         };
         assert_eq!(facts, [dead(5), dead(6), dead(7), dead(8)]);
@@ -415,13 +421,30 @@ mod tests {
         }
         let mut lost = image.clone();
         lost[2 * BLOCK as usize..3 * BLOCK as usize].fill(0);
-        assert!(matches!(replay(&secret(), &lost, 1), Replay::Facts { .. }));
+        assert!(matches!(replay(&secret(), &lost, 1, 0), Replay::Facts { .. }));
         let mark = journal.begin_flush();
         journal.end_flush(mark);
         journal.note(dead(4));
         write_all(&mut journal, &mut image);
         image[2 * BLOCK as usize] ^= 1;
-        assert_eq!(replay(&secret(), &image, 1), Replay::Damaged { block: 2 });
+        assert_eq!(replay(&secret(), &image, 1, 0), Replay::Damaged { block: 2 });
+    }
+
+    #[test]
+    fn last_blocks_that_are_missing_are_damage_when_they_are_needed() {
+        let mut image = vec![0; AREA.len as usize];
+        let mut journal = Journal::new(AREA, 1);
+        for granule in 0..3 {
+            journal.note(dead(granule));
+            write_all(&mut journal, &mut image);
+        }
+        assert!(matches!(replay(&secret(), &image, 1, 3), Replay::Facts { .. }));
+        image[3 * BLOCK as usize..4 * BLOCK as usize].fill(0);
+        assert!(matches!(replay(&secret(), &image, 1, 2), Replay::Facts { .. }));
+        assert_eq!(replay(&secret(), &image, 1, 3), Replay::Damaged { block: 3 });
+        image.fill(0);
+        assert_eq!(replay(&secret(), &image, 1, 3), Replay::Damaged { block: 1 });
+        assert!(matches!(replay(&secret(), &image, 4, 3), Replay::Facts { .. }));
     }
 
     #[test]
@@ -456,7 +479,7 @@ mod tests {
             journal.note(*fact);
         }
         write_all(&mut journal, &mut image);
-        let Replay::Facts { facts: back, .. } = replay(&secret(), &image, 1) else {
+        let Replay::Facts { facts: back, .. } = replay(&secret(), &image, 1, 0) else {
             panic!("damaged")
         };
         assert_eq!(back, facts);

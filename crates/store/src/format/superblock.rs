@@ -68,6 +68,10 @@ pub(crate) struct Superblock {
     pub(crate) layout: Option<LayoutKind>,
     /// Offset of the second copy.
     pub(crate) second: u64,
+    /// The last journal block that the newest checkpoint contains; 0: none, or not known. A
+    /// recovery from an older checkpoint needs all blocks up to this one: else it cannot tell what
+    /// is dead.
+    pub(crate) journal_contained: u64,
 }
 
 /// Why a copy is not a superblock.
@@ -91,7 +95,7 @@ impl Superblock {
         self.areas.encode(&mut out);
         Encoder(&mut fields).u64(self.run);
         encode_layout(self.layout, &mut fields);
-        Encoder(&mut fields).u64(self.second);
+        Encoder(&mut fields).u64(self.second).u64(self.journal_contained);
         fields.resize(SUPERBLOCK_LEN - 20, 0);
         let mut bytes = Vec::with_capacity(SUPERBLOCK_LEN);
         let mut out = Encoder(&mut bytes);
@@ -133,6 +137,7 @@ impl Superblock {
             0 => SUPERBLOCK_NEAR,
             second => Some(second).filter(|second| second.is_multiple_of(BLOCK))?,
         };
+        let journal_contained = from.u64()?;
         Some(Superblock {
             uuid,
             secret,
@@ -144,6 +149,7 @@ impl Superblock {
             run,
             layout,
             second,
+            journal_contained,
         })
     }
 
@@ -203,12 +209,13 @@ pub(crate) mod tests {
             run: 2,
             layout: None,
             second: superblock_far(64 << 20),
+            journal_contained: 0,
         }
     }
 
     #[test]
     fn a_copy_round_trips() {
-        let bytes = sample().encode();
+        let bytes = Superblock { journal_contained: 40, ..sample() }.encode();
         assert_eq!(bytes.len(), SUPERBLOCK_LEN);
         let back = Superblock::decode(&bytes).expect("whole");
         assert_eq!(back.generation, 3);
@@ -217,6 +224,7 @@ pub(crate) mod tests {
         assert_eq!(back.secret.seed(), &[9; 32]);
         assert_eq!(back.places(), [0, (64 << 20) - (64 << 10)]);
         assert!(back.missed_run(3) && !back.missed_run(2));
+        assert_eq!(back.journal_contained, 40);
     }
 
     #[test]

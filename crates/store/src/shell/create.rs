@@ -106,6 +106,7 @@ pub async fn format<D: Device>(
         run: 0,
         layout,
         second,
+        journal_contained: 0,
     };
     let areas = &superblock.areas;
     let policy = cluster_policy(&Options::default(), areas.clusters);

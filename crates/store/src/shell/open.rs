@@ -360,7 +360,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
         } else {
             match reader.read_steps(areas.journal).await {
                 Some(journal) => {
-                    restore_tables(secret, areas, layout, policy, checkpoints, &journal, now)
+                    restore_tables(&self.superblock, policy, checkpoints, &journal, now)
                 }
                 None => Err("the journal cannot be read".to_owned()),
             }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::base::digest::Digest;
-use crate::base::keyed_checksum::Secret;
 use crate::base::limits::ClusterId;
 use crate::base::wire::Decoder;
 use crate::format::checkpoint::Checkpoint;
 use crate::format::device_layout::Areas;
 use crate::format::journal;
 use crate::format::journal::{Fact, Replay};
+use crate::format::superblock::Superblock;
 use crate::layout::LayoutKind;
 use crate::purge::purges::Purges;
 use crate::space::cluster_table::{ClusterTable, Policy, State};
@@ -33,28 +33,28 @@ pub(crate) struct Tables {
     pub(crate) next_block: u64,
 }
 
-/// Applies the newest whole checkpoint of `checkpoints` and the journal. `Err` says why nothing
-/// on the device can be believed. Clusters opened since the checkpoint count as used at `now`, in
-/// unix seconds.
+/// Applies the newest whole checkpoint of `checkpoints` and the journal of the cache that
+/// `superblock` describes. `Err` says why nothing on the device can be believed. Clusters opened
+/// since the checkpoint count as used at `now`, in unix seconds.
 pub(crate) fn restore_tables(
-    secret: &Secret,
-    areas: &Areas,
-    layout: Option<LayoutKind>,
+    superblock: &Superblock,
     policy: Policy,
     checkpoints: [Option<Checkpoint>; 2],
     journal: &[u8],
     now: u32,
 ) -> Result<Tables, String> {
+    let Superblock { secret, areas, layout, journal_contained, .. } = superblock;
     let newest = checkpoints.into_iter().flatten().max_by_key(|checkpoint| checkpoint.number);
     let Some(checkpoint) = newest else {
         return Err("both checkpoints are damaged".to_owned());
     };
-    let mut space = SpaceTables::decode(&checkpoint.space, areas, layout, policy)?;
+    let mut space = SpaceTables::decode(&checkpoint.space, areas, *layout, policy)?;
     let mut removed: BTreeMap<Digest, u64> = checkpoint.removed.into_iter().collect();
     let (entries, count) = checkpoint.purges;
     let mut purges = Purges::decode(&mut Decoder(&entries), count as usize)
         .ok_or_else(|| "the checkpoint's purges are wrong".to_owned())?;
-    let next_block = match journal::replay(secret, journal, checkpoint.journal_block) {
+    let replayed = journal::replay(secret, journal, checkpoint.journal_block, *journal_contained);
+    let next_block = match replayed {
         Replay::Damaged { block } => return Err(format!("journal block {block} is damaged")),
         Replay::Facts { facts, next_block } => {
             for fact in facts {

@@ -208,8 +208,7 @@ impl<'a, D: Device> Inspector<'a, D> {
         let journal = self.reader.read_steps(areas.journal).await;
         let journal = journal.ok_or_else(|| "the journal cannot be read".to_owned())?;
         let policy = cluster_policy(&Options::default(), areas.clusters);
-        let layout = self.superblock.layout;
-        restore_tables(secret, areas, layout, policy, checkpoints, &journal, 0)
+        restore_tables(&self.superblock, policy, checkpoints, &journal, 0)
     }
 
     async fn table(&self) -> Result<ClusterTable, String> {

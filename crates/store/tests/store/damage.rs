@@ -10,7 +10,7 @@ use crate::content::{any_len, key};
 use crate::crash::history_of;
 use crate::history::{Crash, History};
 use crate::probe::{Probe, Stamp};
-use crate::rig::{Rig, formatted, now_or_never, product, ucfs};
+use crate::rig::{Rig, Seen, formatted, now_or_never, product, ucfs};
 use crate::seeds::seeds;
 
 const MIB: u64 = 1 << 20;
@@ -120,5 +120,46 @@ pub fn one_damaged_place_after_an_orderly_stop_brings_nothing_back() {
         let (memory, history, at) = image(&mut random, true);
         damage(&memory, &mut random);
         examine(&memory, &history, Crash::Kill, at);
+    }
+}
+
+/// Where the area with this name is.
+pub fn area(memory: &MemoryDevice, name: &str) -> Extent {
+    let areas = now_or_never(Inspector::open(memory)).unwrap().superblock().areas;
+    areas.into_iter().find(|(other, _)| *other == name).expect("an area of this layout").1
+}
+
+/// The newer checkpoint is lost, and all of the journal since the older one: what they said is
+/// missed, since the superblocks name the last journal block that there was.
+#[test]
+pub fn a_lost_checkpoint_with_the_journal_before_it_brings_nothing_back() {
+    for orderly in [true, false] {
+        let mut rig = Rig::open(formatted(8 * MIB, 32 << 10), product());
+        let kept = rig.insert(1, 5_000).unwrap();
+        rig.insert(2, 5_000).unwrap();
+        rig.insert(3, 5_000).unwrap();
+        rig = rig.reopen();
+        assert!(rig.remove(2));
+        assert_eq!(rig.purge(3), Ok(true));
+        let memory = match orderly {
+            true => rig.stop().0.memory.crash_process(),
+            false => {
+                rig.settle();
+                let crashed = rig.probe.memory.crash_process();
+                Rig::open(crashed, product()).probe.memory.crash_process()
+            }
+        };
+        let found = ["checkpoint A", "checkpoint B"].map(|checkpoint| {
+            let damaged = memory.crash_process();
+            for lost in [checkpoint, "journal", "index dump"] {
+                let Extent { offset, len } = area(&damaged, lost);
+                damaged.poke(offset, &vec![0; len as usize]);
+            }
+            let mut rig = Rig::open(damaged, product());
+            assert_eq!([rig.look(2), rig.look(3)], [Seen::Nothing; 2], "{checkpoint}, {orderly}");
+            rig.look(1)
+        });
+        let whole = found.iter().filter(|seen| **seen == Seen::Whole(kept)).count();
+        assert_eq!(whole, 1, "without the older checkpoint nothing is missing: {found:?}");
     }
 }

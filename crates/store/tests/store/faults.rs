@@ -2,13 +2,16 @@
 //! trouble and after it; the proxy above goes on.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use device::{Extent, Fault, Operation};
-use store::{Options, ReadUnit};
+use store::{Event, Options, ReadUnit};
 
-use crate::content::any_len;
+use crate::content::{State, any_len};
 use crate::crash::history_of;
+use crate::damage::area;
 use crate::history::Crash;
 use crate::rig::{Rig, formatted, product};
 use crate::seeds::seeds;
@@ -125,18 +128,45 @@ pub fn a_dead_device_is_given_up_and_nothing_hangs() {
     assert_eq!(history.current(2), None);
 }
 
+/// Of a cluster that cannot be read, and of which no index tells what it held, new metadata are
+/// lost, and an object has those before from then on (docs/systems.md, "What is left"). Takes over
+/// what is found of that kind after the start that read the clusters; anything else that is not
+/// current stays what it is: wrong.
+fn fall_back(rig: &mut Rig, number: u32) {
+    let (seen, current) = (rig.look(number).state(), rig.history.current(number));
+    let (Some(seen), Some(current)) = (seen, current) else { return };
+    if seen.meta < current.meta && seen == (State { meta: seen.meta, ..current }) {
+        let now = rig.probe.watch.stamp();
+        let begun = rig.history.refresh(seen, now);
+        rig.history.returned(begun, now);
+    }
+}
+
 #[test]
 pub fn flipped_bytes_are_never_served() {
     for seed in seeds("faults::flipped_bytes_are_never_served", 20) {
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
+        let read_clusters = Arc::new(AtomicBool::new(false));
+        let noted = Arc::clone(&read_clusters);
+        let on_event = move |event: Event| {
+            noted.fetch_or(matches!(event, Event::Recovered { .. }), Ordering::Relaxed);
+        };
+        let options = Options { on_event: Arc::new(on_event), ..product() };
+        let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), options);
         for number in 0..8 {
             rig.insert(number, any_len(&mut random)).unwrap();
         }
+        let clusters_at = area(&rig.probe.memory, "clusters").offset;
+        let mut clusters_damaged = false;
         for _ in 0..6 {
+            read_clusters.store(false, Ordering::Relaxed);
             rig = rig.reopen();
+            if clusters_damaged && read_clusters.load(Ordering::Relaxed) {
+                (0..8).for_each(|number| fall_back(&mut rig, number));
+            }
             let offset = random.u64(MIB..4 * MIB);
             let extent = Extent { offset, len: random.u64(1..50_000) };
+            clusters_damaged |= extent.end() > clusters_at;
             rig.probe.memory.damage_reads(extent, random.u8(1..));
             troubled_history(&mut rig, &mut random, 20);
         }
