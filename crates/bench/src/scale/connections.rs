@@ -57,7 +57,8 @@ pub fn run(plan: &Plan, watcher: &mut Watcher) -> Result<PartReport, String> {
     std::thread::sleep(PARKED);
     let resident = control.resident()?;
     let figures = idle.figures(number);
-    let each = resident.saturating_sub(before) as f64 / figures.generator.connections_busy as f64;
+    let each =
+        resident.saturating_sub(before) as f64 / figures.generator.connections_busy.max(1) as f64;
     let opened = figures.generator.connections_busy as u64;
     let mut cells = cells(format!("{} idle", count(opened)), &figures);
     cells[6] = bytes(resident as f64);

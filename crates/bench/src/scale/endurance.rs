@@ -22,6 +22,8 @@ const ROWS: u32 = 15;
 /// Purges a second, and time from one upgrade to the next at least.
 const PURGES: u32 = 10;
 const UPGRADE_EVERY: Duration = Duration::from_secs(150);
+/// Longest time until a purge is done.
+const PURGE_WAIT: Duration = Duration::from_secs(60);
 /// Mean seconds from one version of a document to the next.
 const LIFETIME: u32 = 60;
 /// Share of requests for a part of a document.
@@ -63,10 +65,10 @@ pub fn run(plan: &Plan, watcher: &mut Watcher) -> Result<PartReport, String> {
         let now = node.control().resident()?;
         resident.push(now);
         report.row(cells(name, &figures, disturbance.upgrades(), now));
+        report.failure_count += missing(&figures);
         report.phases.push(figures);
     }
     let done = disturbance.stop()?;
-    session.settle()?;
     report.take_failures(&session);
     report.notes.push(said(&done, &resident, plan));
     Ok(report)
@@ -90,7 +92,15 @@ fn measure(
     // Another one after an upgrade.
     session.set_subject(Subject { process: node.process().ok(), ..Subject::default() });
     let number = session.run(&closed(name, End::After(time)), watcher.watch)?;
+    session.settle()?;
     Ok(session.figures(number))
+}
+
+/// Requests that went wrong. A document may change between two of its parts: then its answer has to
+/// break off.
+fn missing(figures: &PhaseFigures) -> u64 {
+    let errors = figures.errors.iter().filter(|(kind, _)| *kind != "cut short");
+    errors.map(|(_, count)| count).sum()
 }
 
 fn cells(name: String, figures: &PhaseFigures, upgrades: u64, resident: u64) -> [String; 10] {
@@ -166,6 +176,19 @@ impl Disturbance {
     }
 }
 
+/// Purges. While a new process takes over, a purge is refused that cannot be made durable yet, with
+/// the advice to send it again.
+fn purge(control: Control, query: &str) -> Result<(), String> {
+    let begun = Instant::now();
+    loop {
+        match control.purge(query) {
+            Err(why) if begun.elapsed() > PURGE_WAIT => return Err(why),
+            Err(_) => thread::sleep(Duration::from_millis(100)),
+            Ok(()) => return Ok(()),
+        }
+    }
+}
+
 fn disturb(control: Control, host: &str, seed: u64, done: &Disturbed) -> Result<(), String> {
     let mut upgraded = Instant::now();
     while !done.over.load(Ordering::Relaxed) {
@@ -177,7 +200,7 @@ fn disturb(control: Control, host: &str, seed: u64, done: &Disturbed) -> Result<
             1 => format!("url={page}"),
             _ => format!("prefix={page}"),
         };
-        control.purge(&format!("{query}{soft}"))?;
+        purge(control, &format!("{query}{soft}"))?;
         if upgraded.elapsed() > UPGRADE_EVERY {
             control.upgrade()?;
             done.upgrades.fetch_add(1, Ordering::Relaxed);

@@ -258,6 +258,11 @@ impl ConnectionState {
         }
     }
 
+    /// Returns whether an answer is made, or a part of it waits for the client to take it.
+    pub fn is_answering(&self) -> bool {
+        self.phase() == Phase::Busy || self.write_blocked.get() || self.is_answering_ahead()
+    }
+
     /// Notes that the request was read: from now on only reading by the client is waited for.
     pub fn request_is_read(&self) {
         self.read_blocked.set(false);

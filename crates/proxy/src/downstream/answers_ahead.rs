@@ -55,8 +55,7 @@ pub(crate) struct AnswersAhead {
 /// those that do.
 const LEFT_IN_A_ROW: u32 = 16;
 
-/// Answers, and bytes of them, in one turn, of which hyper gives two each time it is polled: what
-/// takes a worker a fraction of a millisecond.
+/// Answers, and bytes of them, in one turn: what takes a worker a fraction of a millisecond.
 const TURN: Turn = Turn { answers: 8, bytes: 128 << 10 };
 
 /// What may be sent before other connections have their turn.
@@ -192,6 +191,8 @@ impl AnswersAhead {
         match written {
             Some((body, transaction)) => {
                 self.spare.fields = std::mem::take(answer.headers_mut());
+                // Its values are parts of what was read from the origin.
+                self.spare.fields.clear();
                 Step::Answer { length, body, transaction }
             }
             None => {
@@ -235,16 +236,14 @@ impl AnswersAhead {
         buf: &mut ReadBuf<'_>,
     ) -> io::Result<Held> {
         if self.held.is_empty() {
+            // An idle connection keeps no memory.
+            self.held = BytesMut::new();
             return Ok(Held::Nothing);
         }
         let held = std::mem::take(&mut self.held);
         let (answered, rest) = self.look(cx, stream, &held)?;
         self.held = held;
         self.held.advance(answered);
-        if self.held.is_empty() {
-            // An idle connection keeps no memory.
-            self.held = BytesMut::new();
-        }
         if rest == Rest::Hold {
             return Ok(Held::Answering);
         }
@@ -290,6 +289,10 @@ impl AnswersAhead {
         let mut answered = 0;
         loop {
             let bytes = &bytes[answered..];
+            if !bytes.is_empty() && self.turn.is_over() {
+                // What is begun now would go on under whatever options are in force then.
+                return Ok((answered, Rest::Hold));
+            }
             if bytes.is_empty() || !self.is_looked_at() {
                 return Ok((answered, Rest::Give));
             }
@@ -314,7 +317,7 @@ impl AnswersAhead {
                     return Ok((answered, Rest::Hold));
                 }
             }
-            if self.has_unsent() || self.turn.is_over() {
+            if self.has_unsent() {
                 return Ok((answered, Rest::Hold));
             }
         }

@@ -146,8 +146,9 @@ impl Connections {
             let since = state.since().unwrap_or(watched.since);
             let (phase, has_asked) = (state.phase(), state.has_asked());
             let standing = ConnectionActivity { id, group, phase, has_asked, since };
-            // A connection that is being cut is not a candidate.
-            all.extend(standing.candidate(now).filter(|_| state.cut().is_none()));
+            // Nor is a connection that is being cut, or whose answer is not sent yet.
+            let may_close = state.cut().is_none() && !state.is_answering();
+            all.extend(standing.candidate(now).filter(|_| may_close));
         }
         reclaimer::first(all, most)
     }
@@ -156,7 +157,7 @@ impl Connections {
     pub fn close(&self, ids: &[u64]) -> usize {
         let connections = self.open.borrow();
         let found = ids.iter().filter_map(|id| connections.get(id));
-        let waiting = found.filter(|watched| watched.state.phase() != Phase::Busy);
+        let waiting = found.filter(|watched| !watched.state.is_answering());
         let closed =
             waiting.inspect(|watched| watched.state.cut_now(CloseReason::Reclaimed)).count();
         self.services.observer.count(Event::ConnectionMadeWay, closed as u64);

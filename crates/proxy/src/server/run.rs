@@ -35,7 +35,7 @@ use crate::server::{cache_opening, handover, health_checks, reclaimer};
 use crate::services::{Services, Shared};
 
 /// Tasks that a worker runs before it asks the system again what else is ready. A task answers up
-/// to sixteen requests that came at once; whoever asks meanwhile waits for so many of these.
+/// to eight requests that came at once; whoever asks meanwhile waits for so many of these.
 const EVENT_INTERVAL: u32 = 8;
 
 /// Everything a proxy needs to run.

@@ -25,7 +25,8 @@ use crate::shell::volume::{Shared, Volume};
 /// Pieces that are read at once for a reader that gets on fast: half a megabyte.
 const RUN: u32 = 4;
 /// Who took less than this for what the last read brought gets on fast: 4 pieces in it are 20 Mbit
-/// a second. For others one piece is in memory at a time.
+/// a second. For others one piece is in memory at a time; who was fast and stops keeps what came
+/// with the last read.
 const FAST: Nanos = 200_000_000;
 
 /// Why a body ended early. The transfer must be cut: bytes are never filled in.

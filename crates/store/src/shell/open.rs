@@ -97,10 +97,13 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// Writes what must be on the device before anything else: a checkpoint from which the
     /// journal goes on, and the superblocks of this opening.
     async fn start(&self, empty: bool, second_first: bool) -> Result<(), OpenError> {
-        self.checkpoint().await;
-        if empty {
-            // What was not believed today must not be believed tomorrow: both slots are new.
-            self.checkpoint().await;
+        // What was not believed today must not be believed tomorrow: both slots are new.
+        let checkpoints = if empty { 2 } else { 1 };
+        for _ in 0..checkpoints {
+            if !self.checkpoint().await {
+                // The superblocks say that it was given up, or what they said before.
+                return Err(OpenError::Unwritable);
+            }
         }
         let superblock = self.shared.lock().superblock().clone();
         let [first, second] = superblock.places();

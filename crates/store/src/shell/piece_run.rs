@@ -15,15 +15,15 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// are to be looked up one by one, or the first could not be read.
     pub(crate) async fn read_run(&self, run: PieceRun) -> VecDeque<Arc<Object>> {
         let mut pieces = VecDeque::new();
-        if !self.shared.may_read(self.clock.now()) {
-            return pieces;
-        }
         let plans = self.shared.lock().plan_run(&run, self.clock.unix_seconds() as u32);
         let id = plans.first().and_then(|plan| plan.window);
         let _window = id.map(|id| Window { shared: &self.shared, id });
         let mut plans: VecDeque<Pinned<'_>> =
             plans.into_iter().map(|plan| Pinned::new(&self.shared, plan)).collect();
         let Some(first) = plans.front_mut() else { return pieces };
+        if !self.shared.may_read(self.clock.now()) {
+            return pieces;
+        }
         let extent = first.plan().extent;
         let brief = |len| self.shared.buffers.take_briefly(len);
         let Some((bytes, timing)) = self.read_into(extent, brief).await else { return pieces };
@@ -33,8 +33,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let share = buffer / plans.len();
         for mut pinned in plans {
             // One that passes keeps all of the buffer alive, and costs its part of it. What stays
-            // in memory would keep much more than itself: it is copied.
-            let buffer = if pinned.plan().keep { buffer } else { share };
+            // in memory would keep much more than itself, and room of the arena: it is copied.
+            let buffer = if pinned.plan().keep { usize::MAX } else { share };
             let object = examine(&self.shared.secret, pinned.plan(), &bytes, buffer, None);
             match object.map(Arc::new) {
                 Ok(piece) if is_of(&piece, &run) => {

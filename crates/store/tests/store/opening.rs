@@ -121,6 +121,21 @@ fn opened(memory: &MemoryDevice) -> (Result<Rig, OpenError>, bool) {
     (rig, restored.load(Ordering::Relaxed))
 }
 
+/// A start that cannot write down that it begins empty leaves the cache given up, however far it
+/// came: what was not believed is not believed by the next one.
+#[test]
+fn a_cache_that_was_given_up_stays_so_when_its_next_start_fails() {
+    let (memory, _) = stopped(formatted(24 * MIB, 32 << 10), &product());
+    let error = std::io::ErrorKind::Other;
+    // All attempts at the first checkpoint fail, then those at giving it up once more as well.
+    for times in [3, 5, 10] {
+        memory.inject(Fault { operation: Operation::Write, after: 0, times, error });
+        assert_eq!(opened(&memory).0.err(), Some(OpenError::Unwritable), "{times}");
+        memory.heal();
+    }
+    all_there(&mut opened(&memory).0.unwrap(), &[]);
+}
+
 #[test]
 fn what_destroys_either_end_of_the_device_leaves_a_superblock() {
     let len = 24 * MIB;
