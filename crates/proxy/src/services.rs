@@ -98,7 +98,7 @@ pub(crate) struct Services {
     pub leases: Rc<Leases>,
     /// The worker's fetches whose request has left.
     pub detached: Detached,
-    /// What was found for the request whose head is about to be read again, in full.
+    /// What was found for the request that is dispatched next.
     found_ahead: RefCell<Option<FoundAhead>>,
     /// `None` while the store is awaited, `Some(None)` when there is none.
     store: RefCell<Option<Option<Store>>>,

@@ -135,8 +135,8 @@ impl<B: Backend> Admin<B> {
         Admin { guard, backend, clock, accept_failed: Cell::new(false) }
     }
 
-    /// Serves until `stop` completes. Runs inside a `LocalSet`; connections that are open then end
-    /// with it.
+    /// Serves until `stop` completes. Runs where local tasks may be spawned; connections that are
+    /// open then end with it.
     pub async fn serve(self: Rc<Self>, listener: AcceptSocket, stop: impl Future<Output = ()>) {
         if let Some(address) = listener.local_addr() {
             self.guard.warn_if_open(address);

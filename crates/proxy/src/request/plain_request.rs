@@ -1,6 +1,7 @@
 //! A plain request: a GET of HTTP/1.1 without a body, without conditions, and without anything else
-//! that changes what a fresh stored answer to it is. It is read off the bytes, without a map of its
-//! fields, by the parser that hyper uses, set as hyper sets it.
+//! that changes what a fresh stored answer to it is, nor how one that is fetched is sent. It is
+//! read off the bytes, without a map of its fields, by the parser that hyper uses, set as hyper
+//! sets it.
 //!
 //! What is not plain may be good or bad: hyper and `exchange::dispatch` find out. So it is safe to
 //! call too little plain; what is called plain must be what they would take for the same request.
