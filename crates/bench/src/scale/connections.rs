@@ -10,7 +10,8 @@ use crate::measure::{PhaseFigures, Times};
 use crate::report::{bytes, count, rate, time};
 use crate::run::{End, Session, Subject};
 
-/// After so long an idle connection has given back what it had.
+/// After so long at least an idle connection has given back what it had; the allocator keeps some
+/// of that for another ten seconds.
 const PARKED: Duration = Duration::from_secs(5);
 /// Objects that are asked for, and their bytes: they stay in memory.
 const OBJECTS: u64 = 1_000;
@@ -45,7 +46,8 @@ pub fn run(plan: &Plan, watcher: &mut Watcher) -> Result<PartReport, String> {
     few.run(&fill(End::Requests(OBJECTS)), watcher.watch)?;
     measure(plan, &mut few, format!("{} busy", plan.connections), &mut report, watcher)?;
     drop(few);
-    std::thread::sleep(PARKED);
+    let rest = plan.time.max(PARKED);
+    std::thread::sleep(rest);
     let before = control.resident()?;
 
     let end = End::Requests(plan.idle as u64);
@@ -54,7 +56,7 @@ pub fn run(plan: &Plan, watcher: &mut Watcher) -> Result<PartReport, String> {
     let mut idle = plan.session([node.origins[1], listen], &host, load(), plan.idle)?;
     let number = idle.run(&closed("opening", end), watcher.watch)?;
     idle.settle()?;
-    std::thread::sleep(PARKED);
+    std::thread::sleep(rest);
     let resident = control.resident()?;
     let figures = idle.figures(number);
     let each =

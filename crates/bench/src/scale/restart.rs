@@ -58,6 +58,8 @@ pub fn run(plan: &Plan, watcher: &mut Watcher) -> Result<PartReport, String> {
     if !is_filled {
         store_all(plan, &node, watcher)?;
     }
+    // What is stopped before leaves no index to begin with.
+    await_index(&node, Instant::now())?;
     for round in 0..plan.rounds {
         for end in ENDS {
             if plan.is_interrupted() {
