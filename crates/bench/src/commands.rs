@@ -8,6 +8,7 @@ mod run;
 mod scale;
 mod target;
 mod unified;
+mod watched;
 
 use std::process::ExitCode;
 use std::sync::Arc;

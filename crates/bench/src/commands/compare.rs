@@ -10,11 +10,11 @@ use cli::outcome::{Failure, answer};
 
 use super::arguments::{self, duration, get, option, size};
 use super::machine::{self, Machine};
-use super::run::{moment, random_seed};
+use super::run::random_seed;
+use super::watched::watched;
 use crate::compare::{
     Comparison, Plan, Scenario, compare, comparison_page, comparison_text, scenarios,
 };
-use crate::report::Progress;
 use crate::systems::{Grant, System};
 
 /// Returns the command.
@@ -98,7 +98,7 @@ fn of_each(command: Command) -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Counts system calls, with perf."),
         );
-    machine::arguments(command)
+    machine::page_argument(machine::arguments(command))
 }
 
 /// Compares.
@@ -109,16 +109,9 @@ pub fn run(matches: &ArgMatches, interrupted: Arc<AtomicBool>) -> Result<(), Fai
     let failed = |why: String| Failure::runtime(format!("bench: compare: {why}"));
     machine::enter().map_err(failed)?;
     let (plan, notes) = plan(matches)?;
-    let mut progress = Progress::new(matches.get_flag("quiet"));
-    progress.say(&format!("seed {}", plan.seed));
-    notes.iter().for_each(|note| progress.say(note));
-    let progress = std::cell::RefCell::new(progress);
-    let compared =
-        compare(&plan, &interrupted, &mut |text| progress.borrow_mut().say(text), &mut |live| {
-            progress.borrow_mut().show(&moment(live))
-        });
-    progress.borrow_mut().clear();
-    let mut comparison = compared.map_err(failed)?;
+    let measured =
+        watched(matches, plan.seed, &notes, |say, watch| compare(&plan, &interrupted, say, watch));
+    let mut comparison = measured.map_err(failed)?;
     comparison.notes.splice(0..0, notes);
     finish(matches, &comparison)
 }

@@ -28,12 +28,11 @@ pub struct Machine {
     pub notes: Vec<String>,
 }
 
-/// Adds the arguments that say what is to be used, and the reports.
+/// Adds the arguments that say what is to be used, and the report.
 pub fn arguments(command: Command) -> Command {
-    let file = |name, help| option(name, "FILE", help).value_parser(value_parser!(PathBuf));
     command
         .arg(
-            option("dir", "DIR", "Where the devices' files are made: on a disk, not in memory.")
+            option("dir", "DIR", "Where the caches' files are made: on a disk, not in memory.")
                 .default_value(".")
                 .value_parser(value_parser!(PathBuf)),
         )
@@ -45,14 +44,33 @@ pub fn arguments(command: Command) -> Command {
             option("seed", "NUMBER", "All chance follows from it.")
                 .value_parser(value_parser!(u64)),
         )
-        .arg(file("json", "Writes all figures."))
-        .arg(file("html", "Writes a page."))
+        .arg(option("json", "FILE", "Writes all figures.").value_parser(value_parser!(PathBuf)))
         .arg(
             Arg::new("quiet")
                 .long("quiet")
                 .action(ArgAction::SetTrue)
                 .help("Says nothing meanwhile."),
         )
+}
+
+/// Adds the argument of a page with plots.
+pub fn page_argument(command: Command) -> Command {
+    command.arg(option("html", "FILE", "Writes a page.").value_parser(value_parser!(PathBuf)))
+}
+
+/// Returns Larder's program: the one that is named, or the one beside this.
+pub fn larder(matches: &ArgMatches) -> PathBuf {
+    let beside = std::env::current_exe().ok().map(|program| program.with_file_name("larder"));
+    get(matches, "larder").or(beside).unwrap_or_default()
+}
+
+/// Returns where files are made.
+///
+/// # Errors
+/// It is not there.
+pub fn base(matches: &ArgMatches) -> Result<PathBuf, String> {
+    let base: PathBuf = get(matches, "dir").unwrap_or_else(|| ".".into());
+    base.canonicalize().map_err(|error| format!("{}: {error}", base.display()))
 }
 
 /// Makes sure of the rights, and that what will be mounted is nobody else's. The program starts
@@ -81,15 +99,13 @@ impl Machine {
             others => cores::keep_to(others)?,
         }
         cores::raise_open_files();
-        let beside = std::env::current_exe().ok().map(|program| program.with_file_name("larder"));
-        let larder = get::<PathBuf>(matches, "larder").or(beside).unwrap_or_default();
+        let larder = larder(matches);
         let (systems, absent) = installed(&larder);
         notes.extend(absent.iter().map(|name| match *name {
             "Larder" => format!("SKIPPED: Larder: no program at {}", larder.display()),
             name => format!("SKIPPED: {name} is not installed"),
         }));
-        let base: PathBuf = get(matches, "dir").unwrap_or_else(|| ".".into());
-        let base = base.canonicalize().map_err(|error| format!("{}: {error}", base.display()))?;
+        let base = base(matches)?;
         let timer = measured_timer()?;
         Ok(Machine {
             core: *core,

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{ArgMatches, Command, value_parser};
 use cli::outcome::{Failure, answer};
 
 use super::arguments::{duration, get, option, positive, size};
-use super::run::{moment, random_seed};
-use crate::report::Progress;
+use super::machine;
+use super::run::random_seed;
+use super::watched::watched;
 use crate::run::cores;
 use crate::scale::{PARTS, Part, PartReport, Plan, Watcher};
 
@@ -93,33 +94,14 @@ fn of_parts(command: Command) -> Command {
 }
 
 fn of_surroundings(command: Command) -> Command {
-    command
+    let command = command
         .arg(
             option("cache-size", "SIZE", "Of a cache, but in restart.")
                 .default_value("512M")
                 .value_parser(size),
         )
-        .arg(option("memory", "SIZE", "Larder's memory.").default_value("64M").value_parser(size))
-        .arg(
-            option("dir", "DIR", "Where caches are made: on a disk, not in memory.")
-                .default_value(".")
-                .value_parser(value_parser!(PathBuf)),
-        )
-        .arg(
-            option("larder", "PROGRAM", "Larder's program; beside this one if not given.")
-                .value_parser(value_parser!(PathBuf)),
-        )
-        .arg(
-            option("seed", "NUMBER", "All chance follows from it.")
-                .value_parser(value_parser!(u64)),
-        )
-        .arg(option("json", "FILE", "Writes all figures.").value_parser(value_parser!(PathBuf)))
-        .arg(
-            Arg::new("quiet")
-                .long("quiet")
-                .action(ArgAction::SetTrue)
-                .help("Says nothing meanwhile."),
-        )
+        .arg(option("memory", "SIZE", "Larder's memory.").default_value("64M").value_parser(size));
+    machine::arguments(command)
 }
 
 /// Measures.
@@ -130,24 +112,17 @@ pub fn run(matches: &ArgMatches, interrupted: Arc<AtomicBool>) -> Result<(), Fai
     let failed = |why: String| Failure::runtime(format!("bench: scale: {why}"));
     let parts = chosen(matches)?;
     let plan = plan(matches, interrupted).map_err(failed)?;
-    let mut progress = Progress::new(matches.get_flag("quiet"));
-    progress.say(&format!("seed {}", plan.seed));
-    let progress = std::cell::RefCell::new(progress);
-    let mut reports = Vec::new();
-    for part in parts {
-        if plan.is_interrupted() {
-            break;
+    let reports = watched(matches, plan.seed, &[], |say, watch| {
+        let mut reports = Vec::new();
+        for part in parts.into_iter().take_while(|_| !plan.is_interrupted()) {
+            say(&format!("== {}: {}", part.id, part.about));
+            let report = (part.run)(&plan, &mut Watcher { say, watch }).map_err(failed)?;
+            say(&format!("   {} is measured", part.id));
+            answer(&format!("{}\n", report.text()))?;
+            reports.push(report);
         }
-        progress.borrow_mut().say(&format!("== {}: {}", part.id, part.about));
-        let mut watcher = Watcher {
-            say: &mut |text| progress.borrow_mut().say(text),
-            watch: &mut |live| progress.borrow_mut().show(&moment(live)),
-        };
-        let report = (part.run)(&plan, &mut watcher).map_err(failed)?;
-        progress.borrow_mut().clear();
-        answer(&format!("{}\n", report.text()))?;
-        reports.push(report);
-    }
+        Ok::<_, Failure>(reports)
+    })?;
     finish(matches, &reports)
 }
 
@@ -168,13 +143,11 @@ fn plan(matches: &ArgMatches, interrupted: Arc<AtomicBool>) -> Result<Plan, Stri
     let generator = if others.is_empty() { std::slice::from_ref(last) } else { others };
     cores::keep_to(generator)?;
     cores::raise_open_files();
-    let beside = std::env::current_exe().ok().map(|program| program.with_file_name("larder"));
-    let larder: PathBuf = get(matches, "larder").or(beside).unwrap_or_default();
+    let larder = machine::larder(matches);
     if !larder.exists() {
         return Err(format!("{}: no such program: name it with --larder", larder.display()));
     }
-    let base: PathBuf = get(matches, "dir").unwrap_or_else(|| ".".into());
-    let base = base.canonicalize().map_err(|error| format!("{}: {error}", base.display()))?;
+    let base = machine::base(matches)?;
     let number = |name: &str| get::<u32>(matches, name).unwrap_or(1) as usize;
     let workers = matches.get_many::<u32>("workers").into_iter().flatten();
     Ok(Plan {

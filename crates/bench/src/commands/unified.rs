@@ -12,9 +12,9 @@ use cli::outcome::{Failure, answer};
 use super::arguments::{duration, get, option, positive, share, size};
 use super::compare::{chosen_systems, names};
 use super::machine::{self, Machine};
-use super::run::{moment, random_seed};
+use super::run::random_seed;
+use super::watched::watched;
 use crate::origin::Think;
-use crate::report::Progress;
 use crate::systems::{Grant, System};
 use crate::unified::{
     Evaluation, Plan, Test, evaluate, evaluation_markdown, evaluation_page, evaluation_text,
@@ -83,7 +83,7 @@ pub fn command() -> Command {
             option("systems", "NAMES", "Only systems whose names contain one of these.")
                 .value_delimiter(','),
         );
-    machine::arguments(of_each(command))
+    machine::page_argument(machine::arguments(of_each(command)))
         .arg(option("markdown", "FILE", "Writes the tables.").value_parser(value_parser!(PathBuf)))
 }
 
@@ -120,16 +120,9 @@ pub fn run(matches: &ArgMatches, interrupted: Arc<AtomicBool>) -> Result<(), Fai
     let failed = |why: String| Failure::runtime(format!("bench: unified: {why}"));
     machine::enter().map_err(failed)?;
     let (plan, notes) = plan(matches)?;
-    let mut progress = Progress::new(matches.get_flag("quiet"));
-    progress.say(&format!("seed {}", plan.seed));
-    notes.iter().for_each(|note| progress.say(note));
-    let progress = std::cell::RefCell::new(progress);
-    let evaluated =
-        evaluate(&plan, &interrupted, &mut |text| progress.borrow_mut().say(text), &mut |live| {
-            progress.borrow_mut().show(&moment(live))
-        });
-    progress.borrow_mut().clear();
-    let mut evaluation = evaluated.map_err(failed)?;
+    let measured =
+        watched(matches, plan.seed, &notes, |say, watch| evaluate(&plan, &interrupted, say, watch));
+    let mut evaluation = measured.map_err(failed)?;
     evaluation.notes.splice(0..0, notes);
     finish(matches, &evaluation)
 }

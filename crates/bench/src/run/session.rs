@@ -355,6 +355,8 @@ impl Session {
             if !self.dispatcher.is_closed() {
                 let tally = &mut self.tallies[due.phase];
                 tally.offered = tally.offered.saturating_sub(1);
+                let second = &mut self.windows[due.phase].second;
+                second.offered = second.offered.saturating_sub(1);
             }
             return Ok(false);
         }
