@@ -75,7 +75,8 @@ fn parts_and_objects_that_change_are_right() {
     let changing = LoadOptions { ranges: 0.3, lifetime: 2, ..load(zipf) };
     let pace = Pace::Open { rates: [400.0, 400.0], spacing: Spacing::Poisson };
     let figures = run(changing, pace, End::Requests(2_000));
-    assert!(figures.answered >= 2_000, "seed {SEED}: {}", figures.answered);
+    let ended = figures.answered + figures.error_count();
+    assert!(ended >= 2_000, "seed {SEED}: {ended}");
     // An object that changes between two of its parts: its answer has to break off.
     let errors = &figures.errors;
     assert!(errors.keys().all(|kind| kind == "cut short"), "seed {SEED}: {errors:?}");

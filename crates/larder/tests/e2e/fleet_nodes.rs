@@ -157,7 +157,10 @@ impl Crowd {
             thread::spawn(move || {
                 let mut count = 0;
                 while !stop.load(Ordering::Relaxed) || count < 10 {
-                    let target = format!("/page{}?size={}", count % 13, 1 + (count % 13) * 9_999);
+                    // With a tag: an answer in whose middle the node dies that has it goes on from
+                    // another one.
+                    let (page, size) = (count % 13, 1 + (count % 13) * 9_999);
+                    let target = format!("/page{page}?size={size}&etag=1");
                     let reply = get(&target).send(address);
                     assert_eq!(reply.status, 200, "{:?}", reply.head);
                     reply.verify(&target);
