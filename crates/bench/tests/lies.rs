@@ -4,7 +4,7 @@
 //! program, run as a user runs it.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -20,6 +20,8 @@ struct Lies {
     answers: u32,
     /// The first answer for the path.
     kept: Option<(String, Vec<u8>, Vec<u8>)>,
+    /// The connection ends behind the answer, and what still comes is read and not looked at.
+    ends: bool,
 }
 
 /// Answers of one in so many are changed.
@@ -72,6 +74,11 @@ fn other_object(lies: &mut Lies, path: &str, head: &mut Vec<u8>, body: &mut Vec<
     }
 }
 
+/// No lie: a connection that was to be kept may end at any time (RFC 9112, 9.3).
+fn ends_now_and_then(lies: &mut Lies, _: &str, _: &mut Vec<u8>, _: &mut Vec<u8>) {
+    lies.ends = lies.answers.is_multiple_of(7);
+}
+
 /// Starts a proxy of this kind before the origin; it ends with the test.
 fn proxy(origin: SocketAddr, lie: Lie) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -104,12 +111,17 @@ fn serve(
         server.read_exact(&mut body)?;
         head.truncate(head.len() - 4);
         let (all, mut head) = (body.len(), head.into_bytes());
-        {
+        let ends = {
             let mut lies = lies.lock().expect("no thread panics");
             lies.answers += 1;
             lie(&mut lies, &path, &mut head, &mut body);
-        }
+            lies.ends
+        };
         client.write_all(&[&head, &b"\r\n\r\n"[..], &body].concat())?;
+        if ends {
+            client.shutdown(Shutdown::Write)?;
+            return std::io::copy(&mut client, &mut std::io::sink()).map(drop);
+        }
         let told = format!("Content-Length: {all}");
         if body.len() < all && String::from_utf8_lossy(&head).contains(&told) {
             return Ok(());
@@ -157,6 +169,12 @@ fn an_honest_proxy_is_right() {
     assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
     let ranges = [ZIPF, &["--ranges", "0.5"]].concat();
     assert_eq!(bench(honest, &ranges).status.code(), Some(0));
+}
+
+#[test]
+fn connections_that_end_behind_an_answer_are_opened_anew() {
+    let output = bench(ends_now_and_then, ZIPF);
+    assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
 }
 
 #[test]

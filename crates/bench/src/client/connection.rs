@@ -158,7 +158,8 @@ impl Connection {
                         Ok(Progress::More) if aborts => return self.give_up(ABORTED),
                         Ok(Progress::More) if len < room && !end => return None,
                         Ok(Progress::More) => {}
-                        Ok(Progress::Done { keep }) => return self.answered(keep),
+                        // The end is not told again: a further request would wait for ever.
+                        Ok(Progress::Done { keep }) => return self.answered(keep && !end),
                         Err(_) => return self.fail("no HTTP"),
                     }
                 }

@@ -19,9 +19,10 @@ use crate::run::{End, Session, Subject};
 
 /// Rows of the table.
 const ROWS: u32 = 15;
-/// Purges a second, and time from one upgrade to the next at least.
+/// Purges a second.
 const PURGES: u32 = 10;
-const UPGRADE_EVERY: Duration = Duration::from_secs(150);
+/// Upgrades, in all the time.
+const UPGRADES: u32 = 12;
 /// Longest time until a purge is done.
 const PURGE_WAIT: Duration = Duration::from_secs(60);
 /// Mean seconds from one version of a document to the next.
@@ -152,8 +153,9 @@ impl Disturbance {
         let done = Arc::new(Disturbed::default());
         let thread = {
             let (done, seed) = (Arc::clone(&done), plan.seed);
+            let upgrade_every = plan.endurance / UPGRADES;
             thread::spawn(move || {
-                let result = disturb(control, &host, seed, &done);
+                let result = disturb(control, (&host, seed), upgrade_every, &done);
                 done.failed.store(result.is_err(), Ordering::Relaxed);
                 result
             })
@@ -189,7 +191,13 @@ fn purge(control: Control, query: &str) -> Result<(), String> {
     }
 }
 
-fn disturb(control: Control, host: &str, seed: u64, done: &Disturbed) -> Result<(), String> {
+/// Purges documents of this host, in the load with this seed, and upgrades every so often.
+fn disturb(
+    control: Control,
+    (host, seed): (&str, u64),
+    upgrade_every: Duration,
+    done: &Disturbed,
+) -> Result<(), String> {
     let mut upgraded = Instant::now();
     while !done.over.load(Ordering::Relaxed) {
         let number = done.purges.fetch_add(1, Ordering::Relaxed);
@@ -201,7 +209,7 @@ fn disturb(control: Control, host: &str, seed: u64, done: &Disturbed) -> Result<
             _ => format!("prefix={page}"),
         };
         purge(control, &format!("{query}{soft}"))?;
-        if upgraded.elapsed() > UPGRADE_EVERY {
+        if upgraded.elapsed() > upgrade_every {
             control.upgrade()?;
             done.upgrades.fetch_add(1, Ordering::Relaxed);
             upgraded = Instant::now();

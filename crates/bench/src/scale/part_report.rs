@@ -1,5 +1,7 @@
 //! What a part came to, and whoever is told how far it is.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::measure::PhaseFigures;
@@ -70,7 +72,17 @@ impl PartReport {
         }
         let notes = self.notes.iter().map(|note| format!("note: {note}\n"));
         let failures = self.failures.iter().map(|failure| format!("WRONG: {failure}\n"));
-        let below: String = notes.chain(failures).collect();
+        let errors = self.errors().into_iter().map(|(kind, n)| format!("{n} errors: {kind}\n"));
+        let below: String = notes.chain(errors).chain(failures).collect();
         format!("{}\n{}{below}", self.id, table.text())
+    }
+
+    /// Returns how many requests went wrong in all phases, by kind.
+    fn errors(&self) -> BTreeMap<&str, u64> {
+        let mut all = BTreeMap::new();
+        for (kind, count) in self.phases.iter().flat_map(|phase| &phase.errors) {
+            *all.entry(kind.as_str()).or_default() += count;
+        }
+        all
     }
 }
