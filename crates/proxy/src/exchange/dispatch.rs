@@ -59,7 +59,8 @@ pub(crate) async fn answer(
         return Box::pin(node_question::answer(services, client, &options, request)).await;
     }
     let _busy = services.shared.node.as_ref().map(Node::busy);
-    let mut response = decide(services, client, &options, request, trust, None).await;
+    let (mut parts, body) = request.into_parts();
+    let mut response = decide(services, client, &options, (&mut parts, body), trust, None).await;
     purge::hide_tags(&options, &mut response);
     response
 }
@@ -69,10 +70,10 @@ pub(crate) async fn answer(
 pub(crate) async fn answer_plain(
     services: &Rc<Services>,
     client: &Rc<Client>,
-    request: Request<RequestBody>,
+    parts: &mut Parts,
     key: Option<Key>,
 ) -> Response<ResponseBody> {
-    let options = services.options();
+    let (options, request) = (services.options(), (parts, RequestBody::Empty));
     let mut response = decide(services, client, &options, request, Trust::Good, key).await;
     purge::hide_tags(&options, &mut response);
     response
@@ -82,11 +83,10 @@ async fn decide(
     services: &Rc<Services>,
     client: &Rc<Client>,
     options: &Arc<Options>,
-    request: Request<RequestBody>,
+    (parts, body): (&mut Parts, RequestBody),
     trust: Trust,
     key: Option<Key>,
 ) -> Response<ResponseBody> {
-    let (mut parts, body) = request.into_parts();
     let is_long = trust == Trust::TooLong || parts.headers.len() > options.client.headers;
     hop_by_hop::strip_named(&mut parts.headers);
     if parts.version == Version::HTTP_2 {
@@ -98,9 +98,9 @@ async fn decide(
         &parts.headers,
         &options.forwarded,
     );
-    let transaction = Transaction::open(services, client, &parts, scheme);
+    let transaction = Transaction::open(services, client, parts, scheme);
     target::distrust(&mut parts.headers, client.address.ip(), options);
-    if let Some(text) = ill_framed(&parts, &body, trust) {
+    if let Some(text) = ill_framed(parts, &body, trust) {
         let status = StatusCode::BAD_REQUEST;
         return refuse(transaction, &Refused { status, why: Invalid::Body, text });
     }
@@ -113,9 +113,9 @@ async fn decide(
         return error_response::plain(transaction, StatusCode::LOOP_DETECTED, outcome, text);
     }
     if parts.method == Method::CONNECT {
-        return Box::pin(connect(services, client, options, transaction, &parts)).await;
+        return Box::pin(connect(services, client, options, transaction, parts)).await;
     }
-    let Prepared { parts, target, rule } = match prepare(&mut parts, options, scheme) {
+    let Prepared { parts, target, rule } = match prepare(parts, options, scheme) {
         Ok(prepared) => prepared,
         Err(refused) => return refuse(transaction, &refused),
     };

@@ -38,9 +38,10 @@ impl Decision {
         spare: &mut Spare,
     ) -> Option<Decision> {
         let length = request.text.len();
-        let request = request.to_request(spare)?;
+        let mut parts = request.to_parts(spare)?;
         let (services, client) = (services.clone(), client.clone());
-        let answer = async move { dispatch::answer_plain(&services, &client, request, key).await };
+        let answer =
+            async move { dispatch::answer_plain(&services, &client, &mut parts, key).await };
         Some(Decision { answer: Box::pin(answer), length })
     }
 

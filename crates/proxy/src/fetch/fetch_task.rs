@@ -72,7 +72,7 @@ pub(crate) struct FetchTask {
     /// The group that the origin named in its answer, for the store.
     pub group: Option<u64>,
     /// What other nodes are asked before the origin.
-    pub asking: Option<Asking>,
+    pub asking: Option<Arc<Asking>>,
     /// Where the answer is kept.
     pub home: Home,
     /// The request that began it drives it until there is a head, and wants all of the body: an
@@ -138,7 +138,7 @@ impl Drop for FillGuard {
 
 impl FetchTask {
     /// Makes other nodes be asked before the origin.
-    pub fn ask_fleet(&mut self, asking: Option<Asking>) {
+    pub fn ask_fleet(&mut self, asking: Option<Arc<Asking>>) {
         if let Some(asking) = &asking {
             self.upstream_request.ask_fleet(asking.clone());
         }
@@ -154,7 +154,7 @@ impl FetchTask {
 
     /// Runs a fill whose origin has answered already.
     pub async fn run_answered(
-        mut self,
+        mut self: Box<Self>,
         response: Response<OriginBody>,
         times: ExchangeTimes,
     ) -> Option<Box<OriginBody>> {
@@ -179,7 +179,7 @@ impl FetchTask {
 
     /// Runs the fill to its end, then validates the neighbours of what was validated. Returns the
     /// body of an answer that is for the client alone that drives it.
-    pub async fn run(mut self) -> Option<Box<OriginBody>> {
+    pub async fn run(mut self: Box<Self>) -> Option<Box<OriginBody>> {
         if !piggyback_validation::has(&self) {
             self.fetch().await;
             return self.handed_over;

@@ -135,7 +135,7 @@ async fn send(
     let connector =
         Connector { upstream: &services.upstream, limits: node.limits(), check: &|_| true };
     let outgoing = Outgoing {
-        request: Some(request),
+        request: Some(Box::new(request)),
         progress,
         interim: None,
         again: None,

@@ -235,7 +235,7 @@ impl CacheRequest<'_> {
         transaction: Transaction,
     ) -> NextAction {
         if stored.sparse.is_some() {
-            return self.hit_parts(stored, age, outcome, transaction).await;
+            return Box::pin(self.hit_parts(stored, age, outcome, transaction)).await;
         }
         let status = CacheStatus::new(outcome);
         NextAction::Respond(builder::from_entry(
@@ -270,7 +270,6 @@ impl CacheRequest<'_> {
     }
 
     /// Answers when nothing usable is stored.
-    #[expect(clippy::large_futures, reason = "all of it is in a box: misses alone need so much")]
     async fn missing(
         &self,
         key: Key,
@@ -312,9 +311,11 @@ impl CacheRequest<'_> {
             Collapse::Bypass(why) => {
                 return NextAction::Bypass(transaction, CacheStatus::new(Outcome::Bypass(why)));
             }
-            Collapse::PastFills => return self.fetch_past_fills(key, marker, transaction).await,
-            Collapse::Alone => (Arc::new(self.new_fill(asking.as_ref())), true, false),
-            Collapse::Share => match self.join_or_begin(&key, asking.as_ref()) {
+            Collapse::PastFills => {
+                return Box::pin(self.fetch_past_fills(key, marker, transaction)).await;
+            }
+            Collapse::Alone => (Arc::new(self.new_fill(asking.as_deref())), true, false),
+            Collapse::Share => match self.join_or_begin(&key, asking.as_deref()) {
                 Joining::Running(fill) => (fill, false, true),
                 Joining::Begun(fill) => (fill, true, true),
                 Joining::Ended => return NextAction::Retry(transaction),
@@ -346,7 +347,7 @@ impl CacheRequest<'_> {
         &self,
         mut responder: FillResponder<'_>,
         marker: Option<VaryMarker>,
-        asking: Option<Asking>,
+        asking: Option<Arc<Asking>>,
         (reader, joinable): (Reader, bool),
         mut transaction: Transaction,
     ) -> NextAction {
@@ -374,7 +375,7 @@ impl CacheRequest<'_> {
     }
 
     /// Returns what other nodes are asked for it.
-    pub fn asking(&self) -> Option<Asking> {
+    pub fn asking(&self) -> Option<Arc<Asking>> {
         self.context.asking(self.primary, false)
     }
 
@@ -404,7 +405,7 @@ impl CacheRequest<'_> {
     fn revalidate_in_background(&self, stored: &Rc<StoredResponse>) {
         let fills = &self.context.services.shared.fills;
         let asking = self.asking();
-        let new = || self.new_fill(asking.as_ref());
+        let new = || self.new_fill(asking.as_deref());
         let (fill, began) = fills.join_or_begin(stored.key.as_bytes(), new);
         if !began {
             return;
@@ -432,7 +433,7 @@ impl CacheRequest<'_> {
         marker: Option<VaryMarker>,
         to_validate: Option<&ToValidate>,
         joinable: bool,
-    ) -> FetchTask {
+    ) -> Box<FetchTask> {
         let context = self.context;
         let mut upstream_request = context.upstream_request();
         // A stored GET answers both; a HEAD would bring no body.
@@ -440,7 +441,7 @@ impl CacheRequest<'_> {
         // What is stored whole is validated, and fetched anew, as a whole.
         let ranged = is_ranged(&self.context.facts)
             && to_validate.is_none_or(|to_validate| to_validate.stored.sparse.is_some());
-        FetchTask {
+        Box::new(FetchTask {
             services: context.services.clone(),
             options: context.options.clone(),
             store: self.store.clone(),
@@ -465,7 +466,7 @@ impl CacheRequest<'_> {
             home: Home::default(),
             is_driven: false,
             handed_over: None,
-        }
+        })
     }
 
     /// Answers with what the origin has sent already, and stores it if it may be stored, under this

@@ -1,6 +1,8 @@
 //! A request for what could lately not be stored: it is sent without a fill, for no other request
 //! could follow it. When its answer may be stored by now, a fill stores it and hands it on.
 
+use std::sync::Arc;
+
 use http::Response;
 use semantics::{ExchangeTimes, VaryMarker};
 use store::Key;
@@ -20,7 +22,7 @@ impl CacheRequest<'_> {
     pub(super) async fn ask_past_fills(
         &self,
         transaction: &mut Transaction,
-        asking: Option<Asking>,
+        asking: Option<Arc<Asking>>,
     ) -> Result<FetchedResponse, Failure> {
         let token = self.store.begin_fetch(self.primary);
         let clock = self.context.services.clock;

@@ -100,13 +100,13 @@ impl FillResponder<'_> {
             FillStage::Waiting | FillStage::Part(_) | FillStage::Absent(_) => {
                 NextAction::Retry(transaction)
             }
-            FillStage::Failed(failed) => self.failed(&failed, transaction).await,
+            FillStage::Failed(failed) => Box::pin(self.failed(&failed, transaction)).await,
             FillStage::Validated(validated) => {
-                self.validated(&validated, &reader, transaction).await
+                Box::pin(self.validated(&validated, &reader, transaction)).await
             }
             FillStage::Streaming(head) => self.streaming(&head, (reader, None), transaction).await,
             // The reader stays until the answer has taken its place.
-            FillStage::Sparse(stage) => self.sparse(&stage, transaction).await,
+            FillStage::Sparse(stage) => Box::pin(self.sparse(&stage, transaction)).await,
         }
     }
 

@@ -1,5 +1,7 @@
 //! The memories of other nodes of the fleet, asked before this node reads its own device.
 
+use std::sync::Arc;
+
 use http::{Method, Response};
 use store::Key;
 
@@ -15,7 +17,11 @@ use crate::response::transaction::Transaction;
 
 /// Returns what is asked of the memories of other nodes, for what is on the device here and not in
 /// memory, where the class of the document has that done before the device is read.
-pub(crate) fn asking(context: &RequestContext<'_>, store: &Store, primary: &Key) -> Option<Asking> {
+pub(crate) fn asking(
+    context: &RequestContext<'_>,
+    store: &Store,
+    primary: &Key,
+) -> Option<Arc<Asking>> {
     let node = context.services.shared.node.as_ref().filter(|node| node.cooperates())?;
     let is_plain = context.parts.method == Method::GET && !context.facts.directives.only_if_cached;
     // Most documents are in no other memory that is known: that is seen before all else.
@@ -25,13 +31,13 @@ pub(crate) fn asking(context: &RequestContext<'_>, store: &Store, primary: &Key)
     if store.resident(primary).is_some() || !store.knows(primary) {
         return None;
     }
-    context.asking(primary, true).filter(Asking::asks_memories)
+    context.asking(primary, true).filter(|asking| asking.asks_memories())
 }
 
 /// Answers from the memories of other nodes. The request comes back when they do not have it.
 pub(crate) async fn read(
     context: &RequestContext<'_>,
-    asking: Asking,
+    asking: Arc<Asking>,
     mut transaction: Transaction,
 ) -> Result<Response<ResponseBody>, Transaction> {
     let mut upstream_request = context.upstream_request();

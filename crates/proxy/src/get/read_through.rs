@@ -1,6 +1,8 @@
 //! A request for what another node of the fleet keeps: its answer passes through this node as it
 //! comes, and nothing of it is kept here.
 
+use std::sync::Arc;
+
 use http::Response;
 use semantics::{ExchangeTimes, VaryMarker};
 use store::Key;
@@ -23,7 +25,7 @@ impl CacheRequest<'_> {
         &self,
         key: Key,
         marker: Option<VaryMarker>,
-        asking: Option<Asking>,
+        asking: Option<Arc<Asking>>,
         transaction: Transaction,
     ) -> NextAction {
         let status = miss_status(&marker);
@@ -35,7 +37,7 @@ impl CacheRequest<'_> {
 pub(super) async fn read(
     context: &RequestContext<'_>,
     key: &Key,
-    asking: Option<Asking>,
+    asking: Option<Arc<Asking>>,
     mut status: CacheStatus,
     mut transaction: Transaction,
 ) -> Response<ResponseBody> {

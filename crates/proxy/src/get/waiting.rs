@@ -89,7 +89,7 @@ impl CacheRequest<'_> {
             return None;
         }
         let asking = self.asking();
-        let (fill, began) = match self.join_or_begin(&responder.key, asking.as_ref()) {
+        let (fill, began) = match self.join_or_begin(&responder.key, asking.as_deref()) {
             Joining::Running(fill) => (fill, false),
             Joining::Begun(fill) => (fill, true),
             Joining::Ended => return None,

@@ -4,6 +4,8 @@
 //! It promises: only a node that has met the others asks them, for it must know the purges that
 //! they know; one whose cache is awaited, was handed over or lags behind asks the origin alone.
 
+use std::sync::Arc;
+
 use http::Response;
 use message::request_body::RequestBody;
 use store::Key;
@@ -37,7 +39,7 @@ pub(crate) async fn answer(
 }
 
 /// Returns what other nodes are asked, and the key; `None` when none of them is.
-fn asking(context: &RequestContext<'_>) -> Option<(Key, Asking)> {
+fn asking(context: &RequestContext<'_>) -> Option<(Key, Arc<Asking>)> {
     let node = context.services.shared.node.as_ref()?;
     if !node.is_without_cache() || !node.purges().may_use() {
         return None;
@@ -49,6 +51,6 @@ fn asking(context: &RequestContext<'_>) -> Option<(Key, Asking)> {
     if input.decide() != Collapse::ReadThrough {
         return None;
     }
-    let asking = context.asking(&key, false).filter(Asking::asks_anybody)?;
+    let asking = context.asking(&key, false).filter(|asking| asking.asks_anybody())?;
     Some((key, asking))
 }

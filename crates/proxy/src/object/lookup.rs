@@ -65,7 +65,7 @@ pub(crate) async fn find_from(
             return Some(LookupResult::Nothing { key: primary.clone(), marker: None });
         }
     };
-    find_selected((store, options), primary, (marker, variant), request, is_for).await
+    Box::pin(find_selected((store, options), primary, (marker, variant), request, is_for)).await
 }
 
 /// Looks for what a request selects among the variants under a marker: the latest under any of its

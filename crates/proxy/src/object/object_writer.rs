@@ -109,7 +109,7 @@ impl ObjectWriter<'_> {
         hint: Hint,
     ) -> Result<Writer, Refusal> {
         if let Some(marker) = new_marker {
-            self.insert_marker(marker, hint.group).await?;
+            Box::pin(self.insert_marker(marker, hint.group)).await?;
         }
         self.store.insert(self.token, key, meta, hint).await
     }

@@ -15,7 +15,7 @@ fn bit(number: usize) -> u8 {
 }
 
 /// The plan of one request.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Asking {
     node: Arc<Node>,
     request: Request,
@@ -23,16 +23,16 @@ pub(crate) struct Asking {
     host: String,
     pub about: About,
     /// The questions that were answered, each a bit by its number.
-    answered: Arc<AtomicU8>,
+    answered: AtomicU8,
 }
 
 impl Asking {
     /// Plans a request; `None` when no other node matters for it.
-    pub fn of(node: &Arc<Node>, request: Request, host: &str, about: About) -> Option<Asking> {
+    pub fn of(node: &Arc<Node>, request: Request, host: &str, about: About) -> Option<Arc<Asking>> {
         let facts = DocumentFacts { host, ..DocumentFacts::default() };
         let plan = node.plan(&request, &node.policy(&facts))?;
-        let (node, host, answered) = (node.clone(), host.to_owned(), Arc::default());
-        Some(Asking { node, request, plan, host, about, answered })
+        let (node, host, answered) = (node.clone(), host.to_owned(), AtomicU8::new(0));
+        Some(Arc::new(Asking { node, request, plan, host, about, answered }))
     }
 
     pub fn node(&self) -> &Arc<Node> {

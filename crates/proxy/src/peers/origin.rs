@@ -41,7 +41,7 @@ const SILENCE: Duration = Duration::from_secs(4);
 
 /// The source of one document.
 pub(crate) struct FleetOrigin {
-    asking: Asking,
+    asking: Arc<Asking>,
     origin: Arc<dyn Origin>,
     /// Only memories of other nodes are asked: what they do not have is stored here.
     memories_only: bool,
@@ -49,12 +49,12 @@ pub(crate) struct FleetOrigin {
 
 impl FleetOrigin {
     /// Makes the source of what `origin` has, by this plan.
-    pub fn new(asking: Asking, origin: Arc<dyn Origin>) -> FleetOrigin {
+    pub fn new(asking: Arc<Asking>, origin: Arc<dyn Origin>) -> FleetOrigin {
         FleetOrigin { asking, origin, memories_only: false }
     }
 
     /// Makes the source of what other nodes have in memory: nothing is fetched.
-    pub fn of_memories(asking: Asking, origin: Arc<dyn Origin>) -> FleetOrigin {
+    pub fn of_memories(asking: Arc<Asking>, origin: Arc<dyn Origin>) -> FleetOrigin {
         FleetOrigin { asking, origin, memories_only: true }
     }
 
@@ -132,8 +132,8 @@ impl FleetOrigin {
         &self,
         ask: &Ask,
         protocol: u16,
-        mut request: Request<OutBody>,
-    ) -> Request<OutBody> {
+        mut request: Box<Request<OutBody>>,
+    ) -> Box<Request<OutBody>> {
         let (node, about) = (self.asking.node(), &self.asking.about);
         // Its signs are another's than the origin's would be: the connection to a node tells them.
         request.extensions_mut().clear();

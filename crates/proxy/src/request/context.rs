@@ -104,7 +104,7 @@ impl<'a> RequestContext<'a> {
 
     /// Returns what other nodes are asked about the object of this key, which is stored on the
     /// device here or not; `None` when none of them matters.
-    pub fn asking(&self, primary: &Key, on_own_disk: bool) -> Option<Asking> {
+    pub fn asking(&self, primary: &Key, on_own_disk: bool) -> Option<Arc<Asking>> {
         let node = self.services.shared.node.as_ref()?;
         let host = fleet_host(&self.target).filter(|_| self.upgrade.is_none())?;
         let key = node.hash(primary.as_bytes());

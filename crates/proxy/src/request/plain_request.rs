@@ -10,9 +10,9 @@ use std::mem::MaybeUninit;
 
 use bytes::BytesMut;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
 use http::{Request, Uri};
 use httparse::{Header, Status};
-use message::request_body::RequestBody;
 
 /// Fields of a plain request at most: as many as anybody sends who means it.
 const FIELDS_MAX: usize = 64;
@@ -135,8 +135,8 @@ impl<'a, 'r> PlainRequest<'a, 'r> {
         (hosts == 1 && !request.host.is_empty()).then_some(request)
     }
 
-    /// Returns it as hyper makes it of the same bytes; `None` where it is no request to hyper.
-    pub fn to_request(&self, spare: &mut Spare) -> Option<Request<RequestBody>> {
+    /// Returns its head as hyper makes it of the same bytes; `None` where it is none to hyper.
+    pub fn to_parts(&self, spare: &mut Spare) -> Option<Parts> {
         if spare.text.capacity() < self.text.len() {
             // All of what was made before, if nobody needs it any more.
             spare.text.reserve(self.text.len().max(TEXT_ROOM));
@@ -154,10 +154,10 @@ impl<'a, 'r> PlainRequest<'a, 'r> {
             let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
             fields.append(name, HeaderValue::from_maybe_shared(within(field.value)).ok()?);
         }
-        let mut request = Request::new(RequestBody::Empty);
-        *request.uri_mut() = Uri::from_maybe_shared(within(self.target.as_bytes())).ok()?;
-        *request.headers_mut() = fields;
-        Some(request)
+        let (mut parts, ()) = Request::new(()).into_parts();
+        parts.uri = Uri::from_maybe_shared(within(self.target.as_bytes())).ok()?;
+        parts.headers = fields;
+        Some(parts)
     }
 
     /// Takes a field in; returns `None` when it makes the request one that is not plain.
@@ -235,10 +235,10 @@ mod tests {
         );
         let PlainRequest { referer, user_agent, .. } = request;
         assert_eq!((referer, user_agent), (Some(&b"y"[..]), Some(&b"x"[..])));
-        let made = request.to_request(&mut Spare::default()).unwrap();
-        let referers = made.headers().get_all("referer").iter();
+        let made = request.to_parts(&mut Spare::default()).unwrap();
+        let referers = made.headers.get_all("referer").iter();
         assert_eq!(referers.collect::<Vec<_>>(), ["y", "z"]);
-        assert_eq!((made.uri(), made.headers().len()), (&Uri::from_static("/a?b"), 5));
+        assert_eq!((made.uri, made.headers.len()), (Uri::from_static("/a?b"), 5));
         let text = of("").replace("/a?b", "http://a.example:81/a");
         let mut fields = room();
         let request = PlainRequest::read(text.as_bytes(), &mut fields).unwrap();

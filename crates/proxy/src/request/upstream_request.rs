@@ -153,13 +153,13 @@ impl UpstreamRequest {
     }
 
     /// Makes the nodes that this plan names be asked before the origin.
-    pub fn ask_fleet(&mut self, asking: Asking) {
+    pub fn ask_fleet(&mut self, asking: Arc<Asking>) {
         self.past_fleet = Some(self.to.clone());
         self.to = Arc::new(FleetOrigin::new(asking, self.to.clone()));
     }
 
     /// Makes only the memories of the nodes that this plan names be asked.
-    pub fn ask_memories(&mut self, asking: Asking) {
+    pub fn ask_memories(&mut self, asking: Arc<Asking>) {
         self.past_fleet = Some(self.to.clone());
         self.to = Arc::new(FleetOrigin::of_memories(asking, self.to.clone()));
     }
@@ -294,8 +294,8 @@ impl UpstreamRequest {
         &self,
         services: &Services,
         options: &Options,
-        mut request: Request<OutBody>,
-        again: Option<&dyn Fn() -> Request<OutBody>>,
+        mut request: Box<Request<OutBody>>,
+        again: Option<&dyn Fn() -> Box<Request<OutBody>>>,
         body: Option<RequestBody>,
     ) -> Result<Response<OriginBody>, Failure> {
         let query = Query {
@@ -330,7 +330,7 @@ impl UpstreamRequest {
         sent.map_err(|failure| rules.explain(failure))
     }
 
-    fn outgoing(&self, request: Request<OutBody>) -> Outgoing<'_> {
+    fn outgoing(&self, request: Box<Request<OutBody>>) -> Outgoing<'_> {
         Outgoing {
             request: Some(request),
             progress: None,
@@ -346,18 +346,18 @@ impl UpstreamRequest {
         }
     }
 
-    fn request(&self) -> Request<OutBody> {
+    fn request(&self) -> Box<Request<OutBody>> {
         self.with(self.uri.clone(), self.headers.clone())
     }
 
     /// Returns the request without a body, and takes its target and fields out of this.
-    fn take_request(&mut self) -> Request<OutBody> {
+    fn take_request(&mut self) -> Box<Request<OutBody>> {
         let (uri, headers) = (std::mem::take(&mut self.uri), std::mem::take(&mut self.headers));
         self.with(uri, headers)
     }
 
-    fn with(&self, uri: Uri, headers: HeaderMap) -> Request<OutBody> {
-        let mut request = Request::new(OutBody::Empty);
+    fn with(&self, uri: Uri, headers: HeaderMap) -> Box<Request<OutBody>> {
+        let mut request = Box::new(Request::new(OutBody::Empty));
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;

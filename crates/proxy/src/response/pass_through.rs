@@ -3,6 +3,7 @@
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::Poll;
 
 use http::header::HeaderValue;
@@ -58,7 +59,7 @@ pub(crate) async fn ask_fleet(
     context: &RequestContext<'_>,
     transaction: &mut Transaction,
     body: Option<RequestBody>,
-    asking: Option<Asking>,
+    asking: Option<Arc<Asking>>,
 ) -> Result<Response<OriginBody>, Failure> {
     let make = || {
         let mut upstream_request = context.upstream_request();

@@ -64,7 +64,9 @@ impl<D: Device, C: Clock> Volume<D, C> {
                     None
                 }
                 Finding::Read(plan) => {
-                    self.load(plan, request.expected).await.map(|object| (object, Source::Disk))
+                    // A box, lest all who look in memory make room for a read.
+                    let loaded = Box::pin(self.load(plan, request.expected)).await;
+                    loaded.map(|object| (object, Source::Disk))
                 }
                 Finding::Nothing => None,
             };

@@ -65,7 +65,7 @@ pub(crate) struct Http1 {
 /// The failure of a request without an answer.
 pub(crate) struct Broke {
     /// The request, when it is as it was.
-    pub request: Option<Request<OutBody>>,
+    pub request: Option<Box<Request<OutBody>>>,
     /// Nothing of it was sent.
     pub is_unsent: bool,
     pub error: Http1Error,
@@ -103,7 +103,7 @@ impl Http1 {
     /// Sends a request and waits for the head of the answer. 1xx answers go to `interim`.
     pub async fn send(
         mut self: Box<Self>,
-        request: Request<OutBody>,
+        request: Box<Request<OutBody>>,
         interim: Option<&Informational>,
     ) -> Result<Response<Incoming>, Broke> {
         let sending = Sending::new(&request, std::mem::take(&mut self.output));
@@ -141,7 +141,7 @@ impl Http1 {
 /// A request under way.
 struct Exchange {
     connection: Box<Http1>,
-    request: Request<OutBody>,
+    request: Box<Request<OutBody>>,
     sending: Sending,
     /// The error of the sending; the answer may have come all the same.
     broken: Option<Http1Error>,

@@ -75,8 +75,8 @@ async fn ask(
 }
 
 /// Returns the request of a check.
-fn request(check: &HealthCheck) -> Request<OutBody> {
-    let mut request = Request::new(OutBody::Empty);
+fn request(check: &HealthCheck) -> Box<Request<OutBody>> {
+    let mut request = Box::new(Request::new(OutBody::Empty));
     *request.uri_mut() = check.path.clone();
     if let Some(host) = &check.host {
         request.headers_mut().insert(header::HOST, host.clone());

@@ -8,6 +8,7 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,7 +66,7 @@ pub(crate) struct ServerError {
 /// The failure of a connection to bring an answer.
 struct ConnectionError {
     /// The request, when it is as it was.
-    request: Option<Request<OutBody>>,
+    request: Option<Box<Request<OutBody>>>,
     /// It was not sent.
     is_unsent: bool,
     /// The origin says that it did nothing with it.
@@ -317,13 +318,13 @@ impl Upstream {
         endpoint: &Arc<Endpoint>,
         connection: Box<Http1>,
         limits: &UpstreamLimits,
-        request: Request<OutBody>,
+        request: Box<Request<OutBody>>,
         outgoing: &Outgoing<'_>,
     ) -> Result<Response<OriginBody>, ConnectionError> {
         let sending = connection.send(request, outgoing.interim.map(Arc::as_ref));
         let progress = &outgoing.progress;
         let bound = limits.head_timeout;
-        let sent = wait_for_head(&self.timers, bound, progress.as_deref(), sending).await;
+        let sent = wait_for_head(&self.timers, bound, progress.as_deref(), pin!(sending)).await;
         match sent {
             None => Err(ConnectionError::late(limits)),
             Some(Err(Broke { request, is_unsent, error })) => Err(ConnectionError {
@@ -391,14 +392,14 @@ async fn ask_http2(
         Rc<crate::connection::http2::Http2>,
         &UpstreamLimits,
     ),
-    request: Request<OutBody>,
+    request: Box<Request<OutBody>>,
     outgoing: &Outgoing<'_>,
 ) -> Result<Response<OriginBody>, ConnectionError> {
     if let Some(protocol) = outgoing.upgrade.and_then(Upgrade::of_extended_connect) {
         let asking = (endpoint, connection, limits);
         return ask_for_tunnel(timers, asking, request, protocol).await;
     }
-    let sending = connection.send(request, endpoint.scheme(), outgoing.interim);
+    let sending = connection.send(*request, endpoint.scheme(), outgoing.interim);
     let progress = outgoing.progress.as_deref();
     let response = answer_in_time(timers, &connection, limits, progress, sending).await?;
     let (parts, (body, stream)) = response.into_parts();
@@ -437,11 +438,11 @@ async fn ask_for_tunnel(
         Rc<crate::connection::http2::Http2>,
         &UpstreamLimits,
     ),
-    request: Request<OutBody>,
+    request: Box<Request<OutBody>>,
     protocol: &str,
 ) -> Result<Response<OriginBody>, ConnectionError> {
     let fields = request.headers().clone();
-    let sending = connection.ask_for_tunnel(request, endpoint.scheme(), protocol);
+    let sending = connection.ask_for_tunnel(*request, endpoint.scheme(), protocol);
     let response = answer_in_time(timers, &connection, limits, None, sending).await?;
     let (mut parts, (body, stream, sink)) = response.into_parts();
     let body = match sink {
@@ -469,7 +470,7 @@ async fn answer_in_time<T>(
     progress: Option<&Progress>,
     sending: impl Future<Output = Result<T, crate::connection::http2::Broke>>,
 ) -> Result<T, ConnectionError> {
-    match wait_for_head(timers, limits.head_timeout, progress, sending).await {
+    match wait_for_head(timers, limits.head_timeout, progress, pin!(sending)).await {
         None => {
             // It is not known whether this answer hangs or the connection.
             connection.retire();
@@ -482,7 +483,8 @@ async fn answer_in_time<T>(
             }
             let failure = no_answer(&error, error.is_library());
             let is_unsent = unsent.is_some();
-            Err(ConnectionError { request: unsent, is_unsent, untouched, dead, failure })
+            let request = unsent.map(Box::new);
+            Err(ConnectionError { request, is_unsent, untouched, dead, failure })
         }
     }
 }
@@ -514,9 +516,8 @@ async fn wait_for_head<T>(
     timers: &Timers,
     bound: Duration,
     progress: Option<&Progress>,
-    sending: impl Future<Output = T>,
+    mut sending: Pin<&mut impl Future<Output = T>>,
 ) -> Option<T> {
-    let mut sending = std::pin::pin!(sending);
     loop {
         let before = progress.map(Progress::frames);
         let sent = timers.within(bound, sending.as_mut()).await;

@@ -8,76 +8,68 @@ use http::{Request, Response};
 use crate::connection::origin_body::OriginBody;
 use crate::failure::error::Failure;
 use crate::failure::error::Reason;
-use crate::send::client::Upstream;
 use crate::send::events::Event;
 use crate::send::origin::{Connector, Origin, Sending};
 use crate::send::outgoing::Outgoing;
 use crate::servers::group::{Group, Next};
 use crate::settings::endpoint::Endpoint;
-use crate::settings::limits::Check;
-use crate::settings::limits::UpstreamLimits;
 
-impl Upstream {
-    /// Sends a request to one server after another, each once.
-    async fn ask_any(
-        &self,
-        group: &Arc<Group>,
-        limits: &UpstreamLimits,
-        check: Check<'_>,
-        mut outgoing: Outgoing<'_>,
-    ) -> Result<Response<OriginBody>, Failure> {
-        let options = group.options();
-        let uri = outgoing.request.as_ref().map(Request::uri);
-        let hash = uri.map_or(0, |uri| group.hash(outgoing.place, uri));
-        let (mut tried, mut tries, mut last) = (0u64, 0, None);
-        loop {
-            let chosen = match tries {
-                0 if !outgoing.reuse_only => group.admit(hash, self.clock).await,
-                // It has waited enough, or does not wait: it takes any server with room.
-                _ => group.choose(tried, hash, self.clock),
-            };
-            let serving = match chosen {
-                Ok(serving) => serving,
-                Err(nobody) => return Err(last.unwrap_or(nobody)),
-            };
-            tried |= 1 << serving.at;
-            tries += 1;
-            if tries > 1 {
-                self.events.count(Event::Retried);
-            }
-            let more = tries < options.tries.max(1) && group.has_other(tried, self.clock.millis());
-            let endpoint = serving.endpoint();
-            match self.ask(endpoint, limits, check, &mut outgoing, Some(&serving)).await {
-                Ok(response) => {
-                    let status = response.status();
-                    if !options.next.statuses.contains(&status) {
-                        serving.succeeded();
-                    } else {
-                        let cause = format!("it answered {}", status.as_u16());
-                        serving.failed(&cause);
-                        self.bad_answer(endpoint, &cause);
-                        if more && outgoing.may_repeat() {
-                            continue;
-                        }
+/// Sends a request to one server of a group after another, each once.
+async fn ask_any(
+    group: Arc<Group>,
+    with: Connector<'_>,
+    mut outgoing: Outgoing<'_>,
+) -> Result<Response<OriginBody>, Failure> {
+    let Connector { upstream, limits, check } = with;
+    let options = group.options();
+    let uri = outgoing.request.as_deref().map(Request::uri);
+    let hash = uri.map_or(0, |uri| group.hash(outgoing.place, uri));
+    let (mut tried, mut tries, mut last) = (0u64, 0, None);
+    loop {
+        let chosen = match tries {
+            0 if !outgoing.reuse_only => group.admit(hash, upstream.clock).await,
+            // It has waited enough, or does not wait: it takes any server with room.
+            _ => group.choose(tried, hash, upstream.clock),
+        };
+        let serving = match chosen {
+            Ok(serving) => serving,
+            Err(nobody) => return Err(last.unwrap_or(nobody)),
+        };
+        tried |= 1 << serving.at;
+        tries += 1;
+        if tries > 1 {
+            upstream.events.count(Event::Retried);
+        }
+        let more = tries < options.tries.max(1) && group.has_other(tried, upstream.clock.millis());
+        let endpoint = serving.endpoint();
+        match upstream.ask(endpoint, limits, check, &mut outgoing, Some(&serving)).await {
+            Ok(response) => {
+                let status = response.status();
+                if !options.next.statuses.contains(&status) {
+                    serving.succeeded();
+                } else {
+                    let cause = format!("it answered {}", status.as_u16());
+                    serving.failed(&cause);
+                    upstream.bad_answer(endpoint, &cause);
+                    if more && outgoing.may_repeat() {
+                        continue;
                     }
-                    return Ok(response.map(|body| body.served_by(serving)));
                 }
-                // The client is denied access: another server would not change that.
-                Err(unanswered) if matches!(unanswered.failure, Failure::Denied) => {
+                return Ok(response.map(|body| body.served_by(serving)));
+            }
+            // The client is denied access: another server would not change that.
+            Err(unanswered) if matches!(unanswered.failure, Failure::Denied) => {
+                return Err(unanswered.failure);
+            }
+            Err(unanswered) => {
+                if let (true, Failure::Failed(_, why)) = (unanswered.counts, &unanswered.failure) {
+                    serving.failed(why);
+                }
+                let safe = unanswered.untouched || outgoing.may_repeat();
+                if !more || !safe || !options.next.covers(&unanswered.failure) {
                     return Err(unanswered.failure);
                 }
-                Err(unanswered) => {
-                    if let (true, Failure::Failed(_, why)) =
-                        (unanswered.counts, &unanswered.failure)
-                    {
-                        serving.failed(why);
-                    }
-                    let safe = unanswered.untouched || outgoing.may_repeat();
-                    if !more || !safe || !options.next.covers(&unanswered.failure) {
-                        return Err(unanswered.failure);
-                    }
-                    last = Some(unanswered.failure);
-                }
+                last = Some(unanswered.failure);
             }
         }
     }
@@ -85,10 +77,7 @@ impl Upstream {
 
 impl Origin for Group {
     fn send<'a>(self: Arc<Self>, with: Connector<'a>, request: Outgoing<'a>) -> Sending<'a> {
-        Box::pin(async move {
-            let Connector { upstream, limits, check } = with;
-            upstream.ask_any(&self, limits, check, request).await
-        })
+        Box::pin(ask_any(self, with, request))
     }
 
     fn endpoint(&self, number: usize) -> Option<&Endpoint> {

@@ -15,14 +15,14 @@ use crate::settings::endpoint::Endpoint;
 
 /// A request, and the means to make it again when that is allowed.
 pub struct Outgoing<'a> {
-    /// `None` once it has been sent.
-    pub request: Option<Request<OutBody>>,
+    /// `None` once it has been sent. In a box, as it is handed on a dozen times.
+    pub request: Option<Box<Request<OutBody>>>,
     /// The progress of its body, if it has one.
     pub progress: Option<Rc<Progress>>,
     /// The receiver of its 1xx answers.
     pub interim: Option<&'a Arc<Informational>>,
     /// Makes an equal request, unless it has a body.
-    pub again: Option<&'a dyn Fn() -> Request<OutBody>>,
+    pub again: Option<&'a dyn Fn() -> Box<Request<OutBody>>>,
     /// It is idempotent (RFC 9110 section 9.2.2).
     pub idempotent: bool,
     /// Its `Host` is the name of the server that gets it.
@@ -39,7 +39,7 @@ pub struct Outgoing<'a> {
 
 impl Outgoing<'_> {
     /// Returns the request as `endpoint` gets it; `None` when it cannot be sent once more.
-    pub(super) fn next(&mut self, endpoint: &Endpoint) -> Option<Request<OutBody>> {
+    pub(super) fn next(&mut self, endpoint: &Endpoint) -> Option<Box<Request<OutBody>>> {
         let mut request = self.request.take().or_else(|| self.again.map(|again| again()))?;
         if self.rewrite_host
             && let Ok(host) = HeaderValue::try_from(endpoint.authority().to_string())
