@@ -180,6 +180,14 @@ impl System {
     }
 }
 
+/// Returns the `--memory` of Larder that has so much in all: half of it, unless what it takes
+/// besides is more: a twentieth of that, 64 MiB, and so much for each connection with a request.
+fn larders_memory(all: u64, connections: usize) -> u64 {
+    const CONNECTION: u64 = 32 << 10;
+    let besides = 64 * MIB + connections as u64 * CONNECTION;
+    (all / 2).min(all.saturating_sub(besides) / 21 * 20).max(8 * MIB)
+}
+
 /// The files of a system that is being set up.
 struct Files<'a> {
     system: &'a System,
@@ -229,7 +237,7 @@ impl Files<'_> {
     /// One worker; half of the memory for the setting that takes in everything but the program
     /// itself and connections.
     fn larder(&self) -> Result<Command, String> {
-        let Setup { cache, cache_bytes, memory, origin, .. } = self.setup;
+        let Setup { cache, cache_bytes, memory, origin, connections, .. } = self.setup;
         let mut command = self.confined();
         command.args(["serve", "--admin", &address::free().to_string()]);
         if self.setup.http2 {
@@ -244,7 +252,7 @@ impl Files<'_> {
         command.args(&self.system.words);
         command.args(["--reverse", &format!("http://{origin}")]);
         command.arg("--cache").arg(cache).args(["--cache-size", &cache_bytes.to_string()]);
-        command.args(["--memory", &(memory / 2).to_string()]);
+        command.args(["--memory", &larders_memory(*memory, *connections).to_string()]);
         Ok(command)
     }
 
@@ -414,5 +422,13 @@ mod tests {
         assert!(text("nginx.conf").contains("keepalive 1000;"));
         assert!(text("records.config").contains("ip-in=127.64.0.1:proto=http;h2\n"));
         assert!(!squid.speaks_http2() && nginx.speaks_http2());
+    }
+
+    #[test]
+    fn larder_has_half_of_the_memory_or_what_it_leaves_room_for() {
+        assert_eq!(larders_memory(160 * MIB, 32), 80 * MIB);
+        let many = larders_memory(160 * MIB, 1_000);
+        assert!((50 * MIB..70 * MIB).contains(&many), "{many}");
+        assert_eq!(larders_memory(32 * MIB, 1_000), 8 * MIB);
     }
 }
