@@ -163,7 +163,8 @@ impl Pair {
             let refused = rig.seen.refused.lock().unwrap();
             (outcomes.clone(), urls.clone(), refused.clone())
         };
-        let [fast, slow] = [0, 1].map(|number| seen_as(masked(&talk(&self.rigs[number], pieces))));
+        let answers = |rig: &Rig| seen_as(masked(&talk(rig, pieces)));
+        let [fast, slow] = self.rigs.each_ref().map(answers);
         let told: Vec<String> =
             pieces.iter().map(|piece| String::from_utf8_lossy(piece).into_owned()).collect();
         assert_eq!(fast, slow, "to {told:?}");
