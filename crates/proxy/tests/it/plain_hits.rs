@@ -172,8 +172,8 @@ impl Pair {
         fast
     }
 
-    /// Asks for everything, so that it is stored. Whether what comes in chunks has ended by the time
-    /// that its head is sent, and so has a length, is a matter of moments.
+    /// Asks for everything, so that it is stored. Whether what comes in chunks has ended by the
+    /// time that its head is sent, and so has a length, is a matter of moments.
     fn fill(&self) {
         for (path, _) in ANSWERS {
             for query in ["", "?chunks", "?empty", "?trailers"] {
