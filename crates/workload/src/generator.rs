@@ -141,11 +141,11 @@ impl Workload {
     /// Nothing achieved yet, to be measured as its figures are about: with its caches, and in its
     /// time.
     pub fn achieved(&self) -> Achieved {
-        let divisor = match self {
-            Workload::Preset(preset) => u64::from(preset.divisor),
-            _ => 1,
+        let size = match self {
+            Workload::Preset(preset) => preset.size,
+            _ => 1.0,
         };
-        Achieved::new(self.caches(), WINDOW_MS / divisor)
+        Achieved::new(self.caches(), (WINDOW_MS as f64 * size).round() as u64)
     }
 
     /// What is published of it, for the unscaled one.

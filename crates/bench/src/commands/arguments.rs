@@ -369,7 +369,7 @@ pub fn load(matches: &ArgMatches, seed: u64) -> Result<LoadOptions, String> {
             let options = ReadOptions { format, columns: None, filter: Filter::All };
             Workload::Replay { files, options }
         }
-        "pages" => Workload::Generated(pages(cache)?),
+        "pages" => Workload::pages_for(cache.unwrap_or(PAGES_CACHE)),
         name => match PolyMix::ALL.into_iter().find(|mix| mix.name == name) {
             Some(mix) => {
                 Workload::PolyMix(PolyMix { frozen_at: Some(working_set(matches, cache)), ..mix })
@@ -390,12 +390,8 @@ pub fn load(matches: &ArgMatches, seed: u64) -> Result<LoadOptions, String> {
     })
 }
 
-/// The stream of pages, made for a cache of 1 GB, for one of this size.
-fn pages(cache: Option<u64>) -> Result<generator::Workload, String> {
-    let pages = generator::Workload::named("pages-drift").ok_or("no stream of pages")?;
-    let divisor = cache.map_or(1, |cache| (1_000_000_000 / cache.max(1)).max(1));
-    Ok(pages.scaled(u32::try_from(divisor).unwrap_or(u32::MAX)))
-}
+/// What `pages` is for, if no cache is named.
+const PAGES_CACHE: u64 = 1_000_000_000;
 
 /// Mean bytes of an object of PolyMix, all types together.
 const POLYMIX_MEAN: u64 = 10_854;

@@ -46,8 +46,8 @@ const QUICK: Scale = Scale {
 };
 
 const WHOLE: Scale = Scale {
-    cache: 2 << 30,
-    memory: 256 << 20,
+    cache: 1 << 30,
+    memory: 128 << 20,
     think: 1.0,
     count_time: Duration::from_secs(60),
     trial: Duration::from_secs(60),

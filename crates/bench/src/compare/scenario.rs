@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use workload::generator;
-
 use crate::load::{LoadOptions, PhaseKind, Sizes, Workload};
 use crate::run::{End, Pace, PhasePlan};
 
@@ -108,7 +106,7 @@ impl Common {
                 "pages, evicting",
                 "pages",
                 "pages whose popularity drifts, after twice the cache was stored",
-                self.load(pages(self.cache), 0, 0.0),
+                self.load(Workload::pages_for(self.cache), 0, 0.0),
                 20,
             ),
         ]
@@ -129,14 +127,6 @@ impl Common {
 pub fn scenarios(cache: u64, seed: u64) -> Vec<Scenario> {
     let common = Common { cache, seed };
     [common.small(), common.evicting(), common.large()].concat()
-}
-
-/// The stream of pages, made for a cache of 1 GB, for one of this size.
-fn pages(cache: u64) -> Workload {
-    let divisor = (1_000_000_000 / cache.max(1)).max(1);
-    let pages = generator::Workload::named("pages-drift")
-        .map(|pages| pages.scaled(u32::try_from(divisor).unwrap_or(u32::MAX)));
-    pages.map_or(Workload::Unique, Workload::Generated)
 }
 
 #[test]

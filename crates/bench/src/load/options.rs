@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use workload::generator;
 use workload::generator::polymix::PolyMix;
+use workload::generator::streams;
 use workload::trace::ReadOptions;
 
 use super::connections::RequestsPerConnection;
@@ -38,6 +39,11 @@ pub enum Workload {
 }
 
 impl Workload {
+    /// Pages whose popularity drifts, for a cache of so many bytes.
+    pub fn pages_for(cache: u64) -> Workload {
+        Workload::Generated(generator::Workload::Preset(streams::pages_for(cache)))
+    }
+
     /// Names and what they are, for the help.
     pub const NAMES: [(&str, &str); 10] = [
         ("polymix-3", "Web Polygraph's proxy benchmark"),

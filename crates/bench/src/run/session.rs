@@ -183,8 +183,8 @@ impl Session {
         self.windows.push(window);
         self.tallies.push(Tally::default());
         self.source.enter(plan.kind);
-        // As fast as it goes is not as fast as the origin thinks.
-        self.origin.set_hurry(plan.kind == PhaseKind::Fill && plan.pace == Pace::Closed);
+        // How fast a cache can be filled is not a matter of how long the origin thinks.
+        self.origin.set_hurry(plan.kind == PhaseKind::Fill);
         self.filled = 0;
         let mut course =
             Course::new(plan, self.now(), self.options.load.seed.wrapping_add(number as u64));

@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use workload::generator;
-
 use super::node::{Control, Node, NodeOptions};
 use super::part_report::{PartReport, Watcher};
 use super::plan::{Plan, closed, fill};
@@ -76,10 +74,7 @@ pub fn run(plan: &Plan, watcher: &mut Watcher) -> Result<PartReport, String> {
 }
 
 fn load(plan: &Plan) -> LoadOptions {
-    let divisor = (1_000_000_000 / plan.cache.max(1)).max(1);
-    let pages = generator::Workload::named("pages-drift")
-        .map(|pages| pages.scaled(u32::try_from(divisor).unwrap_or(u32::MAX)));
-    let workload = pages.map_or(Workload::Unique, Workload::Generated);
+    let workload = Workload::pages_for(plan.cache);
     LoadOptions { lifetime: LIFETIME, ranges: RANGES, ..plan.load(workload, Sizes::WEB) }
 }
 

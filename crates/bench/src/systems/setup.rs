@@ -133,6 +133,16 @@ impl System {
         !matches!(self.kind, Kind::Squid(_))
     }
 
+    /// Returns the rate in requests a second at which it can be filled, if it leaves out what comes
+    /// faster: Squid's directories evict some 400 objects a second, and what comes while they are
+    /// full is not stored.
+    pub fn fill_rate(&self) -> Option<f64> {
+        match self.kind {
+            Kind::Squid(store) if store != "rock" => Some(400.0),
+            _ => None,
+        }
+    }
+
     /// Returns the number of the user that its processes become, when we are root.
     ///
     /// # Errors

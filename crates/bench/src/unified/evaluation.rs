@@ -61,8 +61,6 @@ pub struct Trial {
     pub figures: PhaseFigures,
 }
 
-/// Connections at most.
-const CONNECTIONS: usize = 1_000;
 /// Mean bytes of an object of PolyMix-3, all types together.
 const MEAN: u64 = 10_854;
 
@@ -161,15 +159,16 @@ impl Course<'_> {
                 aborts: 0.0,
             },
             protocol: Protocol::Http10,
-            connections: CONNECTIONS,
+            connections: plan.test.connections(),
             object_bytes: MEAN,
             system_calls: false,
         };
         let mut under_load = UnderLoad::start(&plan.grant, system, &asked, interrupted, notes)?;
+        let at = |rate| Pace::Open { rates: [rate, rate], spacing: Spacing::Poisson };
         let fill = PhasePlan {
             name: "fill".to_owned(),
             kind: PhaseKind::Fill,
-            pace: Pace::Closed,
+            pace: system.fill_rate().map_or(Pace::Closed, at),
             end: End::Filled(2 * plan.grant.cache),
         };
         under_load.fill(Some(&fill), self.watch)?;

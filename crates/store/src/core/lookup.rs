@@ -221,7 +221,12 @@ impl Core {
             (None, _) => None,
         };
         let position = slot.position;
-        let keep = !options.is_exclusive() && self.enters_memory(&digest, record.len as usize);
+        let kind = match expected {
+            Expected::Piece => RecordKind::Piece,
+            Expected::Key(_) => RecordKind::Object,
+        };
+        let keep =
+            !options.is_exclusive() && self.enters_memory(&digest, kind, record.len as usize);
         let plan = ReadPlan {
             digest,
             position,
@@ -238,22 +243,22 @@ impl Core {
         Some(plan)
     }
 
-    /// Returns whether an object whose record has `len` bytes enters memory when it is read for a
-    /// request.
-    pub(super) fn enters_memory(&mut self, digest: &Digest, len: usize) -> bool {
+    /// Returns whether what has a record of this kind and of `len` bytes enters memory when it is
+    /// read for a request.
+    pub(super) fn enters_memory(&mut self, digest: &Digest, kind: RecordKind, len: usize) -> bool {
         let Some(doorkeeper) = &mut self.memory.doorkeeper else { return true };
-        let seen = doorkeeper.seen(digest);
+        let seen = doorkeeper.seen(digest, kind);
         let slow = self.reads.cost().0.per_operation > doorkeeper::SLOW_READ;
         let keep = seen || slow || self.memory.tier.has_room(len);
         self.counters.not_kept += u64::from(!keep);
         keep
     }
 
-    /// Lets `digest` enter memory when it is read next: it leaves memory, where it was asked for,
-    /// or is read for its own sake.
+    /// Lets the object of `digest` enter memory when it is read next: it leaves memory, where it was
+    /// asked for, or is read for its own sake.
     pub(super) fn expect(&mut self, digest: &Digest) {
         if let Some(doorkeeper) = &mut self.memory.doorkeeper {
-            doorkeeper.seen(digest);
+            doorkeeper.seen(digest, RecordKind::Object);
         }
     }
 

@@ -11,6 +11,7 @@ use std::ops::Range;
 use device::Extent;
 
 use crate::base::digest::Digest;
+use crate::base::record::RecordKind;
 use crate::config::lookup_options::LookupOptions;
 use crate::config::options::ReadUnit;
 use crate::core::read_plan::ReadPlan;
@@ -58,7 +59,7 @@ impl Core {
             self.space.pin(&self.areas, slot.position);
             let keep = !run.options.is_exclusive()
                 && run.object_len <= self.tier_share_max()
-                && self.enters_memory(&plan.digest, plan.record.len as usize);
+                && self.enters_memory(&plan.digest, RecordKind::Piece, plan.record.len as usize);
             plans.push(ReadPlan { extent, window: window.take(), keep, ..plan });
         }
         plans

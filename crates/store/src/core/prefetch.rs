@@ -91,7 +91,7 @@ impl Core {
             return false;
         }
         if !options.is_exclusive()
-            && self.enters_memory(&ahead.digest, ahead.range.len())
+            && self.enters_memory(&ahead.digest, object.header.kind, ahead.range.len())
             && self.memory_takes(now)
         {
             self.keep(ahead.digest, object, None, None);

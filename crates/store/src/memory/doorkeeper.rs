@@ -8,16 +8,22 @@
 //!
 //! It remembers a mark of 32 bits for each use, in a table of fixed size: a set of eight for each
 //! hash, of which the oldest makes way. That is a queue of all marks but for the chance that sets
-//! fill unevenly. Digests are hashes under the cache's own secret, so nobody can choose their set.
+//! fill unevenly. Pieces of large objects have a table of their own, of as many marks as memory
+//! could hold of them: what is remembered for longer would enter, each time with a copy of 128 KiB,
+//! and leave again before its next use. Digests are hashes under the cache's own secret, so nobody can choose their set.
 //! Pure and deterministic.
 
 use crate::base::digest::Digest;
+use crate::base::record::RecordKind;
 
 /// Marks of one set.
 const WAYS: usize = 8;
 
 /// Bytes of memory for each mark: one use is remembered for so much of the memory in all.
 const MEMORY_PER_MARK: u64 = 4096;
+
+/// The same for a piece of a large object, which has some [`crate::PIECE_MAX`] bytes.
+const MEMORY_PER_PIECE: u64 = crate::PIECE_MAX as u64;
 
 /// Most sets: 2^28 marks, one GiB.
 const SETS_MAX: u64 = 1 << 25;
@@ -27,19 +33,45 @@ pub(crate) const SLOW_READ: f64 = 500_000.0;
 
 /// What was used lately. See the module.
 pub(crate) struct Doorkeeper {
-    /// The youngest mark of a set comes first; 0 is none.
-    sets: Box<[[u32; WAYS]]>,
+    objects: Marks,
+    pieces: Marks,
 }
 
 impl Doorkeeper {
     /// One for a store with `memory` bytes in all, of which it takes a thousandth.
     pub(crate) fn new(memory: u64) -> Doorkeeper {
-        let sets = (memory / MEMORY_PER_MARK / WAYS as u64).clamp(1, SETS_MAX);
-        Doorkeeper { sets: vec![[0; WAYS]; sets as usize].into() }
+        let marks = |per_mark| Marks::new(memory / per_mark);
+        Doorkeeper { objects: marks(MEMORY_PER_MARK), pieces: marks(MEMORY_PER_PIECE) }
     }
 
-    /// Remembers a use of `digest`. True when there was one before, as far back as is remembered.
-    pub(crate) fn seen(&mut self, digest: &Digest) -> bool {
+    /// Remembers a use of `digest`, under which there is a record of this kind. True when there was
+    /// one before, as far back as is remembered.
+    pub(crate) fn seen(&mut self, digest: &Digest, kind: RecordKind) -> bool {
+        match kind {
+            RecordKind::Piece => self.pieces.seen(digest),
+            _ => self.objects.seen(digest),
+        }
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.objects.memory_bytes() + self.pieces.memory_bytes()
+    }
+}
+
+/// A table of marks.
+struct Marks {
+    /// The youngest mark of a set comes first; 0 is none.
+    sets: Box<[[u32; WAYS]]>,
+}
+
+impl Marks {
+    fn new(marks: u64) -> Marks {
+        let sets = (marks / WAYS as u64).clamp(1, SETS_MAX);
+        Marks { sets: vec![[0; WAYS]; sets as usize].into() }
+    }
+
+    fn seen(&mut self, digest: &Digest) -> bool {
         let (first, second) = digest.halves();
         let set = (u128::from(first) * self.sets.len() as u128) >> 64;
         let set = &mut self.sets[set as usize];
@@ -50,8 +82,7 @@ impl Doorkeeper {
         at.is_some()
     }
 
-    /// Bytes of memory.
-    pub(crate) fn memory_bytes(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         size_of_val(&*self.sets)
     }
 }
@@ -69,8 +100,10 @@ mod tests {
     fn the_second_use_is_seen_until_many_others_came() {
         for seed in seeds("doorkeeper", 20) {
             let mut random = fastrand::Rng::with_seed(seed);
-            let mut doorkeeper = Doorkeeper::new(32 << 20);
-            assert!(doorkeeper.memory_bytes() <= 32 << 10);
+            let memory = 32 << 20;
+            let all = Doorkeeper::new(memory).memory_bytes();
+            assert!(all <= 34 << 10, "a thousandth");
+            let mut doorkeeper = Marks::new(memory / MEMORY_PER_MARK);
             let marks = doorkeeper.memory_bytes() / 4;
             let mut again = |others: usize| {
                 let mut seen = 0;
@@ -95,12 +128,33 @@ mod tests {
     #[test]
     fn what_is_used_all_the_time_is_not_forgotten() {
         let mut random = fastrand::Rng::with_seed(1);
-        let mut doorkeeper = Doorkeeper::new(0);
+        let mut doorkeeper = Marks::new(0);
         let one = digest(&mut random);
         doorkeeper.seen(&one);
         for _ in 0..1000 {
             (1..WAYS).for_each(|_| _ = doorkeeper.seen(&digest(&mut random)));
             assert!(doorkeeper.seen(&one));
         }
+    }
+
+    #[test]
+    fn a_piece_is_remembered_for_as_many_others_as_memory_would_hold() {
+        let mut random = fastrand::Rng::with_seed(2);
+        let memory = 64 << 20;
+        let mut doorkeeper = Doorkeeper::new(memory);
+        let mut again = |kind, others: u64| {
+            let mut seen = 0;
+            for _ in 0..200 {
+                let one = digest(&mut random);
+                doorkeeper.seen(&one, kind);
+                (0..others).for_each(|_| _ = doorkeeper.seen(&digest(&mut random), kind));
+                seen += u32::from(doorkeeper.seen(&one, kind));
+            }
+            seen
+        };
+        let held = memory / MEMORY_PER_PIECE;
+        assert!(again(RecordKind::Piece, held / 4) >= 190);
+        assert!(again(RecordKind::Piece, held * 3) <= 10);
+        assert_eq!(again(RecordKind::Object, held * 3), 200);
     }
 }

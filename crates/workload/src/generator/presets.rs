@@ -82,8 +82,8 @@ pub struct Preset {
     pub browsing: Browsing,
     /// The caches that the published figures are about.
     pub caches: Caches,
-    /// By how much it was made smaller; 1 here.
-    pub divisor: u32,
+    /// How large it was made, by the original's size; 1 here.
+    pub size: f64,
     /// What is published.
     pub published: &'static [Published],
 }
@@ -99,22 +99,33 @@ impl Preset {
     /// comes within a visit or a session is as near each other beside the caches as it was. 1
     /// leaves it as it is.
     #[must_use]
-    pub fn scaled(mut self, divisor: u32) -> Preset {
-        let divisor = divisor.max(1);
-        let by = |number: u32| (number / divisor).max(1);
-        self.requests /= u64::from(divisor);
-        self.caches.memory /= u64::from(divisor);
-        self.caches.disk /= u64::from(divisor);
-        self.divisor *= divisor;
-        self.browsing.before /= divisor;
-        self.browsing.active = by(self.browsing.active);
-        self.browsing.sessions.think_ms /= f64::from(divisor);
+    pub fn scaled(self, divisor: u32) -> Preset {
+        self.sized(|number| number / f64::from(divisor.max(1)))
+    }
+
+    /// The same for a cache of so many bytes, smaller or larger than the one it was made for.
+    #[must_use]
+    pub fn for_disk(self, bytes: u64) -> Preset {
+        let share = bytes as f64 / self.caches.disk as f64;
+        self.sized(|number| number * share)
+    }
+
+    fn sized(mut self, by: impl Fn(f64) -> f64) -> Preset {
+        let bytes = |number: u64| by(number as f64) as u64;
+        let count = |number: u32| by(f64::from(number)) as u32;
+        self.size = by(self.size);
+        self.requests = bytes(self.requests);
+        self.caches.memory = bytes(self.caches.memory);
+        self.caches.disk = bytes(self.caches.disk);
+        self.browsing.before = count(self.browsing.before);
+        self.browsing.active = count(self.browsing.active).max(1);
+        self.browsing.sessions.think_ms = by(self.browsing.sessions.think_ms);
         match &mut self.browsing.choice {
             Choice::Growing { memory, kept_below, .. } => {
-                *memory = by(*memory);
-                *kept_below /= divisor;
+                *memory = count(*memory).max(1);
+                *kept_below = count(*kept_below);
             }
-            Choice::Catalogue { pages, .. } => *pages = by(*pages),
+            Choice::Catalogue { pages, .. } => *pages = count(*pages).max(1),
         }
         self
     }
@@ -197,7 +208,7 @@ const fn nlanr(
         ..PROXY
     };
     let caches = Caches { memory: 256 * MIB, disk, largest: 256 << 10 };
-    Preset { name, about, requests, browsing, caches, divisor: 1, published }
+    Preset { name, about, requests, browsing, caches, size: 1.0, published }
 }
 
 const fn figure(figure: Figure, value: f64, source: &'static str) -> Published {
@@ -256,7 +267,7 @@ const fn server(
         sizes: Sizes { tail: 0.01, ..PROXY_SIZES },
         ..PROXY
     };
-    Preset { name, about, requests, browsing, caches: SERVER_CACHES, divisor: 1, published }
+    Preset { name, about, requests, browsing, caches: SERVER_CACHES, size: 1.0, published }
 }
 
 /// All of them.
@@ -287,7 +298,7 @@ pub const PRESETS: [Preset; 9] = [
             ..PROXY
         },
         caches: Caches { memory: 512 * MIB, disk: 2_048 * MIB, largest: u64::MAX },
-        divisor: 1,
+        size: 1.0,
         published: &DEC,
     },
     nlanr(

@@ -63,7 +63,7 @@ pub const STREAMS: [Preset; 2] = [
         requests: 1_500_000,
         browsing: PAGES,
         caches: Caches { memory: 64 * MIB, disk: 1_000_000_000, largest: u64::MAX },
-        divisor: 1,
+        size: 1.0,
         published: &[],
     },
     Preset {
@@ -78,10 +78,16 @@ pub const STREAMS: [Preset; 2] = [
             ..PAGES
         },
         caches: Caches { memory: 64 * MIB, disk: 650 * MIB, largest: u64::MAX },
-        divisor: 1,
+        size: 1.0,
         published: &[],
     },
 ];
+
+/// Returns `pages-drift` for a cache of so many bytes.
+pub fn pages_for(disk: u64) -> Preset {
+    let [pages, _] = STREAMS;
+    pages.for_disk(disk)
+}
 
 #[cfg(test)]
 mod tests {
