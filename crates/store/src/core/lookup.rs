@@ -254,8 +254,8 @@ impl Core {
         keep
     }
 
-    /// Lets the object of `digest` enter memory when it is read next: it leaves memory, where it was
-    /// asked for, or is read for its own sake.
+    /// Lets the object of `digest` enter memory when it is read next: it leaves memory, where it
+    /// was asked for, or is read for its own sake.
     pub(super) fn expect(&mut self, digest: &Digest) {
         if let Some(doorkeeper) = &mut self.memory.doorkeeper {
             doorkeeper.seen(digest, RecordKind::Object);

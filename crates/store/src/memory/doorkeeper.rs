@@ -10,8 +10,8 @@
 //! hash, of which the oldest makes way. That is a queue of all marks but for the chance that sets
 //! fill unevenly. Pieces of large objects have a table of their own, of as many marks as memory
 //! could hold of them: what is remembered for longer would enter, each time with a copy of 128 KiB,
-//! and leave again before its next use. Digests are hashes under the cache's own secret, so nobody can choose their set.
-//! Pure and deterministic.
+//! and leave again before its next use. Digests are hashes under the cache's own secret, so nobody
+//! can choose their set. Pure and deterministic.
 
 use crate::base::digest::Digest;
 use crate::base::record::RecordKind;
