@@ -376,12 +376,12 @@ impl UnderWay {
             Stage::Body(body) => {
                 let Polled::Ready(part) = body.poll_data(context) else { return None };
                 Some(match part {
-                    Some(Ok(_)) if self.request.aborts => {
-                        Err(Broken { why: ABORTED, is_unread: false })
-                    }
                     Some(Ok(bytes)) => {
                         self.checking.set_time(now);
                         self.checking.body(&bytes);
+                        if self.request.aborts {
+                            return Some(Err(Broken { why: ABORTED, is_unread: false }));
+                        }
                         let released = body.flow_control().release_capacity(bytes.len());
                         match (released.is_ok(), body.is_end_stream()) {
                             (true, true) => Ok(Taken::All),
