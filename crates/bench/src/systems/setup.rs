@@ -193,7 +193,7 @@ impl System {
 /// Returns the `--memory` of Larder that has so much in all: half of it, unless what it takes
 /// besides is more: a twentieth of that, 64 MiB, and so much for each connection with a request.
 fn larders_memory(all: u64, connections: usize) -> u64 {
-    const CONNECTION: u64 = 32 << 10;
+    const CONNECTION: u64 = 40 << 10;
     let besides = 64 * MIB + connections as u64 * CONNECTION;
     (all / 2).min(all.saturating_sub(besides) / 21 * 20).max(8 * MIB)
 }

@@ -61,6 +61,8 @@ pub struct Trial {
     pub figures: PhaseFigures,
 }
 
+/// Connections at most.
+const CONNECTIONS: usize = 1_000;
 /// Mean bytes of an object of PolyMix-3, all types together.
 const MEAN: u64 = 10_854;
 
@@ -159,7 +161,7 @@ impl Course<'_> {
                 aborts: 0.0,
             },
             protocol: Protocol::Http10,
-            connections: plan.test.connections(),
+            connections: CONNECTIONS,
             object_bytes: MEAN,
             system_calls: false,
         };

@@ -31,15 +31,6 @@ impl Test {
         }
     }
 
-    /// Connections that are enough for more than what its disks carry: every miss takes one for as
-    /// long as the origin thinks.
-    pub fn connections(self) -> usize {
-        match self {
-            Test::LowEnd => 1_000,
-            Test::HighEnd => 4_000,
-        }
-    }
-
     /// The rates of its figures up to the one that Squid-2.4 delivers, in requests a second.
     pub fn rates(self) -> [f64; 2] {
         match self {
