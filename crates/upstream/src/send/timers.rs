@@ -9,6 +9,7 @@ use std::task::{Poll, ready};
 use std::time::Duration;
 
 use net::clock::TokioClock;
+use tokio::task::coop::{has_budget_remaining, unconstrained};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Timers that are kept at most: so many requests waited at once.
@@ -48,9 +49,12 @@ impl Timers {
         let (mut work, mut deadline) = (pin!(work), None);
         let mut lent = Lent { timers: self, timer: None };
         poll_fn(|cx| {
+            let had_budget = has_budget_remaining();
             if let Poll::Ready(done) = work.as_mut().poll(cx) {
                 return Poll::Ready(Some(done));
             }
+            // Work that has always something to do must not keep its timer from being asked.
+            let is_spent = had_budget && !has_budget_remaining();
             let arm = || Instant::from_std(self.clock.instant() + bound);
             let deadline = *deadline.get_or_insert_with(arm);
             let timer = lent.timer.get_or_insert_with(|| self.take(deadline));
@@ -58,7 +62,10 @@ impl Timers {
                 timer.as_mut().reset(deadline);
             }
             loop {
-                ready!(timer.as_mut().poll(cx));
+                ready!(match is_spent {
+                    true => pin!(unconstrained(timer.as_mut())).poll(cx),
+                    false => timer.as_mut().poll(cx),
+                });
                 if timer.deadline() >= deadline {
                     return Poll::Ready(None);
                 }
@@ -79,6 +86,7 @@ impl Timers {
 mod tests {
     use std::future::pending;
 
+    use tokio::task::coop::consume_budget;
     use tokio::time::sleep;
 
     use super::*;
@@ -105,5 +113,18 @@ mod tests {
         }
         assert_eq!(timers.within(second, async { 7 }).await, Some(7));
         assert_eq!(timers.kept.borrow().len(), 1, "one did for all");
+    }
+
+    #[tokio::test]
+    async fn work_that_never_rests_ends_at_its_bound() {
+        let timers = Timers::new(TokioClock::system());
+        let restless = async {
+            loop {
+                consume_budget().await;
+            }
+        };
+        let waited = timers.within(Duration::from_millis(20), restless);
+        let ended = tokio::time::timeout(Duration::from_secs(20), waited).await;
+        assert_eq!(ended, Ok(None::<()>));
     }
 }
