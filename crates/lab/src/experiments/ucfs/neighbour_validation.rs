@@ -99,9 +99,9 @@ struct Stage {
 
 impl Stage {
     fn run(&self, lifetimes: Lifetimes, beside: Neighbourhood, most: u32) -> Figures {
-        let Preset { caches, divisor, .. } = self.preset;
+        let Preset { caches, size, .. } = self.preset;
         // What comes within a visit is nearer each other in a trace whose times are divided.
-        let round_trip = ROUND_TRIP / u64::from(divisor);
+        let round_trip = (ROUND_TRIP as f64 * size).round() as u64;
         let cluster = CLUSTER.min(caches.disk / 64);
         let model = Model { caches, cluster, lifetimes, beside, most, round_trip };
         validation_model::run(&model, &self.origins, self.requests.iter().copied())
