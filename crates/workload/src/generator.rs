@@ -145,7 +145,7 @@ impl Workload {
             Workload::Preset(preset) => preset.size,
             _ => 1.0,
         };
-        Achieved::new(self.caches(), (WINDOW_MS as f64 * size).round() as u64)
+        Achieved::new(self.caches(), (WINDOW_MS as f64 * size) as u64)
     }
 
     /// What is published of it, for the unscaled one.

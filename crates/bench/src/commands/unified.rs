@@ -113,8 +113,18 @@ fn of_each(command: Command) -> Command {
         )
         .arg(option("count-time", "TIME", "How long they are counted.").value_parser(duration))
         .arg(option("from", "RATE", "The first rate of the search.").value_parser(positive))
+        .arg(
+            option("growth", "FACTOR", "From one rate to the next, until one is not carried.")
+                .default_value("2")
+                .value_parser(growth),
+        )
         .arg(option("trial", "TIME", "How long each rate is tried.").value_parser(duration))
         .arg(option("tolerance", "SHARE", "How near the peak is to be.").value_parser(share))
+}
+
+fn growth(text: &str) -> Result<f64, String> {
+    let factor = positive(text)?;
+    if factor >= 1.05 { Ok(factor) } else { Err("1.05 at least, or it takes too long".to_owned()) }
 }
 
 /// Evaluates.
@@ -156,6 +166,7 @@ fn plan(matches: &ArgMatches) -> Result<(Plan, Vec<String>), Failure> {
         count_rate: get(matches, "count-rate").unwrap_or(20.0),
         count_time: get(matches, "count-time").unwrap_or(scale.count_time),
         from: get(matches, "from").or(scale.from).unwrap_or(test.rates()[0]),
+        growth: get(matches, "growth").unwrap_or(2.0),
         trial: get(matches, "trial").unwrap_or(scale.trial),
         tolerance: get(matches, "tolerance").unwrap_or(scale.tolerance),
         trials: scale.trials,

@@ -1,6 +1,6 @@
 //! The search for the highest rate that is carried: pure, told how each rate went.
 //!
-//! Rates are doubled until one is not carried (or halved, when the first is not), then the middle
+//! Rates grow by a factor until one is not carried (or are halved, when the first is not), then the middle
 //! of the highest that was and the lowest that was not is tried, until they are near. The last
 //! that was carried and the last that was not are tried once more: a rate that was carried by luck
 //! is not the peak, and one that a cold cache refused is no bound.
@@ -9,6 +9,8 @@
 #[derive(Clone, Debug)]
 pub struct Search {
     first: f64,
+    /// By which a rate is larger than the one before, until one is not carried.
+    growth: f64,
     /// Nearer than this share they are near.
     tolerance: f64,
     /// The highest rate that was carried, and the lowest that was not.
@@ -26,10 +28,11 @@ const LEAST: f64 = 1.0;
 const MOST: f64 = 1e7;
 
 impl Search {
-    /// Begins at a rate in requests a second.
+    /// Begins at a rate in requests a second, and doubles it.
     pub fn new(first: f64, tolerance: f64) -> Search {
         Search {
             first,
+            growth: 2.0,
             tolerance,
             carried: None,
             refused: None,
@@ -38,11 +41,17 @@ impl Search {
         }
     }
 
+    /// The same with another factor than two.
+    #[must_use]
+    pub fn growing_by(self, growth: f64) -> Search {
+        Search { growth, ..self }
+    }
+
     /// The rate to try next; `None`: it is over.
     pub fn next(&self) -> Option<f64> {
         match (self.carried, self.refused) {
             (None, None) => Some(self.first),
-            (Some(carried), None) => (carried < MOST).then_some(carried * 2.0),
+            (Some(carried), None) => (carried < MOST).then_some(carried * self.growth),
             (None, Some(refused)) => (refused > LEAST).then_some(refused / 2.0),
             (Some(carried), Some(refused)) if refused > carried * (1.0 + self.tolerance) => {
                 Some((carried * refused).sqrt())
@@ -108,6 +117,18 @@ mod tests {
             }
         }
         assert_eq!(found(0.0, 100.0).0, None);
+    }
+
+    #[test]
+    fn what_must_not_be_overloaded_far_is_approached_in_small_steps() {
+        let mut search = Search::new(80.0, 0.05).growing_by(1.25);
+        let mut most = 0.0_f64;
+        while let Some(rate) = search.next() {
+            most = most.max(rate);
+            search.tell(rate, rate <= 130.0);
+        }
+        assert!(most < 130.0 * 1.25, "{most}");
+        assert!(search.peak().is_some_and(|peak| peak > 123.0));
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! What a system runs on: a private loop device, with a file system on it where that is wanted, and
 //! control groups. Dropped, nothing of it is left.
 
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use testbed::file_system::{FileSystem, Purpose};
 use testbed::loop_device::{Blocks, LoopDevice};
 use testbed::memory_group::MemoryGroup;
@@ -24,6 +27,9 @@ pub struct Grant {
     /// Its only core.
     pub core: usize,
 }
+
+/// Longest time until what was killed is gone.
+const GONE: Duration = Duration::from_secs(5);
 
 /// See the module. Its parts are dropped in this order.
 pub struct Bed {
@@ -107,6 +113,27 @@ impl Bed {
         }
         Ok(())
     }
+}
+
+impl Drop for Bed {
+    /// A system that was killed may have left helpers, which use its files.
+    fn drop(&mut self) {
+        let end = Instant::now() + GONE;
+        while Instant::now() < end {
+            let left = self.groups().into_iter().flat_map(members);
+            let killed = left.filter_map(Pid::from_raw).map(|pid| kill_process(pid, Signal::KILL));
+            if killed.count() == 0 {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// The processes of a group.
+fn members(file: PathBuf) -> Vec<i32> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
 /// Adds a note, once.

@@ -35,6 +35,8 @@ pub struct Plan {
     pub count_time: Duration,
     /// The first rate of the search.
     pub from: f64,
+    /// The factor from one rate to the next, until one is not carried.
+    pub growth: f64,
     /// How long each rate is tried.
     pub trial: Duration,
     /// How near the peak is to be.
@@ -185,7 +187,8 @@ impl Course<'_> {
         notes: &mut Vec<String>,
     ) -> Result<SystemFigures, String> {
         let counted = self.count(under_load)?;
-        let mut search = Search::new(self.plan.from, self.plan.tolerance);
+        let mut search =
+            Search::new(self.plan.from, self.plan.tolerance).growing_by(self.plan.growth);
         let mut trials = Vec::new();
         while let Some(rate) = search.next().filter(|_| trials.len() < self.plan.trials) {
             if under_load.session.is_interrupted() {

@@ -101,7 +101,7 @@ impl Stage {
     fn run(&self, lifetimes: Lifetimes, beside: Neighbourhood, most: u32) -> Figures {
         let Preset { caches, size, .. } = self.preset;
         // What comes within a visit is nearer each other in a trace whose times are divided.
-        let round_trip = (ROUND_TRIP as f64 * size).round() as u64;
+        let round_trip = (ROUND_TRIP as f64 * size) as u64;
         let cluster = CLUSTER.min(caches.disk / 64);
         let model = Model { caches, cluster, lifetimes, beside, most, round_trip };
         validation_model::run(&model, &self.origins, self.requests.iter().copied())
