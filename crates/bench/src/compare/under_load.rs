@@ -119,6 +119,12 @@ impl UnderLoad {
         let number = self.session.run(plan, watch)?;
         self.session.settle()?;
         let figures = self.session.figures(number);
+        if self.running.has_ended() && !self.session.is_interrupted() {
+            let said = self.running.said();
+            return Err(format!(
+                "it ended while it was filled: of too little memory, if it says nothing. {said}"
+            ));
+        }
         match figures.answered {
             0 if !self.session.is_interrupted() => {
                 let said = self.running.said();

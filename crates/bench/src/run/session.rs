@@ -80,6 +80,9 @@ const FILLING: usize = 32;
 /// A cache is full of the workload when in a second less of the requests are misses.
 const FULL: f64 = 0.01;
 
+/// Seconds without an answer after which a cache is filled no further: there is none any more.
+const SILENT: u32 = 30;
+
 /// See the module.
 pub struct Session {
     options: SessionOptions,
@@ -264,7 +267,7 @@ impl Session {
             && self.dispatcher.busy() == 0;
         let over = match plan.end {
             End::After(time) => self.now() - course.start >= time.as_nanos() as Nanos,
-            End::Filled(bytes) => self.filled >= bytes || course.is_full,
+            End::Filled(bytes) => self.filled >= bytes || course.is_full || course.silent >= SILENT,
             End::Requests(count) => course.asked >= count && self.dispatcher.busy() == 0,
             End::Never => false,
         };
@@ -488,6 +491,7 @@ impl Session {
         let misses = last.answered.saturating_sub(last.hits) as f64;
         let is_full = last.answered > 100 && misses < FULL * last.answered as f64;
         course.is_full = is_full && matches!(plan.end, End::Filled(_));
+        course.silent = if last.answered > 0 { 0 } else { course.silent + 1 };
         let passed = now - course.start;
         let share = match plan.end {
             End::After(time) => Some(passed as f64 / time.as_nanos().max(1) as f64),
@@ -531,6 +535,8 @@ struct Course {
     most: Option<u64>,
     next_look: Nanos,
     is_full: bool,
+    /// Seconds since anything was answered.
+    silent: u32,
 }
 
 impl Course {
@@ -566,6 +572,7 @@ impl Course {
             most,
             next_look: start + LOOK,
             is_full: false,
+            silent: 0,
         }
     }
 
