@@ -9,6 +9,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::loop_device::LoopDevice;
@@ -70,7 +71,10 @@ impl Group {
     /// Without the rights of root, or where the kernel has no such groups.
     pub fn new() -> Result<Group, String> {
         let hierarchy = Hierarchy::find()?;
-        let directory = hierarchy.root.join(format!("larder-throttle-{}", std::process::id()));
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("larder-throttle-{}-{number}", std::process::id());
+        let directory = hierarchy.root.join(name);
         fs::create_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         Ok(Group { directory, hierarchy, lent: false })
     }
@@ -335,6 +339,14 @@ mod tests {
         assert_eq!(v1_mount(part), None, "it is not shown from its root");
         let v2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate";
         assert_eq!((v1_mount(v2), v2_mount(v2)), (None, Some("/sys/fs/cgroup".into())));
+    }
+
+    #[test]
+    fn several_groups_are_there_at_a_time() {
+        match Group::new() {
+            Err(why) => eprintln!("SKIPPED: no control groups: {why}"),
+            Ok(first) => assert_ne!(Group::new().unwrap().directory, first.directory),
+        }
     }
 
     #[test]
