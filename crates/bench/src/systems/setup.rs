@@ -198,8 +198,8 @@ fn larders_memory(all: u64, connections: usize) -> u64 {
     (all / 2).min(all.saturating_sub(besides) / 21 * 20).max(8 * MIB)
 }
 
-/// Returns the `cache_mem` of Squid that has so much memory in all: half of what its process leaves,
-/// which has 60 MB and more with the index of 100,000 objects; the rest is for files.
+/// Returns the `cache_mem` of Squid that has so much memory in all: half of what its process
+/// leaves, which has 60 MB and more with the index of 100,000 objects; the rest is for files.
 fn squids_memory(all: u64) -> u64 {
     const PROCESS: u64 = 80 * MIB;
     (all.saturating_sub(PROCESS) / 2).max(8 * MIB)
@@ -284,8 +284,8 @@ impl Files<'_> {
     /// * `-j none`: no other user, whose rights end at our directory.
     /// * `thread_pools=1`: one core; `thread_pool_min`: a client has a thread, in HTTP/2 a second
     ///   for its stream.
-    /// * `workspace_client`: with many threads a third of what they have without being told, or they
-    ///   take the memory that is for objects; with 16k 7.1 fails as it begins a request. The one
+    /// * `workspace_client`: with many threads a third of what they have without being told, or
+    ///   they take the memory that is for objects; with 16k 7.1 fails as it begins a request. The one
     ///   for the backend stays: with 24k an answer of 4 KB does not fit, which ends in a 503.
     /// * `vsl_space`: a log in memory, which nobody reads.
     fn varnish(&self) -> Result<Command, String> {
