@@ -2,8 +2,8 @@
 //!
 //! Rates grow by a factor until one is not carried (or are halved, when the first is not), then the
 //! middle of the highest that was and the lowest that was not is tried, until they are near. The
-//! last that was carried and the last that was not are tried once more: a rate that was carried by luck
-//! is not the peak, and one that a cold cache refused is no bound.
+//! last that was carried and the last that was not are tried once more: a rate that was carried by
+//! luck is not the peak, and one that a cold cache refused is no bound.
 
 /// See the module.
 #[derive(Clone, Debug)]

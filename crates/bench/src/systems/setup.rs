@@ -285,8 +285,8 @@ impl Files<'_> {
     /// * `thread_pools=1`: one core; `thread_pool_min`: a client has a thread, in HTTP/2 a second
     ///   for its stream.
     /// * `workspace_client`: with many threads a third of what they have without being told, or
-    ///   they take the memory that is for objects; with 16k 7.1 fails as it begins a request. The one
-    ///   for the backend stays: with 24k an answer of 4 KB does not fit, which ends in a 503.
+    ///   they take the memory that is for objects; with 16k 7.1 fails as it begins a request. The
+    ///   one for the backend stays: with 24k an answer of 4 KB does not fit, which ends in a 503.
     /// * `vsl_space`: a log in memory, which nobody reads.
     fn varnish(&self) -> Result<Command, String> {
         let vcl = self.write("varnish.vcl", include_str!("varnish.vcl"), &[])?;
