@@ -124,6 +124,22 @@ mod tests {
     }
 
     #[test]
+    fn pages_are_as_many_as_belong_to_the_cache() {
+        let [pages, _] = STREAMS;
+        for (disk, requests, memory) in [
+            (1_000_000_000, pages.requests, 22_000),
+            (268_435_456, 402_653, 5_905),
+            (2_500_000_000, 3_750_000, 55_000),
+        ] {
+            let found = pages_for(disk);
+            let Choice::Growing { memory: looked_back, .. } = found.browsing.choice else {
+                panic!("{:?}", found.browsing.choice);
+            };
+            assert_eq!((found.caches.disk, found.requests, looked_back), (disk, requests, memory));
+        }
+    }
+
+    #[test]
     fn sizes_are_as_told() {
         assert!((10_900.0..11_100.0).contains(&SIZES.mean()), "{}", SIZES.mean());
         for stream in STREAMS {
