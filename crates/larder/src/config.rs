@@ -17,6 +17,7 @@ pub mod setting;
 pub mod settings;
 #[cfg(test)]
 mod settings_docs;
+pub mod sharing;
 pub mod sizing;
 pub mod to_options;
 pub mod upstreams;

@@ -45,6 +45,17 @@ impl Edits {
 
     /// Applies the edits.
     pub fn apply(&self, fields: &mut HeaderMap) {
+        self.remove(fields);
+        self.set(fields);
+    }
+
+    /// Returns whether a field of this name is set.
+    pub fn sets(&self, name: &HeaderName) -> bool {
+        self.set.iter().any(|(set, _)| set == name)
+    }
+
+    /// Removes what is to be removed: the first half of [`Edits::apply`].
+    pub fn remove(&self, fields: &mut HeaderMap) {
         if !self.remove.is_empty() {
             let fits = |name: &HeaderName| {
                 self.remove.iter().any(|pattern| pattern.matches(name.as_str().as_bytes()))
@@ -55,6 +66,10 @@ impl Edits {
                 fields.remove(name);
             }
         }
+    }
+
+    /// Sets what is to be set: the second half of [`Edits::apply`].
+    pub fn set(&self, fields: &mut HeaderMap) {
         for (name, value) in &self.set {
             fields.insert(name.clone(), value.clone());
         }

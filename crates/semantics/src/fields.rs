@@ -13,6 +13,7 @@ pub mod language;
 pub(crate) mod list;
 pub mod max_forwards;
 pub mod multipart;
+pub mod one_exchange;
 pub mod proxy_status;
 pub mod range;
 pub mod validators;

@@ -2,6 +2,7 @@
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::request::facts::TargetFacts;
 use crate::settings::Settings;
 use crate::stored::packed::Packed;
 use crate::stored::stored_head::StoredHead;
@@ -37,10 +38,12 @@ pub(crate) fn headers(lines: &[&str]) -> HeaderMap {
 
 /// Returns the facts of a 200 with these header lines, received [`NOW`].
 pub(crate) fn packed(lines: &[&str]) -> Packed {
-    Packed::of(http::StatusCode::OK, &headers(lines), AT_NOW, &Settings::default())
+    let (target, ok) = (TargetFacts::default(), http::StatusCode::OK);
+    Packed::of(target, ok, &headers(lines), AT_NOW, &Settings::default())
 }
 
 /// Returns a stored 200 with these header lines, received [`NOW`].
 pub(crate) fn stored(lines: &[&str]) -> StoredHead {
-    StoredHead::new(http::StatusCode::OK, &headers(lines), AT_NOW, &Settings::default())
+    let (target, ok) = (TargetFacts::default(), http::StatusCode::OK);
+    StoredHead::new(target, ok, &headers(lines), AT_NOW, &Settings::default())
 }

@@ -41,16 +41,18 @@ pub use fields::etag::EntityTag;
 pub use fields::field_names::FieldNames;
 pub use fields::{
     cache_control, cache_status, coding, date, device_class, etag, field_names, forwarded,
-    hop_by_hop, language, max_forwards, multipart, proxy_status, range, validators, value, vary,
+    hop_by_hop, language, max_forwards, multipart, one_exchange, proxy_status, range, validators,
+    value, vary,
 };
-pub use request::facts::{MethodClass, RequestFacts};
+pub use request::facts::{Identity, MethodClass, RequestFacts};
+pub use request::identity::IdentifyingFields;
 pub use request::pattern::Pattern;
 pub use request::query::QueryRule;
 pub use request::url::Url;
 pub use request::{facts, invalidation, pattern, query, url};
 pub use response::storability::NotStorable;
 pub use response::{age, disguise, freshness, storability};
-pub use settings::{Lifetimes, Settings};
+pub use settings::{Lifetimes, Settings, Sharing};
 pub use stored::encoding::Damaged;
 pub use stored::meta::{EncodedHead, Meta};
 pub use stored::packed::Packed;

@@ -1,15 +1,31 @@
 //! An operator's choices where the RFCs leave one.
 //!
-//! The defaults follow the RFCs to the letter; each field says what it changes and which RFC
-//! section grants the freedom.
+//! Each field says what it changes and which RFC section grants the freedom.
 
 use http::HeaderName;
 
+use crate::request::identity::IdentifyingFields;
 use crate::time::Seconds;
 
-/// Choices of a shared cache. `Settings::default()` is what a plain proxy uses.
+/// How much one client's answer is trusted to be right for others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// An answer to a request that can identify its client is shared only when the origin or the
+    /// operator states a positive lifetime, or `Vary` names the fields that identify. Stale use
+    /// needs a positive stated lifetime, and lifetimes are guessed for a few minutes at most.
+    #[default]
+    Careful,
+    /// All that RFC 9111 permits.
+    Rfc,
+}
+
+/// Choices of a shared cache. [`Settings::default`] is what a plain proxy uses: careful sharing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
+    /// Whose answers are shared.
+    pub sharing: Sharing,
+    /// The request fields that identify a client, where sharing is careful.
+    pub identifying: IdentifyingFields,
     /// Heuristic lifetime as a percentage of the time since the last modification
     /// (RFC 9111, 4.2.2 names 10% as typical).
     pub heuristic_percent: u8,
@@ -32,14 +48,18 @@ pub struct Settings {
     /// `s-maxage`. RFC 9111 (5.2.2.10) says that `s-maxage` forbids stale use, and RFC 5861, which
     /// is older, does not know of it.
     pub stale_despite_s_maxage: bool,
-    /// Whether an answer with `Set-Cookie` may be stored when the origin gives it a lifetime or
-    /// calls it public. RFC 9111 says yes (7.3), and leaves it to the origin to forbid it. On a
-    /// heuristic alone such an answer is never stored.
+    /// Whether an answer with `Set-Cookie` may be stored when the origin gives it a positive
+    /// lifetime or calls it public. RFC 9111 says yes (7.3), and leaves it to the origin to forbid
+    /// it. On a guess, or by the operator's lifetime alone, such an answer is never stored.
     pub store_set_cookie: bool,
     /// Whether a response to a request without `Authorization` may answer one with it, even when it
     /// does not say `public`, `s-maxage` or `must-revalidate`. RFC 9111 (3.5) only restricts
     /// answers to requests *with* `Authorization`, which are then not stored at all.
     pub reuse_for_authorized: bool,
+    /// Whether a request that selects no stored variant asks the origin about the others by their
+    /// tags (RFC 9111, 4.3.1). An origin that gives the same tag to several variants would have
+    /// the wrong one served.
+    pub validate_variants: bool,
     /// Lifetimes that the operator decides.
     pub lifetimes: Lifetimes,
     /// Largest staleness of an answer that is of any use, a validation included; `None`: any.
@@ -80,22 +100,47 @@ impl Lifetimes {
 
 impl Default for Settings {
     fn default() -> Settings {
+        Settings::of(Sharing::Careful)
+    }
+}
+
+impl Settings {
+    /// Returns the defaults under this way of sharing.
+    pub fn of(sharing: Sharing) -> Settings {
+        let is_rfc = sharing == Sharing::Rfc;
         Settings {
+            sharing,
+            identifying: IdentifyingFields::default(),
             heuristic_percent: 10,
-            heuristic_max: Seconds::new(24 * 3600),
+            heuristic_max: Settings::heuristic_max(sharing),
             heuristic_without_date: Seconds::ZERO,
             targets: Vec::new(),
             stale_while_revalidate: Seconds::ZERO,
             stale_if_error: Seconds::ZERO,
             stale_when_unreachable: Seconds::new(24 * 3600),
             stale_despite_s_maxage: false,
-            store_set_cookie: true,
-            reuse_for_authorized: true,
+            store_set_cookie: is_rfc,
+            reuse_for_authorized: is_rfc,
+            validate_variants: false,
             lifetimes: Lifetimes::default(),
             keep: None,
             refresh_ahead_percent: 0,
             validate_neighbours: 0,
             origin_vouches: false,
         }
+    }
+
+    /// Returns whether a request field of this name identifies the client, as far as that matters:
+    /// nothing does where the RFC alone decides.
+    pub fn identifies(&self, name: &str) -> bool {
+        self.sharing == Sharing::Careful && self.identifying.includes(name)
+    }
+
+    /// Returns the longest guessed lifetime under this way of sharing.
+    pub fn heuristic_max(sharing: Sharing) -> Seconds {
+        Seconds::new(match sharing {
+            Sharing::Careful => 10 * 60,
+            Sharing::Rfc => 24 * 3600,
+        })
     }
 }

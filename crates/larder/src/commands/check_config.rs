@@ -15,7 +15,7 @@ use crate::process::machine;
 pub fn run(path: &Path) -> Result<(), Failure> {
     let loaded = Loaded::load(Some(path), &Layer::new()).map_err(Failure::usage)?;
     let config = &loaded.config;
-    let warnings = config.warnings().into_iter().chain(config.remarks());
+    let warnings = config.warnings().into_iter().chain(config.cookie_remark());
     for warning in warnings.chain(machine::disproportions(config)) {
         warn(&format!("{}: {warning}", path.display()));
     }
@@ -42,5 +42,6 @@ pub fn run(path: &Path) -> Result<(), Failure> {
         return Err(Failure::usage(told.join("\n")));
     }
     let fleet = fleet.map(|fleet| format!("{}: {fleet}\n", path.display())).unwrap_or_default();
-    answer(&format!("{fleet}{}: ok", path.display()))
+    let sharing = config.note_on_sharing();
+    answer(&format!("{fleet}{0}: {sharing}\n{0}: ok", path.display()))
 }

@@ -27,6 +27,7 @@ use crate::config::listen_addr::ListenAddr;
 use crate::config::listener::{Certificate, Listener};
 use crate::config::request_rule::RequestRule;
 use crate::config::setting::OwnKey;
+use crate::config::sharing::SharingChoices;
 use crate::config::upstreams::Manner;
 use crate::config::webroot::FileManner;
 
@@ -63,8 +64,10 @@ pub struct Config {
     pub store: store::Options,
     /// The preset's, with what is said; see [`Config::format_options`].
     pub format: FormatOptions,
-    /// With the targets as they were written, `auto` included.
+    /// With the targets as they were written, `auto` included; what follows from the way of
+    /// sharing is in `sharing`.
     pub semantics: semantics::Settings,
+    pub sharing: SharingChoices,
     /// The fields to add are in `forwarded_add`.
     pub forwarded: Forwarded,
     pub forwarded_add: Vec<String>,

@@ -135,7 +135,7 @@ fn semantics(config: &Config) -> Settings {
         let cdn = HeaderName::from_static("cdn-cache-control");
         settings.targets = if config.is_reverse() { vec![cdn] } else { Vec::new() };
     }
-    settings
+    config.sharing.settle(settings)
 }
 
 /// Returns the forwarding fields that upstreams are sent: by default the origins behind a reverse

@@ -1,11 +1,25 @@
 //! Warnings about settings that are allowed but probably not meant, and remarks for the operator.
 
+use semantics::Sharing;
+
 use crate::config::configuration::{Config, Site};
 use crate::config::value::Value;
 
 impl Config {
-    /// Returns remarks about a valid configuration: the sites that store answers that set cookies.
-    pub fn remarks(&self) -> Vec<String> {
+    /// Returns what is not stored for the sake of clients that identify themselves, with the words
+    /// by which `larder explain` names it.
+    pub fn note_on_sharing(&self) -> &'static str {
+        match self.semantics.sharing {
+            Sharing::Careful => {
+                "sharing is careful: not stored without a stated positive lifetime are answers to \
+                 requests with Cookie (cookie) or other fields that identify a client (identified)"
+            }
+            Sharing::Rfc => "sharing is rfc: all is stored that RFC 9111 permits",
+        }
+    }
+
+    /// Returns the remark about the sites that store answers that set cookies, if any does.
+    pub fn cookie_remark(&self) -> Option<String> {
         let named = |site: &Site| site.called().unwrap_or("without a name").to_owned();
         // Files set no cookies.
         let served = self.sites.iter().filter(|site| site.root.is_none());
@@ -13,16 +27,17 @@ impl Config {
         if self.reverse.is_some() {
             sites.push("of reverse".to_owned());
         }
-        if !self.semantics.store_set_cookie || sites.is_empty() {
-            return Vec::new();
+        let settings = self.sharing.settle(self.semantics.clone());
+        if !settings.store_set_cookie || sites.is_empty() {
+            return None;
         }
         let which = if sites.len() == 1 { "site" } else { "sites" };
         let sites = sites.join(", ");
-        vec![format!(
+        Some(format!(
             "{which} {sites}: an answer with Set-Cookie is stored, cookie and all, when the origin \
              server says how long for all; all clients get that cookie. If an origin server says \
              so by mistake, set caching.store-set-cookie = false (docs/guide/security.md)"
-        )]
+        ))
     }
 
     /// Returns warnings about settings that are allowed but probably not meant.

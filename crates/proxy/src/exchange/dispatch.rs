@@ -115,7 +115,7 @@ async fn decide(
     if parts.method == Method::CONNECT {
         return Box::pin(connect(services, client, options, transaction, parts)).await;
     }
-    let Prepared { parts, target, rule } = match prepare(parts, options, scheme) {
+    let Prepared { parts, target, rule, identity } = match prepare(parts, options, scheme) {
         Ok(prepared) => prepared,
         Err(refused) => return refuse(transaction, &refused),
     };
@@ -123,7 +123,8 @@ async fn decide(
         return refuse(transaction, &refused);
     }
     let upgrade = upgrade::asked(parts, !body.is_end_stream()).map(Rc::new);
-    let context = RequestContext::new(services, client, options, parts, target, rule, upgrade);
+    let context =
+        RequestContext::new(services, client, options, parts, target, (rule, identity), upgrade);
     let transaction = match purge::answer(&context, transaction).await {
         Answered::Yes(response) => return *response,
         Answered::NotAPurge(transaction) => transaction,

@@ -165,8 +165,8 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
     let mut parts = question.parts(&options.front)?;
     target::distrust(&mut parts.headers, Ipv4Addr::LOCALHOST.into(), options);
     let prepared = prepare(&mut parts, options, scheme).map_err(|why| why.text)?;
-    let Prepared { parts, target, rule } = prepared;
-    let facts = target.site.facts(parts);
+    let Prepared { parts, target, rule, identity } = prepared;
+    let facts = target.site.facts(parts, identity);
     let case = Case { options, parts, target, facts, rule, now: services.clock.time() };
     let url = case.target.url(&options.upstream).ok_or("the URL's host or path is not valid")?;
     let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
@@ -373,8 +373,10 @@ impl Case<'_> {
         let judged = storability::judge(&facts, status, &headers, times, settings);
         let directives = ResponseDirectives::parse(&headers, settings);
         let received = times.received;
-        let freshness = freshness::lifetime(status, &headers, &directives, received, settings);
-        let set = freshness::setting(status, &headers, &directives, received, settings);
+        let target = facts.target;
+        let freshness =
+            freshness::lifetime(target, status, &headers, &directives, received, settings);
+        let set = freshness::setting(target, status, &headers, &directives, received, settings);
         let set = set.map(|key| self.setting(key, settings));
         let vary = match Vary::of(&headers) {
             Vary::None => Vec::new(),
@@ -466,6 +468,9 @@ fn in_words(plan: &Plan, conditional: bool) -> String {
         }
         Plan::Fetch(FetchReason::Outlived) => {
             "ask the origin: what is stored is staler than it is kept".to_owned()
+        }
+        Plan::Fetch(FetchReason::Identified) => {
+            "ask the origin: what is stored is not for clients that identify themselves".to_owned()
         }
         Plan::Pass(why) => format!("pass it on ({})", why.name()),
         Plan::Refuse(None) => "answer 504: nothing is stored, and only-if-cached".to_owned(),

@@ -21,6 +21,7 @@ use http::{Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Limited};
 use message::request_body::RequestBody;
 use net::address;
+use semantics::Identity;
 use tokio::time::{sleep, timeout};
 
 use crate::client::handle::Client;
@@ -37,6 +38,7 @@ use crate::request::target;
 use crate::response::error_response;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
+use crate::rules::request_rules::Rule;
 use crate::services::Services;
 
 /// After so long without an answer the first sign of work is sent: most answers come before.
@@ -142,6 +144,7 @@ impl Asked<'_> {
             Some(Some(rule)) => Some(rule.clone()),
             Some(None) => return refuse(transaction, StatusCode::CONFLICT, "No such rule here."),
         };
+        let identity = self.prepare(parts, rule.as_deref());
         let parts = &*parts;
         let target = match target::target(parts, &self.options.front, question.scheme) {
             Ok(target) => target,
@@ -149,9 +152,16 @@ impl Asked<'_> {
         };
         let (key, (services, client)) = (question.key, (self.services, self.client));
         let is_whole = question.reach == Reach::Origin;
-        let context =
-            RequestContext::new(services, client, self.options, parts, target, rule, None)
-                .with_question(question);
+        let context = RequestContext::new(
+            services,
+            client,
+            self.options,
+            parts,
+            target,
+            (rule, identity),
+            None,
+        )
+        .with_question(question);
         let primary = context.url().and_then(|url| context.key(&url));
         let Some(primary) = primary.filter(|primary| self.node.hash(primary.as_bytes()) == key)
         else {
@@ -172,6 +182,22 @@ impl Asked<'_> {
         }
         self.note_holder(&context, key, &response);
         response
+    }
+
+    /// Names the rule in a request that the asking node has prepared by it, where the rule is part
+    /// of the key. Returns the identity of the node's client: fields that the rule sets are the
+    /// proxy's.
+    fn prepare(&self, parts: &mut Parts, rule: Option<&Rule>) -> Identity {
+        self.options.rules.distrust(&mut parts.headers);
+        let settings = rule.map_or(&self.options.semantics, |rule| &rule.settings);
+        let identity = Identity::of(&parts.headers, settings);
+        match rule {
+            None => identity,
+            Some(rule) => {
+                rule.mark(&mut parts.headers);
+                identity.without(|name| rule.sets(name))
+            }
+        }
     }
 
     /// Notes that the asking node has a copy in memory now, if its class has it keep one.

@@ -57,6 +57,8 @@ pub(crate) struct Reading {
     since: LookupStart,
     /// Bytes of the request.
     length: usize,
+    /// The request identifies its client.
+    is_identified: bool,
     transaction: Option<Transaction>,
 }
 
@@ -165,7 +167,8 @@ impl Asked<'_> {
     }
 
     fn answer(&self, key: &[u8], entry: &Entry, head: &mut Vec<u8>) -> Option<Step> {
-        let ready = answer(self.services, self.options, key, entry, head)?;
+        let is_identified = || self.request.is_identified(&self.options.semantics);
+        let ready = answer(self.services, self.options, key, (entry, is_identified), head)?;
         let transaction = Transaction::open_plain(self.services, self.client, self.request);
         Some(ready.into_step(self.request.text.len(), transaction))
     }
@@ -230,12 +233,12 @@ impl Ready<'_> {
 }
 
 /// Writes the head of the answer that is stored, and counts it; `None` when the request is not to
-/// be answered here.
+/// be answered here. `is_identified` returns whether the request identifies its client.
 fn answer<'a>(
     services: &Services,
     options: &Options,
     key: &[u8],
-    entry: &'a Entry,
+    (entry, is_identified): (&'a Entry, impl FnOnce() -> bool),
     out: &mut Vec<u8>,
 ) -> Option<Ready<'a>> {
     if entry.outdated_since().is_some() {
@@ -244,8 +247,11 @@ fn answer<'a>(
     let (body, stored) = (entry.whole()?, EncodedHead::read(entry.meta())?);
     let (now, settings) = (services.clock.time(), &options.semantics);
     let facts = &stored.facts;
-    let decision = FACTS.with(|request| reuse::decide(facts, request, now, settings));
+    let decision = FACTS.with(|request| reuse::decide(facts, &[], request, now, settings));
     let Reuse::Fresh { age } = decision else { return None };
+    if !facts.is_stated() && is_identified() {
+        return None;
+    }
     if facts.is(HeadOnly) || reuse::is_nearly_stale(facts, age, settings) {
         return None;
     }
@@ -281,8 +287,9 @@ impl Reading {
     ) -> Reading {
         let transaction = Some(Transaction::open_plain(services, client, request));
         let since = services.lookup_start();
+        let is_identified = request.is_identified(&services.options().semantics);
         let lookup = Box::pin(async move { (store.lookup(&key).await, key) });
-        Reading { lookup, since, length: request.text.len(), transaction }
+        Reading { lookup, since, length: request.text.len(), is_identified, transaction }
     }
 
     /// Waits for the lookup, and goes on as [`step`] does. With `leave` nothing is answered here.
@@ -297,7 +304,8 @@ impl Reading {
         let Some(transaction) = self.transaction.take() else { return Poll::Ready(Step::Leave) };
         let options = services.options();
         if let (Lookup::Hit(entry), false) = (&found, leave)
-            && let Some(ready) = answer(services, &options, key.as_bytes(), entry, head)
+            && let Some(ready) =
+                answer(services, &options, key.as_bytes(), (entry, || self.is_identified), head)
         {
             return Poll::Ready(ready.into_step(self.length, transaction));
         }

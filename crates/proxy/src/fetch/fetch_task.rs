@@ -315,7 +315,7 @@ impl FetchTask {
                     self.home = home;
                     writer = self.begin_writing(&head, length, new_marker).await;
                 }
-                let hit_for_miss = hit_for_miss_of(&head, age::when_asked(&headers, times));
+                let hit_for_miss = self.hit_for_miss_of(&head, age::when_asked(&headers, times));
                 self.note_hit_for_miss(hit_for_miss);
                 self.remove_superseded(&head).await;
                 (Some(head), hit_for_miss)
@@ -433,6 +433,13 @@ impl FetchTask {
         let is_new = place.new_marker.is_some();
         self.marker = place.new_marker.or(self.marker.take());
         Ok((head, is_new))
+    }
+
+    /// Returns why requests that wait for an answer that is stored may not have it, if so.
+    pub fn hit_for_miss_of(&self, head: &StoredHead, when_asked: Millis) -> Option<HitForMiss> {
+        let settings = self.upstream_request.settings(&self.options);
+        let is_for_all = reuse::is_for_waiters(head.packed(), when_asked, settings);
+        (!is_for_all).then_some(HitForMiss::NotFresh)
     }
 
     /// Returns where an answer with this `Vary` belongs; `None`: its key is too long.
@@ -570,11 +577,6 @@ impl FetchTask {
 /// Returns whether an answer is about the range alone, not the whole.
 fn is_about_the_range(status: StatusCode) -> bool {
     matches!(status, StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE)
-}
-
-/// Returns why requests that wait for an answer that is stored may not have it, if so.
-pub(crate) fn hit_for_miss_of(head: &StoredHead, when_asked: Millis) -> Option<HitForMiss> {
-    (!reuse::is_for_waiters(head.packed(), when_asked)).then_some(HitForMiss::NotFresh)
 }
 
 fn is_final(status: StatusCode) -> bool {

@@ -152,6 +152,7 @@ struct NeighbourValidation {
     upstream_request: UpstreamRequest,
     /// The fields by which the origin would choose a variant.
     request: HeaderMap,
+    facts: RequestFacts,
 }
 
 impl NeighbourValidation {
@@ -175,7 +176,8 @@ impl NeighbourValidation {
         let mut parts = parts(&url, &options.front, fields)?;
         target::distrust(&mut parts.headers, client.ip(), options);
         let scheme = Scheme::named(url.scheme())?;
-        let Prepared { parts, target, rule } = prepare(&mut parts, options, scheme).ok()?;
+        let Prepared { parts, target, rule, identity } =
+            prepare(&mut parts, options, scheme).ok()?;
         // The parameters that the origin was asked with are not known where the name lacks some.
         let hides_names = rule
             .as_deref()
@@ -205,13 +207,15 @@ impl NeighbourValidation {
         upstream_request.rule = rule;
         upstream_request.reuse_only = true;
         let (key, request) = (key.clone(), parts.headers.clone());
-        Some(NeighbourValidation { key, primary, marker, stored, upstream_request, request })
+        let facts = target.site.facts(parts, identity);
+        Some(NeighbourValidation { key, primary, marker, stored, upstream_request, request, facts })
     }
 
     /// Begins the fill; `None` when another request fetches it, or its like could lately not be
     /// shared.
     fn ask(self, of: &FetchTask) -> Option<FetchTask> {
-        let NeighbourValidation { key, primary, marker, stored, upstream_request, request } = self;
+        let NeighbourValidation { key, primary, marker, stored, upstream_request, request, facts } =
+            self;
         let (shared, now) = (&of.services.shared, of.services.clock.instant());
         if shared.fill_budget.full() || shared.fills.hit_for_miss(key.as_bytes(), now).is_some() {
             return None;
@@ -227,7 +231,7 @@ impl NeighbourValidation {
             primary,
             marker,
             upstream_request,
-            facts: RequestFacts::of(&Method::GET, &request),
+            facts,
             request,
             stale: Some(stored),
             fallback: Fallback { on_error: true, on_unreachable: true },

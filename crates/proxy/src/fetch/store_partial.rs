@@ -16,7 +16,7 @@ use store::{Hint, Refusal};
 use tokio::task::spawn_local;
 use upstream::connection::origin_body::OriginBody;
 
-use crate::fetch::fetch_task::{FetchTask, FillGuard, hit_for_miss_of};
+use crate::fetch::fetch_task::{FetchTask, FillGuard};
 use crate::fill::registry::HitForMiss;
 use crate::fill::sink::Sink;
 use crate::fill::state::{FillHead, FillStage, SparseStage};
@@ -81,7 +81,7 @@ impl FetchTask {
             drop(fetch_task);
             return self.pass_part(head.status, head.headers, body, fill_guard).await;
         }
-        let hit_for_miss = hit_for_miss_of(&sparse.head, when_asked);
+        let hit_for_miss = self.hit_for_miss_of(&sparse.head, when_asked);
         if let Some(why) = hit_for_miss {
             self.remember_hit_for_miss(why);
         }

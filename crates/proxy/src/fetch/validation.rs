@@ -11,7 +11,7 @@ use semantics::{EntityTag, ExchangeTimes, StoredHead, age, forwarded, merge, val
 use store::Refusal;
 use upstream::connection::origin_body::OriginBody;
 
-use crate::fetch::fetch_task::{FetchPurpose, FetchTask, FillGuard, hit_for_miss_of};
+use crate::fetch::fetch_task::{FetchPurpose, FetchTask, FillGuard};
 use crate::fill::state::{End, FillHead, FillStage, Validated};
 use crate::object::object_writer::{Judge, RefreshResult};
 use crate::object::stored_response::StoredResponse;
@@ -75,7 +75,8 @@ impl FetchTask {
         let settings = self.upstream_request.settings(&self.options);
         let version = response.version();
         upstream_request::sanitize_response(&self.services, response.headers_mut(), version, false);
-        let head = merge::freshen(stale.head.stored(), response.headers(), times, settings);
+        let (target, old) = (self.facts.target, stale.head.stored());
+        let head = merge::freshen(target, old, response.headers(), times, settings);
         let for_asker = merge::for_asker(&head, response.headers(), settings);
         let judge = Judge { facts: &self.facts, times, settings };
         let refreshed = self.object_writer().refresh(stale, &head, &judge).await;
@@ -85,7 +86,7 @@ impl FetchTask {
             log::debug!("what was refreshed was not stored where it belongs: {refusal}");
         }
         let shareable = refreshed == RefreshResult::InPlace;
-        let hit_for_miss = hit_for_miss_of(&head, age::when_asked(response.headers(), times));
+        let hit_for_miss = self.hit_for_miss_of(&head, age::when_asked(response.headers(), times));
         if let Some(why) = hit_for_miss {
             self.remember_hit_for_miss(why);
         }

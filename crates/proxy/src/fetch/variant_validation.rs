@@ -1,7 +1,8 @@
-//! Validation of all stored variants at once: a request that selects no stored variant, or a stale
-//! one, asks the origin about all of them, for it would often send one of these. Its 304 then names
-//! that one by its tag, and the body is taken from the store (RFC 9111, 4.1, 4.3.1 and 4.3.4). A
-//! copy is stored for the next request like this one.
+//! Validation of all stored variants at once, where the operator permits it
+//! ([`semantics::Settings::validate_variants`]): a request that selects no stored variant, or a
+//! stale one, asks the origin about all of them. A 304 then names one by its tag, and the body is
+//! taken from the store (RFC 9111, 4.1 and 4.3.1). A copy is stored for the next request like this
+//! one. The variant itself is not refreshed: the request did not select it (4.3.4).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use store::Key;
 use upstream::connection::origin_body::OriginBody;
 
 use crate::body::stored_body::EntryBody;
-use crate::fetch::fetch_task::{FetchPurpose, FetchTask, FillGuard, hit_for_miss_of};
+use crate::fetch::fetch_task::{FetchPurpose, FetchTask, FillGuard};
 use crate::fill::state::FillHead;
 use crate::object::lookup;
 use crate::object::object_writer::{Judge, RefreshResult};
@@ -38,7 +39,9 @@ impl FetchTask {
     /// what it asks about already.
     pub(crate) fn ask_about_others(&mut self, validated: Option<&StoredResponse>) -> Vec<Variant> {
         let has_tag = |stored: &StoredResponse| stored.head.stored().selected().etag().is_some();
-        let asks = !self.ranged && self.purpose != FetchPurpose::Neighbour;
+        let asks = self.upstream_request.settings(&self.options).validate_variants
+            && !self.ranged
+            && self.purpose != FetchPurpose::Neighbour;
         let Some(marker) = self.marker.as_ref().filter(|_| asks) else { return Vec::new() };
         // Beside tags a date is ignored: what has no tag is asked about alone.
         if !validated.is_none_or(has_tag) {
@@ -84,7 +87,7 @@ impl FetchTask {
             return None;
         }
         let settings = self.upstream_request.settings(&self.options);
-        let head = merge::freshen(old, &headers, times, settings);
+        let head = merge::freshen(self.facts.target, old, &headers, times, settings);
         Some((stored, head))
     }
 
@@ -98,9 +101,9 @@ impl FetchTask {
     ) {
         let settings = self.upstream_request.settings(&self.options);
         let judge = Judge { facts: &self.facts, times, settings };
-        let refreshed = self.object_writer().refresh(other, &head, &judge).await;
+        let refreshed = judge.refreshed(&head, self.marker.as_ref());
         let is_shared = refreshed == RefreshResult::InPlace;
-        let hit_for_miss = hit_for_miss_of(&head, when_asked);
+        let hit_for_miss = self.hit_for_miss_of(&head, when_asked);
         let length = other.entry.len();
         let mut writer = None;
         if is_shared {

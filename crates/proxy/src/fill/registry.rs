@@ -54,7 +54,7 @@ pub(crate) enum HitForMiss {
     /// It is stored, but was stale already when it was asked for, or must be validated for each
     /// request.
     NotFresh,
-    /// It was for a client with credentials; this says nothing of answers to others.
+    /// It was for a client that identified itself; this says nothing of answers to others.
     Credentials,
     /// It was about the range that its client asked for.
     Range,
@@ -64,7 +64,9 @@ impl HitForMiss {
     /// Returns the reason for an answer that must not be stored.
     pub fn of(why: NotStorable) -> HitForMiss {
         match why {
-            NotStorable::Authorization => HitForMiss::Credentials,
+            NotStorable::Authorization | NotStorable::Cookie | NotStorable::Identified => {
+                HitForMiss::Credentials
+            }
             _ => HitForMiss::NotStorable,
         }
     }
@@ -73,7 +75,7 @@ impl HitForMiss {
     pub fn concerns(self, client: &RequestFacts) -> bool {
         match self {
             HitForMiss::NotStorable | HitForMiss::NotFresh => true,
-            HitForMiss::Credentials => client.authorized,
+            HitForMiss::Credentials => client.is_identified(),
             HitForMiss::Range => client.has_range,
         }
     }

@@ -40,6 +40,8 @@ pub(crate) struct Fill {
     begun: Instant,
     /// Another node may be asked to fetch, with so many hops.
     waits_with: Option<u8>,
+    /// The request that began it carries credentials.
+    has_credentials: bool,
     /// Where the bytes of the window are counted.
     fill_budget: Arc<FillBudget>,
 }
@@ -209,7 +211,20 @@ pub(crate) enum Next {
 
 impl Fill {
     pub fn new(token: FetchToken, begun: Instant, fill_budget: Arc<FillBudget>) -> Fill {
-        Fill { state: Mutex::default(), token, begun, waits_with: None, fill_budget }
+        let (state, waits_with, has_credentials) = (Mutex::default(), None, false);
+        Fill { state, token, begun, waits_with, has_credentials, fill_budget }
+    }
+
+    /// Notes whether the request that begins it carries credentials: its answer may then be for
+    /// that client alone, and other requests do not wait to find out.
+    pub fn with_credentials(mut self, has_credentials: bool) -> Fill {
+        self.has_credentials = has_credentials;
+        self
+    }
+
+    /// Returns whether the request that began it carries credentials.
+    pub fn has_credentials(&self) -> bool {
+        self.has_credentials
     }
 
     /// Notes that another node may be asked to fetch, with so many hops.

@@ -383,7 +383,8 @@ impl CacheRequest<'_> {
         let Services { shared, clock, .. } = &**self.context.services;
         let token = self.store.begin_fetch(self.primary);
         let fill = Fill::new(token, clock.instant(), shared.fill_budget.clone());
-        fill.waiting_with(asking.and_then(Asking::waits_with))
+        let has_credentials = self.context.facts.has_credentials();
+        fill.waiting_with(asking.and_then(Asking::waits_with)).with_credentials(has_credentials)
     }
 
     /// Validates an answer that expires soon while it is still fresh, so that later requests need

@@ -163,8 +163,9 @@ impl FillResponder<'_> {
             Some(to_validate) => Some(CacheStatus::new(Outcome::Refreshed).fwd(to_validate.why)),
             None => Some(self.status),
         };
+        let names = stored.selected_by();
         if !self.leads()
-            && !reuse::may_follow(packed, &context.facts, context.came, context.settings())
+            && !reuse::may_follow(packed, names, &context.facts, context.came, context.settings())
         {
             return NextAction::FetchAlone(transaction);
         }
@@ -195,8 +196,9 @@ impl FillResponder<'_> {
         let Some(to_validate) = &self.to_validate else { return NextAction::Retry(transaction) };
         let packed = validated.head.packed();
         if !self.leads() {
+            let (names, facts) = (to_validate.stored.selected_by(), &context.facts);
             let permitted =
-                reuse::may_follow(packed, &context.facts, context.came, context.settings());
+                reuse::may_follow(packed, names, facts, context.came, context.settings());
             if self.fit_input().is_concerned(validated.hit_for_miss) || !permitted {
                 return NextAction::FetchAlone(transaction);
             }

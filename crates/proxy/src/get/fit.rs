@@ -68,6 +68,9 @@ impl<'a> FitInput<'a> {
             return Fit::Another;
         }
         match fill.stage() {
+            // Whether an answer to credentials is for others is known only once it is there.
+            FillStage::Waiting if self.facts.has_credentials() => Fit::Alone,
+            FillStage::Waiting if fill.has_credentials() => Fit::Another,
             // The origin may have lost the request, or answer others.
             FillStage::Waiting
                 if self.services.clock.since(fill.begun()) >= self.options.fill.wait =>
@@ -89,20 +92,21 @@ impl<'a> FitInput<'a> {
         let Some(shared) = head.shared.as_ref().filter(|_| head.key == *key) else {
             return Fit::Another;
         };
-        let packed = shared.packed();
+        let (packed, vary) = (shared.packed(), shared.vary());
+        let names = vary.names();
         if waited {
-            return match reuse::may_follow(packed, self.facts, self.came, self.settings) {
+            return match reuse::may_follow(packed, names, self.facts, self.came, self.settings) {
                 true => Fit::Follow(Some((packed.age(self.now), None))),
                 false => Fit::Alone,
             };
         }
-        match reuse::decide(packed, self.facts, self.now, self.settings) {
+        match reuse::decide(packed, names, self.facts, self.now, self.settings) {
             Reuse::Fresh { age } => Fit::Follow(Some((age, None))),
             Reuse::Stale { age, permit } => Fit::Follow(Some((age, Some(permit)))),
             Reuse::Validate { cause: Cause::Expired, .. }
             | Reuse::GatewayTimeout { .. }
             | Reuse::Outlived => Fit::Another,
-            Reuse::Validate { .. } | Reuse::Unusable => Fit::Alone,
+            Reuse::Validate { .. } | Reuse::Unusable | Reuse::NotShared => Fit::Alone,
         }
     }
 

@@ -133,8 +133,9 @@ impl CacheRequest<'_> {
         }
         let (old, length) = (stored.head.stored(), stored.length());
         let HeadResponse { status, headers, times, .. } = told;
-        let effect = merge::head_effect(old, length, *status, headers, *times, settings);
         let facts = self.context.facts.of_get();
+        let effect =
+            merge::head_effect(facts.target, old, length, *status, headers, *times, settings);
         let judge = Judge { facts: &facts, times: *times, settings };
         let is_kept = |head: &StoredHead| {
             judge.refreshed(head, stored.marker.as_ref()) == RefreshResult::InPlace
@@ -161,7 +162,8 @@ impl CacheRequest<'_> {
         let HeadResponse { status, headers, times, .. } = told;
         let judge = Judge { facts: &context.facts.of_get(), times: *times, settings };
         judge.permits(*status, headers).ok()?;
-        let head = StoredHead::new(*status, headers, *times, settings).of_head();
+        let head =
+            StoredHead::new(context.facts.target, *status, headers, *times, settings).of_head();
         let facts = head.packed();
         if !facts.is_fresh(times.received) || facts.is(Flag::NoCache) {
             return None;

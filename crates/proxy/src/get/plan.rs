@@ -39,6 +39,8 @@ pub(crate) enum FetchReason {
     OlderKey,
     /// What is stored is staler than the operator keeps answers.
     Outlived,
+    /// The request identifies its client, and what is stored is not for clients that do.
+    Identified,
 }
 
 /// The input of a plan, besides what is stored.
@@ -72,7 +74,7 @@ impl<'a> PlanInput<'a> {
         let reuse = self.reuse(stored);
         let is_stale = matches!(reuse, Reuse::Validate { .. } | Reuse::GatewayTimeout { .. });
         let event = match reuse {
-            Reuse::Outlived => MISS,
+            Reuse::Outlived | Reuse::NotShared => MISS,
             Reuse::Validate { .. } => Some(hit_event(stored.entry.source(), is_stale)),
             _ if stored.sparse.is_some() => None,
             _ => Some(hit_event(stored.entry.source(), is_stale)),
@@ -85,7 +87,10 @@ impl<'a> PlanInput<'a> {
         match self.vouched {
             Some(true) => Reuse::Fresh { age },
             Some(false) => Reuse::Validate { age, cause: Cause::Expired, fallback },
-            None => reuse::decide(stored.head.packed(), self.facts, self.now, self.settings),
+            None => {
+                let (packed, selected_by) = (stored.head.packed(), stored.selected_by());
+                reuse::decide(packed, selected_by, self.facts, self.now, self.settings)
+            }
         }
     }
 
@@ -102,6 +107,7 @@ impl<'a> PlanInput<'a> {
             Reuse::GatewayTimeout { cause } => Plan::Refuse(Some(cause)),
             Reuse::Unusable => Plan::Pass(Bypass::Authorization),
             Reuse::Outlived => self.fetch(FetchReason::Outlived),
+            Reuse::NotShared => self.fetch(FetchReason::Identified),
         }
     }
 

@@ -88,7 +88,9 @@ impl Judge<'_> {
     /// Decides what becomes of a response stored under `marker`, with this head.
     pub fn refreshed(&self, head: &StoredHead, marker: Option<&VaryMarker>) -> RefreshResult {
         match self.permits(head.status(), head.headers()) {
-            Err(NotStorable::Authorization) => RefreshResult::ForClient,
+            Err(NotStorable::Authorization | NotStorable::Cookie | NotStorable::Identified) => {
+                RefreshResult::ForClient
+            }
             Err(_) => RefreshResult::Forbidden,
             Ok(()) if head.vary().is_covered(marker) => RefreshResult::InPlace,
             Ok(()) => RefreshResult::Elsewhere,

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use http::{HeaderMap, header};
+use http::header::{self, HeaderMap, HeaderName};
 use semantics::packed::Flag::HeadOnly;
 use semantics::sparse::Layout;
 use semantics::{SparseHead, StoredHead, VaryMarker, date, validators};
@@ -44,6 +44,11 @@ impl StoredResponse {
             (made, received)
         };
         when(self) > when(other)
+    }
+
+    /// Returns the request fields that selected it.
+    pub fn selected_by(&self) -> &[HeaderName] {
+        self.marker.as_ref().map_or(&[], VaryMarker::names)
     }
 
     /// Returns whether it is the answer to a HEAD: there is no body.

@@ -9,10 +9,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use http::request::Parts;
+use http::uri::PathAndQuery;
 use message::scheme::Scheme;
 use net::address;
 use net::address::bare;
-use semantics::{RequestFacts, Settings, Url};
+use semantics::{Identity, RequestFacts, Settings, Url};
 use store::Key;
 use upstream::send::origin::{Origin, Voucher};
 use upstream::servers::group::Group;
@@ -343,9 +344,10 @@ impl Site {
         self.vouched.as_ref()
     }
 
-    /// Returns the facts of a request that count here.
-    pub(crate) fn facts(&self, parts: &Parts) -> RequestFacts {
-        let facts = RequestFacts::of(&parts.method, &parts.headers);
+    /// Returns the facts that count here of a request by a client with this identity.
+    pub(crate) fn facts(&self, parts: &Parts, identity: Identity) -> RequestFacts {
+        let path = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        let facts = RequestFacts::of(&parts.method, &parts.headers).with(path, identity);
         match self.vouched {
             Some(_) => facts.without_wishes(),
             None => facts,

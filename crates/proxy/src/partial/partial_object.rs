@@ -308,7 +308,7 @@ impl PartialObject {
     /// Updates the stored head with that of a part that fits (RFC 9111, 3.4).
     pub async fn refresh(&self, update: &HeaderMap, times: ExchangeTimes) {
         let settings = self.upstream_request.settings(&self.options);
-        let head = merge::freshen(&self.head, update, times, settings);
+        let head = merge::freshen(self.facts.target, &self.head, update, times, settings);
         if head == self.head {
             return;
         }

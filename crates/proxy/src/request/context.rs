@@ -11,7 +11,7 @@ use http::request::Parts;
 use message::upgrade::Upgrade;
 use net::address;
 use semantics::validators::Selected;
-use semantics::{Portion, RequestFacts, Settings, Time, Url};
+use semantics::{Identity, Portion, RequestFacts, Settings, Time, Url};
 use store::{Key, LookupOptions, Retention, Tiers};
 use upstream::send::origin::Origin;
 
@@ -57,10 +57,10 @@ impl<'a> RequestContext<'a> {
         options: &'a Arc<Options>,
         parts: &'a Parts,
         target: Target<'a>,
-        rule: Option<Arc<Rule>>,
+        (rule, identity): (Option<Arc<Rule>>, Identity),
         upgrade: Option<Rc<Upgrade>>,
     ) -> RequestContext<'a> {
-        let (came, facts) = (services.clock.time(), target.site.facts(parts));
+        let (came, facts) = (services.clock.time(), target.site.facts(parts, identity));
         let now = Cell::new(came);
         let place = Cell::default();
         RequestContext {

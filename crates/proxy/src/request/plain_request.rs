@@ -13,6 +13,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Request, Uri};
 use httparse::{Header, Status};
+use semantics::Settings;
 
 /// Fields of a plain request at most: as many as anybody sends who means it.
 const FIELDS_MAX: usize = 64;
@@ -133,6 +134,11 @@ impl<'a, 'r> PlainRequest<'a, 'r> {
         }
         // A second one, be it empty or the same, is an error.
         (hosts == 1 && !request.host.is_empty()).then_some(request)
+    }
+
+    /// Returns whether a field of it identifies the client.
+    pub fn is_identified(&self, settings: &Settings) -> bool {
+        self.fields.iter().any(|field| settings.identifies(field.name))
     }
 
     /// Returns its head as hyper makes it of the same bytes; `None` where it is none to hyper.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use http::request::Parts;
 use message::scheme::Scheme;
 use message::{framing, upgrade};
+use semantics::Identity;
 use upstream::send::origin::Origin;
 
 use crate::options::Options;
@@ -21,6 +22,9 @@ pub(crate) struct Prepared<'a> {
     pub parts: &'a Parts,
     pub target: Target<'a>,
     pub rule: Option<Arc<Rule>>,
+    /// What the client's own fields say of it: those that the rule leaves, without those that it
+    /// sets.
+    pub identity: Identity,
 }
 
 /// Prepares a request, whose fields only a trusted proxy may set are gone already
@@ -33,7 +37,13 @@ pub(crate) fn prepare<'a>(
     options: &'a Options,
     scheme: Scheme,
 ) -> Result<Prepared<'a>, Refused> {
+    options.rules.distrust(&mut parts.headers);
     let rule = rule_for(options, parts, scheme);
+    if let Some(rule) = &rule {
+        rule.request.remove(&mut parts.headers);
+    }
+    let settings = rule.as_ref().map_or(&options.semantics, |rule| &rule.settings);
+    let identity = Identity::of(&parts.headers, settings);
     if let Some(rule) = &rule {
         rule.prepare(&mut parts.headers);
     }
@@ -41,7 +51,7 @@ pub(crate) fn prepare<'a>(
         origin.voucher().into_iter().for_each(|voucher| voucher.tidy(&mut parts.headers));
     }
     let target = target::target(parts, &options.front, scheme)?;
-    Ok(Prepared { parts, target, rule })
+    Ok(Prepared { parts, target, rule, identity })
 }
 
 /// Returns the origin of a request if it vouches for its answers.

@@ -32,7 +32,7 @@ use crate::origin::target::Target;
 use crate::peers::asking::Asking;
 use crate::peers::origin::{FleetOrigin, FromPeer};
 use crate::rules::access::Query;
-use crate::rules::request_rules::Rule;
+use crate::rules::request_rules::{DECIDED_BY, Rule};
 use crate::services::Services;
 
 /// Fields that are added to a request at most, more or less.
@@ -104,6 +104,7 @@ impl UpstreamRequest {
         let mut fields = HeaderMap::with_capacity(parts.headers.len() + FIELDS_ADDED);
         fields.extend(parts.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
         hop_by_hop::strip(&mut fields);
+        fields.remove(DECIDED_BY);
         let to = target.origin(&options.upstream);
         let place = match to.has_several() {
             true => target.place().0.to_ascii_lowercase(),

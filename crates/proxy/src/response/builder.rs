@@ -9,7 +9,7 @@ use http::{Method, Response, StatusCode, header};
 use net::random::random;
 use semantics::multipart::Multipart;
 use semantics::range::ByteRange;
-use semantics::{Portion, Seconds, StoredHead, hop_by_hop, range, validators, value};
+use semantics::{Portion, Seconds, StoredHead, hop_by_hop, one_exchange, range, validators, value};
 
 use crate::body::resume::Resume;
 use crate::body::stored_body::{EntryBody, Stored, TrailedBody};
@@ -58,12 +58,14 @@ pub(crate) fn build(
         }
         (Portion::Part(part), Some(length)) => {
             status = StatusCode::PARTIAL_CONTENT;
+            one_exchange::remove_content_digests(&mut headers);
             headers.insert(header::CONTENT_RANGE, part.content_range(length));
             headers.insert(header::CONTENT_LENGTH, value::of_number(part.count()));
             body(BodyPart::Part(part))
         }
         (Portion::Parts(ranges), Some(length)) => {
             status = StatusCode::PARTIAL_CONTENT;
+            one_exchange::remove_content_digests(&mut headers);
             let boundary = u128::from(random()) << 64 | u128::from(random());
             let content_type = headers.get(header::CONTENT_TYPE);
             let frame = Multipart::new(&ranges, length, content_type, boundary);
@@ -73,6 +75,7 @@ pub(crate) fn build(
         }
         (Portion::Unsatisfiable, Some(length)) => {
             status = StatusCode::RANGE_NOT_SATISFIABLE;
+            one_exchange::remove_content_digests(&mut headers);
             headers.insert(header::CONTENT_RANGE, range::unsatisfied_content_range(length));
             for name in [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::CONTENT_ENCODING] {
                 headers.remove(name);

@@ -22,10 +22,17 @@ use crate::rules::access::HostPattern;
 /// The field that tells an origin the kind of a client's device.
 pub(crate) const DEVICE: HeaderName = HeaderName::from_static("x-ua-device");
 
+/// The field of a request that names the rule which decides it, where that rule has conditions on
+/// fields: part of the key, so that what is stored under such a rule answers only requests that the
+/// same rule decides. It never leaves the proxy, and is never taken from a client.
+pub(crate) const DECIDED_BY: HeaderName = HeaderName::from_static("x-larder-rule");
+
 /// All rules, in their order.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     list: Vec<Arc<Rule>>,
+    /// Some rule is part of the key.
+    keys_by_rule: bool,
 }
 
 /// The facts of a request that a rule is chosen by.
@@ -100,7 +107,15 @@ pub struct HeaderTest {
 impl Rules {
     /// Makes the list of these rules, in this order.
     pub fn new(list: Vec<Rule>) -> Rules {
-        Rules { list: list.into_iter().map(Arc::new).collect() }
+        let keys_by_rule = list.iter().any(Rule::is_in_key);
+        Rules { list: list.into_iter().map(Arc::new).collect(), keys_by_rule }
+    }
+
+    /// Removes from a client's request what only the proxy says of rules.
+    pub fn distrust(&self, request: &mut HeaderMap) {
+        if self.keys_by_rule {
+            request.remove(DECIDED_BY);
+        }
     }
 
     /// Returns whether there are none.
@@ -108,7 +123,7 @@ impl Rules {
         self.list.is_empty()
     }
 
-    /// Returns the rule for a request: the first that fits.
+    /// Returns the rule of this name.
     pub fn named(&self, name: &str) -> Option<&Arc<Rule>> {
         self.list.iter().find(|rule| rule.name == name)
     }
@@ -167,9 +182,11 @@ impl Rule {
         }
     }
 
-    /// Edits a request as the rule requires.
+    /// Sets the fields of a request that the rule sets, after those that it removes
+    /// ([`Edits::remove`]) are gone.
     pub fn prepare(&self, fields: &mut HeaderMap) {
-        self.request.apply(fields);
+        self.request.set(fields);
+        self.mark(fields);
         if self.by_device {
             let class = HeaderValue::from_static(DeviceClass::of(fields).name());
             fields.insert(DEVICE, class);
@@ -180,11 +197,33 @@ impl Rule {
         }
     }
 
+    /// Returns whether the rule itself is part of the key: it is chosen by the request's fields,
+    /// which the key does not have otherwise.
+    fn is_in_key(&self) -> bool {
+        !self.when.headers.is_empty() && !self.bypass
+    }
+
+    /// Names the rule in a request that it decides, where it is part of the key.
+    pub(crate) fn mark(&self, request: &mut HeaderMap) {
+        if self.is_in_key()
+            && let Ok(name) = HeaderValue::from_bytes(format!("{:?}", self.name).as_bytes())
+        {
+            request.insert(DECIDED_BY, name);
+        }
+    }
+
+    /// Returns whether a field of the request is the rule's, not the client's.
+    pub(crate) fn sets(&self, name: &HeaderName) -> bool {
+        self.request.sets(name)
+    }
+
     /// Returns the request fields that are part of the key, whatever the origin says.
     pub fn key_names(&self) -> impl Iterator<Item = HeaderName> {
+        let rule = self.is_in_key().then_some(DECIDED_BY);
         let device = self.by_device.then_some(DEVICE);
         let language = (!self.languages.is_empty()).then_some(header::ACCEPT_LANGUAGE);
-        device.into_iter().chain(language).chain(self.key_headers.iter().cloned())
+        let added = rule.into_iter().chain(device).chain(language);
+        added.chain(self.key_headers.iter().cloned())
     }
 
     /// Edits the head of an origin's answer as the rule requires: the fields of the key are in
@@ -200,17 +239,26 @@ impl Rule {
         }
     }
 
-    /// Replaces the device field in `Vary` by `User-Agent` for the caches of clients: the kind of a
-    /// device follows from it, and only the proxy knows the field that it adds.
+    /// Replaces the fields in `Vary` that only the proxy knows by those that they follow from, for
+    /// the caches of clients: the kind of a device by `User-Agent`, the rule by the fields that it
+    /// is chosen by.
     pub fn unfold_vary(&self, fields: &mut HeaderMap) {
-        if !self.by_device {
+        if !self.by_device && !self.is_in_key() {
             return;
         }
-        for (name, line) in fields.iter_mut() {
-            if name == header::VARY
-                && line.as_bytes().eq_ignore_ascii_case(DEVICE.as_str().as_bytes())
-            {
+        let conditions: Vec<&str> =
+            self.when.headers.iter().map(|test| test.name.as_str()).collect();
+        let conditions = HeaderValue::try_from(conditions.join(", ")).ok();
+        for (_, line) in fields.iter_mut().filter(|(name, _)| *name == header::VARY) {
+            let is = |known: &HeaderName| {
+                line.as_bytes().eq_ignore_ascii_case(known.as_str().as_bytes())
+            };
+            if is(&DEVICE) {
                 *line = HeaderValue::from_name(header::USER_AGENT);
+            } else if is(&DECIDED_BY)
+                && let Some(conditions) = &conditions
+            {
+                line.clone_from(conditions);
             }
         }
     }

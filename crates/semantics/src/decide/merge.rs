@@ -11,8 +11,10 @@ use http::header::{
 use crate::fields::cache_control::ResponseDirectives;
 use crate::fields::date;
 use crate::fields::etag::EntityTag;
-use crate::fields::hop_by_hop;
+use crate::fields::one_exchange::FOR_CLIENT;
 use crate::fields::vary::Vary;
+use crate::fields::{hop_by_hop, one_exchange, vary};
+use crate::request::facts::TargetFacts;
 use crate::settings::Settings;
 use crate::stored::packed::{Flag, Packed};
 use crate::stored::stored_head::StoredHead;
@@ -20,13 +22,7 @@ use crate::time::ExchangeTimes;
 
 /// Fields of the stored response that no update touches: they belong to the stored bytes
 /// (RFC 9111, 3.2). `ETag` has rules of its own.
-const KEPT: [HeaderName; 4] = [
-    CONTENT_ENCODING,
-    CONTENT_LENGTH,
-    CONTENT_RANGE,
-    // Of a 304 it would be the digest of nothing (RFC 9530, 2).
-    HeaderName::from_static("content-digest"),
-];
+const KEPT: [HeaderName; 3] = [CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE];
 
 /// Returns whether a 304 is about this stored response (RFC 9111, 4.3.4). If it is not, the stored
 /// response must be neither used nor refreshed: fetch it anew without conditions.
@@ -54,11 +50,14 @@ pub fn confirms(stored: &StoredHead, not_modified: &HeaderMap, times: ExchangeTi
 }
 
 /// Returns the stored response updated by a 304 that [`confirms`] it: each field of the 304
-/// replaces the stored one, except those that describe the body; age and lifetime start anew.
+/// replaces the stored one, except those that describe the body or speak of one exchange; age and
+/// lifetime start anew. `Vary` grows: a 304 that names fewer fields does not undo what the stored
+/// response was selected by.
 ///
 /// Judge the result with [`crate::response::storability::judge`] before keeping it: the 304 may say
 /// `no-store`.
 pub fn freshen(
+    target: TargetFacts,
     stored: &StoredHead,
     not_modified: &HeaderMap,
     times: ExchangeTimes,
@@ -66,9 +65,12 @@ pub fn freshen(
 ) -> StoredHead {
     let mut update = not_modified.clone();
     hop_by_hop::strip(&mut update);
-    for name in KEPT {
+    one_exchange::remove_content_digests(&mut update);
+    let is_personal = |name: &HeaderName| !stored.headers().contains_key(name);
+    for name in KEPT.into_iter().chain(FOR_CLIENT.into_iter().filter(is_personal)) {
         update.remove(name);
     }
+    vary::widen(&mut update, stored.headers());
     // The update itself is what has an age; a Date of the stored response would make it look older.
     date::ensure(&mut update, times.received);
     let mut headers = stored.headers().clone();
@@ -82,7 +84,7 @@ pub fn freshen(
             headers.append(name.clone(), value.clone());
         }
     }
-    let fresh = StoredHead::new(stored.status(), &headers, times, settings);
+    let fresh = StoredHead::new(target, stored.status(), &headers, times, settings);
     let fresh = fresh.with_trailers_of(stored);
     // The new Date is later than that of the body. It proves nothing about a body which was
     // received within the second of its last change: what was a weak validator stays one.
@@ -93,13 +95,15 @@ pub fn freshen(
     }
 }
 
-/// Returns the fields of a 304 that are for the requesting client alone and must not stay in the
-/// stored response that [`freshen`] made of it: those that its `no-cache` or `private` names (RFC
-/// 9111, 5.2.2.4 and 5.2.2.7).
+/// Returns the fields of a 304 that are for the requesting client alone and are not in the stored
+/// response that [`freshen`] made of it: those that its `no-cache` or `private` names (RFC 9111,
+/// 5.2.2.4 and 5.2.2.7), and those that speak of this one exchange.
 pub fn for_asker(fresh: &StoredHead, not_modified: &HeaderMap, settings: &Settings) -> HeaderMap {
     let directives = ResponseDirectives::parse(fresh.headers(), settings);
+    let named = directives.private.fields().iter().chain(directives.no_cache.fields());
+    let is_left_out = |name: &&HeaderName| !fresh.headers().contains_key(*name);
     let mut fields = HeaderMap::new();
-    for name in directives.private.fields().iter().chain(directives.no_cache.fields()) {
+    for name in named.chain(FOR_CLIENT.iter().filter(is_left_out)) {
         if !hop_by_hop::is_for_one_hop(name) && !fields.contains_key(name) {
             fields.extend(not_modified.get_all(name).iter().map(|v| (name.clone(), v.clone())));
         }
@@ -140,6 +144,7 @@ pub enum HeadEffect {
 /// As after [`freshen`], judge a refreshed head before keeping it, with the facts of a GET: those
 /// of the HEAD itself permit no storing.
 pub fn head_effect(
+    target: TargetFacts,
     stored: &StoredHead,
     body_length: u64,
     status: StatusCode,
@@ -156,7 +161,7 @@ pub fn head_effect(
         let selected = stored.selected();
         return match (selected.etag(), tag) {
             (Some(ours), Some(theirs)) if ours.strong_eq(&theirs) => {
-                HeadEffect::Refresh(freshen(stored, headers, times, settings))
+                HeadEffect::Refresh(freshen(target, stored, headers, times, settings))
             }
             _ => HeadEffect::Nothing,
         };
@@ -177,7 +182,7 @@ pub fn head_effect(
     if !(same_length && same_validators) {
         return HeadEffect::Outdated;
     }
-    HeadEffect::Refresh(freshen(stored, headers, times, settings))
+    HeadEffect::Refresh(freshen(target, stored, headers, times, settings))
 }
 
 fn has_equal_or_no(stored: &StoredHead, headers: &HeaderMap, name: HeaderName) -> bool {
@@ -251,7 +256,7 @@ mod tests {
             "Transfer-Encoding: chunked",
         ]);
         let times = ExchangeTimes { requested: later(100), received: later(100) };
-        let after = freshen(&before, &update, times, &Settings::default());
+        let after = freshen(TargetFacts::default(), &before, &update, times, &Settings::default());
         let expected = headers(&[
             "Cache-Control: max-age=90",
             "ETag: \"a\"",
@@ -282,7 +287,13 @@ mod tests {
         ];
         for (ours, theirs, expected) in cases {
             let update = headers(&[&line("ETag", theirs)]);
-            let after = freshen(&stored(ours), &update, AT_NOW, &Settings::default());
+            let after = freshen(
+                TargetFacts::default(),
+                &stored(ours),
+                &update,
+                AT_NOW,
+                &Settings::default(),
+            );
             let tag = after.headers().get(ETAG).map(|value| value.to_str().unwrap());
             assert_eq!(tag, expected, "{ours:?} {theirs}");
         }
@@ -295,12 +306,19 @@ mod tests {
         let times = ExchangeTimes { requested: later(1000), received: later(1000) };
         let once = |modified: &str| {
             let update = headers(&[&later_date]);
-            freshen(&stored(&[modified, &date]), &update, times, &Settings::default())
+            freshen(
+                TargetFacts::default(),
+                &stored(&[modified, &date]),
+                &update,
+                times,
+                &Settings::default(),
+            )
         };
         assert!(once(&old).packed().is(Flag::StrongLastModified));
         assert!(!once(&new).packed().is(Flag::StrongLastModified));
         let tagged = headers(&["ETag: \"a\"", &later_date]);
-        let twice = freshen(&once(&new), &tagged, times, &Settings::default());
+        let twice =
+            freshen(TargetFacts::default(), &once(&new), &tagged, times, &Settings::default());
         assert_eq!(twice.headers().get(ETAG), None);
     }
 
@@ -330,7 +348,15 @@ mod tests {
         for (ours, status, theirs, expected) in cases {
             let status = StatusCode::from_u16(status).unwrap();
             let settings = Settings::default();
-            let effect = head_effect(&stored(ours), 5, status, &headers(theirs), AT_NOW, &settings);
+            let effect = head_effect(
+                TargetFacts::default(),
+                &stored(ours),
+                5,
+                status,
+                &headers(theirs),
+                AT_NOW,
+                &settings,
+            );
             let word = match effect {
                 HeadEffect::Refresh(_) => "refresh",
                 HeadEffect::Outdated => "outdated",

@@ -12,7 +12,8 @@ use http::header::{
 };
 
 use crate::fields::range::ByteRange;
-use crate::fields::{validators, value};
+use crate::fields::{one_exchange, validators, value};
+use crate::request::facts::TargetFacts;
 use crate::settings::Settings;
 use crate::stored::packed::Flag;
 use crate::stored::stored_head::StoredHead;
@@ -86,6 +87,7 @@ fn content_range(value: &HeaderValue) -> Option<(ByteRange, Option<u64>)> {
 pub fn whole_headers(headers: &HeaderMap, length: u64) -> HeaderMap {
     let mut whole = headers.clone();
     whole.remove(CONTENT_RANGE);
+    one_exchange::remove_content_digests(&mut whole);
     whole.insert(CONTENT_LENGTH, value::of_number(length));
     whole
 }
@@ -156,7 +158,7 @@ pub fn weigh(
     }
     let Ok(part) = read(headers, body) else { return Verdict::Refused };
     let whole = whole_headers(headers, part.length);
-    let new = StoredHead::new(StatusCode::OK, &whole, times, settings);
+    let new = StoredHead::new(TargetFacts::default(), StatusCode::OK, &whole, times, settings);
     if part.length != length || !is_same(stored, &new) {
         return Verdict::Changed;
     }

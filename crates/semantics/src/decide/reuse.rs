@@ -6,10 +6,11 @@
 //! (4.2.4).
 
 use http::StatusCode;
+use http::header::HeaderName;
 
 use crate::fields::cache_control::{Delta, MaxStale};
 use crate::request::facts::{MethodClass, RequestFacts};
-use crate::settings::Settings;
+use crate::settings::{Settings, Sharing};
 use crate::stored::packed::{Flag, Packed};
 use crate::time::{Millis, Seconds, Time};
 
@@ -45,6 +46,9 @@ pub enum Reuse {
     },
     /// It must not be used for this request in any way: the request passes the cache.
     Unusable,
+    /// It is not for clients that identify themselves, as this request does: the origin is asked
+    /// for another answer.
+    NotShared,
     /// It is staler than the operator keeps answers: treated as if nothing were stored.
     Outlived,
 }
@@ -98,10 +102,20 @@ pub fn is_error(status: StatusCode) -> bool {
     matches!(status.as_u16(), 500 | 502 | 503 | 504)
 }
 
-/// Decides for a stored response that matches the request's key and variant.
-pub fn decide(stored: &Packed, request: &RequestFacts, now: Time, settings: &Settings) -> Reuse {
+/// Decides for a stored response that matches the request's key and variant. `selected_by` are the
+/// request fields that selected it.
+pub fn decide(
+    stored: &Packed,
+    selected_by: &[HeaderName],
+    request: &RequestFacts,
+    now: Time,
+    settings: &Settings,
+) -> Reuse {
     if !is_usable(stored, request, settings) {
         return Reuse::Unusable;
+    }
+    if !is_shared(stored, selected_by, request) {
+        return Reuse::NotShared;
     }
     let case = Case { stored, request, age: stored.age(now), settings };
     let age = case.age;
@@ -149,22 +163,27 @@ pub fn is_worth_validating(
 /// Returns whether requests that waited for a response (collapsed requests) may have it without
 /// asking the origin, their own directives apart; `when_asked` is
 /// [`age::when_asked`](crate::age::when_asked). A response that became stale only on its way here
-/// is as good for all waiting requests as for the one that fetched it.
-pub fn is_for_waiters(stored: &Packed, when_asked: Millis) -> bool {
-    !stored.is(Flag::NoCache) && stored.lifetime().millis() > when_asked
+/// is as good for all waiting requests as for the one that fetched it, if its lifetime is no guess.
+pub fn is_for_waiters(stored: &Packed, when_asked: Millis, settings: &Settings) -> bool {
+    let is_fresh = stored.is_fresh(stored.received());
+    !stored.is(Flag::NoCache)
+        && stored.lifetime().millis() > when_asked
+        && (is_fresh || may_be_stale(stored, settings))
 }
 
 /// Returns whether a request that came before the response, and waited for it, may have it. The
-/// response is one that [`is_for_waiters`] and that the request selects. The client's directives
-/// about age and freshness apply to the time when it asked: its own fetch would have taken as long.
+/// response is one that [`is_for_waiters`] and that the request selects, by the fields
+/// `selected_by`. The client's directives about age and freshness apply to the time when it asked: its own fetch would have taken as long.
 pub fn may_follow(
     stored: &Packed,
+    selected_by: &[HeaderName],
     request: &RequestFacts,
     came: Time,
     settings: &Settings,
 ) -> bool {
     let case = Case { stored, request, age: stored.age_as_of(came), settings };
     is_usable(stored, request, settings)
+        && is_shared(stored, selected_by, request)
         && !request.directives.no_cache
         && !case.is_too_old_for_client()
         && !case.is_too_short_for_client()
@@ -174,6 +193,18 @@ pub fn may_follow(
 fn is_usable(stored: &Packed, request: &RequestFacts, settings: &Settings) -> bool {
     request.class == MethodClass::Cacheable
         && (!request.authorized || settings.reuse_for_authorized || stored.is(Flag::Shareable))
+}
+
+/// Returns whether a response is for the client of a request, as far as the request says who that
+/// is: a positive lifetime was stated for it, or the fields that identify selected it.
+fn is_shared(stored: &Packed, selected_by: &[HeaderName], request: &RequestFacts) -> bool {
+    stored.is_stated() || request.is_told_apart_by(selected_by)
+}
+
+/// Returns whether a response may be served stale at all: with careful sharing only if a positive
+/// lifetime was stated for it.
+fn may_be_stale(stored: &Packed, settings: &Settings) -> bool {
+    settings.sharing == Sharing::Rfc || stored.is_stated()
 }
 
 struct Case<'a> {
@@ -246,7 +277,10 @@ impl Case<'_> {
     }
 
     fn stale_permit(&self, cause: Cause) -> Option<StalePermit> {
-        if cause != Cause::Expired || self.is_too_old_for_client() || self.is_too_short_for_client()
+        if cause != Cause::Expired
+            || self.is_too_old_for_client()
+            || self.is_too_short_for_client()
+            || !may_be_stale(self.stored, self.settings)
         {
             return None;
         }
@@ -267,7 +301,9 @@ impl Case<'_> {
     /// Returns the uses that remain if the origin fails. A client that asked for `no-cache` gets
     /// the origin's answer or the error.
     fn fallback(&self, cause: Cause) -> Fallback {
-        if matches!(cause, Cause::NoCache | Cause::RequestNoCache) {
+        if matches!(cause, Cause::NoCache | Cause::RequestNoCache)
+            || !may_be_stale(self.stored, self.settings)
+        {
             return Fallback::default();
         }
         let origin = self.stored.stale_if_error().unwrap_or(self.settings.stale_if_error);
@@ -290,8 +326,11 @@ impl Case<'_> {
 
 #[cfg(test)]
 mod tests {
+    use http::header;
+
     use super::*;
     use crate::fixture::{EARLIER_DATE, NOW, NOW_DATE, headers, later, packed};
+    use crate::request::facts::{Identity, TargetFacts};
     use crate::response::age;
     use crate::time::ExchangeTimes;
 
@@ -299,7 +338,7 @@ mod tests {
         let stored = packed(&[&format!("Cache-Control: {response}"), "ETag: \"a\""]);
         let request = headers(&[&format!("Cache-Control: {request}")]);
         let facts = RequestFacts::of(&http::Method::GET, &request);
-        decide(&stored, &facts, later(seconds), settings)
+        decide(&stored, &[], &facts, later(seconds), settings)
     }
 
     /// Returns the decision in words: `fresh`, `stale MaxStale`, `504 Expired`, `validate Expired`
@@ -313,6 +352,7 @@ mod tests {
             Reuse::Stale { permit, .. } => format!("stale {permit:?}"),
             Reuse::GatewayTimeout { cause } => format!("504 {cause:?}"),
             Reuse::Unusable => "unusable".into(),
+            Reuse::NotShared => "not shared".into(),
             Reuse::Outlived => "outlived".into(),
             Reuse::Validate { cause, fallback, .. } => {
                 let error = if fallback.on_error { " +error" } else { "" };
@@ -349,7 +389,7 @@ mod tests {
         let stored = packed(&[control, "ETag: \"a\""]);
         let facts = RequestFacts::of(&http::Method::GET, &headers(&[]));
         let before = |seconds| Time::from_unix(later(0).unix() - seconds);
-        let at = |stored: &Packed, now| decide(stored, &facts, now, &Settings::default());
+        let at = |stored: &Packed, now| decide(stored, &[], &facts, now, &Settings::default());
         for seconds in [0, 1, 2] {
             assert!(matches!(at(&stored, before(seconds)), Reuse::Fresh { .. }), "{seconds}");
         }
@@ -506,7 +546,7 @@ mod tests {
         let stored = packed(&["Cache-Control: max-age=60"]);
         let decide = |method: http::Method| {
             let facts = RequestFacts::of(&method, &headers(&[]));
-            super::decide(&stored, &facts, later(1), &Settings::default())
+            super::decide(&stored, &[], &facts, later(1), &Settings::default())
         };
         assert!(matches!(decide(http::Method::GET), Reuse::Fresh { .. }));
         assert!(matches!(decide(http::Method::HEAD), Reuse::Fresh { .. }));
@@ -516,16 +556,70 @@ mod tests {
 
     #[test]
     fn authorized_requests_share_by_choice() {
-        let strict = Settings { reuse_for_authorized: false, ..Settings::default() };
         let facts = RequestFacts::of(&http::Method::GET, &headers(&["Authorization: x"]));
         let decide = |response: &str, settings: &Settings| {
-            super::decide(&packed(&[response]), &facts, later(1), settings)
+            super::decide(&packed(&[response]), &[], &facts, later(1), settings)
         };
         let plain = "Cache-Control: max-age=60";
-        assert!(matches!(decide(plain, &Settings::default()), Reuse::Fresh { .. }));
-        assert_eq!(decide(plain, &strict), Reuse::Unusable);
+        assert!(matches!(decide(plain, &Settings::of(Sharing::Rfc)), Reuse::Fresh { .. }));
+        assert_eq!(decide(plain, &Settings::default()), Reuse::Unusable);
         let public = "Cache-Control: public, max-age=60";
-        assert!(matches!(decide(public, &strict), Reuse::Fresh { .. }));
+        assert!(matches!(decide(public, &Settings::default()), Reuse::Fresh { .. }));
+    }
+
+    #[test]
+    fn an_identified_client_gets_what_was_stated_to_be_shared_or_is_its_own() {
+        let fields = vec![header::COOKIE];
+        let identity = Identity { authorized: false, fields };
+        let facts = RequestFacts::of(&http::Method::GET, &headers(&["Cookie: a=b"]));
+        let facts = facts.with("/", identity);
+        let modified = &*format!("Last-Modified: {EARLIER_DATE}");
+        let decide = |lines: &[&str], selected_by: &[HeaderName]| {
+            super::decide(&packed(lines), selected_by, &facts, later(1), &Settings::default())
+        };
+        assert!(matches!(decide(&["Cache-Control: max-age=60"], &[]), Reuse::Fresh { .. }));
+        assert_eq!(decide(&[modified], &[]), Reuse::NotShared);
+        assert_eq!(decide(&[modified], &[header::ACCEPT]), Reuse::NotShared);
+        assert!(matches!(decide(&[modified], &[header::COOKIE]), Reuse::Fresh { .. }));
+        let over = ["Cache-Control: max-age=0", "ETag: \"a\""];
+        assert_eq!(decide(&over, &[]), Reuse::NotShared);
+        assert!(matches!(decide(&over, &[header::COOKIE]), Reuse::Validate { .. }));
+        let stored = packed(&[modified]);
+        let follows = |names: &[HeaderName]| {
+            may_follow(&stored, names, &facts, later(0), &Settings::default())
+        };
+        assert!(!follows(&[]) && follows(&[header::COOKIE]));
+    }
+
+    #[test]
+    fn what_had_no_positive_stated_lifetime_is_never_served_stale() {
+        let modified = &*format!("Last-Modified: {EARLIER_DATE}");
+        let window = Seconds::new(1_000_000);
+        for sharing in [Sharing::Careful, Sharing::Rfc] {
+            let settings = Settings {
+                stale_while_revalidate: window,
+                stale_if_error: window,
+                stale_when_unreachable: window,
+                ..Settings::of(sharing)
+            };
+            for lines in [&["Cache-Control: max-age=0"][..], &[modified]] {
+                let at = |request: &[&str]| {
+                    let facts = RequestFacts::of(&http::Method::GET, &headers(request));
+                    decide(&packed(lines), &[], &facts, later(100_000), &settings)
+                };
+                let is_rfc = sharing == Sharing::Rfc;
+                for request in [&[][..], &["Cache-Control: max-stale"]] {
+                    let decided = at(request);
+                    assert_eq!(matches!(decided, Reuse::Stale { .. }), is_rfc, "{decided:?}");
+                }
+                let only = at(&["Cache-Control: only-if-cached, max-stale"]);
+                let refused = Reuse::GatewayTimeout { cause: Cause::Expired };
+                assert_eq!(only == refused, !is_rfc, "{only:?}");
+                if let Reuse::Validate { fallback, .. } = at(&["Cache-Control: stale-if-error=9"]) {
+                    assert_eq!(fallback, Fallback::default());
+                }
+            }
+        }
     }
 
     #[test]
@@ -537,14 +631,16 @@ mod tests {
             let (response, request) = (headers(response), headers(request));
             let settings = Settings { reuse_for_authorized: false, ..Settings::default() };
             let facts = RequestFacts::of(&http::Method::GET, &request);
-            let stored = Packed::of(StatusCode::OK, &response, times, &settings);
-            is_for_waiters(&stored, age::when_asked(&response, times))
-                && may_follow(&stored, &facts, at(1200), &settings)
+            let stored =
+                Packed::of(TargetFacts::default(), StatusCode::OK, &response, times, &settings);
+            is_for_waiters(&stored, age::when_asked(&response, times), &settings)
+                && may_follow(&stored, &[], &facts, at(1200), &settings)
         };
         let date = format!("Date: {NOW_DATE}");
         let second = "Cache-Control: max-age=1";
         type Case<'a> = (&'a [&'a str], &'a [&'a str], bool);
-        let cases: [Case; 20] = [
+        let guess = &*format!("Last-Modified: {}", "Fri, 15 Jan 2027 07:59:50 GMT");
+        let cases: [Case; 21] = [
             (&[second], &[], true),
             (&[second, &date], &[], true),
             (&[second, "Age: 1"], &[], true),
@@ -552,6 +648,7 @@ mod tests {
             (&[second, "Age: 99999999999999999999"], &[], false),
             (&[second, &format!("Date: {EARLIER_DATE}")], &[], false),
             (&["Cache-Control: max-age=1, must-revalidate"], &[], true),
+            (&[guess, &date], &[], false),
             (&["Cache-Control: s-maxage=1"], &[], true),
             (&["Cache-Control: max-age=0", "ETag: \"a\""], &[], false),
             (&["Cache-Control: max-age=1, no-cache", "ETag: \"a\""], &[], false),

@@ -8,7 +8,8 @@
 //! much would serve the wrong one.
 
 use http::header::{
-    self, ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderMap, HeaderName, VARY,
+    self, ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderMap, HeaderName,
+    HeaderValue, VARY,
 };
 
 use crate::fields::list;
@@ -43,6 +44,24 @@ impl Vary {
         match self {
             Vary::Names(names) => names,
             Vary::None | Vary::Star => &[],
+        }
+    }
+}
+
+/// Adds to the `Vary` of an update the members of the `Vary` that is stored and that it lacks. An
+/// update without the field leaves the stored one as it is.
+pub(crate) fn widen(update: &mut HeaderMap, stored: &HeaderMap) {
+    if !update.contains_key(VARY) {
+        return;
+    }
+    let has = |update: &HeaderMap, name: &[u8]| {
+        list::members(update, VARY).any(|member| member.eq_ignore_ascii_case(name))
+    };
+    for name in list::members(stored, VARY) {
+        if !has(update, name)
+            && let Ok(name) = HeaderValue::from_bytes(name)
+        {
+            update.append(VARY, name);
         }
     }
 }

@@ -1,8 +1,11 @@
 //! The facts of a request that a cache decides by, parsed once.
 
-use http::{HeaderMap, Method, header};
+use http::Method;
+use http::header::{self, HeaderMap, HeaderName};
 
 use crate::fields::cache_control::RequestDirectives;
+use crate::response::disguise;
+use crate::settings::Settings;
 
 /// The meaning of a method to a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,32 +43,109 @@ pub struct RequestFacts {
     pub is_head: bool,
     /// `Cache-Control`, or `Pragma: no-cache` when there is none.
     pub directives: RequestDirectives,
-    /// An `Authorization` field is there (RFC 9111, 3.5).
+    /// The client's `Authorization` field is there (RFC 9111, 3.5).
     pub authorized: bool,
+    /// The client's fields that identify it ([`Identity::of`]).
+    pub identified_by: Vec<HeaderName>,
+    /// What the target says about guesses.
+    pub target: TargetFacts,
     /// A `Range` field is there.
     pub has_range: bool,
     /// It asks whether what the client has is still good: `If-None-Match` or `If-Modified-Since`.
     pub conditional: bool,
 }
 
+/// What the target of a request says about lifetimes that the origin does not state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TargetFacts {
+    /// It has a query: the answer may be made for it.
+    pub has_query: bool,
+    /// Its path ends like the name of a file that is no document ([`disguise`]).
+    pub names_file: bool,
+}
+
+impl TargetFacts {
+    /// Returns the facts of a path with or without a query.
+    pub fn of(path_and_query: &str) -> TargetFacts {
+        let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
+        TargetFacts { has_query: !query.is_empty(), names_file: disguise::names_file(path) }
+    }
+}
+
+/// The fields of a client that decide whose an answer is. Fields that a rule sets are not the
+/// client's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// An `Authorization` field is there (RFC 9111, 3.5).
+    pub authorized: bool,
+    /// The names of the fields that identify the client.
+    pub fields: Vec<HeaderName>,
+}
+
+impl Identity {
+    /// Returns the identity that a client's fields give, as far as it matters: where the RFC alone
+    /// decides, only `Authorization` does.
+    pub fn of(client: &HeaderMap, settings: &Settings) -> Identity {
+        let identifies = |name: &&HeaderName| settings.identifies(name.as_str());
+        let fields = client.keys().filter(identifies).cloned().collect();
+        Identity { authorized: client.contains_key(header::AUTHORIZATION), fields }
+    }
+
+    /// Returns the same identity without the fields that are not the client's.
+    pub fn without(mut self, is_other: impl Fn(&HeaderName) -> bool) -> Identity {
+        self.authorized &= !is_other(&header::AUTHORIZATION);
+        self.fields.retain(|name| !is_other(name));
+        self
+    }
+}
+
 impl RequestFacts {
-    /// Returns the facts of a request.
+    /// Returns the facts of a request whose fields are all the client's, and identify nobody but by
+    /// `Authorization`; nothing is known of its target.
     pub fn of(method: &Method, headers: &HeaderMap) -> RequestFacts {
         RequestFacts {
             class: MethodClass::of(method),
             is_head: method == Method::HEAD,
             directives: RequestDirectives::parse(headers),
             authorized: headers.contains_key(header::AUTHORIZATION),
+            identified_by: Vec::new(),
+            target: TargetFacts::default(),
             has_range: headers.contains_key(header::RANGE),
             conditional: headers.contains_key(header::IF_NONE_MATCH)
                 || headers.contains_key(header::IF_MODIFIED_SINCE),
         }
     }
 
+    /// Returns the facts of the same request for this path and query, of a client with this
+    /// identity.
+    pub fn with(self, path_and_query: &str, identity: Identity) -> RequestFacts {
+        let Identity { authorized, fields } = identity;
+        let target = TargetFacts::of(path_and_query);
+        RequestFacts { authorized, identified_by: fields, target, ..self }
+    }
+
+    /// Returns whether the request carries anything that identifies its client.
+    pub fn is_identified(&self) -> bool {
+        self.authorized || !self.identified_by.is_empty()
+    }
+
+    /// Returns whether the request carries credentials: something that identifies its client and is
+    /// not only a cookie, which most requests of browsers carry.
+    pub fn has_credentials(&self) -> bool {
+        self.authorized || self.identified_by.iter().any(|name| name != header::COOKIE)
+    }
+
+    /// Returns whether a response that was selected by these request fields is for clients with the
+    /// same identity alone, or the request has none.
+    pub fn is_told_apart_by(&self, names: &[HeaderName]) -> bool {
+        self.identified_by.iter().all(|name| names.contains(name))
+    }
+
     /// Returns the same request without what it says about caches, which counts for nothing where
     /// the origin vouches for its answers ([`crate::Settings::origin_vouches`]).
     pub fn without_wishes(self) -> RequestFacts {
-        RequestFacts { directives: RequestDirectives::default(), authorized: false, ..self }
+        let directives = RequestDirectives::default();
+        RequestFacts { directives, authorized: false, identified_by: Vec::new(), ..self }
     }
 
     /// Returns the same request as if it were the plain GET whose answer is stored.

@@ -2,9 +2,9 @@
 //! `/account`.
 //!
 //! A user who follows such a link of an attacker makes that page look like a style sheet, and where
-//! an operator gives all style sheets a lifetime, the page is stored for all clients (web-cache
-//! deception). The content type of the answer shows it. So no rule about lifetimes applies when the
-//! path ends like a file and the answer is a document.
+//! an operator gives all style sheets a lifetime, or the cache guesses one, the page is stored for
+//! all clients (web-cache deception). The content type of the answer shows it. So no lifetime but
+//! the origin's own applies when the path ends like a file and the answer is a document.
 
 /// Ends of paths that name a file which is no document.
 const FILES: [&str; 44] = [
@@ -20,13 +20,26 @@ const DOCUMENTS: [&str; 4] = ["text/html", "application/xhtml+xml", "application
 /// Returns whether an answer of this `Content-Type` is a document although the path ends like
 /// another kind of file. Without a type it may be anything, and the answer is no.
 pub fn is_disguised(path: &str, content_type: Option<&[u8]>) -> bool {
-    let Some(content_type) = content_type else { return false };
     let path = path.split('?').next().unwrap_or(path);
+    names_file(path) && content_type.is_some_and(is_document)
+}
+
+/// Returns whether a path without a query ends like the name of a file that is no document.
+pub fn names_file(path: &str) -> bool {
     let name = path.rsplit(['/', ';']).next().unwrap_or(path);
-    let Some((_, end)) = name.rsplit_once('.') else { return false };
-    let is_file = FILES.iter().any(|file| end.eq_ignore_ascii_case(file));
-    let kind = content_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
-    is_file && DOCUMENTS.iter().any(|document| kind.eq_ignore_ascii_case(document.as_bytes()))
+    let end = name.rsplit_once('.').map(|(_, end)| end);
+    end.is_some_and(|end| FILES.iter().any(|file| end.eq_ignore_ascii_case(file)))
+}
+
+/// Returns whether a `Content-Type` is that of a document.
+pub fn is_document(content_type: &[u8]) -> bool {
+    let kind = essence(content_type);
+    DOCUMENTS.iter().any(|document| kind.eq_ignore_ascii_case(document.as_bytes()))
+}
+
+/// Returns a media type without its parameters.
+pub(crate) fn essence(content_type: &[u8]) -> &[u8] {
+    content_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii()
 }
 
 #[cfg(test)]

@@ -1,12 +1,25 @@
 //! Freshness lifetime of a response (RFC 9111, 4.2.1 and 4.2.2).
 
 use http::StatusCode;
-use http::header::{DATE, EXPIRES, HeaderMap, LAST_MODIFIED};
+use http::header::{CONTENT_TYPE, DATE, EXPIRES, HeaderMap, HeaderValue, LAST_MODIFIED};
 
 use crate::fields::cache_control::ResponseDirectives;
 use crate::fields::date;
-use crate::settings::{Lifetimes, Settings};
+use crate::request::facts::TargetFacts;
+use crate::response::disguise;
+use crate::settings::{Lifetimes, Settings, Sharing};
 use crate::time::{Seconds, Time};
+
+/// Types of feeds, which change at any moment; many are sent as plain XML.
+const FEEDS: [&str; 7] = [
+    "application/atom+xml",
+    "application/feed+json",
+    "application/rdf+xml",
+    "application/rss+xml",
+    "application/xml",
+    "text/calendar",
+    "text/xml",
+];
 
 /// The source of a lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +56,11 @@ impl Freshness {
         !matches!(self.basis, Basis::Heuristic | Basis::Nothing)
     }
 
+    /// Returns whether the origin or the operator stated that the response is fresh for a while.
+    pub fn is_stated_positive(&self) -> bool {
+        self.is_explicit() && self.lifetime > Seconds::ZERO
+    }
+
     /// Returns whether the origin stated a lifetime.
     pub fn is_stated_by_origin(&self) -> bool {
         matches!(self.basis, Basis::SMaxAge | Basis::MaxAge | Basis::Expires)
@@ -50,8 +68,12 @@ impl Freshness {
 
     /// Returns the lifetime after the operator's settings have been applied.
     fn under(self, lifetimes: &Lifetimes, status: StatusCode) -> Freshness {
-        let Some((_, lifetime)) = self.decided_by(lifetimes, status) else { return self };
-        let basis = if self.is_stated_by_origin() { self.basis } else { Basis::Operator };
+        let Some((key, lifetime)) = self.decided_by(lifetimes, status) else { return self };
+        // An upper bound makes no statement out of a guess.
+        let basis = match key == "max-ttl" || self.is_stated_by_origin() {
+            true => self.basis,
+            false => Basis::Operator,
+        };
         Freshness { lifetime, basis }
     }
 
@@ -90,8 +112,10 @@ pub fn is_heuristically_cacheable(status: StatusCode) -> bool {
 /// `s-maxage`, `max-age`, `Expires`, heuristic. A value that is there but unusable makes the
 /// response stale.
 ///
-/// `received` stands in for a missing `Date`. What the operator says of lifetimes comes last.
+/// `received` stands in for a missing `Date`, `target` is what was asked for. What the operator
+/// says of lifetimes comes last.
 pub fn lifetime(
+    target: TargetFacts,
     status: StatusCode,
     headers: &HeaderMap,
     directives: &ResponseDirectives,
@@ -101,23 +125,27 @@ pub fn lifetime(
     if settings.origin_vouches {
         return Freshness { lifetime: Seconds::MAX, basis: Basis::Vouched };
     }
-    by_origin(status, headers, directives, received, settings).under(&settings.lifetimes, status)
+    let of_origin = by_origin(target, status, headers, directives, received, settings);
+    of_origin.under(&settings.lifetimes, status)
 }
 
 /// Returns the operator's setting that [`lifetime`] follows, by its name in a rule; `None` where it
 /// follows the origin.
 pub fn setting(
+    target: TargetFacts,
     status: StatusCode,
     headers: &HeaderMap,
     directives: &ResponseDirectives,
     received: Time,
     settings: &Settings,
 ) -> Option<&'static str> {
-    let of_origin = by_origin(status, headers, directives, received, settings);
+    let of_origin = by_origin(target, status, headers, directives, received, settings);
     of_origin.decided_by(&settings.lifetimes, status).map(|(name, _)| name)
 }
 
-fn by_origin(
+/// Returns the lifetime that the origin states, or that is guessed for it.
+pub(crate) fn by_origin(
+    target: TargetFacts,
     status: StatusCode,
     headers: &HeaderMap,
     directives: &ResponseDirectives,
@@ -137,9 +165,25 @@ fn by_origin(
         return Freshness { lifetime, basis: Basis::Expires };
     }
     if directives.public || is_heuristically_cacheable(status) {
-        return heuristic(headers, date, received, settings);
+        if may_guess(target, headers, settings) {
+            return heuristic(headers, date, received, settings);
+        }
     }
     Freshness { lifetime: Seconds::ZERO, basis: Basis::Nothing }
+}
+
+/// Returns whether a lifetime may be guessed: never for a document under the name of a file, and
+/// with careful sharing neither for the answer to a query nor for a feed.
+fn may_guess(target: TargetFacts, headers: &HeaderMap, settings: &Settings) -> bool {
+    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let is_disguised = target.names_file && kind.is_some_and(disguise::is_document);
+    let changes = target.has_query || kind.is_some_and(is_feed);
+    !is_disguised && (settings.sharing == Sharing::Rfc || !changes)
+}
+
+fn is_feed(content_type: &[u8]) -> bool {
+    let kind = disguise::essence(content_type);
+    FEEDS.iter().any(|feed| kind.eq_ignore_ascii_case(feed.as_bytes()))
 }
 
 fn heuristic(headers: &HeaderMap, date: Time, received: Time, settings: &Settings) -> Freshness {
@@ -164,7 +208,8 @@ mod tests {
         let headers = headers(lines);
         let directives = ResponseDirectives::parse(&headers, settings);
         let status = StatusCode::from_u16(status).unwrap();
-        let freshness = lifetime(status, &headers, &directives, NOW, settings);
+        let freshness =
+            lifetime(TargetFacts::default(), status, &headers, &directives, NOW, settings);
         (freshness.lifetime.get(), freshness.basis)
     }
 
@@ -205,7 +250,9 @@ mod tests {
         let future = &*format!("Last-Modified: {LATER_DATE}");
         assert_eq!(of(200, &[date, modified]), (100, Basis::Heuristic));
         assert_eq!(of(200, &[modified]), (100, Basis::Heuristic));
-        assert_eq!(of(200, &[date, ancient]), (86_400, Basis::Heuristic));
+        assert_eq!(of(200, &[date, ancient]), (600, Basis::Heuristic));
+        let rfc = Settings::of(Sharing::Rfc);
+        assert_eq!(with(200, &[date, ancient], &rfc), (86_400, Basis::Heuristic));
         assert_eq!(of(200, &[date, future]), (0, Basis::Nothing));
         assert_eq!(of(200, &[date]), (0, Basis::Nothing));
         let with_default =
@@ -242,7 +289,14 @@ mod tests {
                 (Settings { lifetimes, ..Settings::default() }, headers(lines));
             let directives = ResponseDirectives::parse(&headers, &settings);
             let status = StatusCode::from_u16(status).unwrap();
-            setting(status, &headers, &directives, Time::from_unix(0), &settings)
+            setting(
+                TargetFacts::default(),
+                status,
+                &headers,
+                &directives,
+                Time::from_unix(0),
+                &settings,
+            )
         };
         for (expected, status, line) in [
             (Some("default-ttl"), 200, "A: b"),
@@ -277,7 +331,8 @@ mod tests {
         let bounds = || Lifetimes { min: seconds(50), max: seconds(70), ..Lifetimes::default() };
         assert_eq!(with(bounds(), 200, &["Cache-Control: max-age=60"]), (60, Basis::MaxAge));
         assert_eq!(with(bounds(), 200, &["Cache-Control: max-age=1"]), (50, Basis::MaxAge));
-        assert_eq!(with(bounds(), 200, &[modified]), (70, Basis::Operator));
+        // An upper bound states nothing.
+        assert_eq!(with(bounds(), 200, &[modified]), (70, Basis::Heuristic));
         assert_eq!(with(bounds(), 200, &[]), (50, Basis::Operator));
         let errors = || Lifetimes { errors: seconds(5), ..Lifetimes::default() };
         assert_eq!(with(errors(), 404, &[modified]), (5, Basis::Operator));
@@ -295,5 +350,31 @@ mod tests {
         let lines = [&*format!("Expires: {LATER_DATE}"), "CDN-Cache-Control: public"];
         assert_eq!(with(200, &lines, &settings), (0, Basis::Nothing));
         assert_eq!(of(200, &lines), (1000, Basis::Expires));
+    }
+
+    #[test]
+    fn nothing_is_guessed_for_what_may_change_or_pretends_to_be_a_file() {
+        let modified = &*format!("Last-Modified: {EARLIER_DATE}");
+        let guessed = |sharing, path: &str, kind: &str| {
+            let settings = Settings::of(sharing);
+            let headers = headers(&[modified, &format!("Content-Type: {kind}")]);
+            let directives = ResponseDirectives::parse(&headers, &settings);
+            let target = TargetFacts::of(path);
+            let freshness = lifetime(target, StatusCode::OK, &headers, &directives, NOW, &settings);
+            freshness.lifetime > Seconds::ZERO
+        };
+        for (path, kind, careful, rfc) in [
+            ("/a", "text/html", true, true),
+            ("/a?", "text/html", true, true),
+            ("/a?b", "text/html", false, true),
+            ("/feed", "application/rss+xml; charset=utf-8", false, true),
+            ("/feed", "Text/XML", false, true),
+            ("/a.css", "text/css", true, true),
+            ("/account/a.css", "text/html", false, false),
+            ("/account;a.css", "application/json", false, false),
+        ] {
+            assert_eq!(guessed(Sharing::Careful, path, kind), careful, "{path} {kind}");
+            assert_eq!(guessed(Sharing::Rfc, path, kind), rfc, "{path} {kind}");
+        }
     }
 }

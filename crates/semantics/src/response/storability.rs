@@ -1,7 +1,7 @@
 //! Storability of a response in a shared cache (RFC 9111, 3 and 3.5).
 
 use http::StatusCode;
-use http::header::{CONTENT_LOCATION, ETAG, HeaderMap, SET_COOKIE};
+use http::header::{CONTENT_LOCATION, COOKIE, ETAG, HeaderMap, SET_COOKIE};
 
 use crate::fields::cache_control::{Delta, ResponseDirectives, Scope};
 use crate::fields::etag::EntityTag;
@@ -12,7 +12,7 @@ use crate::request::url::Url;
 use crate::response::age;
 use crate::response::freshness;
 use crate::response::freshness::Freshness;
-use crate::settings::Settings;
+use crate::settings::{Settings, Sharing};
 use crate::time::{ExchangeTimes, Seconds};
 
 /// Why a response is not stored. The first reason that applies, in this order.
@@ -41,6 +41,11 @@ pub enum NotStorable {
     /// `Set-Cookie`, and the settings keep such responses out or the origin did not say that it is
     /// to be stored: a cookie is not for others on a guess.
     SetCookie,
+    /// The request carried `Cookie`, and neither a positive lifetime is stated nor does `Vary` name
+    /// the field.
+    Cookie,
+    /// The same for another field that identifies the client.
+    Identified,
     /// Neither fresh for a moment nor something that could be validated: storing it is useless.
     NoFreshness,
 }
@@ -59,6 +64,8 @@ impl NotStorable {
             NotStorable::Authorization => "authorization",
             NotStorable::VaryStar => "vary-star",
             NotStorable::SetCookie => "set-cookie",
+            NotStorable::Cookie => "cookie",
+            NotStorable::Identified => "identified",
             NotStorable::NoFreshness => "no-freshness",
         }
     }
@@ -104,18 +111,47 @@ pub(crate) fn judge_by(
     if matches!(Vary::of(headers), Vary::Star) && (tag.is_none() || !status.is_success()) {
         return Err(NotStorable::VaryStar);
     }
-    let freshness = freshness::lifetime(status, headers, directives, times.received, settings);
-    // An operator's lifetime is for a whole site; a cookie may be for one of its users.
-    let is_for_all = directives.public || freshness.is_stated_by_origin();
-    if headers.contains_key(SET_COOKIE) && !(settings.store_set_cookie && is_for_all) {
-        return Err(NotStorable::SetCookie);
+    let (target, received) = (request.target, times.received);
+    let freshness = freshness::lifetime(target, status, headers, directives, received, settings);
+    if headers.contains_key(SET_COOKIE) {
+        let of_origin =
+            freshness::by_origin(target, status, headers, directives, received, settings);
+        if !(settings.store_set_cookie && shares_cookie(directives, of_origin, freshness)) {
+            return Err(NotStorable::SetCookie);
+        }
     }
+    judge_identity(request, headers, freshness)?;
     let is_meant = directives.public || freshness.is_explicit();
     let may_be_stored = is_meant || freshness::is_heuristically_cacheable(status);
     if may_be_stored && is_useful(status, headers, directives, freshness, times, settings) {
         Ok(())
     } else {
         Err(NotStorable::NoFreshness)
+    }
+}
+
+/// Returns whether the origin itself says that a response with `Set-Cookie` is for all: by a
+/// lifetime, or by `public`. An operator's lifetime is for a whole site, a cookie may be for one of
+/// its users: it prolongs nothing that the origin calls stale from the start.
+fn shares_cookie(directives: &ResponseDirectives, of_origin: Freshness, used: Freshness) -> bool {
+    let is_over_at_once = of_origin.is_stated_by_origin() && of_origin.lifetime == Seconds::ZERO;
+    let is_prolonged = is_over_at_once && used.lifetime > Seconds::ZERO;
+    (directives.public || of_origin.is_stated_by_origin()) && !is_prolonged
+}
+
+/// Decides whether an answer to a request that identifies its client may be for others: a positive
+/// lifetime is stated, or the fields that identify are part of the variant's key.
+fn judge_identity(
+    request: &RequestFacts,
+    headers: &HeaderMap,
+    freshness: Freshness,
+) -> Result<(), NotStorable> {
+    if freshness.is_stated_positive() || request.is_told_apart_by(Vary::of(headers).names()) {
+        return Ok(());
+    }
+    match request.identified_by.iter().all(|name| *name == COOKIE) {
+        true => Err(NotStorable::Cookie),
+        false => Err(NotStorable::Identified),
     }
 }
 
@@ -139,7 +175,8 @@ pub fn is_post_for_get(
     let names_itself = locations.next().is_none()
         && location.and_then(|reference| url.resolve(reference)).is_some_and(|named| named == *url);
     let directives = ResponseDirectives::parse(headers, settings);
-    let freshness = freshness::lifetime(status, headers, &directives, times.received, settings);
+    let (target, received) = (request.target, times.received);
+    let freshness = freshness::lifetime(target, status, headers, &directives, received, settings);
     let facts = RequestFacts { class: MethodClass::Cacheable, ..request.clone() };
     names_itself
         && status == StatusCode::OK
@@ -215,30 +252,40 @@ fn is_useful(
     if directives.no_cache == Scope::All {
         return false;
     }
-    let window = |said: Delta, otherwise: Seconds| said.or_zero_when_invalid().unwrap_or(otherwise);
-    let stale_use = window(directives.stale_while_revalidate, settings.stale_while_revalidate)
-        .max(window(directives.stale_if_error, settings.stale_if_error))
-        .max(if may_serve_stale(directives, freshness) {
-            settings.stale_when_unreachable
-        } else {
-            Seconds::ZERO
-        });
+    let stale_use = match has_grace(freshness, settings) {
+        true => longest_grace(directives, settings),
+        false => Seconds::ZERO,
+    };
     freshness.lifetime.plus(stale_use).millis() > age::initial(headers, times)
 }
 
-/// Returns whether the response may later be served stale, to a client that accepts that or when
-/// the origin is down (RFC 9111, 4.2.4). A lifetime of zero was never meant to be reused.
-fn may_serve_stale(directives: &ResponseDirectives, freshness: Freshness) -> bool {
-    freshness.lifetime > Seconds::ZERO
-        && !directives.must_revalidate
-        && !directives.proxy_revalidate
-        && directives.s_maxage == Delta::Absent
+/// Returns whether the response may be served stale at all. A lifetime of zero was never meant to
+/// be reused, and with careful sharing a guess is no permission either.
+fn has_grace(freshness: Freshness, settings: &Settings) -> bool {
+    match settings.sharing {
+        Sharing::Careful => freshness.is_stated_positive(),
+        Sharing::Rfc => freshness.lifetime > Seconds::ZERO,
+    }
+}
+
+/// Returns how long after its lifetime the response may be served stale: as the origin permits it,
+/// or when the origin is down (RFC 9111, 4.2.4). The operator's own windows for answers that do not
+/// say are no reason to store one.
+fn longest_grace(directives: &ResponseDirectives, settings: &Settings) -> Seconds {
+    let window = |said: Delta| said.or_zero_when_invalid().unwrap_or_default();
+    let forbids = directives.must_revalidate
+        || directives.proxy_revalidate
+        || directives.s_maxage != Delta::Absent;
+    let outage = if forbids { Seconds::ZERO } else { settings.stale_when_unreachable };
+    let granted = window(directives.stale_while_revalidate);
+    granted.max(window(directives.stale_if_error)).max(outage)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{AT_NOW, EARLIER_DATE, NOW_DATE, headers};
+    use crate::fixture::{AT_NOW, EARLIER_DATE, LATER_DATE, NOW_DATE, headers};
+    use crate::request::facts::{Identity, TargetFacts};
     use crate::settings::Lifetimes;
     use NotStorable::*;
 
@@ -389,20 +436,97 @@ mod tests {
     }
 
     #[test]
-    fn cookies_are_stored_unless_the_settings_say_no() {
-        let response = headers(&[MAX_AGE, "Set-Cookie: a=b"]);
+    fn cookies_are_stored_by_permission_only() {
         let facts = RequestFacts::of(&http::Method::GET, &headers(&[]));
-        let judge =
-            |settings: &Settings| super::judge(&facts, StatusCode::OK, &response, AT_NOW, settings);
-        assert_eq!(judge(&Settings::default()), Ok(()));
-        let without = Settings { store_set_cookie: false, ..Settings::default() };
-        assert_eq!(judge(&without), Err(SetCookie));
-        let lifetimes = Lifetimes { fixed: Some(Seconds::new(9)), ..Lifetimes::default() };
-        let operator = Settings { lifetimes, ..Settings::default() };
-        assert_eq!(judge(&operator), Ok(()));
-        let unsaid = headers(&["Set-Cookie: a=b"]);
-        let judged = super::judge(&facts, StatusCode::OK, &unsaid, AT_NOW, &operator);
-        assert_eq!(judged, Err(SetCookie), "nothing says that this cookie is for all");
+        let judge = |lines: &[&str], settings: &Settings| {
+            let response = headers(&[lines, &["Set-Cookie: a=b"]].concat());
+            super::judge(&facts, StatusCode::OK, &response, AT_NOW, settings)
+        };
+        assert_eq!(judge(&[MAX_AGE], &Settings::default()), Err(SetCookie));
+        let permitted = Settings { store_set_cookie: true, ..Settings::default() };
+        for rfc in [Settings::of(Sharing::Rfc), permitted] {
+            assert_eq!(judge(&[MAX_AGE], &rfc), Ok(()));
+            assert_eq!(judge(&["Cache-Control: max-age=0", "ETag: \"a\""], &rfc), Ok(()));
+            let fixed = Lifetimes { fixed: Some(Seconds::new(9)), ..Lifetimes::default() };
+            let min = Lifetimes { min: Some(Seconds::new(9)), ..Lifetimes::default() };
+            for lifetimes in [fixed, min] {
+                let operator = Settings { lifetimes, ..rfc.clone() };
+                assert_eq!(judge(&[MAX_AGE], &operator), Ok(()));
+                assert_eq!(judge(&["Cache-Control: public"], &operator), Ok(()));
+                assert_eq!(judge(&[], &operator), Err(SetCookie), "no origin shares this cookie");
+                for over in [
+                    "Cache-Control: max-age=0",
+                    "Cache-Control: public, max-age=0",
+                    "Cache-Control: s-maxage=0, max-age=60",
+                    "Expires: 0",
+                ] {
+                    let tagged = [over, "ETag: \"a\""];
+                    assert_eq!(judge(&tagged, &operator), Err(SetCookie), "{over}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_identified_client_s_answer_is_shared_by_a_stated_lifetime_or_vary_only() {
+        let judge = |request: &[&str], response: &[&str], settings: &Settings| {
+            let (request, response) = (headers(request), headers(response));
+            let facts = RequestFacts::of(&http::Method::GET, &request);
+            let facts = facts.with("/a", Identity::of(&request, settings));
+            super::judge(&facts, StatusCode::OK, &response, AT_NOW, settings)
+        };
+        let (modified, tag) = (&*format!("Last-Modified: {EARLIER_DATE}"), "ETag: W/\"a\"");
+        let (cookie, key, basic) = ("Cookie: a=b", "X-API-Key: a", "Authorization: Basic a");
+        let default_ttl = Lifetimes { unsaid: Some(Seconds::new(9)), ..Lifetimes::default() };
+        let max_ttl = Lifetimes { max: Some(Seconds::new(9)), ..Lifetimes::default() };
+        let plain = Lifetimes::default();
+        type Case<'a> = (&'a [&'a str], &'a [&'a str], &'a Lifetimes, Result<(), NotStorable>);
+        let cases: [Case<'_>; 19] = [
+            (&[], &[modified], &plain, Ok(())),
+            (&[], &[tag], &plain, Ok(())),
+            (&[cookie], &[modified], &plain, Err(Cookie)),
+            (&[cookie], &[tag], &plain, Err(Cookie)),
+            (&[cookie], &["Cache-Control: public, max-age=0", tag], &plain, Err(Cookie)),
+            (&[cookie], &["Cache-Control: public", modified], &plain, Err(Cookie)),
+            (&[cookie], &["Cache-Control: no-cache", tag], &plain, Err(Cookie)),
+            (&[cookie], &[MAX_AGE], &plain, Ok(())),
+            (&[cookie], &[&format!("Expires: {LATER_DATE}")], &plain, Ok(())),
+            (&[cookie], &[modified], &default_ttl, Ok(())),
+            (&[cookie], &[modified], &max_ttl, Err(Cookie)),
+            (&[cookie], &[modified, "Vary: Accept, Cookie"], &plain, Ok(())),
+            (&[cookie, key], &[modified, "Vary: Cookie"], &plain, Err(Identified)),
+            (&[cookie, key], &[modified, "Vary: Cookie, X-API-Key"], &plain, Ok(())),
+            (&[key], &[tag], &plain, Err(Identified)),
+            (&[key], &[MAX_AGE], &plain, Ok(())),
+            (&[basic], &[MAX_AGE], &plain, Err(Authorization)),
+            (&[basic], &["Cache-Control: public", modified], &plain, Err(Identified)),
+            (&[basic], &["Cache-Control: public, max-age=9"], &plain, Ok(())),
+        ];
+        for (request, response, lifetimes, expected) in cases {
+            let settings = Settings { lifetimes: lifetimes.clone(), ..Settings::default() };
+            assert_eq!(judge(request, response, &settings), expected, "{request:?} {response:?}");
+        }
+        assert_eq!(judge(&[cookie], &[modified], &Settings::of(Sharing::Rfc)), Ok(()));
+    }
+
+    #[test]
+    fn windows_of_the_operator_are_no_reason_to_store() {
+        let settings = Settings {
+            stale_while_revalidate: Seconds::new(60),
+            stale_if_error: Seconds::new(60),
+            lifetimes: Lifetimes { errors: Some(Seconds::ZERO), ..Lifetimes::default() },
+            ..Settings::default()
+        };
+        let facts = RequestFacts::of(&http::Method::GET, &headers(&[]));
+        for (status, lines) in [(200, &[][..]), (503, &["Cache-Control: stale-if-error=60"])] {
+            for settings in
+                [settings.clone(), Settings { sharing: Sharing::Rfc, ..settings.clone() }]
+            {
+                let status = StatusCode::from_u16(status).unwrap();
+                let judged = super::judge(&facts, status, &headers(lines), AT_NOW, &settings);
+                assert_eq!(judged, Err(NoFreshness), "{status}");
+            }
+        }
     }
 
     #[test]
@@ -424,8 +548,14 @@ mod tests {
         let fields = headers(&[tag, "Cache-Control: max-age=1"]);
         let directives = ResponseDirectives::parse(&fields, &settings);
         let received = AT_NOW.received;
-        let freshness =
-            freshness::lifetime(StatusCode::OK, &fields, &directives, received, &settings);
+        let freshness = freshness::lifetime(
+            TargetFacts::default(),
+            StatusCode::OK,
+            &fields,
+            &directives,
+            received,
+            &settings,
+        );
         assert_eq!(freshness.lifetime, Seconds::MAX);
     }
 }

@@ -27,6 +27,7 @@ use crate::fields::cache_control::{Delta, ResponseDirectives, Scope};
 use crate::fields::date;
 use crate::fields::etag::EntityTag;
 use crate::fields::vary::Vary;
+use crate::request::facts::TargetFacts;
 use crate::response::age;
 use crate::response::freshness;
 use crate::response::freshness::Basis;
@@ -92,6 +93,9 @@ pub struct Packed {
     last_modified: Time,
     /// It is at least so old, whatever the clock says: in memory only.
     age_at_least: Seconds,
+    /// The origin or the operator stated a positive lifetime: in memory only, for it follows from
+    /// the lifetime as it was before a soft purge.
+    stated: bool,
 }
 
 /// Largest difference by which a receipt may lie after now without the clock having been set back:
@@ -104,18 +108,21 @@ impl Packed {
     const VERSION: u8 = 2;
 
     /// Computes the facts of a response as it was received (before `Age` is removed).
+    /// `target` is what was asked for.
     pub fn of(
+        target: TargetFacts,
         status: StatusCode,
         headers: &HeaderMap,
         times: ExchangeTimes,
         settings: &Settings,
     ) -> Packed {
         let directives = ResponseDirectives::parse(headers, settings);
-        Packed::by(status, headers, &directives, times, settings)
+        Packed::by(target, status, headers, &directives, times, settings)
     }
 
     /// Does as [`Packed::of`], with the directives that were read.
     pub(crate) fn by(
+        target: TargetFacts,
         status: StatusCode,
         headers: &HeaderMap,
         directives: &ResponseDirectives,
@@ -123,7 +130,8 @@ impl Packed {
         settings: &Settings,
     ) -> Packed {
         let received = times.received;
-        let freshness = freshness::lifetime(status, headers, directives, received, settings);
+        let freshness =
+            freshness::lifetime(target, status, headers, directives, received, settings);
         let modified = date::of_field(headers, &LAST_MODIFIED, received);
         let flags = directive_flags(directives)
             | validator_flags(headers, modified, received)
@@ -143,6 +151,7 @@ impl Packed {
             stale_if_error: window(directives.stale_if_error),
             last_modified: modified.unwrap_or_default(),
             age_at_least: Seconds::ZERO,
+            stated: freshness.is_stated_positive(),
         }
     }
 
@@ -192,6 +201,12 @@ impl Packed {
         self.lifetime
     }
 
+    /// Returns whether the origin or the operator stated a positive lifetime. It stays so after a
+    /// soft purge.
+    pub fn is_stated(&self) -> bool {
+        self.stated
+    }
+
     /// Returns whether it is fresh at `now`, request directives and `no-cache` apart.
     pub fn is_fresh(&self, now: Time) -> bool {
         self.lifetime > self.age(now)
@@ -225,7 +240,7 @@ impl Packed {
     /// Returns the same facts, but stale from the start: for a response that an update showed to be
     /// outdated.
     pub fn expired(mut self) -> Packed {
-        self.lifetime = Seconds::ZERO;
+        (self.lifetime, self.stated) = (Seconds::ZERO, false);
         self.flags |= Flag::MustRevalidate as u32;
         self
     }
@@ -298,7 +313,8 @@ impl Packed {
             }
             _ => return None,
         };
-        let initial_age = seconds_at(16)?;
+        let (initial_age, lifetime) = (seconds_at(16)?, seconds_at(20)?);
+        let is_guess = flags & Flag::Heuristic as u32 != 0;
         let is_longest = initial_age == Seconds::MAX;
         if modified >> 48 != 0 || initial_millis >= 1000 || (is_longest && initial_millis > 0) {
             return None;
@@ -309,11 +325,12 @@ impl Packed {
             received,
             initial_age,
             initial_millis,
-            lifetime: seconds_at(20)?,
+            lifetime,
             stale_while_revalidate: seconds_at(24)?,
             stale_if_error: seconds_at(28)?,
             last_modified: Time::from_unix(modified),
             age_at_least: Seconds::ZERO,
+            stated: lifetime > Seconds::ZERO && !is_guess,
         })
     }
 }
@@ -451,7 +468,13 @@ mod tests {
         let at = |millis| Time::from_unix_millis(NOW.unix_millis() + millis);
         let times = ExchangeTimes { requested: at(700), received: at(900) };
         let headers = headers(&["Cache-Control: max-age=1"]);
-        let facts = Packed::of(StatusCode::OK, &headers, times, &Settings::default());
+        let facts = Packed::of(
+            TargetFacts::default(),
+            StatusCode::OK,
+            &headers,
+            times,
+            &Settings::default(),
+        );
         assert!(facts.is_fresh(at(1699)));
         assert!(!facts.is_fresh(at(1700)));
         assert_eq!((facts.age(at(1699)).get(), facts.age(at(1700)).get()), (0, 1));

@@ -8,7 +8,7 @@ use crate::fields::cache_control::ResponseDirectives;
 use crate::fields::validators::Selected;
 use crate::fields::vary::Vary;
 use crate::fields::{date, hop_by_hop, value};
-use crate::request::facts::RequestFacts;
+use crate::request::facts::{RequestFacts, TargetFacts};
 use crate::response::storability;
 use crate::response::storability::NotStorable;
 use crate::settings::Settings;
@@ -28,15 +28,16 @@ pub struct StoredHead {
 impl StoredHead {
     /// Makes a response fit to be stored (RFC 9111, 3.1): without connection-bound fields, without
     /// those that `private` or `no-cache` name, without `Age` (it lives on in the facts), and with
-    /// a `Date`.
+    /// a `Date`. `target` is what was asked for.
     pub fn new(
+        target: TargetFacts,
         status: StatusCode,
         headers: &HeaderMap,
         times: ExchangeTimes,
         settings: &Settings,
     ) -> StoredHead {
         let directives = ResponseDirectives::parse(headers, settings);
-        StoredHead::with(status, headers, &directives, times, settings)
+        StoredHead::with(target, status, headers, &directives, times, settings)
     }
 
     /// Makes the head of a response to `request` fit to be stored, as [`StoredHead::new`], if it
@@ -53,17 +54,18 @@ impl StoredHead {
     ) -> Result<StoredHead, NotStorable> {
         let directives = ResponseDirectives::parse(headers, settings);
         storability::judge_by(request, status, headers, &directives, times, settings)?;
-        Ok(StoredHead::with(status, headers, &directives, times, settings))
+        Ok(StoredHead::with(request.target, status, headers, &directives, times, settings))
     }
 
     fn with(
+        target: TargetFacts,
         status: StatusCode,
         headers: &HeaderMap,
         directives: &ResponseDirectives,
         times: ExchangeTimes,
         settings: &Settings,
     ) -> StoredHead {
-        let packed = Packed::by(status, headers, directives, times, settings);
+        let packed = Packed::by(target, status, headers, directives, times, settings);
         let mut headers = headers.clone();
         hop_by_hop::strip(&mut headers);
         headers.remove(AGE);

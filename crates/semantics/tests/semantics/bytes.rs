@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use semantics::etag::TagList;
+use semantics::facts::TargetFacts;
 use semantics::range::{self, Limits, Selection};
 use semantics::sparse::Layout;
 use semantics::{
@@ -188,14 +189,15 @@ fn whole_heads_take_anything() {
         }
         let facts = RequestFacts::of(&Method::GET, &request);
         let verdict = storability::judge(&facts, StatusCode::OK, &response, TIMES, &settings);
-        let head = StoredHead::new(StatusCode::OK, &response, TIMES, &settings);
+        let head =
+            StoredHead::new(TargetFacts::default(), StatusCode::OK, &response, TIMES, &settings);
         let is_of_unknown_variant = vary::Vary::of(&response) == vary::Vary::Star;
         if is_of_unknown_variant && !response.contains_key(header::ETAG) {
             assert_ne!(verdict, Ok(()));
         }
         assert_eq!(head.packed().age(NOW), age::initial(&response, TIMES).seconds());
         assert_eq!(StoredHead::decode(&head.encode()), Ok(head.clone()));
-        let reuse = reuse::decide(head.packed(), &facts, NOW, &settings);
+        let reuse = reuse::decide(head.packed(), &[], &facts, NOW, &settings);
         assert!(!(is_of_unknown_variant && matches!(reuse, reuse::Reuse::Fresh { .. })));
         let _ = validators::as_cache(&Method::GET, &request, &head.selected(), NOW);
         let selection =
@@ -206,10 +208,18 @@ fn whole_heads_take_anything() {
         assert_eq!(asks, head.packed().has_validator());
         let _ = max_forwards::hops_left(&Method::TRACE, &request);
         let update = noisy_headers(&mut rng);
-        let fresh = merge::freshen(&head, &update, TIMES, &settings);
+        let fresh = merge::freshen(TargetFacts::default(), &head, &update, TIMES, &settings);
         assert!(!fresh.headers().contains_key(header::CONNECTION));
         let _ = merge::confirms(&head, &update, TIMES);
-        let _ = merge::head_effect(&head, 5, StatusCode::OK, &update, TIMES, &settings);
+        let _ = merge::head_effect(
+            TargetFacts::default(),
+            &head,
+            5,
+            StatusCode::OK,
+            &update,
+            TIMES,
+            &settings,
+        );
         hop_by_hop::strip(&mut validation);
         assert!(!validation.contains_key(header::TE));
     }
@@ -291,7 +301,13 @@ fn damaged_metadata_is_refused_or_reads_as_something_valid() {
     let marker = VaryMarker::new(5, &[header::ACCEPT, header::COOKIE]).encode();
     for round in 0..ROUNDS {
         let response = noisy_headers(&mut rng);
-        let head = StoredHead::new(StatusCode::OK, &response, TIMES, &Settings::default());
+        let head = StoredHead::new(
+            TargetFacts::default(),
+            StatusCode::OK,
+            &response,
+            TIMES,
+            &Settings::default(),
+        );
         let layout = Layout { epoch: 5, length: 1 << 30, window: 1 << 20 };
         let mut bytes = match round % 4 {
             0 => marker.to_vec(),

@@ -11,10 +11,13 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use http_cache_semantics::{CacheOptions, CachePolicy};
 use semantics::date;
+use semantics::facts::TargetFacts;
 use semantics::reuse;
 use semantics::reuse::StalePermit;
 use semantics::storability;
-use semantics::{ExchangeTimes, NotStorable, Packed, RequestFacts, Reuse, Seconds, Settings, Time};
+use semantics::{
+    ExchangeTimes, NotStorable, Packed, RequestFacts, Reuse, Seconds, Settings, Sharing, Time,
+};
 
 use crate::seed::{Rng, SeedGuard, seed};
 
@@ -78,12 +81,13 @@ impl Case {
     fn judge(&self) -> Verdicts {
         let received = Time::from_unix(RECEIVED);
         let times = ExchangeTimes { requested: received, received };
-        let settings = Settings { heuristic_max: Seconds::MAX, ..Settings::default() };
+        let settings = Settings { heuristic_max: Seconds::MAX, ..Settings::of(Sharing::Rfc) };
         let facts = RequestFacts::of(&self.method, &self.first);
         let now = received.after(Seconds::new(self.elapsed));
-        let ours = Packed::of(self.status, &self.response, times, &settings);
+        let ours =
+            Packed::of(TargetFacts::default(), self.status, &self.response, times, &settings);
         let second = RequestFacts::of(&self.method, &self.second);
-        let ours_reuse = reuse::decide(&ours, &second, now, &settings);
+        let ours_reuse = reuse::decide(&ours, &[], &second, now, &settings);
 
         let system = |time: Time| UNIX_EPOCH + Duration::from_secs(time.unix());
         let theirs = self.theirs(system(received));

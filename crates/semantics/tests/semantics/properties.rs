@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use semantics::age;
 use semantics::cache_key;
 use semantics::date;
+use semantics::facts::TargetFacts;
 use semantics::range::{self, Limits, Selection};
 use semantics::url::Url;
 use semantics::{
@@ -62,7 +63,7 @@ fn an_exchange() -> impl Strategy<Value = ExchangeTimes> {
 }
 
 fn head(headers: &HeaderMap, times: ExchangeTimes) -> StoredHead {
-    StoredHead::new(StatusCode::OK, headers, times, &Settings::default())
+    StoredHead::new(TargetFacts::default(), StatusCode::OK, headers, times, &Settings::default())
 }
 
 #[test]
@@ -88,20 +89,22 @@ fn what_is_fresh_on_arrival_is_for_all_who_waited() {
         let (head, settings) = (head(&response, times), Settings::default());
         let (packed, when_asked) = (head.packed(), age::when_asked(&response, times));
         prop_assert!(when_asked.seconds() <= packed.age(times.received));
-        let is_for_waiters = reuse::is_for_waiters(packed, when_asked);
+        let is_for_waiters = reuse::is_for_waiters(packed, when_asked, &settings);
         let facts = RequestFacts::of(&Method::GET, &request);
         let came = times.received.unix_millis() - before;
         let came = Time::from_unix_millis(came.max(times.requested.unix_millis()));
-        let decision = reuse::decide(packed, &facts, times.received, &settings);
+        let decision = reuse::decide(packed, &[], &facts, times.received, &settings);
         if let Reuse::Fresh { .. } = decision {
             prop_assert!(is_for_waiters);
-            prop_assert!(reuse::may_follow(packed, &facts, came, &settings));
+            prop_assert!(reuse::may_follow(packed, &[], &facts, came, &settings));
         }
         let no_cache = |headers: &HeaderMap| {
             headers.get_all(header::CACHE_CONTROL).iter().any(|value| value == "no-cache")
         };
         prop_assert!(!(no_cache(&response) && is_for_waiters));
-        prop_assert!(!(no_cache(&request) && reuse::may_follow(packed, &facts, came, &settings)));
+        prop_assert!(
+            !(no_cache(&request) && reuse::may_follow(packed, &[], &facts, came, &settings))
+        );
         Ok(())
     });
 }
@@ -114,7 +117,7 @@ fn what_may_be_served_as_fresh_is_fresh() {
         let facts = RequestFacts::of(&Method::GET, &request);
         prop_assert_eq!(facts.class, MethodClass::Cacheable);
         let head = head(&response, times);
-        let decision = reuse::decide(head.packed(), &facts, now, &Settings::default());
+        let decision = reuse::decide(head.packed(), &[], &facts, now, &Settings::default());
         let no_cache = response
             .get_all(header::CACHE_CONTROL)
             .iter()
@@ -131,7 +134,7 @@ fn what_may_be_served_as_fresh_is_fresh() {
                 prop_assert!(!((no_cache || must) && fallback.on_error));
                 prop_assert!(fallback.on_unreachable || !fallback.on_error);
             }
-            Reuse::GatewayTimeout { .. } | Reuse::Unusable | Reuse::Outlived => {
+            Reuse::GatewayTimeout { .. } | Reuse::Unusable | Reuse::NotShared | Reuse::Outlived => {
                 prop_assert!(false, "no such request was made");
             }
         }
@@ -154,7 +157,8 @@ fn a_304_never_touches_what_describes_the_body() {
     let inputs = (some_headers(), some_headers(), an_exchange());
     check(2_000, inputs, |(stored, update, times)| {
         let before = head(&stored, times);
-        let after = merge::freshen(&before, &update, times, &Settings::default());
+        let after =
+            merge::freshen(TargetFacts::default(), &before, &update, times, &Settings::default());
         let values = |head: &StoredHead, name: &HeaderName| -> Vec<HeaderValue> {
             head.headers().get_all(name).iter().cloned().collect()
         };

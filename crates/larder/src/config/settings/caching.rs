@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use semantics::Sharing;
+
 use super::common::{MANY, Setting, YEARS, ms};
 use crate::config::configuration::Config;
-use crate::config::setting::fields;
+use crate::config::setting::{choice, fields};
 use crate::config::value::Kind;
 
 const FORWARDED: Kind = Kind::List(&Kind::OneOf(&[
@@ -15,16 +17,33 @@ const FORWARDED: Kind = Kind::List(&Kind::OneOf(&[
     "x-forwarded-host",
 ]));
 
+choice!(SHARING for Sharing { "careful" => Sharing::Careful, "rfc" => Sharing::Rfc });
+
 /// The tables `[caching]` and `[forwarded]`.
 pub const SETTINGS: &[Setting] = fields! {
     Config;
+
+    /// Whose answers are shared. "careful": an answer to a request that identifies its client
+    /// (Cookie, Authorization, a field that names a key, token, session or user) is stored and
+    /// shared only if the origin server or a rule states a positive lifetime, or Vary names the
+    /// field; stale answers are served only where a positive lifetime was stated; lifetimes are
+    /// guessed for 10 minutes at most, and not for URLs with a query nor for feeds; answers with
+    /// Set-Cookie are not stored. "rfc": all that RFC 9111 permits.
+    "caching.sharing", SHARING, ["careful"], live -> semantics.sharing;
+
+    /// The request fields that identify a client, where sharing is careful; * stands for anything.
+    /// "auto" stands for Cookie, Authorization and all whose names speak of a key, token, session,
+    /// user, account or certificate; further names may stand beside it.
+    "caching.identifying-fields", Kind::List(&Kind::Text("a field's name, * for anything")),
+        ["auto"], live, example(r#"["auto", "X-Customer"]"#) -> sharing.identifying;
 
     /// How long an answer that says nothing of its lifetime is fresh, in percent of the time since
     /// its last modification (RFC 9111, 4.2.2); 0: not at all.
     "caching.heuristic-percent", Kind::Int(0, 100), ["10"], live -> semantics.heuristic_percent;
 
-    /// The longest such lifetime.
-    "caching.heuristic-max", Kind::Time(ms(0), YEARS), ["1d"], live -> semantics.heuristic_max;
+    /// The longest such lifetime. "auto" is 10m, or 1d where `caching.sharing` is "rfc".
+    "caching.heuristic-max", Kind::Time(ms(0), YEARS), ["auto"], word("auto"), live
+        -> sharing.heuristic_max;
 
     /// Such a lifetime for an answer without a date of modification.
     "caching.heuristic-without-date", Kind::Time(ms(0), YEARS), ["0"], live
@@ -53,11 +72,20 @@ pub const SETTINGS: &[Setting] = fields! {
     /// none on a forward proxy; an empty list is none.
     "caching.targets", Kind::List(&Kind::Header), ["auto"], live -> semantics.targets;
 
-    /// Whether an answer with Set-Cookie may be stored.
-    "caching.store-set-cookie", Kind::Bool, ["true"], live -> semantics.store_set_cookie;
+    /// Whether an answer with Set-Cookie may be stored, cookie and all, if the origin server states
+    /// a positive lifetime or says public. "auto": only where `caching.sharing` is "rfc".
+    "caching.store-set-cookie", Kind::Bool, ["auto"], word("auto"), live
+        -> sharing.store_set_cookie;
 
-    /// Whether an answer to a request without Authorization may answer one that has it.
-    "caching.reuse-for-authorized", Kind::Bool, ["true"], live -> semantics.reuse_for_authorized;
+    /// Whether an answer to a request without Authorization may answer one that has it, without
+    /// public, s-maxage or must-revalidate. "auto": only where `caching.sharing` is "rfc".
+    "caching.reuse-for-authorized", Kind::Bool, ["auto"], word("auto"), live
+        -> sharing.reuse_for_authorized;
+
+    /// Whether a request that selects no stored variant asks the origin server about the others by
+    /// their ETags (RFC 9111, 4.3.1). It saves bodies where each variant has an ETag of its own;
+    /// where several have the same one, clients get the wrong variant.
+    "caching.validate-variants", Kind::Bool, ["false"], live -> semantics.validate_variants;
 
     /// How long answers from 400 on are fresh for which the origin server says nothing (negative
     /// caching). "auto" makes the same guess for them as for others, as RFC 9111 has it.

@@ -1,0 +1,28 @@
+//! Response fields that speak of one exchange or of one message, not of the representation.
+//!
+//! A 304 that carries one of them carries it for the client whose request caused the validation;
+//! stored with the representation it would reach every other client. A digest of a message's
+//! content (RFC 9530, 2; `Content-MD5` before it) is wrong for any other message: for a 304, which
+//! has no content, and for a part.
+
+use http::header::{HeaderMap, HeaderName, SET_COOKIE, WWW_AUTHENTICATE};
+
+/// Fields for the client of one exchange.
+pub(crate) const FOR_CLIENT: [HeaderName; 5] = [
+    SET_COOKIE,
+    WWW_AUTHENTICATE,
+    HeaderName::from_static("authentication-info"),
+    HeaderName::from_static("clear-site-data"),
+    HeaderName::from_static("set-cookie2"),
+];
+
+/// Digests of the content of one message.
+const CONTENT_DIGESTS: [HeaderName; 2] =
+    [HeaderName::from_static("content-digest"), HeaderName::from_static("content-md5")];
+
+/// Removes the digests of a message's content: the fields are to be those of another message.
+pub fn remove_content_digests(fields: &mut HeaderMap) {
+    for name in CONTENT_DIGESTS {
+        fields.remove(name);
+    }
+}

@@ -1,0 +1,178 @@
+//! Request fields that can identify the client: cookies, credentials, and fields whose names speak
+//! of a key, a token, a session or a user.
+//!
+//! An origin that reads such a field may answer each client differently without saying so in
+//! `Vary`. A request that carries one is *identified*: its answer is shared only by the origin's or
+//! the operator's word ([`crate::storability`], [`crate::reuse`]).
+
+use crate::request::pattern::Pattern;
+
+/// Words in a field's name that make it identifying, in lower case.
+const WORDS: [&str; 34] = [
+    "account",
+    "accountid",
+    "assertion",
+    "auth",
+    "authenticated",
+    "authentication",
+    "authorization",
+    "cert",
+    "certificate",
+    "cookie2",
+    "credential",
+    "credentials",
+    "customer",
+    "dn",
+    "dpop",
+    "email",
+    "identity",
+    "jwt",
+    "login",
+    "member",
+    "oidc",
+    "passwd",
+    "password",
+    "principal",
+    "saml",
+    "secret",
+    "sessionid",
+    "sid",
+    "signature",
+    "tenant",
+    "uid",
+    "userid",
+    "username",
+    "webauth",
+];
+
+/// Ends of such words: `X-CSRFToken`, `ApiKey`.
+const ENDS: [&str; 6] = ["auth", "cookie", "key", "session", "token", "user"];
+
+/// Names that would count by their words, but that browsers send with every request of a kind.
+const EXEMPT: [&str; 3] = ["idempotency-key", "sec-fetch-user", "sec-websocket-key"];
+
+/// The fields that identify the client of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdentifyingFields {
+    /// The built-in list counts.
+    built_in: bool,
+    /// Names that count besides.
+    named: Vec<Pattern>,
+}
+
+impl Default for IdentifyingFields {
+    fn default() -> IdentifyingFields {
+        IdentifyingFields { built_in: true, named: Vec::new() }
+    }
+}
+
+impl IdentifyingFields {
+    /// The word for the built-in list.
+    pub const AUTO: &str = "auto";
+
+    /// Reads a list of names in which `*` stands for anything; [`IdentifyingFields::AUTO`] stands
+    /// for the built-in list.
+    pub fn new(names: &[String]) -> IdentifyingFields {
+        let (auto, named): (Vec<&String>, _) = names.iter().partition(|name| *name == Self::AUTO);
+        let named = named.into_iter().map(|name| Pattern::ignoring_case(name)).collect();
+        IdentifyingFields { built_in: !auto.is_empty(), named }
+    }
+
+    /// Returns whether a field of this name identifies a client. Case does not matter.
+    pub fn includes(&self, name: &str) -> bool {
+        (self.built_in && is_identifying(name))
+            || self.named.iter().any(|pattern| pattern.matches(name.as_bytes()))
+    }
+}
+
+/// Returns whether the built-in list has a name: one of its words says so, and it does not speak of
+/// a user agent.
+fn is_identifying(name: &str) -> bool {
+    let mut words = name.split(['-', '_', '.']).peekable();
+    let mut found = false;
+    while let Some(word) = words.next() {
+        let is = |known: &&str| word.eq_ignore_ascii_case(known);
+        if word.eq_ignore_ascii_case("user")
+            && words.peek().is_some_and(|next| next.eq_ignore_ascii_case("agent"))
+        {
+            return false;
+        }
+        found |=
+            ENDS.iter().any(|end| ends_with(word, end)) || WORDS.iter().any(|known| is(&known));
+    }
+    found && !EXEMPT.iter().any(|exempt| name.eq_ignore_ascii_case(exempt))
+}
+
+fn ends_with(word: &str, end: &str) -> bool {
+    let from = word.len().checked_sub(end.len());
+    from.and_then(|from| word.get(from..)).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_keys_tokens_sessions_and_users_identify() {
+        let fields = IdentifyingFields::default();
+        for name in [
+            "Cookie",
+            "Authorization",
+            "X-API-Key",
+            "apikey",
+            "X-Auth-Token",
+            "PRIVATE-TOKEN",
+            "Job-Token",
+            "X-CSRFToken",
+            "X-Session",
+            "X-Session-ID",
+            "X_User_Id",
+            "X-User",
+            "X-Remote-User",
+            "X-Forwarded-Email",
+            "X-Amz-Security-Token",
+            "X-Goog-Iap-Jwt-Assertion",
+            "X-Amzn-Oidc-Data",
+            "X-MS-Client-Principal-Name",
+            "Ocp-Apim-Subscription-Key",
+            "Client-Cert",
+            "SSL-Client-S-DN",
+            "DPoP",
+        ] {
+            assert!(fields.includes(name), "{name}");
+            assert!(fields.includes(&name.to_ascii_lowercase()), "{name}");
+        }
+        for name in [
+            "Host",
+            "User-Agent",
+            "X-Original-User-Agent",
+            "Accept",
+            "Accept-Language",
+            "Sec-Fetch-User",
+            "Sec-CH-UA",
+            "Sec-WebSocket-Key",
+            "Upgrade-Insecure-Requests",
+            "X-Requested-With",
+            "X-Request-ID",
+            "If-None-Match",
+            "Keyboard",
+            "Traceparent",
+            "Origin",
+            "Referer",
+        ] {
+            assert!(!fields.includes(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_list_replaces_the_built_in_one_unless_it_names_it() {
+        let list = |names: &[&str]| {
+            IdentifyingFields::new(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+        };
+        let own = list(&["X-Club-*"]);
+        assert!(own.includes("x-club-number") && !own.includes("cookie"));
+        let both = list(&["auto", "X-Club-*"]);
+        assert!(both.includes("X-Club-Number") && both.includes("cookie"));
+        assert!(!list(&[]).includes("cookie"));
+    }
+}
