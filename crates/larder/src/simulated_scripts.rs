@@ -103,9 +103,10 @@ async fn play(simulated: simulation::World, tests: Vec<Test>) -> (Vec<String>, D
         format!("{reverse}{}", text("plain.toml")),
         text("plain.toml"),
         format!("{reverse}{}", text("rules.toml")),
+        format!("{reverse}{}", text("rfc.toml")),
     ];
     let mut running = Vec::new();
-    for (port, text) in [8000, 8010, 8020].into_iter().zip(&all) {
+    for (port, text) in [8000, 8010, 8020, 8030].into_iter().zip(&all) {
         running.push(larder(&simulated, &host, port, text).await);
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -113,6 +114,7 @@ async fn play(simulated: simulation::World, tests: Vec<Test>) -> (Vec<String>, D
         reverse: running[0].1,
         forward: Some(running[1].1),
         rules: Some(running[2].1),
+        rfc: Some(running[3].1),
         explaining: running.iter().map(|(_, address, admin)| (*address, *admin)).collect(),
     };
     let failures = play_all(&world, &tests, &origin, &proxies).await;

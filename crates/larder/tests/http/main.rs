@@ -94,13 +94,14 @@ async fn play(world: &World, origin: &Origin) {
     let plain = directory().join("plain.toml");
     let reverse = program::Larder::start(Some(origin.address()), Some(&plain));
     let forward = program::Larder::start(None, Some(&plain));
-    let rules =
-        program::Larder::start(Some(origin.address()), Some(&directory().join("rules.toml")));
+    let [rules, rfc] = ["rules.toml", "rfc.toml"]
+        .map(|file| program::Larder::start(Some(origin.address()), Some(&directory().join(file))));
     let proxies = Proxies {
         reverse: reverse.address(),
         forward: Some(forward.address()),
         rules: Some(rules.address()),
-        explaining: [&reverse, &forward, &rules]
+        rfc: Some(rfc.address()),
+        explaining: [&reverse, &forward, &rules, &rfc]
             .into_iter()
             .map(|larder| (larder.address(), larder.admin()))
             .collect(),

@@ -26,6 +26,8 @@ pub struct Proxies {
     pub forward: Option<SocketAddr>,
     /// Without one the tests of rules are left out.
     pub rules: Option<SocketAddr>,
+    /// Without one the tests of what the RFC permits beyond careful sharing are left out.
+    pub rfc: Option<SocketAddr>,
     /// Of those that explain what they would do: where they do.
     pub explaining: HashMap<SocketAddr, SocketAddr>,
 }
@@ -62,6 +64,7 @@ pub async fn play_all(
                 Front::Reverse => Some(proxies.reverse),
                 Front::Forward => proxies.forward,
                 Front::Rules => proxies.rules,
+                Front::Rfc => proxies.rfc,
             };
             let Some(proxy) = proxy else { continue };
             let admin = proxies.explaining.get(&proxy).copied();

@@ -4,6 +4,7 @@
 //! test s-maxage outranks max-age (RFC 9111, 4.2.1)      a test, and what it holds us to
 //!   via forward                                         through the forward proxy (else reverse)
 //!   via rules                                           or the reverse one with `rules.toml`
+//!   via rfc                                             or the reverse one with `rfc.toml`
 //!   GET ?x=1                                            a request below the test's own path
 //!     Accept: a                                         with a field
 //!   origin 200                                          what the origin will answer, if asked
@@ -56,6 +57,8 @@ pub enum Front {
     Forward,
     /// A reverse proxy with the rules of `rules.toml`.
     Rules,
+    /// A reverse proxy that stores and shares all that RFC 9111 permits (`rfc.toml`).
+    Rfc,
 }
 
 /// One test.
@@ -203,6 +206,7 @@ impl Parser {
         match word {
             "via" if rest == "forward" => test.front = Front::Forward,
             "via" if rest == "rules" => test.front = Front::Rules,
+            "via" if rest == "rfc" => test.front = Front::Rfc,
             "wait" => {
                 let seconds = rest.parse().map_err(|_| "`wait` takes seconds")?;
                 test.steps.push(Step::Wait(seconds));

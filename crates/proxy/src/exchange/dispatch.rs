@@ -13,7 +13,8 @@ use message::request_body::RequestBody;
 use message::scheme::Scheme;
 use message::{cookies, framing, upgrade};
 use net::address;
-use semantics::{ExchangeTimes, Url, hop_by_hop, invalidation, max_forwards, storability};
+use semantics::invalidation::Write;
+use semantics::{ExchangeTimes, Url, hop_by_hop, max_forwards, storability};
 use store::Key;
 use upstream::send::attempts::Attempts;
 use upstream::settings::endpoint::Endpoint;
@@ -36,6 +37,7 @@ use crate::origin::target::Target;
 use crate::peers::node::Node;
 use crate::request::context::RequestContext;
 use crate::request::prepare::{Prepared, prepare};
+use crate::request::purge_order::{Purge, Purged, Scope};
 use crate::request::route::Route;
 use crate::request::target::Refused;
 use crate::request::{route, target};
@@ -315,8 +317,12 @@ async fn write_through(
         return pass_through::relay_response(context, transaction, response, status);
     };
     let (code, headers) = (response.status(), response.headers());
-    let targets = invalidation::targets(&context.parts.method, &url, code, headers);
-    let keys = targets.iter().flat_map(|url: &Url| context.keys(url)).collect();
+    let Parts { method, headers: request, .. } = context.parts;
+    let write = Write { method, url: &url, request, status: code, response: headers };
+    for collection in write.collections() {
+        Box::pin(forget_below(context, &collection)).await;
+    }
+    let keys = write.targets().iter().flat_map(|url: &Url| context.keys(url)).collect();
     let removal = forgetting::forget(context.services, keys);
     let token = match token {
         Some(token) => token.outlive(removal).await.1,
@@ -334,6 +340,16 @@ async fn write_through(
             cache_request::keep_post(context, &store, &key, transaction, fetched).await
         }
         _ => pass_through::relay_response(context, transaction, response, status),
+    }
+}
+
+/// Makes everything invalid whose URL begins with that of a collection.
+async fn forget_below(context: &RequestContext<'_>, collection: &Url) {
+    let Ok(uri) = collection.as_str().parse() else { return };
+    let order = Purge { scope: Scope::Prefix(uri), soft: false };
+    let done = purge::purge(context.services, context.options, &order).await;
+    if let Purged::NotDurable(why) = done.purged {
+        log::warn!("what is stored below {collection} may stay although it was deleted: {why}");
     }
 }
 

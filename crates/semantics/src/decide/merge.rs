@@ -11,7 +11,6 @@ use http::header::{
 use crate::fields::cache_control::ResponseDirectives;
 use crate::fields::date;
 use crate::fields::etag::EntityTag;
-use crate::fields::one_exchange::FOR_CLIENT;
 use crate::fields::vary::Vary;
 use crate::fields::{hop_by_hop, one_exchange, vary};
 use crate::request::facts::TargetFacts;
@@ -22,7 +21,13 @@ use crate::time::ExchangeTimes;
 
 /// Fields of the stored response that no update touches: they belong to the stored bytes
 /// (RFC 9111, 3.2). `ETag` has rules of its own.
-const KEPT: [HeaderName; 3] = [CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE];
+const KEPT: [HeaderName; 4] = [
+    CONTENT_ENCODING,
+    CONTENT_LENGTH,
+    CONTENT_RANGE,
+    // Of a 304 it would be the digest of nothing (RFC 9530, 2).
+    HeaderName::from_static("content-digest"),
+];
 
 /// Returns whether a 304 is about this stored response (RFC 9111, 4.3.4). If it is not, the stored
 /// response must be neither used nor refreshed: fetch it anew without conditions.
@@ -65,9 +70,7 @@ pub fn freshen(
 ) -> StoredHead {
     let mut update = not_modified.clone();
     hop_by_hop::strip(&mut update);
-    one_exchange::remove_content_digests(&mut update);
-    let is_personal = |name: &HeaderName| !stored.headers().contains_key(name);
-    for name in KEPT.into_iter().chain(FOR_CLIENT.into_iter().filter(is_personal)) {
+    for name in KEPT.into_iter().chain(one_exchange::lacked_by(stored.headers())) {
         update.remove(name);
     }
     vary::widen(&mut update, stored.headers());
@@ -101,11 +104,10 @@ pub fn freshen(
 pub fn for_asker(fresh: &StoredHead, not_modified: &HeaderMap, settings: &Settings) -> HeaderMap {
     let directives = ResponseDirectives::parse(fresh.headers(), settings);
     let named = directives.private.fields().iter().chain(directives.no_cache.fields());
-    let is_left_out = |name: &&HeaderName| !fresh.headers().contains_key(*name);
     let mut fields = HeaderMap::new();
-    for name in named.chain(FOR_CLIENT.iter().filter(is_left_out)) {
-        if !hop_by_hop::is_for_one_hop(name) && !fields.contains_key(name) {
-            fields.extend(not_modified.get_all(name).iter().map(|v| (name.clone(), v.clone())));
+    for name in named.cloned().chain(one_exchange::for_client(fresh.headers())) {
+        if !hop_by_hop::is_for_one_hop(&name) && !fields.contains_key(&name) {
+            fields.extend(not_modified.get_all(&name).iter().map(|v| (name.clone(), v.clone())));
         }
     }
     fields

@@ -8,7 +8,7 @@
 use http::header::{HeaderMap, HeaderName, SET_COOKIE, WWW_AUTHENTICATE};
 
 /// Fields for the client of one exchange.
-pub(crate) const FOR_CLIENT: [HeaderName; 5] = [
+const FOR_CLIENT: [HeaderName; 5] = [
     SET_COOKIE,
     WWW_AUTHENTICATE,
     HeaderName::from_static("authentication-info"),
@@ -19,6 +19,19 @@ pub(crate) const FOR_CLIENT: [HeaderName; 5] = [
 /// Digests of the content of one message.
 const CONTENT_DIGESTS: [HeaderName; 2] =
     [HeaderName::from_static("content-digest"), HeaderName::from_static("content-md5")];
+
+/// Returns the fields that an update of a stored response with these fields leaves out: those of
+/// one exchange or message that it has not got itself.
+pub(crate) fn lacked_by(stored: &HeaderMap) -> impl Iterator<Item = HeaderName> {
+    let all = FOR_CLIENT.into_iter().chain(CONTENT_DIGESTS);
+    all.filter(|name| !stored.contains_key(name))
+}
+
+/// Returns the fields of an update that are for its client alone, as the stored response has none
+/// of them. A digest is not: the client gets another message than the one that it is of.
+pub(crate) fn for_client(stored: &HeaderMap) -> impl Iterator<Item = HeaderName> {
+    FOR_CLIENT.into_iter().filter(|name| !stored.contains_key(name))
+}
 
 /// Removes the digests of a message's content: the fields are to be those of another message.
 pub fn remove_content_digests(fields: &mut HeaderMap) {

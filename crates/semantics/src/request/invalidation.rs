@@ -1,31 +1,98 @@
-//! Stored responses that an unsafe request makes invalid (RFC 9111, 4.4).
+//! Stored responses that an unsafe request makes invalid (RFC 9111, 4.4; RFC 4918, 9.6, 9.8, 9.9).
 
-use http::header::{CONTENT_LOCATION, HeaderMap, LOCATION};
+use http::header::{CONTENT_LOCATION, HeaderMap, HeaderName, LOCATION};
 use http::{Method, StatusCode};
 
 use crate::request::facts::MethodClass;
 use crate::request::url::Url;
 
-/// Returns the URLs whose stored responses become invalid after `method` on `url` was answered with
-/// this status and headers: the target itself, and those that `Location` and `Content-Location`
-/// name at the same origin. Empty for a safe method and for an error, which changed nothing.
-pub fn targets(method: &Method, url: &Url, status: StatusCode, response: &HeaderMap) -> Vec<Url> {
-    let succeeded = status.is_success() || status.is_redirection();
-    if MethodClass::of(method) != MethodClass::Unsafe || !succeeded {
-        return Vec::new();
-    }
-    let mut targets = vec![url.clone()];
-    let named = [LOCATION, CONTENT_LOCATION].into_iter().flat_map(|name| response.get_all(name));
-    for value in named {
-        let reference = value.to_str().ok();
-        if let Some(target) = reference.and_then(|reference| url.resolve(reference))
-            && target.same_origin(url)
-            && !targets.contains(&target)
-        {
-            targets.push(target);
+/// Names the second resource that a COPY or MOVE concerns (RFC 4918, 10.3).
+const DESTINATION: HeaderName = HeaderName::from_static("destination");
+/// Says that a request is about a collection, unless it is `0` (RFC 4918, 10.2).
+const DEPTH: HeaderName = HeaderName::from_static("depth");
+
+/// An unsafe request and the head of its answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Write<'a> {
+    /// The method of the request.
+    pub method: &'a Method,
+    /// The URL of the request.
+    pub url: &'a Url,
+    /// The fields of the request.
+    pub request: &'a HeaderMap,
+    /// The status of the answer.
+    pub status: StatusCode,
+    /// The fields of the answer.
+    pub response: &'a HeaderMap,
+}
+
+impl Write<'_> {
+    /// Returns the URLs whose stored responses become invalid: the target itself, those that
+    /// `Location` and `Content-Location` name at the same origin, and the `Destination` at the same
+    /// authority. Empty for a safe method and for an error, which changed nothing.
+    pub fn targets(&self) -> Vec<Url> {
+        let succeeded = self.status.is_success() || self.status.is_redirection();
+        if MethodClass::of(self.method) != MethodClass::Unsafe || !succeeded {
+            return Vec::new();
         }
+        let mut targets = vec![self.url.clone()];
+        let names = [LOCATION, CONTENT_LOCATION];
+        let named = names.into_iter().flat_map(|name| self.response.get_all(name));
+        let named = named.filter_map(|value| self.url.resolve(value.to_str().ok()?));
+        let named = named.filter(|target| target.same_origin(self.url));
+        for target in named.chain(self.destination()) {
+            if !targets.contains(&target) {
+                targets.push(target);
+            }
+        }
+        targets
     }
-    targets
+
+    /// Returns the collections below which all stored responses become invalid, as URLs that end
+    /// with a slash: those that a DELETE or MOVE took away, and those that a COPY or MOVE replaced.
+    /// A request is about a collection if a URL in it ends with a slash, as RFC 4918 (5.2) asks for,
+    /// if it has a `Depth`, or if its answer tells of several resources (207). Only the statuses
+    /// by which RFC 4918 reports success count: many applications answer any method with a 200.
+    pub fn collections(&self) -> Vec<Url> {
+        let (is_gone, is_replaced) = match self.method.as_str() {
+            "DELETE" => (true, false),
+            "MOVE" => (true, true),
+            "COPY" => (false, true),
+            _ => return Vec::new(),
+        };
+        let destination = self.destination().filter(|_| is_replaced);
+        let has_slash = |url: &Url| url.without_query().path_and_query().ends_with('/');
+        let has_depth = self.request.get(DEPTH).is_some_and(|depth| depth != "0");
+        let is_collection = has_slash(self.url)
+            || destination.as_ref().is_some_and(has_slash)
+            || has_depth
+            || self.status == StatusCode::MULTI_STATUS;
+        if !matches!(self.status.as_u16(), 201 | 204 | 207) || !is_collection {
+            return Vec::new();
+        }
+        let gone = is_gone.then_some(self.url);
+        gone.into_iter().chain(&destination).filter_map(as_collection).collect()
+    }
+
+    /// Returns the `Destination`, as a URL of the request's own scheme: an end of TLS in front may
+    /// have had another one.
+    fn destination(&self) -> Option<Url> {
+        let mut lines = self.request.get_all(DESTINATION).iter();
+        let (Some(line), None) = (lines.next(), lines.next()) else { return None };
+        let named = self.url.resolve(line.to_str().ok()?)?;
+        if named.authority() != self.url.authority() {
+            return None;
+        }
+        Url::new(self.url.scheme(), self.url.authority(), named.sent()).ok()
+    }
+}
+
+/// Returns a URL without its query and with a slash at its end.
+fn as_collection(url: &Url) -> Option<Url> {
+    let url = url.without_query();
+    let path = url.path_and_query();
+    let slash = if path.ends_with('/') { "" } else { "/" };
+    Url::new(url.scheme(), url.authority(), &format!("{path}{slash}")).ok()
 }
 
 #[cfg(test)]
@@ -36,10 +103,57 @@ mod tests {
     fn invalidated(method: &str, status: u16, response: &[&str]) -> Vec<String> {
         let url = Url::parse("http://a.example/dir/page?q").unwrap();
         let status = StatusCode::from_u16(status).unwrap();
-        targets(&method.parse().unwrap(), &url, status, &headers(response))
-            .iter()
-            .map(ToString::to_string)
-            .collect()
+        let (method, request, response) =
+            (method.parse().unwrap(), HeaderMap::new(), headers(response));
+        let write =
+            Write { method: &method, url: &url, request: &request, status, response: &response };
+        write.targets().iter().map(ToString::to_string).collect()
+    }
+
+    /// Returns targets and collections of a request that was answered with this status.
+    fn of_dav(
+        method: &str,
+        path: &str,
+        status: u16,
+        request: &[&str],
+    ) -> (Vec<String>, Vec<String>) {
+        let url = Url::parse(&format!("http://a.example{path}")).unwrap();
+        let (method, request, response) =
+            (method.parse().unwrap(), headers(request), HeaderMap::new());
+        let status = StatusCode::from_u16(status).unwrap();
+        let write =
+            Write { method: &method, url: &url, request: &request, status, response: &response };
+        let paths =
+            |urls: Vec<Url>| urls.iter().map(|url| url.path_and_query().to_owned()).collect();
+        (paths(write.targets()), paths(write.collections()))
+    }
+
+    #[test]
+    fn a_destination_is_replaced_and_a_collection_goes_with_all_below() {
+        type Case<'a> = (&'a str, &'a str, u16, &'a [&'a str], &'a [&'a str], &'a [&'a str]);
+        let cases: [Case<'_>; 16] = [
+            ("MOVE", "/a", 204, &["Destination: http://a.example/b"], &["/a", "/b"], &[]),
+            ("COPY", "/a", 201, &["Destination: /b"], &["/a", "/b"], &[]),
+            ("MOVE", "/a", 201, &["Destination: https://A.example/b"], &["/a", "/b"], &[]),
+            ("MOVE", "/a", 204, &["Destination: http://b.example/b"], &["/a"], &[]),
+            ("MOVE", "/a", 204, &["Destination: /b", "Destination: /c"], &["/a"], &[]),
+            ("MOVE", "/a", 412, &["Destination: /b"], &[], &[]),
+            ("MOVE", "/a/", 201, &["Destination: /b"], &["/a/", "/b"], &["/a/", "/b/"]),
+            ("COPY", "/a", 204, &["Destination: /b/"], &["/a", "/b/"], &["/b/"]),
+            ("DELETE", "/a/", 204, &[], &["/a/"], &["/a/"]),
+            ("DELETE", "/a", 204, &[], &["/a"], &[]),
+            ("DELETE", "/a?b", 207, &[], &["/a?b"], &["/a/"]),
+            ("DELETE", "/a", 204, &["Depth: infinity"], &["/a"], &["/a/"]),
+            ("DELETE", "/a", 204, &["Depth: 0"], &["/a"], &[]),
+            ("DELETE", "/a/", 200, &["Depth: infinity"], &["/a/"], &[]),
+            ("DELETE", "/a/", 302, &[], &["/a/"], &[]),
+            ("POST", "/a/", 200, &[], &["/a/"], &[]),
+        ];
+        for (method, path, status, request, targets, collections) in cases {
+            let expected = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
+            let expected: (Vec<String>, Vec<String>) = (expected(targets), expected(collections));
+            assert_eq!(of_dav(method, path, status, request), expected, "{method} {path} {status}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Storability of a response in a shared cache (RFC 9111, 3 and 3.5).
 
 use http::StatusCode;
-use http::header::{CONTENT_LOCATION, COOKIE, ETAG, HeaderMap, SET_COOKIE};
+use http::header::{CONTENT_LOCATION, COOKIE, ETAG, HeaderMap, HeaderName, SET_COOKIE};
 
 use crate::fields::cache_control::{Delta, ResponseDirectives, Scope};
 use crate::fields::etag::EntityTag;
@@ -113,7 +113,7 @@ pub(crate) fn judge_by(
     }
     let (target, received) = (request.target, times.received);
     let freshness = freshness::lifetime(target, status, headers, directives, received, settings);
-    if headers.contains_key(SET_COOKIE) {
+    if headers.contains_key(SET_COOKIE) && !is_left_out(directives, &SET_COOKIE) {
         let of_origin =
             freshness::by_origin(target, status, headers, directives, received, settings);
         if !(settings.store_set_cookie && shares_cookie(directives, of_origin, freshness)) {
@@ -128,6 +128,12 @@ pub(crate) fn judge_by(
     } else {
         Err(NotStorable::NoFreshness)
     }
+}
+
+/// Returns whether a field is for its client alone, and never stored with the rest: `private` or
+/// `no-cache` names it (RFC 9111, 5.2.2.4 and 5.2.2.7).
+fn is_left_out(directives: &ResponseDirectives, name: &HeaderName) -> bool {
+    directives.private.fields().contains(name) || directives.no_cache.fields().contains(name)
 }
 
 /// Returns whether the origin itself says that a response with `Set-Cookie` is for all: by a
@@ -443,6 +449,8 @@ mod tests {
             super::judge(&facts, StatusCode::OK, &response, AT_NOW, settings)
         };
         assert_eq!(judge(&[MAX_AGE], &Settings::default()), Err(SetCookie));
+        let without = "Cache-Control: max-age=60, private=\"set-cookie\"";
+        assert_eq!(judge(&[without], &Settings::default()), Ok(()));
         let permitted = Settings { store_set_cookie: true, ..Settings::default() };
         for rfc in [Settings::of(Sharing::Rfc), permitted] {
             assert_eq!(judge(&[MAX_AGE], &rfc), Ok(()));

@@ -9,6 +9,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use semantics::etag::TagList;
 use semantics::facts::TargetFacts;
+use semantics::invalidation::Write;
 use semantics::range::{self, Limits, Selection};
 use semantics::sparse::Layout;
 use semantics::{
@@ -265,10 +266,13 @@ fn other_fields_take_anything() {
         for tag in semantics::TagFields::default().of_headers(&headers) {
             assert!(!tag.is_empty(), "{headers:?}");
         }
-        for target in
-            semantics::invalidation::targets(&Method::POST, &base, StatusCode::OK, &headers)
-        {
-            assert!(target.same_origin(&base), "{headers:?}");
+        for method in ["POST", "MOVE", "DELETE"].map(|name| name.parse().unwrap()) {
+            let (url, status) = (&base, StatusCode::CREATED);
+            let (method, request, response) = (&method, &headers, &headers);
+            let write = Write { method, url, request, status, response };
+            for target in write.targets().iter().chain(&write.collections()) {
+                assert!(target.same_origin(&base), "{headers:?}");
+            }
         }
         let _ = semantics::forwarded::claimed_proto(&headers);
         let _ = semantics::device_class::DeviceClass::of(&headers);
