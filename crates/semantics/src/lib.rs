@@ -50,7 +50,7 @@ pub use request::url::Url;
 pub use request::{facts, invalidation, pattern, query, url};
 pub use response::storability::NotStorable;
 pub use response::{age, disguise, freshness, storability};
-pub use settings::{Lifetimes, Settings};
+pub use settings::{Lifetime, Lifetimes, Settings, StatusPattern};
 pub use stored::encoding::Damaged;
 pub use stored::meta::{EncodedHead, Meta};
 pub use stored::packed::Packed;

@@ -3,8 +3,11 @@
 //! The defaults follow the RFCs to the letter; each field says what it changes and which RFC
 //! section grants the freedom.
 
+pub mod lifetimes;
+
 use http::HeaderName;
 
+pub use crate::settings::lifetimes::{Lifetime, Lifetimes, StatusPattern};
 use crate::time::Seconds;
 
 /// Choices of a shared cache. `Settings::default()` is what a plain proxy uses.
@@ -40,6 +43,8 @@ pub struct Settings {
     /// does not say `public`, `s-maxage` or `must-revalidate`. RFC 9111 (3.5) only restricts
     /// answers to requests *with* `Authorization`, which are then not stored at all.
     pub reuse_for_authorized: bool,
+    /// Whether answers are stored. Where they are not, what is stored already may still be used.
+    pub store: bool,
     /// Lifetimes that the operator decides.
     pub lifetimes: Lifetimes,
     /// Largest staleness of an answer that is of any use, a validation included; `None`: any.
@@ -55,29 +60,6 @@ pub struct Settings {
     pub origin_vouches: bool,
 }
 
-/// An operator's lifetimes where the origin states none, or in place of the origin's. They change
-/// no prohibition: a response with `no-store`, `private` or `no-cache` is treated as that says.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Lifetimes {
-    /// Lifetime of answers below 400, in place of the origin's.
-    pub fixed: Option<Seconds>,
-    /// Lifetime of answers below 400 for which the origin states none, in place of a guess.
-    pub unsaid: Option<Seconds>,
-    /// The shortest of answers below 400.
-    pub min: Option<Seconds>,
-    /// The longest of answers below 400.
-    pub max: Option<Seconds>,
-    /// Lifetime of answers from 400 on for which the origin states none: negative caching.
-    pub errors: Option<Seconds>,
-}
-
-impl Lifetimes {
-    /// Returns whether answers may get a longer lifetime than the origin's.
-    pub fn lengthen(&self) -> bool {
-        self.fixed.or(self.unsaid).or(self.min).is_some()
-    }
-}
-
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
@@ -91,6 +73,7 @@ impl Default for Settings {
             stale_despite_s_maxage: false,
             store_set_cookie: true,
             reuse_for_authorized: true,
+            store: true,
             lifetimes: Lifetimes::default(),
             keep: None,
             refresh_ahead_percent: 0,

@@ -73,7 +73,7 @@ fn a_request_is_explained() {
     let asked = explain(&larder, &format!("url={page}&ask=true"));
     let told = json!({
         "from": "origin", "status": 200, "stored": true, "why": null, "lifetime": 50,
-        "lifetime_from": "max-ttl of pages", "vary": ["accept-language"],
+        "lifetime_from": "max-ttl of pages", "not_applied": null, "vary": ["accept-language"],
     });
     assert_eq!(asked["answer"], told, "{asked}");
     let given = format!("url={page}&answer=Cache-Control:private&status=404");

@@ -20,6 +20,8 @@ use crate::time::{ExchangeTimes, Seconds};
 pub enum NotStorable {
     /// The request was no GET.
     Method,
+    /// The operator keeps answers out ([`Settings::store`]).
+    Rule,
     /// The status is interim, depends on the request's own conditions, or forbids storing. Of an
     /// origin that vouches for its answers: anything but a 200 with a strong entity tag.
     Status,
@@ -50,6 +52,7 @@ impl NotStorable {
     pub const fn name(self) -> &'static str {
         match self {
             NotStorable::Method => "method",
+            NotStorable::Rule => "rule",
             NotStorable::Status => "status",
             NotStorable::PartialContent => "partial-content",
             NotStorable::NoStoreRequest => "no-store-request",
@@ -90,6 +93,9 @@ pub(crate) fn judge_by(
 ) -> Result<(), NotStorable> {
     if request.class != MethodClass::Cacheable || request.is_head {
         return Err(NotStorable::Method);
+    }
+    if !settings.store {
+        return Err(NotStorable::Rule);
     }
     judge_status(status)?;
     if settings.origin_vouches && !(status == StatusCode::OK && has_strong_tag(headers)) {
@@ -239,7 +245,7 @@ fn may_serve_stale(directives: &ResponseDirectives, freshness: Freshness) -> boo
 mod tests {
     use super::*;
     use crate::fixture::{AT_NOW, EARLIER_DATE, NOW_DATE, headers};
-    use crate::settings::Lifetimes;
+    use crate::settings::{Lifetime, Lifetimes};
     use NotStorable::*;
 
     fn verdict(
@@ -397,12 +403,21 @@ mod tests {
         assert_eq!(judge(&Settings::default()), Ok(()));
         let without = Settings { store_set_cookie: false, ..Settings::default() };
         assert_eq!(judge(&without), Err(SetCookie));
-        let lifetimes = Lifetimes { fixed: Some(Seconds::new(9)), ..Lifetimes::default() };
+        let fixed = Some(Lifetime::Same(Seconds::new(9)));
+        let lifetimes = Lifetimes { fixed, ..Lifetimes::default() };
         let operator = Settings { lifetimes, ..Settings::default() };
         assert_eq!(judge(&operator), Ok(()));
         let unsaid = headers(&["Set-Cookie: a=b"]);
         let judged = super::judge(&facts, StatusCode::OK, &unsaid, AT_NOW, &operator);
         assert_eq!(judged, Err(SetCookie), "nothing says that this cookie is for all");
+    }
+
+    #[test]
+    fn the_operator_keeps_answers_out() {
+        let settings = Settings { store: false, ..Settings::default() };
+        let facts = RequestFacts::of(&http::Method::GET, &headers(&[]));
+        let judged = judge(&facts, StatusCode::OK, &headers(&[MAX_AGE]), AT_NOW, &settings);
+        assert_eq!(judged, Err(Rule));
     }
 
     #[test]
