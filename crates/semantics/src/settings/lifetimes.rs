@@ -116,7 +116,8 @@ impl FromStr for StatusPattern {
 
     /// Reads `404` or `4xx`. The statuses of interim answers are not accepted, except for 101.
     fn from_str(text: &str) -> Result<StatusPattern, String> {
-        let wrong = || format!("expected a status such as 404 or a class such as 4xx, got {text:?}");
+        let wrong =
+            || format!("expected a status such as 404 or a class such as 4xx, got {text:?}");
         if let [digit @ b'2'..=b'5', b'x', b'x'] = text.as_bytes() {
             return Ok(StatusPattern::Class(u16::from(digit - b'0')));
         }
@@ -201,7 +202,8 @@ mod tests {
         assert_eq!("404".parse(), Ok(StatusPattern::Status(StatusCode::NOT_FOUND)));
         assert_eq!("5xx".parse(), Ok(StatusPattern::Class(5)));
         assert!("101".parse::<StatusPattern>().is_ok());
-        for text in ["", "2", "2x", "xx", "1xx", "6xx", "2XX", "+2xx", "100", "600", "4 04", "200 "] {
+        for text in ["", "2", "2x", "xx", "1xx", "6xx", "2XX", "+2xx", "100", "600", "4 04", "200 "]
+        {
             let error = text.parse::<StatusPattern>().unwrap_err();
             assert!(error.starts_with("expected a status such as 404 or a class"), "{error}");
         }

@@ -78,7 +78,12 @@ fn a_rule_that_keeps_out_is_for_every_spelling() {
 }
 
 /// Returns the answer of a GET after the rule has edited it.
-fn settled(rule: &Rule, path: &str, status: u16, lines: &[(&'static str, &'static str)]) -> HeaderMap {
+fn settled(
+    rule: &Rule,
+    path: &str,
+    status: u16,
+    lines: &[(&'static str, &'static str)],
+) -> HeaderMap {
     let mut answer = fields(lines);
     rule.settle(path, StatusCode::from_u16(status).unwrap(), &mut answer, Time::from_unix(0));
     answer
