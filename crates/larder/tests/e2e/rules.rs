@@ -49,6 +49,8 @@ fn a_request_is_explained() {
         paths = ['/page*']
         query-drop = ['utm_*']
         key-languages = ['en', 'de']
+        default-ttl = '1h'
+        answer-set = ['X-Edited: yes']
         max-ttl = '50s'
     ";
     let larder = Setup::reverse(&format!("http://{}", origin.address())).config(rules).start();
@@ -82,6 +84,8 @@ fn a_request_is_explained() {
         (&given["answer"]["stored"], &given["answer"]["why"]),
         (&json!(false), &json!("private"))
     );
+    let not_applied = "default-ttl and the edits do not apply to 404";
+    assert_eq!(given["answer"]["not_applied"], not_applied, "{given}");
 
     let admin = larder.admin().to_string();
     let (status, said) = crate::runner::larder(&[
