@@ -45,14 +45,14 @@ pub use fields::{
     value, vary,
 };
 pub use request::facts::{Identity, MethodClass, RequestFacts};
-pub use request::identity::IdentifyingFields;
-pub use request::pattern::Pattern;
 pub use request::query::QueryRule;
 pub use request::url::Url;
-pub use request::{facts, invalidation, pattern, query, url};
+pub use request::{disguise, facts, invalidation, query, url};
 pub use response::storability::NotStorable;
-pub use response::{age, disguise, freshness, storability};
-pub use settings::{Lifetimes, Settings, Sharing};
+pub use response::{age, freshness, storability};
+pub use settings::identifying::IdentifyingFields;
+pub use settings::pattern::Pattern;
+pub use settings::{Lifetime, Lifetimes, Settings, Sharing, StatusPattern};
 pub use stored::encoding::Damaged;
 pub use stored::meta::{EncodedHead, Meta};
 pub use stored::packed::Packed;

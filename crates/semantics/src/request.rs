@@ -1,8 +1,7 @@
 //! Requests: URL, query, method and directives, and the responses that they make invalid.
 
+pub mod disguise;
 pub mod facts;
-pub mod identity;
 pub mod invalidation;
-pub mod pattern;
 pub mod query;
 pub mod url;

@@ -2,9 +2,14 @@
 //!
 //! Each field says what it changes and which RFC section grants the freedom.
 
+pub mod identifying;
+pub mod lifetimes;
+pub mod pattern;
+
 use http::HeaderName;
 
-use crate::request::identity::IdentifyingFields;
+use crate::settings::identifying::IdentifyingFields;
+pub use crate::settings::lifetimes::{Lifetime, Lifetimes, StatusPattern};
 use crate::time::Seconds;
 
 /// How much one client's answer is trusted to be right for others.
@@ -60,6 +65,8 @@ pub struct Settings {
     /// tags (RFC 9111, 4.3.1). An origin that gives the same tag to several variants would have
     /// the wrong one served.
     pub validate_variants: bool,
+    /// Whether answers are stored. Where they are not, what is stored already may still be used.
+    pub store: bool,
     /// Lifetimes that the operator decides.
     pub lifetimes: Lifetimes,
     /// Largest staleness of an answer that is of any use, a validation included; `None`: any.
@@ -73,29 +80,6 @@ pub struct Settings {
     /// directory of files). What it says of lifetimes is for clients then: an answer 200 with a
     /// strong entity tag is stored and does not expire, and no other answer is stored.
     pub origin_vouches: bool,
-}
-
-/// An operator's lifetimes where the origin states none, or in place of the origin's. They change
-/// no prohibition: a response with `no-store`, `private` or `no-cache` is treated as that says.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Lifetimes {
-    /// Lifetime of answers below 400, in place of the origin's.
-    pub fixed: Option<Seconds>,
-    /// Lifetime of answers below 400 for which the origin states none, in place of a guess.
-    pub unsaid: Option<Seconds>,
-    /// The shortest of answers below 400.
-    pub min: Option<Seconds>,
-    /// The longest of answers below 400.
-    pub max: Option<Seconds>,
-    /// Lifetime of answers from 400 on for which the origin states none: negative caching.
-    pub errors: Option<Seconds>,
-}
-
-impl Lifetimes {
-    /// Returns whether answers may get a longer lifetime than the origin's.
-    pub fn lengthen(&self) -> bool {
-        self.fixed.or(self.unsaid).or(self.min).is_some()
-    }
 }
 
 impl Default for Settings {
@@ -122,6 +106,7 @@ impl Settings {
             store_set_cookie: is_rfc,
             reuse_for_authorized: is_rfc,
             validate_variants: false,
+            store: true,
             lifetimes: Lifetimes::default(),
             keep: None,
             refresh_ahead_percent: 0,

@@ -207,9 +207,11 @@ fn stored(stored: &Value, current: &Value) -> String {
 fn judged(answer: &Value) -> String {
     let (from, status) = (answer["from"].as_str().unwrap_or_default(), &answer["status"]);
     let whose = if from == "origin" { "of the origin server" } else { "as given" };
+    let but = answer["not_applied"].as_str().map(|words| format!("; {words}"));
+    let but = but.unwrap_or_default();
     let Value::Bool(true) = answer["stored"] else {
         let why = answer["why"].as_str().unwrap_or_default();
-        return format!("{status} {whose}: not stored ({why})");
+        return format!("{status} {whose}: not stored ({why}{but})");
     };
     let (lifetime, basis) = (&answer["lifetime"], &answer["lifetime_from"]);
     let basis = basis.as_str().unwrap_or_default();
@@ -221,7 +223,7 @@ fn judged(answer: &Value) -> String {
     };
     let time = match basis {
         "origin" => "used as long as the origin says it is current".to_owned(),
-        basis => format!("fresh for {lifetime} s (from {basis})"),
+        basis => format!("fresh for {lifetime} s (from {basis}{but})"),
     };
     format!("{status} {whose}: stored, {time}{apart}")
 }
@@ -288,6 +290,14 @@ keeps  what comes in memory, and not on disk"
         );
         let not = json!({"from": "origin", "status": 200, "stored": false, "why": "private"});
         assert_eq!(judged(&not), "200 of the origin server: not stored (private)");
+        let error = json!({
+            "from": "given", "status": 404, "stored": true, "why": null, "lifetime": 5,
+            "lifetime_from": "error-ttl of x", "not_applied": "ttl does not apply to 404",
+        });
+        assert_eq!(
+            judged(&error),
+            "404 as given: stored, fresh for 5 s (from error-ttl of x; ttl does not apply to 404)"
+        );
         assert_eq!(stored(&Value::Null, &Value::Null), "nothing");
         let current = stored(&told["stored"], &json!(true));
         assert_eq!(current, "200, 5 bytes in the memory, 1 s old, current");

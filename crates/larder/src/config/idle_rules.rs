@@ -12,7 +12,8 @@ use crate::config::configuration::{Config, DEFAULT_SITE, Site};
 use crate::config::request_rule::RequestRule;
 
 impl Config {
-    /// Returns a sentence for each rule that never applies.
+    /// Returns a sentence for each rule that never applies, and for each whose statuses do not
+    /// matter.
     pub fn idle_rules(&self) -> Vec<String> {
         let called = |at: usize| match &self.rules[at].name {
             Some(name) => format!("rule {name:?}"),
@@ -25,6 +26,11 @@ impl Config {
             } else if let Some(first) = self.rules[..at].iter().position(|r| takes_all_of(r, rule))
             {
                 told.push(behind(&called(at), &called(first)));
+            }
+            if rule.has_idle_statuses() {
+                let text = "statuses has no effect without ttl, default-ttl, min-ttl, answer-set \
+                            or answer-remove";
+                told.push(format!("{}: {text}", called(at)));
             }
         }
         for (at, rule) in self.access.iter().enumerate() {
@@ -215,6 +221,20 @@ mod tests {
         assert!(site("", "hosts = ['.test']").is_empty());
         assert!(site("", "hosts = ['other.test']")[0].contains("no site has the host"));
         assert!(one("hosts = ['other.test']").is_empty(), "a forward proxy reaches all");
+    }
+
+    #[test]
+    fn statuses_that_do_not_matter_are_named() {
+        let one = |keys: &str| told(&format!("[[rule]]\nstatuses = ['404']\n{keys}\n"));
+        assert_eq!(
+            one("max-ttl = '1s'"),
+            ["rule 1: statuses has no effect without ttl, default-ttl, min-ttl, answer-set or \
+              answer-remove"]
+        );
+        for keys in ["ttl = '1s'", "default-ttl = '1s'", "min-ttl = '1s'", "answer-set = ['A: b']"]
+        {
+            assert!(one(keys).is_empty(), "{keys}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use proxy::rules::request_rules;
 use semantics::{Lifetimes, Pattern, QueryRule, Settings};
 
 use crate::config::setting::OwnKey;
+use crate::config::settings::status_times;
 
 /// The keys of a `[[rule]]` table.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,6 +66,14 @@ impl RequestRule {
         })
     }
 
+    /// Returns whether it names statuses that nothing in it applies to.
+    pub fn has_idle_statuses(&self) -> bool {
+        let has = |key: &str| self.own.iter().any(|own| own.key == key);
+        let edits = !self.answer_set.is_empty() || !self.answer_remove.is_empty();
+        let applies = edits || ["ttl", "default-ttl", "min-ttl"].into_iter().any(has);
+        has("statuses") && !applies
+    }
+
     fn languages(&self) -> Result<Vec<String>, Wrong> {
         let is_tag = |tag: &String| {
             !tag.is_empty() && tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
@@ -94,7 +103,20 @@ impl RequestRule {
     }
 
     fn settings(&self, base: &Settings) -> Result<Settings, Wrong> {
+        let lists = self.own.iter().filter(|own| matches!(own.key, "ttl" | "default-ttl"));
+        for own in lists {
+            if let Some(why) = status_times::problem(&own.value) {
+                return Err((own.key, why));
+            }
+        }
         let settings = OwnKey::lay_over(&self.own, base.clone());
+        if let Some(statuses) = &settings.lifetimes.statuses {
+            let misnamed = statuses.iter().find_map(|status| status_times::misnamed(*status));
+            let none = || statuses.is_empty().then(|| "expected at least one".to_owned());
+            if let Some(why) = misnamed.or_else(none) {
+                return Err(("statuses", why));
+            }
+        }
         let Lifetimes { min, max, .. } = settings.lifetimes;
         if min.zip(max).is_some_and(|(min, max)| min > max) {
             return Err(("min-ttl", "expected no more than max-ttl".to_owned()));

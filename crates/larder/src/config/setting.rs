@@ -14,7 +14,7 @@ use membership::gossip::Seed;
 use message::pseudonym::Pseudonym;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{HostPattern, PortRange};
-use semantics::Seconds;
+use semantics::{Seconds, StatusPattern};
 use store::policy::{AdmissionName, PolicyName};
 use store::{IndexKind, LayoutName};
 
@@ -415,6 +415,7 @@ macro_rules! parsed {
 }
 
 parsed!(HeaderName, Method, HostPattern, PathPrefix, PortRange, AdmissionName, PolicyName);
+parsed!(StatusPattern);
 parsed!(Address, Copies, Eviction, Listed, Lookup, MemberId, Seed, SitePattern, TypePattern);
 
 /// The same of types that are found by their name.

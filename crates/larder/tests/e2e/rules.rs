@@ -49,6 +49,8 @@ fn a_request_is_explained() {
         paths = ['/page*']
         query-drop = ['utm_*']
         key-languages = ['en', 'de']
+        default-ttl = '1h'
+        answer-set = ['X-Edited: yes']
         max-ttl = '50s'
     ";
     let larder = Setup::reverse(&format!("http://{}", origin.address())).config(rules).start();
@@ -73,7 +75,7 @@ fn a_request_is_explained() {
     let asked = explain(&larder, &format!("url={page}&ask=true"));
     let told = json!({
         "from": "origin", "status": 200, "stored": true, "why": null, "lifetime": 50,
-        "lifetime_from": "max-ttl of pages", "vary": ["accept-language"],
+        "lifetime_from": "max-ttl of pages", "not_applied": null, "vary": ["accept-language"],
     });
     assert_eq!(asked["answer"], told, "{asked}");
     let given = format!("url={page}&answer=Cache-Control:private&status=404");
@@ -82,6 +84,8 @@ fn a_request_is_explained() {
         (&given["answer"]["stored"], &given["answer"]["why"]),
         (&json!(false), &json!("private"))
     );
+    let not_applied = "default-ttl and the edits do not apply to 404";
+    assert_eq!(given["answer"]["not_applied"], not_applied, "{given}");
 
     let admin = larder.admin().to_string();
     let (status, said) = crate::runner::larder(&[

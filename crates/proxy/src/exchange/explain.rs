@@ -19,6 +19,7 @@ use message::scheme::Scheme;
 use message::upgrade;
 use semantics::freshness::Basis;
 use semantics::reuse::StalePermit;
+use semantics::settings::lifetimes::StatusScope;
 use semantics::vary::Vary;
 use semantics::{
     ExchangeTimes, RequestFacts, ResponseDirectives, Seconds, Settings, Time, Url, freshness,
@@ -349,7 +350,7 @@ impl Case<'_> {
             Some((status, headers)) => {
                 let mut headers = headers.clone();
                 if let Some(rule) = &self.rule {
-                    rule.settle(self.target.path, &mut headers);
+                    rule.settle(self.target.path, *status, &mut headers, requested);
                 }
                 ("given", *status, headers)
             }
@@ -378,6 +379,8 @@ impl Case<'_> {
             freshness::lifetime(target, status, &headers, &directives, received, settings);
         let set = freshness::setting(target, status, &headers, &directives, received, settings);
         let set = set.map(|key| self.setting(key, settings));
+        let inapplicable =
+            freshness::inapplicable(target, status, &headers, &directives, received, settings);
         let vary = match Vary::of(&headers) {
             Vary::None => Vec::new(),
             Vary::Names(names) => names.iter().map(ToString::to_string).collect(),
@@ -391,8 +394,33 @@ impl Case<'_> {
             "why": judged.err().map(|why| why.name()).or(bypassed.then_some("rule")),
             "lifetime": freshness.lifetime.get(),
             "lifetime_from": set.unwrap_or_else(|| basis(freshness.basis).to_owned()),
+            "not_applied": self.not_applied(status, &headers, &inapplicable),
             "vary": vary,
         }))
+    }
+
+    /// Says which of the rule's lifetimes (`names`) and edits do not apply to an answer because of
+    /// its status; `None` when all do. `headers` are those after the edits.
+    fn not_applied(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        names: &[&str],
+    ) -> Option<String> {
+        let rule = self.rule.as_ref()?;
+        let mut edited = headers.clone();
+        rule.answer.apply(&mut edited);
+        // Edits that were made change nothing the second time.
+        let edits = (edited != *headers).then_some("the edits");
+        let verb = if names.len() == 1 && edits.is_none() { "does" } else { "do" };
+        let names: Vec<&str> = names.iter().copied().chain(edits).collect();
+        let unless_stated = match rule.settings.lifetimes.scope_of(status) {
+            StatusScope::Stated => " without a stated lifetime",
+            StatusScope::Nothing | StatusScope::All => "",
+        };
+        let names = names.join(" and ");
+        let words = || format!("{names} {verb} not apply to {}{unless_stated}", status.as_u16());
+        (!names.is_empty()).then(words)
     }
 }
 

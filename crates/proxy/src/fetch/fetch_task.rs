@@ -214,6 +214,9 @@ impl FetchTask {
         if self.ranged {
             self.ask_for_range(validated.is_some());
         }
+        if let Some(stale) = &validated {
+            self.upstream_request.confirms = stale.head.packed().status();
+        }
         let others = self.ask_about_others(validated.as_deref());
         let asks_about = validated.is_some() || !others.is_empty();
         let may_ask_again = asks_about || self.ranged || self.asking.is_some();

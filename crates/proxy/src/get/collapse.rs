@@ -30,7 +30,7 @@ pub(crate) struct CollapseInput<'a> {
     pub facts: &'a RequestFacts,
     /// The fit of the running fill, if one runs.
     pub running: Option<Fit>,
-    /// Why the answer for the key could lately not be shared.
+    /// Why the answer for the key could lately not be shared, or is never to be.
     pub hit_for_miss: Option<HitForMiss>,
     /// The range of the request is asked for.
     pub ranged: bool,
@@ -57,10 +57,14 @@ impl<'a> CollapseInput<'a> {
     ) -> CollapseInput<'a> {
         let (shared, facts) = (&fit.services.shared, fit.facts);
         let ranged = is_ranged(facts);
+        let seen = || shared.fills.hit_for_miss(key.as_bytes(), fit.services.clock.instant());
         CollapseInput {
             facts,
             running: fit.running(key),
-            hit_for_miss: shared.fills.hit_for_miss(key.as_bytes(), fit.services.clock.instant()),
+            hit_for_miss: match fit.settings.store {
+                true => seen(),
+                false => Some(HitForMiss::NotStorable),
+            },
             ranged,
             several_ranges: ranged && !partial::asks_for_one(headers),
             validates,

@@ -64,6 +64,8 @@ pub(crate) struct UpstreamRequest {
     upgrade: Option<Rc<Upgrade>>,
     /// It may use an idle open connection, but no new one.
     pub reuse_only: bool,
+    /// The status of the stored answer that a 304 confirms; 200 where the client asks the question.
+    pub confirms: StatusCode,
     /// The settings of caching where its origin vouches for its answers.
     vouched: Option<Arc<Settings>>,
 }
@@ -143,6 +145,7 @@ impl UpstreamRequest {
             rule: None,
             upgrade: None,
             reuse_only: false,
+            confirms: StatusCode::OK,
             vouched: target.site.vouched().cloned(),
         }
     }
@@ -227,27 +230,27 @@ impl UpstreamRequest {
         services: &Services,
         mut response: Response<OriginBody>,
     ) -> Result<Response<OriginBody>, Failure> {
-        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        let (status, received) = (response.status(), services.clock.time());
+        if status == StatusCode::SWITCHING_PROTOCOLS {
             // A 101 has no body, and must not announce one.
             response.headers_mut().remove(header::CONTENT_LENGTH);
             if let Some(rule) = &self.rule {
-                rule.answer.apply(response.headers_mut());
+                rule.edit(status, response.headers_mut(), received);
             }
             return Ok(response);
         }
-        if self.upgrade.as_deref().is_some_and(Upgrade::of_stream) && response.status().is_success()
-        {
+        if self.upgrade.as_deref().is_some_and(Upgrade::of_stream) && status.is_success() {
             // Such a response would say that the protocol was changed (RFC 8441, 4).
             return Err(self.bad_answer(services, "it did not change the protocol".to_owned()));
         }
         let length = http_body::Body::size_hint(response.body()).exact();
-        let status = response.status();
         if let Err(why) = framing::settle(&self.method, status, length, response.headers_mut()) {
             return Err(self.bad_answer(services, format!("its answer cannot be passed on: {why}")));
         }
         let is_settled = response.extensions().get::<FromPeer>().is_some();
         if let Some(rule) = self.rule.as_ref().filter(|_| !is_settled) {
-            rule.settle(self.uri.path(), response.headers_mut());
+            let status = if status == StatusCode::NOT_MODIFIED { self.confirms } else { status };
+            rule.settle(self.uri.path(), status, response.headers_mut(), received);
             if let Some(max) = rule.answer_max {
                 self.limit(services, &mut response, length, max)?;
             }

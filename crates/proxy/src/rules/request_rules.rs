@@ -12,10 +12,10 @@
 use std::sync::Arc;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use http::{Method, header};
+use http::{Method, StatusCode, header};
 use message::header_edits::Edits;
 use semantics::device_class::DeviceClass;
-use semantics::{Pattern, QueryRule, Settings, Url, disguise, language};
+use semantics::{Pattern, QueryRule, Settings, Time, Url, disguise, freshness, language};
 
 use crate::rules::access::HostPattern;
 
@@ -71,7 +71,8 @@ pub struct Rule {
     pub key_headers: Vec<HeaderName>,
     /// Edits of the request, made before anything else.
     pub request: Edits,
-    /// Edits of the origin's answer, made before anything else.
+    /// Edits of the origin's answer, made before anything else, if its status takes part
+    /// ([`freshness::takes_part`]).
     pub answer: Edits,
     /// Larger answers are not stored. Bytes.
     pub store_max: Option<u64>,
@@ -228,15 +229,27 @@ impl Rule {
 
     /// Edits the head of an origin's answer as the rule requires: the fields of the key are in
     /// `Vary` from here on. A page under the name of a file is for its client only ([`disguise`]).
-    pub fn settle(&self, path: &str, fields: &mut HeaderMap) {
-        self.answer.apply(fields);
+    /// `status` is that of the stored answer that a 304 confirms.
+    pub fn settle(&self, path: &str, status: StatusCode, fields: &mut HeaderMap, received: Time) {
+        let takes_part = self.edit(status, fields, received);
+        let lengthens = self.settings.lifetimes.lengthen(status, takes_part);
         let kind = fields.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-        if self.settings.lifetimes.lengthen() && disguise::is_disguised(path, kind) {
+        if lengthens && disguise::is_disguised(path, kind) {
             fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
         for name in self.key_names() {
             fields.append(header::VARY, HeaderValue::from(name));
         }
+    }
+
+    /// Makes the operator's edits of an answer's head, if its status takes part, and returns whether
+    /// it does.
+    pub fn edit(&self, status: StatusCode, fields: &mut HeaderMap, received: Time) -> bool {
+        let takes_part = freshness::takes_part(status, fields, received, &self.settings);
+        if takes_part {
+            self.answer.apply(fields);
+        }
+        takes_part
     }
 
     /// Replaces the fields in `Vary` that only the proxy knows by those that they follow from, for

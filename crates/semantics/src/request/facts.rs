@@ -4,7 +4,7 @@ use http::Method;
 use http::header::{self, HeaderMap, HeaderName};
 
 use crate::fields::cache_control::RequestDirectives;
-use crate::response::disguise;
+use crate::request::disguise;
 use crate::settings::Settings;
 
 /// The meaning of a method to a cache.

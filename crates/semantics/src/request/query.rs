@@ -4,8 +4,8 @@
 //! do not matter (those that campaigns add to links), or that their order does not. The origin is
 //! asked with the query as it came; only the key under which its answer is stored changes.
 
-use crate::request::pattern::Pattern;
 use crate::request::url::Url;
+use crate::settings::pattern::Pattern;
 
 /// The treatment of a query in the key of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]

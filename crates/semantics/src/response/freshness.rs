@@ -3,11 +3,12 @@
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, DATE, EXPIRES, HeaderMap, HeaderValue, LAST_MODIFIED};
 
-use crate::fields::cache_control::ResponseDirectives;
+use crate::fields::cache_control::{ResponseDirectives, Scope};
 use crate::fields::date;
+use crate::request::disguise;
 use crate::request::facts::TargetFacts;
-use crate::response::disguise;
-use crate::settings::{Lifetimes, Settings, Sharing};
+use crate::settings::lifetimes::StatusScope;
+use crate::settings::{Lifetime, Lifetimes, Settings, Sharing};
 use crate::time::{Seconds, Time};
 
 /// Types of feeds, which change at any moment; many are sent as plain XML.
@@ -67,8 +68,14 @@ impl Freshness {
     }
 
     /// Returns the lifetime after the operator's settings have been applied.
-    fn under(self, lifetimes: &Lifetimes, status: StatusCode) -> Freshness {
-        let Some((key, lifetime)) = self.decided_by(lifetimes, status) else { return self };
+    fn under(
+        self,
+        lifetimes: &Lifetimes,
+        status: StatusCode,
+        directives: &ResponseDirectives,
+    ) -> Freshness {
+        let decided = self.decided_by(lifetimes, status, directives);
+        let Some((key, lifetime)) = decided else { return self };
         // An upper bound makes no statement out of a guess.
         let basis = match key == "max-ttl" || self.is_stated_by_origin() {
             true => self.basis,
@@ -83,23 +90,48 @@ impl Freshness {
         &self,
         lifetimes: &Lifetimes,
         status: StatusCode,
+        directives: &ResponseDirectives,
     ) -> Option<(&'static str, Seconds)> {
-        let unsaid = |said: Option<Seconds>| said.filter(|_| !self.is_stated_by_origin());
-        if status.as_u16() >= 400 {
-            return unsaid(lifetimes.errors).map(|lifetime| ("error-ttl", lifetime));
-        }
-        if let Some(fixed) = lifetimes.fixed {
+        let takes_part = self.takes_part(lifetimes, status, directives);
+        let of = |lifetime: &Option<Lifetime>| lifetime.as_ref()?.of(status, takes_part);
+        if let Some(fixed) = of(&lifetimes.fixed) {
             return Some(("ttl", fixed));
         }
-        let mut decided = unsaid(lifetimes.unsaid).map(|lifetime| ("default-ttl", lifetime));
+        let mut decided = None;
+        if !self.is_stated_by_origin() {
+            let errors = lifetimes.errors.filter(|_| status.as_u16() >= 400);
+            let unsaid = of(&lifetimes.unsaid).map(|lifetime| ("default-ttl", lifetime));
+            decided = unsaid.or(errors.map(|lifetime| ("error-ttl", lifetime)));
+        }
         let lifetime = |decided: Option<(&str, Seconds)>| decided.map_or(self.lifetime, |d| d.1);
-        if let Some(min) = lifetimes.min.filter(|min| lifetime(decided) < *min) {
+        let min = lifetimes.min.filter(|_| takes_part);
+        if let Some(min) = min.filter(|min| lifetime(decided) < *min) {
             decided = Some(("min-ttl", min));
         }
         if let Some(max) = lifetimes.max.filter(|max| lifetime(decided) > *max) {
             decided = Some(("max-ttl", max));
         }
         decided
+    }
+
+    /// Returns whether the operator's lifetimes and edits apply to an answer with this lifetime of
+    /// the origin's.
+    fn takes_part(
+        &self,
+        lifetimes: &Lifetimes,
+        status: StatusCode,
+        directives: &ResponseDirectives,
+    ) -> bool {
+        let is_forbidden = directives.no_store
+            || directives.private == Scope::All
+            || directives.no_cache == Scope::All;
+        match lifetimes.scope_of(status) {
+            StatusScope::Nothing => false,
+            StatusScope::All => true,
+            StatusScope::Stated => {
+                self.is_stated_by_origin() && self.lifetime > Seconds::ZERO && !is_forbidden
+            }
+        }
     }
 }
 
@@ -126,7 +158,7 @@ pub fn lifetime(
         return Freshness { lifetime: Seconds::MAX, basis: Basis::Vouched };
     }
     let of_origin = by_origin(target, status, headers, directives, received, settings);
-    of_origin.under(&settings.lifetimes, status)
+    of_origin.under(&settings.lifetimes, status, directives)
 }
 
 /// Returns the operator's setting that [`lifetime`] follows, by its name in a rule; `None` where it
@@ -140,7 +172,52 @@ pub fn setting(
     settings: &Settings,
 ) -> Option<&'static str> {
     let of_origin = by_origin(target, status, headers, directives, received, settings);
-    of_origin.decided_by(&settings.lifetimes, status).map(|(name, _)| name)
+    of_origin.decided_by(&settings.lifetimes, status, directives).map(|(name, _)| name)
+}
+
+/// Returns whether the operator's lifetimes, and the edits of a rule, apply to a response with this
+/// head, by its status ([`Lifetimes::scope_of`]).
+pub fn takes_part(
+    status: StatusCode,
+    headers: &HeaderMap,
+    received: Time,
+    settings: &Settings,
+) -> bool {
+    let lifetimes = &settings.lifetimes;
+    let scope = lifetimes.scope_of(status);
+    if scope != StatusScope::Stated {
+        return scope == StatusScope::All;
+    }
+    let directives = ResponseDirectives::parse(headers, settings);
+    // Only whether the origin states a lifetime matters, which no target changes.
+    let target = TargetFacts::default();
+    let of_origin = by_origin(target, status, headers, &directives, received, settings);
+    of_origin.takes_part(lifetimes, status, &directives)
+}
+
+/// Returns the settings, by their names in a rule, that would decide the lifetime of a response if
+/// its status took part.
+pub fn inapplicable(
+    target: TargetFacts,
+    status: StatusCode,
+    headers: &HeaderMap,
+    directives: &ResponseDirectives,
+    received: Time,
+    settings: &Settings,
+) -> Vec<&'static str> {
+    let lifetimes = &settings.lifetimes;
+    let of_origin = by_origin(target, status, headers, directives, received, settings);
+    let takes_part = of_origin.takes_part(lifetimes, status, directives);
+    let is_out = |lifetime: &Option<Lifetime>| {
+        lifetime.as_ref().is_some_and(|lifetime| lifetime.of(status, takes_part).is_none())
+    };
+    let is_unsaid = !of_origin.is_stated_by_origin();
+    let settings = [
+        ("ttl", is_out(&lifetimes.fixed)),
+        ("default-ttl", is_unsaid && is_out(&lifetimes.unsaid)),
+        ("min-ttl", !takes_part && lifetimes.min.is_some_and(|min| of_origin.lifetime < min)),
+    ];
+    settings.into_iter().filter(|(_, is_out)| *is_out).map(|(name, _)| name).collect()
 }
 
 /// Returns the lifetime that the origin states, or that is guessed for it.
@@ -203,6 +280,7 @@ fn heuristic(headers: &HeaderMap, date: Time, received: Time, settings: &Setting
 mod tests {
     use super::*;
     use crate::fixture::{EARLIER_DATE, LATER_DATE, NOW, NOW_DATE, headers};
+    use crate::settings::StatusPattern;
 
     fn with(status: u16, lines: &[&str], settings: &Settings) -> (u32, Basis) {
         let headers = headers(lines);
@@ -215,6 +293,24 @@ mod tests {
 
     fn of(status: u16, lines: &[&str]) -> (u32, Basis) {
         with(status, lines, &Settings::default())
+    }
+
+    fn by(lifetimes: &Lifetimes, status: u16, lines: &[&str]) -> (u32, Basis) {
+        let lifetimes = lifetimes.clone();
+        with(status, lines, &Settings { lifetimes, ..Settings::default() })
+    }
+
+    fn same(seconds: u64) -> Option<Lifetime> {
+        Some(Lifetime::Same(Seconds::new(seconds)))
+    }
+
+    fn by_status(times: &[(&str, u64)]) -> Option<Lifetime> {
+        let time = |(text, time): &(&str, u64)| (text.parse().unwrap(), Seconds::new(*time));
+        Some(Lifetime::ByStatus(times.iter().map(time).collect()))
+    }
+
+    fn statuses(texts: &[&str]) -> Option<Vec<StatusPattern>> {
+        Some(texts.iter().map(|text| text.parse().unwrap()).collect())
     }
 
     #[test]
@@ -278,11 +374,11 @@ mod tests {
     #[test]
     fn the_setting_that_decides_is_named() {
         let all = || Lifetimes {
-            unsaid: Some(Seconds::new(9)),
+            unsaid: same(9),
             min: Some(Seconds::new(5)),
             max: Some(Seconds::new(20)),
             errors: Some(Seconds::new(7)),
-            fixed: None,
+            ..Lifetimes::default()
         };
         let named = |lifetimes: Lifetimes, status: u16, lines: &[&str]| {
             let (settings, headers) =
@@ -305,9 +401,10 @@ mod tests {
             (Some("max-ttl"), 200, "Cache-Control: max-age=30"),
             (Some("error-ttl"), 404, "A: b"),
             (None, 404, "Cache-Control: max-age=1"),
+            (Some("max-ttl"), 404, "Cache-Control: max-age=30"),
         ] {
             assert_eq!(named(all(), status, &[line]), expected, "{status} {line}");
-            let fixed = Lifetimes { fixed: Some(Seconds::new(3)), ..all() };
+            let fixed = Lifetimes { fixed: same(3), ..all() };
             let ttl = if status == 200 { Some("ttl") } else { expected };
             assert_eq!(named(fixed, status, &[line]), ttl, "{status} {line}");
         }
@@ -315,30 +412,134 @@ mod tests {
 
     #[test]
     fn an_operator_moves_lifetimes() {
-        let with = |lifetimes: Lifetimes, status: u16, lines: &[&str]| {
-            with(status, lines, &Settings { lifetimes, ..Settings::default() })
-        };
         let seconds = |seconds| Some(Seconds::new(seconds));
-        let fixed = || Lifetimes { fixed: seconds(9), max: seconds(5), ..Lifetimes::default() };
-        assert_eq!(with(fixed(), 200, &["Cache-Control: max-age=60"]), (9, Basis::MaxAge));
-        assert_eq!(with(fixed(), 302, &[]), (9, Basis::Operator));
-        assert_eq!(with(fixed(), 404, &["Cache-Control: max-age=60"]), (60, Basis::MaxAge));
-        let unsaid = || Lifetimes { unsaid: seconds(9), ..Lifetimes::default() };
+        let fixed = &Lifetimes { fixed: same(9), max: seconds(5), ..Lifetimes::default() };
+        assert_eq!(by(fixed, 200, &["Cache-Control: max-age=60"]), (9, Basis::MaxAge));
+        assert_eq!(by(fixed, 404, &["Cache-Control: max-age=60"]), (5, Basis::MaxAge));
+        let unsaid = &Lifetimes { unsaid: same(9), ..Lifetimes::default() };
         let modified = &*format!("Last-Modified: {EARLIER_DATE}");
-        assert_eq!(with(unsaid(), 200, &[modified]), (9, Basis::Operator));
-        assert_eq!(with(unsaid(), 200, &["Cache-Control: max-age=0"]), (0, Basis::MaxAge));
-        assert_eq!(with(unsaid(), 500, &[]), (0, Basis::Nothing));
-        let bounds = || Lifetimes { min: seconds(50), max: seconds(70), ..Lifetimes::default() };
-        assert_eq!(with(bounds(), 200, &["Cache-Control: max-age=60"]), (60, Basis::MaxAge));
-        assert_eq!(with(bounds(), 200, &["Cache-Control: max-age=1"]), (50, Basis::MaxAge));
+        assert_eq!(by(unsaid, 200, &[modified]), (9, Basis::Operator));
+        assert_eq!(by(unsaid, 200, &["Cache-Control: max-age=0"]), (0, Basis::MaxAge));
+        assert_eq!(by(unsaid, 500, &[]), (0, Basis::Nothing));
+        let bounds = &Lifetimes { min: seconds(50), max: seconds(70), ..Lifetimes::default() };
+        assert_eq!(by(bounds, 200, &["Cache-Control: max-age=60"]), (60, Basis::MaxAge));
+        assert_eq!(by(bounds, 200, &["Cache-Control: max-age=1"]), (50, Basis::MaxAge));
         // An upper bound states nothing.
-        assert_eq!(with(bounds(), 200, &[modified]), (70, Basis::Heuristic));
-        assert_eq!(with(bounds(), 200, &[]), (50, Basis::Operator));
-        let errors = || Lifetimes { errors: seconds(5), ..Lifetimes::default() };
-        assert_eq!(with(errors(), 404, &[modified]), (5, Basis::Operator));
-        assert_eq!(with(errors(), 503, &[]), (5, Basis::Operator));
-        assert_eq!(with(errors(), 404, &["Cache-Control: max-age=60"]), (60, Basis::MaxAge));
-        assert_eq!(with(errors(), 200, &[]), (0, Basis::Nothing));
+        assert_eq!(by(bounds, 200, &[modified]), (70, Basis::Heuristic));
+        assert_eq!(by(bounds, 200, &[]), (50, Basis::Operator));
+        assert_eq!(by(bounds, 503, &["Cache-Control: max-age=1"]), (1, Basis::MaxAge));
+        assert_eq!(by(bounds, 503, &["Cache-Control: max-age=99"]), (70, Basis::MaxAge));
+        let errors = &Lifetimes { errors: seconds(5), ..Lifetimes::default() };
+        assert_eq!(by(errors, 404, &[modified]), (5, Basis::Operator));
+        assert_eq!(by(errors, 503, &[]), (5, Basis::Operator));
+        assert_eq!(by(errors, 404, &["Cache-Control: max-age=60"]), (60, Basis::MaxAge));
+        assert_eq!(by(errors, 200, &[]), (0, Basis::Nothing));
+    }
+
+    #[test]
+    fn a_lifetime_of_the_operator_is_for_documents() {
+        let lifetimes = Lifetimes {
+            fixed: same(9),
+            unsaid: same(9),
+            min: Some(Seconds::new(9)),
+            ..Lifetimes::default()
+        };
+        let modified = &*format!("Last-Modified: {EARLIER_DATE}");
+        for status in [200, 203, 204, 206, 301, 308] {
+            assert_eq!(by(&lifetimes, status, &[]), (9, Basis::Operator), "{status}");
+        }
+        for status in [201, 202, 300, 302, 303, 307, 400, 401, 403, 404, 410, 429, 500, 503] {
+            for lines in [[].as_slice(), &[modified], &["Cache-Control: public"]] {
+                assert_eq!(by(&lifetimes, status, lines), of(status, lines), "{status} {lines:?}");
+            }
+        }
+        for status in [401, 403, 404, 500, 503] {
+            let stated = by(&lifetimes, status, &["Cache-Control: max-age=3"]);
+            assert_eq!(stated, (3, Basis::MaxAge), "{status}");
+        }
+    }
+
+    #[test]
+    fn a_redirect_takes_part_when_it_may_be_kept() {
+        let settings = Settings {
+            lifetimes: Lifetimes { fixed: same(9), ..Lifetimes::default() },
+            ..Settings::default()
+        };
+        let takes_part = |status: u16, lines: &[&str]| {
+            let status = StatusCode::from_u16(status).unwrap();
+            takes_part(status, &headers(lines), NOW, &settings)
+        };
+        let later = &*format!("Expires: {LATER_DATE}");
+        for status in [302, 303, 307] {
+            for line in ["Cache-Control: max-age=3", "Cache-Control: s-maxage=3", later] {
+                assert!(takes_part(status, &[line]), "{status} {line}");
+                assert_eq!(with(status, &[line], &settings).0, 9, "{status} {line}");
+            }
+            for line in [
+                "Cache-Control: public",
+                "Cache-Control: max-age=0",
+                "Cache-Control: max-age=60, private",
+                "Cache-Control: max-age=60, no-store",
+                "Cache-Control: max-age=60, no-cache",
+                "Expires: 0",
+            ] {
+                assert!(!takes_part(status, &[line]), "{status} {line}");
+                assert_eq!(with(status, &[line], &settings), of(status, &[line]), "{line}");
+            }
+        }
+        assert!(takes_part(301, &[]) && takes_part(304, &[]) && !takes_part(404, &[later]));
+    }
+
+    #[test]
+    fn named_statuses_alone_take_part() {
+        let lifetimes = &Lifetimes {
+            statuses: statuses(&["2xx", "302", "404"]),
+            unsaid: same(9),
+            errors: Some(Seconds::new(5)),
+            ..Lifetimes::default()
+        };
+        for (status, expected) in [(200, 9), (201, 9), (302, 9), (404, 9), (301, 0), (500, 5)] {
+            assert_eq!(by(lifetimes, status, &[]).0, expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_lifetimes_names_its_statuses() {
+        let times = by_status(&[("200", 7), ("302", 2), ("404", 1)]);
+        let fixed = &Lifetimes { fixed: times.clone(), unsaid: same(9), ..Lifetimes::default() };
+        let stated = &["Cache-Control: max-age=60"];
+        for (status, expected) in [(200, 7), (206, 7), (302, 2), (404, 1), (301, 60), (500, 60)] {
+            assert_eq!(by(fixed, status, stated).0, expected, "{status}");
+        }
+        assert_eq!(by(fixed, 301, &[]), (9, Basis::Operator), "default-ttl is for what is left");
+        let errors = Some(Seconds::new(5));
+        let unsaid = &Lifetimes { unsaid: times, errors, ..Lifetimes::default() };
+        for (status, expected) in [(200, 7), (302, 2), (404, 1), (410, 5), (301, 0)] {
+            assert_eq!(by(unsaid, status, &[]).0, expected, "{status}");
+            assert_eq!(by(unsaid, status, stated), (60, Basis::MaxAge), "{status}");
+        }
+    }
+
+    #[test]
+    fn settings_that_do_not_apply_are_named() {
+        let told = |lifetimes: &Lifetimes, status: u16, lines: &[&str]| {
+            let settings = Settings { lifetimes: lifetimes.clone(), ..Settings::default() };
+            let (headers, status) = (headers(lines), StatusCode::from_u16(status).unwrap());
+            let directives = ResponseDirectives::parse(&headers, &settings);
+            inapplicable(TargetFacts::default(), status, &headers, &directives, NOW, &settings)
+        };
+        let all = &Lifetimes {
+            fixed: same(9),
+            unsaid: same(9),
+            min: Some(Seconds::new(9)),
+            ..Lifetimes::default()
+        };
+        assert!(told(all, 200, &[]).is_empty());
+        assert_eq!(told(all, 503, &[]), ["ttl", "default-ttl", "min-ttl"]);
+        assert_eq!(told(all, 503, &["Cache-Control: max-age=60"]), ["ttl"]);
+        assert_eq!(told(all, 302, &[]), ["ttl", "default-ttl", "min-ttl"]);
+        assert!(told(all, 302, &["Cache-Control: max-age=1"]).is_empty());
+        assert!(told(&Lifetimes::default(), 503, &[]).is_empty());
     }
 
     #[test]

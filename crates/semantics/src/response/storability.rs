@@ -20,6 +20,8 @@ use crate::time::{ExchangeTimes, Seconds};
 pub enum NotStorable {
     /// The request was no GET.
     Method,
+    /// The operator keeps answers out ([`Settings::store`]).
+    Rule,
     /// The status is interim, depends on the request's own conditions, or forbids storing. Of an
     /// origin that vouches for its answers: anything but a 200 with a strong entity tag.
     Status,
@@ -55,6 +57,7 @@ impl NotStorable {
     pub const fn name(self) -> &'static str {
         match self {
             NotStorable::Method => "method",
+            NotStorable::Rule => "rule",
             NotStorable::Status => "status",
             NotStorable::PartialContent => "partial-content",
             NotStorable::NoStoreRequest => "no-store-request",
@@ -97,6 +100,9 @@ pub(crate) fn judge_by(
 ) -> Result<(), NotStorable> {
     if request.class != MethodClass::Cacheable || request.is_head {
         return Err(NotStorable::Method);
+    }
+    if !settings.store {
+        return Err(NotStorable::Rule);
     }
     judge_status(status)?;
     if settings.origin_vouches && !(status == StatusCode::OK && has_strong_tag(headers)) {
@@ -292,7 +298,7 @@ mod tests {
     use super::*;
     use crate::fixture::{AT_NOW, EARLIER_DATE, LATER_DATE, NOW_DATE, headers};
     use crate::request::facts::{Identity, TargetFacts};
-    use crate::settings::Lifetimes;
+    use crate::settings::{Lifetime, Lifetimes};
     use NotStorable::*;
 
     fn verdict(
@@ -455,7 +461,8 @@ mod tests {
         for rfc in [Settings::of(Sharing::Rfc), permitted] {
             assert_eq!(judge(&[MAX_AGE], &rfc), Ok(()));
             assert_eq!(judge(&["Cache-Control: max-age=0", "ETag: \"a\""], &rfc), Ok(()));
-            let fixed = Lifetimes { fixed: Some(Seconds::new(9)), ..Lifetimes::default() };
+            let fixed =
+                Lifetimes { fixed: Some(Lifetime::Same(Seconds::new(9))), ..Lifetimes::default() };
             let min = Lifetimes { min: Some(Seconds::new(9)), ..Lifetimes::default() };
             for lifetimes in [fixed, min] {
                 let operator = Settings { lifetimes, ..rfc.clone() };
@@ -485,7 +492,8 @@ mod tests {
         };
         let (modified, tag) = (&*format!("Last-Modified: {EARLIER_DATE}"), "ETag: W/\"a\"");
         let (cookie, key, basic) = ("Cookie: a=b", "X-API-Key: a", "Authorization: Basic a");
-        let default_ttl = Lifetimes { unsaid: Some(Seconds::new(9)), ..Lifetimes::default() };
+        let default_ttl =
+            Lifetimes { unsaid: Some(Lifetime::Same(Seconds::new(9))), ..Lifetimes::default() };
         let max_ttl = Lifetimes { max: Some(Seconds::new(9)), ..Lifetimes::default() };
         let plain = Lifetimes::default();
         type Case<'a> = (&'a [&'a str], &'a [&'a str], &'a Lifetimes, Result<(), NotStorable>);
@@ -535,6 +543,14 @@ mod tests {
                 assert_eq!(judged, Err(NoFreshness), "{status}");
             }
         }
+    }
+
+    #[test]
+    fn the_operator_keeps_answers_out() {
+        let settings = Settings { store: false, ..Settings::default() };
+        let facts = RequestFacts::of(&http::Method::GET, &headers(&[]));
+        let judged = judge(&facts, StatusCode::OK, &headers(&[MAX_AGE]), AT_NOW, &settings);
+        assert_eq!(judged, Err(Rule));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use proxy::rules::access::Action;
-use semantics::Seconds;
+use semantics::{Lifetime, Seconds};
 
 use super::*;
 use crate::config::listen_addr::ListenAddr;
@@ -330,6 +330,13 @@ fn rules_are_checked_one_by_one() {
         ("tll = '1s'", "larder.toml:3: rule.tll: there is no such key; did you mean rule.ttl?"),
         ("refresh-ahead = 95", "larder.toml:3: rule.refresh-ahead: expected a whole number"),
         ("store-max = 'big'", "larder.toml:3: rule.store-max: expected a size"),
+        ("statuses = ['20x']", "larder.toml:3: rule.statuses: expected a class of statuses (2xx)"),
+        ("statuses = []", "larder.toml:2: rule.statuses: expected at least one"),
+        ("statuses = [206]", "larder.toml:3: rule.statuses: expected a class of statuses (2xx)"),
+        ("statuses = ['206']", "larder.toml:2: rule.statuses: expected 200, which 206 follows"),
+        ("ttl = ['404']", "larder.toml:3: rule.ttl: expected a duration such as 30s, at most"),
+        ("ttl = ['1m', '404 1s']", "larder.toml:2: rule.ttl: expected one duration, or each"),
+        ("default-ttl = ['404 1m', '404 1s']", "larder.toml:2: rule.default-ttl: expected each"),
     ] {
         let told = problems(&format!("\n[[rule]]\n{text}"));
         assert!(told.starts_with(expected), "{told}");
@@ -344,7 +351,7 @@ fn rules_name_sites_and_change_at_a_reload() {
     let changes = loaded.reload(&load(&with, &[]));
     assert_eq!((changes.applied, changes.waiting), (vec!["rule"], vec![]));
     let rule = loaded.config.rules[0].to_proxy(1, &loaded.config.semantics).unwrap();
-    assert_eq!(rule.settings.lifetimes.fixed, Some(Seconds::new(1)));
+    assert_eq!(rule.settings.lifetimes.fixed, Some(Lifetime::Same(Seconds::new(1))));
 }
 
 #[test]

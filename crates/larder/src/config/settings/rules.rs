@@ -1,13 +1,12 @@
 //! The declarations of the keys of a `[[rule]]` table.
 
-use std::time::Duration;
-
-use super::common::YEARS;
+use super::common::LIFETIME;
+use super::status_times::{STATUS, STATUS_TIME};
 use crate::config::request_rule::RequestRule;
 use crate::config::setting::{Field, fields};
 use crate::config::value::Kind;
 
-const LIFETIME: Kind = Kind::Time(Duration::ZERO, YEARS);
+const LIFETIMES: Kind = Kind::List(&STATUS_TIME);
 const PATTERNS: Kind = Kind::List(&Kind::Text("a text in which * stands for anything"));
 const FIELDS: Kind = Kind::List(&Kind::Text("\"Name: value\""));
 const FIELD_NAMES: Kind = Kind::List(&Kind::Text("a field's name, * for anything"));
@@ -47,23 +46,37 @@ pub const RULE: &[Field<RequestRule>] = fields! {
     /// Send them past the cache: nothing is looked up, nothing is stored.
     "bypass", Kind::Bool, ["false"], live -> bypass;
 
-    /// How long answers below 400 are fresh, whatever the origin server says; its no-store,
-    /// private, no-cache and must-revalidate still count (`answer-remove` takes them away). "auto"
-    /// is what the origin server says.
-    "ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""1h""#) ~> lifetimes.fixed;
+    /// Whether what the origin server answers is stored. With false what is stored already is
+    /// still used; `bypass` does not use it either.
+    "store", Kind::Bool, ["true"], live ~> store;
 
-    /// How long answers below 400 are fresh for which the origin server says nothing. "auto" is a
-    /// guess (`caching.heuristic-percent`).
-    "default-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""10m""#) ~> lifetimes.unsaid;
+    /// The statuses of the answers that `ttl`, `default-ttl`, `min-ttl`, `answer-set` and
+    /// `answer-remove` apply to: exactly these. 206 and 304 follow 200. "auto" is 200, 203, 204,
+    /// 301 and 308, and of 302, 303 and 307 those that the origin server lets shared caches keep
+    /// for a time that it states.
+    "statuses", Kind::List(&STATUS), ["auto"], word("auto"), live, example(r#"["2xx", "404"]"#)
+        ~> lifetimes.statuses;
 
-    /// The shortest time that answers below 400 are fresh. "auto": no bound.
+    /// How long answers of these statuses are fresh, whatever the origin server says; its no-store,
+    /// private, no-cache and must-revalidate still count (`answer-remove` takes them away). A list
+    /// such as ["200 7d", "301 1h", "4xx 1m"] names the statuses itself; a single status outranks
+    /// its class. "auto" is what the origin server says.
+    "ttl", LIFETIMES, ["auto"], word("auto"), live, example(r#""1h""#) ~> lifetimes.fixed;
+
+    /// How long answers of these statuses are fresh for which the origin server says nothing, as
+    /// one time or as a list like that of `ttl`. "auto" is a guess (`caching.heuristic-percent`).
+    "default-ttl", LIFETIMES, ["auto"], word("auto"), live, example(r#""10m""#)
+        ~> lifetimes.unsaid;
+
+    /// The shortest time that answers of these statuses are fresh. "auto": no bound.
     "min-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""1m""#) ~> lifetimes.min;
 
-    /// The longest time that answers below 400 are fresh. "auto": no bound.
+    /// The longest time that answers of any status are fresh; `ttl` is not bounded by it. "auto":
+    /// no bound.
     "max-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""1d""#) ~> lifetimes.max;
 
-    /// How long answers from 400 on are fresh for which the origin server says nothing. "auto" is
-    /// `caching.error-ttl`.
+    /// How long answers from 400 on are fresh for which the origin server says nothing, and to
+    /// which neither `ttl` nor `default-ttl` applies. "auto" is `caching.error-ttl`.
     "error-ttl", LIFETIME, ["auto"], word("auto"), live, example(r#""10s""#) ~> lifetimes.errors;
 
     /// In place of `caching.stale-while-revalidate`, which "auto" is.
@@ -118,12 +131,13 @@ pub const RULE: &[Field<RequestRule>] = fields! {
     /// Fields that are removed from the request before anything looks at it.
     "request-remove", FIELD_NAMES, [], live, example(r#"["Cookie"]"#) -> request_remove;
 
-    /// Fields that are set in the origin server's answer before anything looks at it.
+    /// Fields that are set in the origin server's answer, if its status is one of `statuses`,
+    /// before anything looks at it.
     "answer-set", FIELDS, [], live, example(r#"["Cache-Control: public, max-age=3600"]"#)
         -> answer_set;
 
-    /// Fields that are removed from the origin server's answer before anything looks at it, such as
-    /// Set-Cookie.
+    /// Fields that are removed from the origin server's answer, if its status is one of
+    /// `statuses`, before anything looks at it, such as Set-Cookie.
     "answer-remove", FIELD_NAMES, [], live, example(r#"["Set-Cookie"]"#) -> answer_remove;
 
     /// Larger answers are passed on and not stored. "auto" is `store.max-object`.

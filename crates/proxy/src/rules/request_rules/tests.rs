@@ -1,5 +1,7 @@
 //! Tests of the rules alone: which rule is found, and how it changes fields and names.
 
+use semantics::{Lifetime, Lifetimes};
+
 use super::*;
 
 fn rule(name: &str) -> Rule {
@@ -75,22 +77,61 @@ fn a_rule_that_keeps_out_is_for_every_spelling() {
     }
 }
 
+/// Returns the answer of a GET after the rule has edited it.
+fn settled(
+    rule: &Rule,
+    path: &str,
+    status: u16,
+    lines: &[(&'static str, &'static str)],
+) -> HeaderMap {
+    let mut answer = fields(lines);
+    rule.settle(path, StatusCode::from_u16(status).unwrap(), &mut answer, Time::from_unix(0));
+    answer
+}
+
+fn with_ttl(name: &str) -> Rule {
+    let fixed = Some(Lifetime::Same(semantics::Seconds::new(60)));
+    let lifetimes = Lifetimes { fixed, ..Lifetimes::default() };
+    Rule::new(name.to_owned(), Settings { lifetimes, ..Settings::default() })
+}
+
 #[test]
 fn a_lifetime_is_not_for_a_page_under_the_name_of_a_file() {
-    let lifetimes = semantics::Lifetimes {
-        fixed: Some(semantics::Seconds::new(60)),
-        ..semantics::Lifetimes::default()
-    };
-    let settings = Settings { lifetimes, ..Settings::default() };
-    let longer = Rule::new("longer".to_owned(), settings);
-    let settled = |rule: &Rule, path: &str| {
-        let mut answer = fields(&[("content-type", "text/html"), ("cache-control", "public")]);
-        rule.settle(path, &mut answer);
-        answer["cache-control"].to_str().unwrap().to_owned()
-    };
-    assert_eq!(settled(&longer, "/account/x.css"), "no-store");
-    assert_eq!(settled(&longer, "/account/"), "public");
-    assert_eq!(settled(&rule("plain"), "/account/x.css"), "public");
+    let lines = &[("content-type", "text/html"), ("cache-control", "public")];
+    for (rule, path, status, expected) in [
+        (with_ttl("longer"), "/account/x.css", 200, "no-store"),
+        (with_ttl("longer"), "/account/", 200, "public"),
+        (with_ttl("longer"), "/account/x.css", 404, "public"),
+        (rule("plain"), "/account/x.css", 200, "public"),
+    ] {
+        let answer = settled(&rule, path, status, lines);
+        assert_eq!(answer["cache-control"], expected, "{} {path} {status}", rule.name);
+    }
+}
+
+#[test]
+fn answers_are_edited_whose_status_takes_part() {
+    let set = ["Cache-Control: public, max-age=604800".to_owned()];
+    let answer = Edits::new(&set, &["Expires".to_owned()]).unwrap();
+    let files = Rule { answer, key_headers: vec![header::ACCEPT], ..with_ttl("files") };
+    let (short, none) = (("cache-control", "max-age=1"), ("x-a", "b"));
+    for (status, line, is_edited) in [
+        (200, none, true),
+        (206, short, true),
+        (304, none, true),
+        (301, none, true),
+        (302, short, true),
+        (302, none, false),
+        (307, none, false),
+        (401, short, false),
+        (404, short, false),
+        (503, none, false),
+    ] {
+        let answer = settled(&files, "/", status, &[line]);
+        let told = answer.get("cache-control").is_some_and(|line| line == "public, max-age=604800");
+        assert_eq!(told, is_edited, "{status} {line:?}");
+        assert_eq!(answer["vary"], "accept", "{status}");
+    }
 }
 
 #[test]
@@ -151,8 +192,7 @@ fn what_the_key_depends_on_is_put_in_order() {
     by_kind.prepare(&mut request);
     assert_eq!(request["x-ua-device"], "mobile");
     assert_eq!(request["accept-language"], "de");
-    let mut answer = fields(&[("vary", "accept-encoding")]);
-    by_kind.settle("/", &mut answer);
+    let mut answer = settled(&by_kind, "/", 200, &[("vary", "accept-encoding")]);
     let vary = |fields: &HeaderMap| -> Vec<String> {
         fields.get_all("vary").iter().map(|line| line.to_str().unwrap().to_owned()).collect()
     };

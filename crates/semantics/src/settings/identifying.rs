@@ -5,7 +5,7 @@
 //! `Vary`. A request that carries one is *identified*: its answer is shared only by the origin's or
 //! the operator's word ([`crate::storability`], [`crate::reuse`]).
 
-use crate::request::pattern::Pattern;
+use crate::settings::pattern::Pattern;
 
 /// Words in a field's name that make it identifying, in lower case.
 const WORDS: [&str; 34] = [

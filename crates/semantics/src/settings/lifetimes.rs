@@ -1,0 +1,211 @@
+//! An operator's lifetimes, and the statuses of the answers that they apply to.
+//!
+//! Lifetimes are about the document that a URL names. An error or a login redirect is not that
+//! document: it must not be kept for the time that the document may be kept. So lifetimes apply
+//! only to some statuses, unless the operator names others.
+
+use std::str::FromStr;
+
+use http::StatusCode;
+
+use crate::time::Seconds;
+
+/// An operator's lifetimes where the origin states none, or in place of the origin's. They change
+/// no prohibition: a response with `no-store`, `private` or `no-cache` is treated as that says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lifetimes {
+    /// The statuses that the other fields apply to where they name none themselves; also those of
+    /// the answers that a rule edits. `None`: the usual ones ([`Lifetimes::scope_of`]).
+    pub statuses: Option<Vec<StatusPattern>>,
+    /// Lifetime in place of the origin's.
+    pub fixed: Option<Lifetime>,
+    /// Lifetime of answers for which the origin states none, in place of a guess.
+    pub unsaid: Option<Lifetime>,
+    /// Shortest lifetime.
+    pub min: Option<Seconds>,
+    /// Longest lifetime, of answers of any status. It does not bound `fixed`.
+    pub max: Option<Seconds>,
+    /// Lifetime of answers from 400 on for which the origin states none and `unsaid` does not
+    /// apply: negative caching.
+    pub errors: Option<Seconds>,
+}
+
+/// A lifetime that an operator sets.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lifetime {
+    /// For each status in [`Lifetimes::statuses`].
+    Same(Seconds),
+    /// For each named status; a single status outranks its class.
+    ByStatus(Vec<(StatusPattern, Seconds)>),
+}
+
+/// A status, or a class of them. 206 and 304 are never matched: see [`counted_as`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusPattern {
+    /// One status, such as 404.
+    Status(StatusCode),
+    /// All statuses with this first digit, such as 4xx.
+    Class(u16),
+}
+
+/// The answers of one status that the operator's lifetimes and edits apply to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusScope {
+    /// None.
+    Nothing,
+    /// Those that the origin lets shared caches keep for a time that it states.
+    Stated,
+    /// All.
+    All,
+}
+
+impl Lifetimes {
+    /// Returns the answers with this status that take part. Where no statuses are named these are
+    /// documents (200, 203, 204), permanent redirects (301, 308), and an answer that opens a tunnel
+    /// (101), which is never stored. Other redirects (302, 303, 307) are often for one user or for
+    /// one moment; they take part when the origin says that they may be kept.
+    pub fn scope_of(&self, status: StatusCode) -> StatusScope {
+        let status = counted_as(status);
+        let is_all = match &self.statuses {
+            Some(named) => named.iter().any(|pattern| pattern.matches(status)),
+            None => matches!(status.as_u16(), 101 | 200 | 203 | 204 | 301 | 308),
+        };
+        match status.as_u16() {
+            _ if is_all => StatusScope::All,
+            302 | 303 | 307 if self.statuses.is_none() => StatusScope::Stated,
+            _ => StatusScope::Nothing,
+        }
+    }
+
+    /// Returns whether an answer with this status may get a longer lifetime than the origin's.
+    /// `takes_part`: by [`Lifetimes::scope_of`].
+    pub fn lengthen(&self, status: StatusCode, takes_part: bool) -> bool {
+        let applies = |lifetime: &Lifetime| lifetime.of(status, takes_part).is_some();
+        let (fixed, unsaid) = (&self.fixed, &self.unsaid);
+        fixed.iter().chain(unsaid).any(applies) || (takes_part && self.min.is_some())
+    }
+}
+
+impl Lifetime {
+    /// Returns the lifetime of an answer with this status; `takes_part`: by
+    /// [`Lifetimes::scope_of`].
+    pub(crate) fn of(&self, status: StatusCode, takes_part: bool) -> Option<Seconds> {
+        let named = match self {
+            Lifetime::Same(lifetime) => return takes_part.then_some(*lifetime),
+            Lifetime::ByStatus(named) => named,
+        };
+        let status = counted_as(status);
+        let matching = || named.iter().filter(|(pattern, _)| pattern.matches(status));
+        let is_single = |pattern: &StatusPattern| matches!(pattern, StatusPattern::Status(_));
+        let exact = matching().find(|(pattern, _)| is_single(pattern));
+        exact.or_else(|| matching().next()).map(|(_, lifetime)| *lifetime)
+    }
+}
+
+impl StatusPattern {
+    fn matches(self, status: StatusCode) -> bool {
+        match self {
+            StatusPattern::Status(named) => named == status,
+            StatusPattern::Class(digit) => status.as_u16() / 100 == digit,
+        }
+    }
+}
+
+impl FromStr for StatusPattern {
+    type Err = String;
+
+    /// Reads `404` or `4xx`. The statuses of interim answers are not accepted, except for 101.
+    fn from_str(text: &str) -> Result<StatusPattern, String> {
+        let wrong =
+            || format!("expected a status such as 404 or a class such as 4xx, got {text:?}");
+        if let [digit @ b'2'..=b'5', b'x', b'x'] = text.as_bytes() {
+            return Ok(StatusPattern::Class(u16::from(digit - b'0')));
+        }
+        let status = StatusCode::from_bytes(text.as_bytes()).map_err(|_| wrong())?;
+        match status.as_u16() {
+            101 | 200..=599 => Ok(StatusPattern::Status(status)),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// Returns the status that a status counts as: a part of a document (206) and its validation (304)
+/// are treated as the whole (200).
+pub fn counted_as(status: StatusCode) -> StatusCode {
+    match status {
+        StatusCode::PARTIAL_CONTENT | StatusCode::NOT_MODIFIED => StatusCode::OK,
+        status => status,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(status: u16) -> StatusCode {
+        StatusCode::from_u16(status).unwrap()
+    }
+
+    fn patterns(texts: &[&str]) -> Vec<StatusPattern> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn lifetimes_are_for_documents_unless_statuses_are_named() {
+        let usual = Lifetimes::default();
+        let named = Lifetimes { statuses: Some(patterns(&["2xx", "302", "404"])), ..usual.clone() };
+        for status in 100..600 {
+            let expected = match status {
+                101 | 200 | 203 | 204 | 206 | 301 | 304 | 308 => StatusScope::All,
+                302 | 303 | 307 => StatusScope::Stated,
+                _ => StatusScope::Nothing,
+            };
+            assert_eq!(usual.scope_of(code(status)), expected, "{status}");
+            let is_named = matches!(status, 200..=299 | 302 | 304 | 404);
+            let expected = if is_named { StatusScope::All } else { StatusScope::Nothing };
+            assert_eq!(named.scope_of(code(status)), expected, "{status} named");
+        }
+        // A part and a validation follow the whole.
+        let redirects = Lifetimes { statuses: Some(patterns(&["3xx"])), ..usual };
+        assert_eq!(redirects.scope_of(code(304)), StatusScope::Nothing);
+        assert_eq!(redirects.scope_of(code(206)), StatusScope::Nothing);
+    }
+
+    #[test]
+    fn a_single_status_outranks_its_class() {
+        let times = [("4xx", 10), ("404", 60), ("200", 9)];
+        let times = times.map(|(text, time)| (text.parse().unwrap(), Seconds::new(time)));
+        let by_status = Lifetime::ByStatus(times.to_vec());
+        let of = |status| by_status.of(code(status), false).map(Seconds::get);
+        assert_eq!((of(404), of(410)), (Some(60), Some(10)));
+        assert_eq!((of(200), of(206), of(304)), (Some(9), Some(9), Some(9)));
+        assert_eq!((of(301), of(500)), (None, None));
+        let same = Lifetime::Same(Seconds::new(5));
+        assert_eq!(same.of(code(500), true), Some(Seconds::new(5)));
+        assert_eq!(same.of(code(200), false), None);
+    }
+
+    #[test]
+    fn a_longer_lifetime_is_for_some_statuses() {
+        let second = Seconds::new(1);
+        let min = Lifetimes { min: Some(second), ..Lifetimes::default() };
+        assert!(min.lengthen(code(200), true) && !min.lengthen(code(200), false));
+        let times = vec![("404".parse().unwrap(), second)];
+        let listed = Lifetimes { fixed: Some(Lifetime::ByStatus(times)), ..Lifetimes::default() };
+        assert!(listed.lengthen(code(404), false) && !listed.lengthen(code(200), true));
+        let bounded = Lifetimes { max: Some(second), ..Lifetimes::default() };
+        assert!(!bounded.lengthen(code(200), true));
+    }
+
+    #[test]
+    fn statuses_and_classes_are_read() {
+        assert_eq!("404".parse(), Ok(StatusPattern::Status(StatusCode::NOT_FOUND)));
+        assert_eq!("5xx".parse(), Ok(StatusPattern::Class(5)));
+        assert!("101".parse::<StatusPattern>().is_ok());
+        for text in ["", "2", "2x", "xx", "1xx", "6xx", "2XX", "+2xx", "100", "600", "4 04", "200 "]
+        {
+            let error = text.parse::<StatusPattern>().unwrap_err();
+            assert!(error.starts_with("expected a status such as 404 or a class"), "{error}");
+        }
+    }
+}
