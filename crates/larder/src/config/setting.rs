@@ -15,6 +15,7 @@ use message::pseudonym::Pseudonym;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{HostPattern, PortRange};
 use semantics::Seconds;
+use semantics::trusted::TrustedField;
 use store::policy::{AdmissionName, PolicyName};
 use store::{IndexKind, LayoutName};
 
@@ -416,6 +417,7 @@ macro_rules! parsed {
 
 parsed!(HeaderName, Method, HostPattern, PathPrefix, PortRange, AdmissionName, PolicyName);
 parsed!(Address, Copies, Eviction, Listed, Lookup, MemberId, Seed, SitePattern, TypePattern);
+parsed!(TrustedField);
 
 /// The same of types that are found by their name.
 macro_rules! named {

@@ -10,7 +10,6 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
 use http_body::Body as _;
 use message::framing_check::Trust;
 use message::request_body::RequestBody;
-use message::scheme::Scheme;
 use message::{cookies, framing, upgrade};
 use net::address;
 use semantics::{ExchangeTimes, Url, hop_by_hop, invalidation, max_forwards, storability};
@@ -92,14 +91,9 @@ async fn decide(
     if parts.version == Version::HTTP_2 {
         cookies::join_cookies(&mut parts.headers);
     }
-    let scheme = Scheme::of_request(
-        client.link.scheme,
-        client.address.ip(),
-        &parts.headers,
-        &options.forwarded,
-    );
+    let (address, connection) = (client.address.ip(), client.link.scheme);
+    let scheme = target::distrust(&mut parts.headers, address, connection, options);
     let transaction = Transaction::open(services, client, parts, scheme);
-    target::distrust(&mut parts.headers, client.address.ip(), options);
     if let Some(text) = ill_framed(parts, &body, trust) {
         let status = StatusCode::BAD_REQUEST;
         return refuse(transaction, &Refused { status, why: Invalid::Body, text });

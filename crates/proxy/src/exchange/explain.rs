@@ -161,9 +161,10 @@ struct Case<'a> {
 pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Result<Value, String> {
     let options = services.options();
     let options = &*options;
-    let scheme = question.url.scheme_str().and_then(Scheme::named).unwrap_or_default();
+    let named = question.url.scheme_str().and_then(Scheme::named).unwrap_or_default();
     let mut parts = question.parts(&options.front)?;
-    target::distrust(&mut parts.headers, Ipv4Addr::LOCALHOST.into(), options);
+    let client = Ipv4Addr::LOCALHOST.into();
+    let scheme = target::distrust(&mut parts.headers, client, named, options);
     let prepared = prepare(&mut parts, options, scheme).map_err(|why| why.text)?;
     let Prepared { parts, target, rule } = prepared;
     let facts = target.site.facts(parts);

@@ -173,8 +173,8 @@ impl NeighbourValidation {
         }
         let client = of.upstream_request.client();
         let mut parts = parts(&url, &options.front, fields)?;
-        target::distrust(&mut parts.headers, client.ip(), options);
         let scheme = Scheme::named(url.scheme())?;
+        let scheme = target::distrust(&mut parts.headers, client.ip(), scheme, options);
         let Prepared { parts, target, rule } = prepare(&mut parts, options, scheme).ok()?;
         // The parameters that the origin was asked with are not known where the name lacks some.
         let hides_names = rule

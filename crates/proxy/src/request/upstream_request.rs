@@ -16,7 +16,7 @@ use message::upgrade::Upgrade;
 use message::{framing, via};
 use net::address;
 use semantics::forwarded::Hop;
-use semantics::{MethodClass, Settings, forwarded, hop_by_hop, max_forwards, value};
+use semantics::{MethodClass, Settings, claims, forwarded, hop_by_hop, max_forwards, value};
 use upstream::connection::origin_body::OriginBody;
 use upstream::connection::request_body::{ClientBody, OutBody};
 use upstream::send::attempts::Attempts;
@@ -86,7 +86,7 @@ impl UpstreamRequest {
         fields.append(header::VIA, services.shared.via.entry(parts.version));
         add_forwarding_headers(fields, client.ip(), options, &as_told(&parts.method, target));
         if matches!(parts.method, Method::GET | Method::HEAD) {
-            forwarded::remove_other_methods(fields);
+            claims::remove_other_methods(fields);
         }
         made
     }

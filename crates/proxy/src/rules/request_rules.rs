@@ -103,12 +103,25 @@ impl Rules {
         Rules { list: list.into_iter().map(Arc::new).collect() }
     }
 
+    /// Makes these request fields part of the key of every object. `base` is the settings of
+    /// requests that no rule of the operator is for: they get a rule of this `name`.
+    pub fn with_key_fields(mut self, name: &str, fields: &[HeaderName], base: &Settings) -> Rules {
+        if fields.is_empty() {
+            return self;
+        }
+        self.list.push(Arc::new(Rule::new(name.to_owned(), base.clone())));
+        for rule in &mut self.list {
+            Arc::make_mut(rule).key_headers.extend_from_slice(fields);
+        }
+        self
+    }
+
     /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Returns the rule for a request: the first that fits.
+    /// Returns the rule of this name.
     pub fn named(&self, name: &str) -> Option<&Arc<Rule>> {
         self.list.iter().find(|rule| rule.name == name)
     }
