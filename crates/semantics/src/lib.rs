@@ -48,7 +48,7 @@ pub use request::facts::{MethodClass, RequestFacts};
 pub use request::pattern::Pattern;
 pub use request::query::QueryRule;
 pub use request::url::Url;
-pub use request::{facts, invalidation, pattern, query, url};
+pub use request::{facts, invalidation, pattern, query, readings, url};
 pub use response::storability::NotStorable;
 pub use response::{age, disguise, freshness, storability};
 pub use settings::{Lifetimes, Settings};

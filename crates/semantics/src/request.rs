@@ -4,4 +4,5 @@ pub mod facts;
 pub mod invalidation;
 pub mod pattern;
 pub mod query;
+pub mod readings;
 pub mod url;

@@ -17,6 +17,7 @@ pub struct RequestRule {
     pub sites: Vec<String>,
     pub hosts: Vec<String>,
     pub paths: Vec<String>,
+    pub paths_ignore_case: bool,
     pub methods: Vec<String>,
     pub headers: Vec<String>,
     pub bypass: bool,
@@ -87,7 +88,10 @@ impl RequestRule {
         Ok(request_rules::Condition {
             sites: self.sites.clone(),
             hosts: parse_all("hosts", &self.hosts)?,
-            paths: patterns(&self.paths),
+            paths: match self.paths_ignore_case {
+                true => self.paths.iter().map(|text| Pattern::ignoring_case(text)).collect(),
+                false => patterns(&self.paths),
+            },
             methods: methods.collect::<Result<_, _>>()?,
             headers: parse_all("headers", &self.headers)?,
         })

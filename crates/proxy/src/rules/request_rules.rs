@@ -9,13 +9,14 @@
 //! for every name under which something is stored, removed or purged: [`Rules::names`] returns all
 //! names that a URL may have under any rule.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, header};
 use message::header_edits::Edits;
 use semantics::device_class::DeviceClass;
-use semantics::{Pattern, QueryRule, Settings, Url, disguise, language};
+use semantics::{Pattern, QueryRule, Settings, Url, disguise, language, readings};
 
 use crate::rules::access::HostPattern;
 
@@ -136,7 +137,7 @@ impl Rules {
             let when = &rule.when;
             let keeps_out = rule.bypass || (rule.refuse_upgrades && asked.upgrade);
             let fits = if keeps_out { paths.any(when) } else { paths.all(when) };
-            fits && when.is_for_place(asked.site, asked.url) && when.is_for(asked)
+            fits && when.is_for_place(asked.site, asked.url) && when.is_for(asked, keeps_out)
         })
     }
 
@@ -229,26 +230,22 @@ impl Rule {
     }
 }
 
-/// A path as it is written in the URL, and as a server reads it that normalises paths
-/// ([`Url::tidy_path`]). It is not known which of them the origin uses: a rule that keeps requests
-/// from the cache is for both, one that lets them in only for what is the same path to all.
-struct Paths<'a> {
-    plain: &'a str,
-    tidy: String,
-}
+/// A path in every reading that servers have of it ([`readings`]). It is not known which of them the
+/// origin uses: a rule that keeps requests from the cache is for any of them, one that lets them in
+/// only for what it is for in all of them.
+struct Paths<'a>(Vec<Cow<'a, [u8]>>);
 
 impl<'a> Paths<'a> {
     fn of(url: &'a Url) -> Paths<'a> {
-        let plain = url.path_and_query().split('?').next().unwrap_or_default();
-        Paths { plain, tidy: url.tidy_path() }
+        Paths(readings::readings(url.path_and_query()))
     }
 
     fn any(&self, when: &Condition) -> bool {
-        when.is_for_path(self.plain) || when.is_for_path(&self.tidy)
+        self.0.iter().any(|path| when.is_for_path(path))
     }
 
     fn all(&self, when: &Condition) -> bool {
-        when.is_for_path(self.plain) && when.is_for_path(&self.tidy)
+        self.0.iter().all(|path| when.is_for_path(path))
     }
 }
 
@@ -260,13 +257,18 @@ impl Condition {
             && (self.hosts.is_empty() || self.hosts.iter().any(|pattern| pattern.matches(host)))
     }
 
-    fn is_for_path(&self, path: &str) -> bool {
-        self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path.as_bytes()))
+    fn is_for_path(&self, path: &[u8]) -> bool {
+        self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path))
     }
 
-    fn is_for(&self, asked: RuleQuery<'_>) -> bool {
-        let method = if asked.method == Method::HEAD { &Method::GET } else { asked.method };
-        let names = |one: &Method| one == method || one == asked.method;
+    /// Returns whether method and fields fit. A server may take `get` for GET: `any_case` is for
+    /// rules that no spelling may evade.
+    fn is_for(&self, asked: RuleQuery<'_>, any_case: bool) -> bool {
+        let asks = |one: &Method| match any_case {
+            true => one.as_str().eq_ignore_ascii_case(asked.method.as_str()),
+            false => one == asked.method,
+        };
+        let names = |one: &Method| asks(one) || (*one == Method::GET && asks(&Method::HEAD));
         (self.methods.is_empty() || self.methods.iter().any(names))
             && self.headers.iter().all(|test| test.holds(asked.headers))
     }

@@ -1,20 +1,23 @@
 //! Claims: request fields by which a proxy in front says which host, scheme, path, client or user a
 //! request is for, and by which a client can say so itself.
 //!
-//! A reverse proxy removes them unless a trusted proxy sent the request and `forwarded.trust-fields`
-//! names the field. What is kept is of three kinds. An address or a user is a fact of one client.
-//! Anything else may change the response for every client, so it belongs to the key.
+//! A reverse proxy removes them unless a trusted proxy sent the request and the operator's
+//! `forwarded.trust-fields` names the field. What is kept is of three kinds. An address or a user
+//! is a fact of one client. Anything else may change the response for every client, so it belongs
+//! to the key.
 
-use http::header::HeaderMap;
+use http::Method;
+use http::header::{HeaderMap, HeaderName};
 
 use crate::fields::field_names;
 use crate::fields::field_names::as_variable;
+use crate::fields::list;
 
 /// Claims by name, in the order of their bytes. Some frameworks answer for another host, scheme or
 /// path when one of these says so; others believe an address or a user; `Proxy` sets an environment
-/// variable of CGI programs; `X-Now-Route-Matches` and its like steer a framework's router. Gathered
-/// from the documentation of frameworks and delivery networks, and from the published lists of
-/// fields that have poisoned caches.
+/// variable of CGI programs; `X-Now-Route-Matches` steers a framework's router. Gathered from the
+/// documentation of frameworks and delivery networks, and from the published lists of fields that
+/// have poisoned caches.
 const CLAIMS: [&str; 104] = [
     "base-url",
     "cf-connecting-ip",
@@ -267,6 +270,15 @@ pub fn remove_other_methods(request: &mut HeaderMap) {
     field_names::remove_where(request, |name| METHOD_SHAPES.fit(name) && is_one_of(&METHODS, name));
 }
 
+/// Returns the methods that the fields of a request ask for.
+pub fn other_methods(request: &HeaderMap) -> Vec<Method> {
+    let asks =
+        |name: &HeaderName| METHOD_SHAPES.fit(name.as_str()) && is_one_of(&METHODS, name.as_str());
+    let asked = request.iter().filter(|(name, _)| asks(name));
+    let members = asked.flat_map(|(_, value)| list::split(value.as_bytes()));
+    members.filter_map(|member| Method::from_bytes(member).ok()).collect()
+}
+
 /// The lengths of names by their first letters: most fields are told from them by it at once.
 struct Shapes([u64; 26]);
 
@@ -353,8 +365,11 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_ask_for_another_method_are_removed() {
-        let mut request = headers(&["X-HTTP-Method-Override: DELETE", "x_http_method: x", "A: b"]);
+    fn fields_that_ask_for_another_method_are_found_and_removed() {
+        let mut request = headers(&["X-HTTP-Method-Override: DELETE, PUT", "x_http_method: x"]);
+        let expected = [Method::DELETE, Method::PUT, "x".parse().unwrap()];
+        assert_eq!(other_methods(&request), expected);
+        request.insert("a", "b".parse().unwrap());
         remove_other_methods(&mut request);
         assert_eq!(request, headers(&["A: b"]));
     }

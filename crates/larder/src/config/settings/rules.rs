@@ -32,9 +32,14 @@ pub const RULE: &[Field<RequestRule>] = fields! {
     "hosts", Kind::List(&Kind::HostPattern), [], live, example(r#"["www.example.com"]"#) -> hosts;
 
     /// Paths without query, in which * stands for anything, such as /static/* or *.css; none: any.
-    /// They are held against the path as a server reads it that decodes it, resolves dots and takes
-    /// slashes in a row for one.
+    /// They are compared with the path in every reading that servers have of it: percent-encodings
+    /// decoded, dots resolved, slashes in a row taken for one, \ taken for /, and path parameters
+    /// (;x=1) removed. `bypass` and `refuse-upgrades` hold when one reading fits, the rest when all
+    /// of them do.
     "paths", PATTERNS, [], live, example(r#"["/static/*", "*.css"]"#) -> paths;
+
+    /// Whether letters of `paths` fit in either case: for origin servers that ignore case.
+    "paths-ignore-case", Kind::Bool, ["false"], live, example("true") -> paths_ignore_case;
 
     /// Request methods; GET includes HEAD; none: any.
     "methods", Kind::List(&Kind::Method), [], live, example(r#"["GET"]"#) -> methods;
@@ -136,6 +141,6 @@ pub const RULE: &[Field<RequestRule>] = fields! {
         -> answer_max;
 
     /// Answer requests that ask for another protocol (Upgrade, WebSocket) with 403; otherwise they
-    /// are passed on. With `paths` it holds for the path as sent and as a server reads it.
+    /// are passed on.
     "refuse-upgrades", Kind::Bool, ["false"], live, example("true") -> refuse_upgrades;
 };

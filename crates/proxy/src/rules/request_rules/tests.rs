@@ -54,8 +54,13 @@ fn the_first_rule_that_fits_decides() {
 #[test]
 fn a_rule_that_keeps_out_is_for_every_spelling() {
     let when = |path: &str| Condition { paths: vec![Pattern::new(path)], ..Condition::default() };
+    let in_any_case = |path: &str| Condition {
+        paths: vec![Pattern::ignoring_case(path)],
+        ..Condition::default()
+    };
     let rules = Rules::new(vec![
         Rule { when: when("/account/*"), bypass: true, ..rule("account") },
+        Rule { when: in_any_case("/private/*"), bypass: true, ..rule("private") },
         Rule { when: when("/static/*"), ..rule("static") },
     ]);
     for (path, expected) in [
@@ -66,12 +71,41 @@ fn a_rule_that_keeps_out_is_for_every_spelling() {
         ("/account/%2e%2e%2fstatic/x", Some("account")),
         ("/other/%2e%2e%2fstatic/x", None),
         ("/other/../static/x", None),
+        ("/static/..;/account/x", Some("account")),
+        ("/account;a=b/x", Some("account")),
+        ("/static\\..\\account\\x", Some("account")),
+        ("/static/..%5caccount/x", Some("account")),
+        ("/static%2fx/../account/x", Some("account")),
+        ("/static;a=b/x", None),
+        ("/static/x;a=b", Some("static")),
+        ("/Account/x", None),
+        ("/STATIC/../Private/x", Some("private")),
     ] {
         assert_eq!(
             found(&rules, None, &Method::GET, &format!("http://h{path}")),
             expected,
             "{path}"
         );
+    }
+}
+
+#[test]
+fn a_rule_that_keeps_out_is_for_every_case_of_a_method() {
+    let when = |method| Condition { methods: vec![method], ..Condition::default() };
+    let rules = Rules::new(vec![
+        Rule { when: when(Method::GET), bypass: true, ..rule("out") },
+        Rule { when: when(Method::POST), ..rule("in") },
+    ]);
+    for (method, expected) in [
+        ("GET", Some("out")),
+        ("HEAD", Some("out")),
+        ("get", Some("out")),
+        ("head", Some("out")),
+        ("POST", Some("in")),
+        ("post", None),
+    ] {
+        let method = method.parse().unwrap();
+        assert_eq!(found(&rules, None, &method, "http://h/"), expected, "{method}");
     }
 }
 
