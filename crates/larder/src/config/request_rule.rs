@@ -5,6 +5,7 @@
 use http::Method;
 use message::header_edits::Edits;
 use proxy::rules::request_rules;
+use proxy::rules::request_rules::QuerySend;
 use semantics::{Lifetimes, Pattern, QueryRule, Settings};
 
 use crate::config::setting::OwnKey;
@@ -26,6 +27,7 @@ pub struct RequestRule {
     pub query_keep: Vec<String>,
     pub query_drop: Vec<String>,
     pub query_sort: bool,
+    pub query_send: QuerySend,
     pub key_headers: Vec<String>,
     pub key_device: bool,
     pub key_languages: Vec<String>,
@@ -54,6 +56,7 @@ impl RequestRule {
                 drop: patterns(&self.query_drop),
                 sorted: self.query_sort,
             },
+            query_send: self.query_send,
             by_device: self.key_device,
             languages: self.languages()?,
             key_headers: parse_all("key-headers", &self.key_headers)?,

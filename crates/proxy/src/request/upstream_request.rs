@@ -146,6 +146,20 @@ impl UpstreamRequest {
         }
     }
 
+    /// Makes the operator's rule count for the request to `target`, if there is one: its query
+    /// becomes that of the key, unless the request asks for another protocol, and its answer is
+    /// edited.
+    pub fn obey(&mut self, rule: Option<&Arc<Rule>>, target: &Target<'_>, options: &Options) {
+        let Some(rule) = rule else { return };
+        if rule.rewrites_query(&self.method)
+            && self.upgrade.is_none()
+            && let Some(url) = target.url(&options.upstream)
+        {
+            self.uri = origin_form(&self.uri, rule.query.apply(&url).sent());
+        }
+        self.rule = Some(rule.clone());
+    }
+
     /// Makes the request ask for another protocol.
     pub fn ask_for(&mut self, upgrade: Rc<Upgrade>) {
         upgrade.ask(&mut self.headers);

@@ -16,7 +16,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, header};
 use message::header_edits::Edits;
 use semantics::device_class::DeviceClass;
-use semantics::{Pattern, QueryRule, Settings, Url, disguise, language, readings};
+use semantics::{MethodClass, Pattern, QueryRule, Settings, Url, disguise, language, readings};
 
 use crate::rules::access::HostPattern;
 
@@ -57,6 +57,8 @@ pub struct Rule {
     pub settings: Settings,
     /// The parameters that name an object.
     pub query: QueryRule,
+    /// The part of the query that the origin is sent.
+    pub query_send: QuerySend,
     /// Tell apart kinds of devices: `X-UA-Device` is set and part of the key.
     pub by_device: bool,
     /// The site's languages: `Accept-Language` becomes the best of them and part of the key.
@@ -73,6 +75,16 @@ pub struct Rule {
     pub answer_max: Option<u64>,
     /// Requests that ask for another protocol are refused with 403.
     pub refuse_upgrades: bool,
+}
+
+/// The part of a query that the origin is sent with a GET or HEAD whose response may be stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QuerySend {
+    /// The query of the key: what is not in the key cannot change what is stored under it.
+    #[default]
+    Key,
+    /// The whole query.
+    All,
 }
 
 /// The requests that a rule is for. An empty list means any.
@@ -170,6 +182,7 @@ impl Rule {
             bypass: false,
             settings,
             query: QueryRule::default(),
+            query_send: QuerySend::Key,
             by_device: false,
             languages: Vec::new(),
             key_headers: Vec::new(),
@@ -192,6 +205,15 @@ impl Rule {
         if let Some(Ok(best)) = best.map(HeaderValue::from_str) {
             fields.insert(header::ACCEPT_LANGUAGE, best);
         }
+    }
+
+    /// Returns whether the origin is sent another query than the client's: that of the key.
+    /// Requests that pass the cache, and methods that are not cached, are sent whole.
+    pub fn rewrites_query(&self, method: &Method) -> bool {
+        self.query_send == QuerySend::Key
+            && !self.bypass
+            && MethodClass::of(method) == MethodClass::Cacheable
+            && self.query != QueryRule::default()
     }
 
     /// Returns the request fields that are part of the key, whatever the origin says.
@@ -230,9 +252,9 @@ impl Rule {
     }
 }
 
-/// A path in every reading that servers have of it ([`readings`]). It is not known which of them the
-/// origin uses: a rule that keeps requests from the cache is for any of them, one that lets them in
-/// only for what it is for in all of them.
+/// A path in every reading that servers have of it ([`readings`]). It is not known which of them
+/// the origin uses: a rule that keeps requests from the cache is for a path that fits in any of
+/// them, one that lets them in for a path that fits in all.
 struct Paths<'a>(Vec<Cow<'a, [u8]>>);
 
 impl<'a> Paths<'a> {

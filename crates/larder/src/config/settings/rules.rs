@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use proxy::rules::request_rules::QuerySend;
+
 use super::common::YEARS;
 use crate::config::request_rule::RequestRule;
-use crate::config::setting::{Field, fields};
+use crate::config::setting::{Field, choice, fields};
 use crate::config::value::Kind;
+
+choice!(QUERY_SEND for QuerySend { "key" => QuerySend::Key, "all" => QuerySend::All });
 
 const LIFETIME: Kind = Kind::Time(Duration::ZERO, YEARS);
 const PATTERNS: Kind = Kind::List(&Kind::Text("a text in which * stands for anything"));
@@ -94,8 +98,7 @@ pub const RULE: &[Field<RequestRule>] = fields! {
     "validate-neighbours", Kind::Int(0, 64), ["auto"], word("auto"), live, example("4")
         ~> validate_neighbours;
 
-    /// Names of the query parameters that are part of the key; an empty list: none. The origin
-    /// server is always sent the whole query.
+    /// Names of the query parameters that are part of the key; an empty list: none.
     "query-keep", PATTERNS, ["*"], live -> query_keep;
 
     /// Names of query parameters that are not part of the key, such as utm_*.
@@ -103,6 +106,12 @@ pub const RULE: &[Field<RequestRule>] = fields! {
 
     /// Sort the query parameters in the key by name, so that their order does not matter.
     "query-sort", Kind::Bool, ["false"], live, example("true") -> query_sort;
+
+    /// What the origin server is sent of the query with a GET or HEAD: "key" is the query of the
+    /// key, so that a parameter that is not in the key cannot change what is stored under it; "all"
+    /// is the whole query. Other methods, and requests that pass the cache by `bypass`, are always
+    /// sent the whole.
+    "query-send", QUERY_SEND, ["key"], live, example(r#""all""#) -> query_send;
 
     /// Request fields that are part of the key as if each answer had them in its Vary.
     "key-headers", Kind::List(&Kind::Header), [], live, example(r#"["x-currency"]"#) -> key_headers;

@@ -170,6 +170,17 @@ fn every_name_that_an_object_may_have_is_known() {
 }
 
 #[test]
+fn the_origin_is_sent_the_query_of_the_key() {
+    let query = QueryRule { sorted: true, ..QueryRule::default() };
+    let by_key = Rule { query, ..rule("sorted") };
+    assert!(by_key.rewrites_query(&Method::GET) && by_key.rewrites_query(&Method::HEAD));
+    assert!(!by_key.rewrites_query(&Method::POST));
+    assert!(!Rule { bypass: true, ..by_key.clone() }.rewrites_query(&Method::GET));
+    assert!(!Rule { query_send: QuerySend::All, ..by_key }.rewrites_query(&Method::GET));
+    assert!(!rule("none").rewrites_query(&Method::GET));
+}
+
+#[test]
 fn what_the_key_depends_on_is_put_in_order() {
     let by_kind = Rule {
         by_device: true,
