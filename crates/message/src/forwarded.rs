@@ -16,12 +16,14 @@ pub struct Forwarded {
     pub trust: Vec<ipnet::IpNet>,
     /// The fields of theirs that are believed. All others, and those of other clients, are removed.
     pub trust_fields: Vec<TrustedField>,
+    /// Upstreams are sent `Via`; else `CDN-Loop` in its place. Default true.
+    pub via: bool,
 }
 
 impl Default for Forwarded {
     fn default() -> Forwarded {
         let trust_fields = TrustedField::defaults();
-        Forwarded { add: Vec::new(), trust: Vec::new(), trust_fields }
+        Forwarded { add: Vec::new(), trust: Vec::new(), trust_fields, via: true }
     }
 }
 

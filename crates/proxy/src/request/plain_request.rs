@@ -187,6 +187,7 @@ fn decides(name: &[u8]) -> bool {
         3 => &["via"],
         5 => &["range"],
         6 => &["expect", "pragma"],
+        8 => &["cdn-loop"],
         7 => &["upgrade", "trailer"],
         12 => &["max-forwards"],
         13 => &["authorization", "cache-control"],
@@ -278,6 +279,7 @@ mod tests {
         for name in [
             "TE",
             "Via",
+            "CDN-Loop",
             "Range",
             "Expect",
             "Pragma",

@@ -83,7 +83,10 @@ impl UpstreamRequest {
         if let Some(left) = max_forwards::hops_left(&parts.method, &parts.headers) {
             fields.insert(header::MAX_FORWARDS, HeaderValue::from(left.saturating_sub(1)));
         }
-        fields.append(header::VIA, services.shared.via.entry(parts.version));
+        match options.forwarded.via {
+            true => _ = fields.append(header::VIA, services.shared.via.entry(parts.version)),
+            false => services.shared.via.hide(fields),
+        }
         add_forwarding_headers(fields, client.ip(), options, &as_told(&parts.method, target));
         if matches!(parts.method, Method::GET | Method::HEAD) {
             claims::remove_other_methods(fields);

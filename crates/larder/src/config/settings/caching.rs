@@ -107,7 +107,11 @@ pub const SETTINGS: &[Setting] = fields! {
     /// key: each value has copies of its own. The scheme of X-Forwarded-Proto is that of the URL in
     /// the key. A family of fields that name users may be given with * behind it, such as
     /// X-Auth-Request-*.
-    "forwarded.trust-fields", TRUSTED, ["X-Forwarded-For", "X-Forwarded-Proto"], live,
-        example(r#"["X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host"]"#)
+    "forwarded.trust-fields", TRUSTED, ["X-Forwarded-For", "X-Forwarded-Proto"], live
         -> forwarded.trust_fields;
+
+    /// Whether origin servers are sent Via (RFC 9110, 7.6.3). Some compress nothing for requests
+    /// that have it: nginx unless `gzip_proxied` says otherwise. With false they are sent CDN-Loop
+    /// (RFC 8586) in its place, by which a loop is still noticed, and no Via of other proxies.
+    "forwarded.via", Kind::Bool, ["true"], live -> forwarded.via;
 };
