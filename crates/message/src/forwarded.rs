@@ -1,11 +1,36 @@
-//! The description of a request's way for upstreams (RFC 7239).
+//! The description of a request's way for upstreams (RFC 7239), and the proxies in front that are
+//! believed about it.
+
+use std::net::IpAddr;
+
+use net::address;
+use semantics::trusted::TrustedField;
 
 /// The settings of what upstreams are told of a request's way to the proxy (RFC 7239).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Forwarded {
     /// Fields that are added. Default none; the command line has others for a reverse proxy.
     pub add: Vec<semantics::forwarded::Field>,
-    /// Networks of proxies in front of a reverse proxy, whose own such fields are kept. Those of
-    /// other clients are removed. Default none. A forward proxy keeps all.
+    /// Networks of proxies in front of a reverse proxy. Default none. A forward proxy keeps the
+    /// fields of all clients.
     pub trust: Vec<ipnet::IpNet>,
+    /// The fields of theirs that are believed. All others, and those of other clients, are removed.
+    pub trust_fields: Vec<TrustedField>,
+    /// Upstreams are sent `Via`; else `CDN-Loop` in its place. Default true.
+    pub via: bool,
+}
+
+impl Default for Forwarded {
+    fn default() -> Forwarded {
+        let trust_fields = TrustedField::defaults();
+        Forwarded { add: Vec::new(), trust: Vec::new(), trust_fields, via: true }
+    }
+}
+
+impl Forwarded {
+    /// Returns whether a client is a proxy that is trusted.
+    pub fn trusts(&self, client: IpAddr) -> bool {
+        let client = address::canonical(client);
+        self.trust.iter().any(|network| network.contains(&client))
+    }
 }

@@ -7,8 +7,10 @@
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use semantics::{Pattern, hop_by_hop};
 
+use crate::via::CDN_LOOP;
+
 /// Fields that rules must not change, besides those for one hop.
-const KEPT: [HeaderName; 11] = [
+const KEPT: [HeaderName; 12] = [
     header::HOST,
     header::CONTENT_LENGTH,
     header::CONTENT_ENCODING,
@@ -20,6 +22,8 @@ const KEPT: [HeaderName; 11] = [
     header::DATE,
     header::AGE,
     header::VIA,
+    // A proxy that lets it be removed cannot be told from a loop (RFC 8586, 3).
+    CDN_LOOP,
 ];
 
 /// Edits of the fields of a request or an answer. Removals come first.

@@ -11,7 +11,6 @@ use http::HeaderMap;
 use semantics::forwarded;
 
 use crate::forwarded::Forwarded;
-use net::address;
 
 /// The scheme of a URL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,18 +45,19 @@ impl Scheme {
     }
 
     /// Returns the scheme of a request to a reverse proxy: the one that the proxy in front says the
-    /// client used, if `client` is a trusted proxy, else that of the connection.
+    /// client used, if `client` is a trusted proxy, else that of the connection. The request has no
+    /// claims that are not believed.
     pub fn of_request(
         connection: Scheme,
         client: IpAddr,
         headers: &HeaderMap,
         options: &Forwarded,
     ) -> Scheme {
-        let client = address::canonical(client);
-        if !options.trust.iter().any(|network| network.contains(&client)) {
+        if !options.trusts(client) {
             return connection;
         }
-        forwarded::claimed_proto(headers).and_then(Scheme::named).unwrap_or(connection)
+        let claimed = forwarded::claimed_proto(headers);
+        claimed.and_then(|name| Scheme::named(&name)).unwrap_or(connection)
     }
 }
 
@@ -68,7 +68,8 @@ mod tests {
 
     #[test]
     fn only_a_trusted_proxy_says_what_its_client_used() {
-        let options = Forwarded { trust: vec!["10.0.0.0/8".parse().unwrap()], add: Vec::new() };
+        let options =
+            Forwarded { trust: vec!["10.0.0.0/8".parse().unwrap()], ..Forwarded::default() };
         let mut headers = HeaderMap::new();
         headers.insert("x-forwarded-proto", "https".parse().unwrap());
         let of = |connection, client: &str, headers: &HeaderMap| {

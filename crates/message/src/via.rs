@@ -1,5 +1,5 @@
-//! Fields that a proxy itself adds to a message head and reads from it: `Via` with the detection of
-//! loops (RFC 9110 section 7.6.3), simple lists, methods.
+//! Fields that a proxy itself adds to a message head and reads from it: `Via` (RFC 9110, 7.6.3) or
+//! `CDN-Loop` (RFC 8586) with the detection of loops, simple lists, methods.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Version, header};
@@ -28,6 +28,9 @@ pub fn has_member(headers: &HeaderMap, name: &HeaderName, member: &str) -> bool 
     headers.contains_key(name) && list(headers, name).any(|m| m.eq_ignore_ascii_case(member))
 }
 
+/// `CDN-Loop`: the proxies that a request went through, which no server takes for more than that.
+pub const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
+
 /// The proxy's entries for `Via`, one for each version of HTTP a message may have come in with. A
 /// comment with a random number tells this process from others of the same name, so that two
 /// Larders in a row are not taken for a loop.
@@ -36,16 +39,18 @@ pub struct Via {
     http11: HeaderValue,
     http2: HeaderValue,
     own: String,
+    cdn_loop: HeaderValue,
 }
 
 impl Via {
     /// Makes the entries of a proxy of this name.
     pub fn new(pseudonym: &Pseudonym) -> Via {
-        let own = format!("{} ({:08x})", pseudonym.as_str(), random() as u32);
-        let value = |version: &str| {
-            HeaderValue::from_str(&format!("{version} {own}")).expect("a pseudonym is a token")
-        };
-        Via { http10: value("1.0"), http11: value("1.1"), http2: value("2.0"), own }
+        let (name, number) = (pseudonym.as_str(), random() as u32);
+        let own = format!("{name} ({number:08x})");
+        let value = |text: &str| HeaderValue::from_str(text).expect("a pseudonym is a token");
+        let entry = |version: &str| value(&format!("{version} {own}"));
+        let cdn_loop = value(&format!("{name};id={number:08x}"));
+        Via { http10: entry("1.0"), http11: entry("1.1"), http2: entry("2.0"), own, cdn_loop }
     }
 
     /// Returns the entry for a message received with `version`.
@@ -57,10 +62,21 @@ impl Via {
         }
     }
 
+    /// Makes a request show that it went through this proxy without `Via`: with `CDN-Loop`.
+    pub fn hide(&self, headers: &mut HeaderMap) {
+        headers.remove(header::VIA);
+        headers.append(CDN_LOOP, self.cdn_loop.clone());
+    }
+
     /// Returns whether a request went through this proxy before.
     pub fn is_loop(&self, headers: &HeaderMap) -> bool {
-        headers.contains_key(header::VIA)
-            && list(headers, &header::VIA).any(|entry| entry.ends_with(&self.own))
+        let is_own = |entry: &str| {
+            let entry = entry.bytes().filter(|byte| !matches!(byte, b' ' | b'\t'));
+            entry.eq(self.cdn_loop.as_bytes().iter().copied())
+        };
+        (headers.contains_key(header::VIA)
+            && list(headers, &header::VIA).any(|entry| entry.ends_with(&self.own)))
+            || (headers.contains_key(CDN_LOOP) && list(headers, &CDN_LOOP).any(is_own))
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod cache_control;
 pub mod cache_status;
+pub mod claims;
 pub mod coding;
 pub mod date;
 pub mod device_class;
@@ -16,6 +17,7 @@ pub mod multipart;
 pub mod one_exchange;
 pub mod proxy_status;
 pub mod range;
+pub mod trusted;
 pub mod validators;
 pub mod value;
 pub mod vary;

@@ -40,14 +40,14 @@ pub use fields::cache_control::{RequestDirectives, ResponseDirectives};
 pub use fields::etag::EntityTag;
 pub use fields::field_names::FieldNames;
 pub use fields::{
-    cache_control, cache_status, coding, date, device_class, etag, field_names, forwarded,
-    hop_by_hop, language, max_forwards, multipart, one_exchange, proxy_status, range, validators,
-    value, vary,
+    cache_control, cache_status, claims, coding, date, device_class, etag, field_names, forwarded,
+    hop_by_hop, language, max_forwards, multipart, one_exchange, proxy_status, range, trusted,
+    validators, value, vary,
 };
 pub use request::facts::{Identity, MethodClass, RequestFacts};
 pub use request::query::QueryRule;
 pub use request::url::Url;
-pub use request::{disguise, facts, invalidation, query, url};
+pub use request::{disguise, facts, invalidation, query, readings, url};
 pub use response::storability::NotStorable;
 pub use response::{age, freshness, storability};
 pub use settings::identifying::IdentifyingFields;

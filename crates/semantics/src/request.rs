@@ -4,4 +4,5 @@ pub mod disguise;
 pub mod facts;
 pub mod invalidation;
 pub mod query;
+pub mod readings;
 pub mod url;

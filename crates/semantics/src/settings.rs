@@ -115,12 +115,6 @@ impl Settings {
         }
     }
 
-    /// Returns whether a request field of this name identifies the client, as far as that matters:
-    /// nothing does where the RFC alone decides.
-    pub fn identifies(&self, name: &str) -> bool {
-        self.sharing == Sharing::Careful && self.identifying.includes(name)
-    }
-
     /// Returns the longest guessed lifetime under this way of sharing.
     pub fn heuristic_max(sharing: Sharing) -> Seconds {
         Seconds::new(match sharing {

@@ -120,6 +120,10 @@ fn in_lines(told: &Value) -> String {
         });
         lines.push(("for", fields.collect::<Vec<_>>().join(", ")));
     }
+    let is_rewritten = |sent: &&str| !text(&told["request"]).ends_with(sent);
+    if let Some(sent) = told["sent"].as_str().filter(is_rewritten) {
+        lines.push(("sent", sent.to_owned()));
+    }
     lines.push(("stored", stored(&told["stored"], &told["current"])));
     for field in told["stored"]["headers"].as_array().into_iter().flatten() {
         lines.push(("", text(field)));

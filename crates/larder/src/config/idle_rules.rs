@@ -5,7 +5,7 @@
 //! rules.
 
 use ipnet::IpNet;
-use proxy::rules::access::{HostPattern, Rule};
+use proxy::rules::access::{Action, HostPattern, Rule};
 use semantics::Pattern;
 
 use crate::config::configuration::{Config, DEFAULT_SITE, Site};
@@ -51,12 +51,16 @@ fn behind(rule: &str, first: &str) -> String {
 fn never_fits(rule: &RequestRule, config: &Config) -> Option<String> {
     let odd = |path: &&String| {
         let lets_in = !rule.bypass && !rule.refuse_upgrades;
-        let tidied_away = lets_in && (path.contains("//") || path.contains("/../"));
+        let is_read_otherwise = path.contains([';', '\\']) || path.contains("//");
+        let tidied_away = lets_in && (is_read_otherwise || path.contains("/../"));
         path.contains(['?', '#']) || tidied_away
     };
     if !rule.paths.is_empty() && rule.paths.iter().all(|path| odd(&path)) {
         let path = &rule.paths[0];
-        return Some(format!("no path is {path:?}: it has no query, and dots are resolved in it"));
+        return Some(format!(
+            "no path is {path:?} in every reading: without query and path parameters, with dots \
+             resolved"
+        ));
     }
     let turned = |test: &String| match test.strip_prefix('!') {
         Some(rest) => rest.to_owned(),
@@ -99,13 +103,15 @@ fn no_host(rule: &RequestRule, config: &Config) -> Option<String> {
 
 /// Returns whether every request that matches `second` matches `first`.
 fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
-    // A rule that lets requests into the cache wants a path to fit in both of its readings, one
-    // that keeps them out in any.
+    // A rule that lets requests into the cache wants a path to fit in all of its readings, one that
+    // keeps them out in any; so with the case of a method.
     let keeps_out = first.bypass || (first.refuse_upgrades && !second.bypass);
     let lets_in = !second.bypass && !second.refuse_upgrades;
-    let reading = first.paths.is_empty() || keeps_out || lets_in;
+    let is_read_alike = keeps_out || lets_in;
     let method = |one: &String, other: &String| one == other || (one == "GET" && other == "HEAD");
-    reading
+    let same_case = first.paths_ignore_case || !second.paths_ignore_case;
+    (first.paths.is_empty() || (is_read_alike && same_case))
+        && (first.methods.is_empty() || is_read_alike)
         && within(&first.sites, &second.sites, |one, other| one == other)
         && within(&first.hosts, &second.hosts, |one, other| host(one, other))
         && within(&first.paths, &second.paths, |one, other| path(one, other))
@@ -116,8 +122,10 @@ fn takes_all_of(first: &RequestRule, second: &RequestRule) -> bool {
 /// Returns the same for access rules.
 fn admits_all_of(first: &Rule, second: &Rule) -> bool {
     let network = |one: &IpNet, other: &IpNet| one.contains(other);
+    // A refusal is for any case of a method, a permission for one.
+    let same_case = first.action == Action::Deny || second.action == Action::Allow;
     within(&first.clients, &second.clients, network)
-        && within(&first.methods, &second.methods, |one, other| one == other)
+        && within(&first.methods, &second.methods, |one, other| same_case && one == other)
         && within(&first.hosts, &second.hosts, HostPattern::covers)
         && within(&first.destinations, &second.destinations, network)
         && within(&first.ports, &second.ports, |one, other| one == other)
@@ -198,6 +206,8 @@ mod tests {
             ("paths = ['/a*']", "paths = ['/ab']\nbypass = true"),
             ("paths = ['/a*']", "paths = ['/ab']\nrefuse-upgrades = true"),
             ("methods = ['HEAD']", "methods = ['GET']"),
+            ("methods = ['GET']", "methods = ['GET']\nbypass = true"),
+            ("paths = ['/a']", "paths = ['/a']\npaths-ignore-case = true"),
         ] {
             assert!(!is_idle(first, second), "{first}: {second}");
         }
@@ -206,7 +216,9 @@ mod tests {
     #[test]
     fn what_no_request_fits_never_decides() {
         let one = |keys: &str| told(&format!("[[rule]]\n{keys}\n"));
-        assert!(one("paths = ['/a?b=c']")[0].contains("has no query"));
+        assert!(one("paths = ['/a?b=c']")[0].contains("without query"));
+        assert!(one("paths = ['/a;b']")[0].contains("never takes effect"));
+        assert!(one("paths = ['/a;b']\nbypass = true").is_empty());
         assert!(one("paths = ['/a//b']")[0].contains("never takes effect"));
         assert!(one("headers = ['Cookie', '!Cookie']")[0].contains("do not hold together"));
         assert!(one("paths = ['/a?b', '/c']").is_empty());

@@ -5,6 +5,7 @@
 use http::Method;
 use message::header_edits::Edits;
 use proxy::rules::request_rules;
+use proxy::rules::request_rules::QuerySend;
 use semantics::{Lifetimes, Pattern, QueryRule, Settings};
 
 use crate::config::setting::OwnKey;
@@ -18,6 +19,7 @@ pub struct RequestRule {
     pub sites: Vec<String>,
     pub hosts: Vec<String>,
     pub paths: Vec<String>,
+    pub paths_ignore_case: bool,
     pub methods: Vec<String>,
     pub headers: Vec<String>,
     pub bypass: bool,
@@ -26,6 +28,7 @@ pub struct RequestRule {
     pub query_keep: Vec<String>,
     pub query_drop: Vec<String>,
     pub query_sort: bool,
+    pub query_send: QuerySend,
     pub key_headers: Vec<String>,
     pub key_device: bool,
     pub key_languages: Vec<String>,
@@ -54,6 +57,7 @@ impl RequestRule {
                 drop: patterns(&self.query_drop),
                 sorted: self.query_sort,
             },
+            query_send: self.query_send,
             by_device: self.key_device,
             languages: self.languages()?,
             key_headers: parse_all("key-headers", &self.key_headers)?,
@@ -96,7 +100,10 @@ impl RequestRule {
         Ok(request_rules::Condition {
             sites: self.sites.clone(),
             hosts: parse_all("hosts", &self.hosts)?,
-            paths: patterns(&self.paths),
+            paths: match self.paths_ignore_case {
+                true => self.paths.iter().map(|text| Pattern::ignoring_case(text)).collect(),
+                false => patterns(&self.paths),
+            },
             methods: methods.collect::<Result<_, _>>()?,
             headers: parse_all("headers", &self.headers)?,
         })

@@ -14,6 +14,7 @@ use membership::gossip::Seed;
 use message::pseudonym::Pseudonym;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{HostPattern, PortRange};
+use semantics::trusted::TrustedField;
 use semantics::{Seconds, StatusPattern};
 use store::policy::{AdmissionName, PolicyName};
 use store::{IndexKind, LayoutName};
@@ -417,6 +418,7 @@ macro_rules! parsed {
 parsed!(HeaderName, Method, HostPattern, PathPrefix, PortRange, AdmissionName, PolicyName);
 parsed!(StatusPattern);
 parsed!(Address, Copies, Eviction, Listed, Lookup, MemberId, Seed, SitePattern, TypePattern);
+parsed!(TrustedField);
 
 /// The same of types that are found by their name.
 macro_rules! named {

@@ -19,8 +19,8 @@ use proxy::rules::access::Access;
 use proxy::rules::aliases::Aliases;
 use proxy::rules::purging::Purging;
 use proxy::rules::request_rules::Rules;
-use semantics::Settings;
 use semantics::forwarded::Field;
+use semantics::{Settings, trusted};
 use upstream::names::resolver::DnsLookup;
 use upstream::settings::limits::UpstreamLimits;
 use upstream::settings::lookup::{Lookup, SystemLookup};
@@ -49,11 +49,11 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
     ports.dedup();
     let front = front(config, &ports, &around.roots)?;
     let access = access(config, &front, around)?;
-    let semantics = semantics(config);
+    let (semantics, forwarded) = (semantics(config), forwarded(config)?);
     let connections = sizing::connections(config.connections, around.descriptors);
     Ok(Options {
         pseudonym: config.pseudonym.clone(),
-        rules: rules(config, &semantics)?,
+        rules: with_trusted(rules(config, &semantics)?, &forwarded, &semantics),
         client: ClientLimits { connections, ..config.client.clone() },
         http2: config.http2.clone(),
         tunnels: config.tunnels.clone(),
@@ -61,7 +61,7 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
         upstream: upstream(config)?,
         fill: config.fill.clone(),
         semantics,
-        forwarded: forwarded(config)?,
+        forwarded,
         purging: purging(config),
         ..Options::new(front, Arc::new(access))
     })
@@ -127,6 +127,15 @@ pub fn rules(config: &Config, base: &Settings) -> Result<Rules, String> {
     Ok(Rules::new(rules.collect::<Result<_, _>>()?))
 }
 
+/// Makes what trusted proxies say of host, port and path part of the key of every object.
+fn with_trusted(rules: Rules, forwarded: &Forwarded, base: &Settings) -> Rules {
+    if forwarded.trust.is_empty() {
+        return rules;
+    }
+    let fields = trusted::key_names(&forwarded.trust_fields);
+    rules.with_key_fields("forwarded.trust-fields", &fields, base)
+}
+
 /// Returns the settings of caching. Targeted fields are by default those that a cache in front of
 /// origins obeys (RFC 9213, 3.1); a forward proxy acts for its clients and obeys none.
 fn semantics(config: &Config) -> Settings {
@@ -148,7 +157,7 @@ fn forwarded(config: &Config) -> Result<Forwarded, String> {
         [auto] if auto == "auto" => Vec::new(),
         names => parse_all(names)?,
     };
-    Ok(Forwarded { add, trust: config.forwarded.trust.clone() })
+    Ok(Forwarded { add, ..config.forwarded.clone() })
 }
 
 /// Tags are between origin servers and the cache in front of them: its clients do not see them.

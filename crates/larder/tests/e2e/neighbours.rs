@@ -107,7 +107,7 @@ fn the_budgets_hold() {
 fn what_is_not_to_be_asked_is_not_asked() {
     let (origin, other) = (Origin::start(), Origin::start());
     let rule = "[[rule]]\npaths = ['/a/quiet']\nvalidate-neighbours = 0\n
-        [[rule]]\npaths = ['/a/named']\nquery-drop = ['x']\n";
+        [[rule]]\npaths = ['/a/named']\nquery-drop = ['x']\nquery-send = 'all'\n";
     let larder = setup(&format!("[caching]\nvalidate-neighbours = 20\n{rule}")).start();
     let page = target("/a/page");
     let untouched = [

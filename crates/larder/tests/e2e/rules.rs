@@ -1,6 +1,7 @@
 //! What the scripts of tests/http/rules.http cannot say: what happens behind an answer, and what is
 //! told of rules.
 
+use std::process::ExitStatus;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -36,6 +37,13 @@ fn what_is_popular_is_validated_before_it_expires() {
     assert!(asked[1].head.get("if-none-match").is_some(), "{:?}", asked[1]);
 }
 
+/// Returns what `larder explain` says of a URL whose origin is asked.
+fn in_lines(larder: &Larder, url: &str) -> (ExitStatus, String) {
+    let admin = larder.admin().to_string();
+    let header = "Accept-Language: de";
+    crate::runner::larder(&["explain", url, "--ask", "--header", header, "--admin", &admin])
+}
+
 #[test]
 fn a_request_is_explained() {
     let origin = Origin::start();
@@ -63,7 +71,11 @@ fn a_request_is_explained() {
     assert_eq!(before["key"]["url"], format!("{base}/page?cc=max-age=100"), "{before}");
     assert_eq!(origin.fetches(target), 0);
 
-    larder.send(&get(&format!("{base}{target}")).header("Accept-Language", "de-CH")).verify(target);
+    // The origin is asked for what the key has.
+    let sent = "/page?cc=max-age=100";
+    assert_eq!(before["sent"], sent, "{before}");
+    larder.send(&get(&format!("{base}{target}")).header("Accept-Language", "de-CH")).verify(sent);
+    assert_eq!((origin.fetches(sent), origin.fetches(target)), (1, 0));
     let after = explain(&larder, &format!("url={page}&header=Accept-Language:de,fr"));
     assert_eq!(after["key"]["fields"], json!({"accept-language": "de"}), "{after}");
     assert_eq!(after["stored"]["lifetime"], 50, "{after}");
@@ -87,21 +99,17 @@ fn a_request_is_explained() {
     let not_applied = "default-ttl and the edits do not apply to 404";
     assert_eq!(given["answer"]["not_applied"], not_applied, "{given}");
 
-    let admin = larder.admin().to_string();
-    let (status, said) = crate::runner::larder(&[
-        "explain",
-        &format!("{base}{target}"),
-        "--ask",
-        "--header",
-        "Accept-Language: de",
-        "--admin",
-        &admin,
-    ]);
+    let (status, said) = in_lines(&larder, &format!("{base}{target}"));
     assert!(status.success(), "{said}");
-    for line in ["rule     pages", "for      accept-language: de", "answer   200 of the origin"] {
+    for line in [
+        "rule     pages",
+        "for      accept-language: de",
+        "sent     /page?cc=max-age=100\n",
+        "answer   200 of the origin",
+    ] {
         assert!(said.contains(line), "{said}");
     }
-    let (status, said) = crate::runner::larder(&["explain", "nonsense", "--admin", &admin]);
+    let (status, said) = in_lines(&larder, "nonsense");
     assert!(status.code() == Some(1) && said.contains("scheme"), "{said}");
 
     let past = explain(&larder, &format!("url={}", percent(&format!("{base}/account/x"))));

@@ -5,7 +5,7 @@
 //! within a bound of time. Failures are counted and logged at the debug level only: a scan of ports
 //! must not fill the log.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -133,7 +133,7 @@ pub(crate) async fn welcome(
         }
     }
     let place = match options.client.per_address {
-        Some(most) if has_address && !is_proxy(client.ip(), options) => {
+        Some(most) if has_address && !options.forwarded.trusts(client.ip()) => {
             let Some(place) = addresses.enter(client.ip(), most) else {
                 observer.count(Event::AddressCrowded, 1);
                 log::debug!("{client}: as many connections as one address may have");
@@ -155,12 +155,6 @@ pub(crate) async fn welcome(
         }
     }
     Some(Negotiated { stream: Stream::Plain(raw), client, link, protocol, place })
-}
-
-/// Returns whether an address is that of a proxy in front, which serves many clients.
-fn is_proxy(client: IpAddr, options: &Options) -> bool {
-    let client = address::canonical(client);
-    options.forwarded.trust.iter().any(|network| network.contains(&client))
 }
 
 async fn secure(

@@ -10,11 +10,10 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
 use http_body::Body as _;
 use message::framing_check::Trust;
 use message::request_body::RequestBody;
-use message::scheme::Scheme;
 use message::{cookies, framing, upgrade};
 use net::address;
 use semantics::invalidation::Write;
-use semantics::{ExchangeTimes, Url, hop_by_hop, max_forwards, storability};
+use semantics::{ExchangeTimes, MethodClass, Url, claims, hop_by_hop, max_forwards, storability};
 use store::Key;
 use upstream::send::attempts::Attempts;
 use upstream::settings::endpoint::Endpoint;
@@ -94,14 +93,9 @@ async fn decide(
     if parts.version == Version::HTTP_2 {
         cookies::join_cookies(&mut parts.headers);
     }
-    let scheme = Scheme::of_request(
-        client.link.scheme,
-        client.address.ip(),
-        &parts.headers,
-        &options.forwarded,
-    );
+    let (address, connection) = (client.address.ip(), client.link.scheme);
+    let scheme = target::distrust(&mut parts.headers, address, connection, options);
     let transaction = Transaction::open(services, client, parts, scheme);
-    target::distrust(&mut parts.headers, client.address.ip(), options);
     if let Some(text) = ill_framed(parts, &body, trust) {
         let status = StatusCode::BAD_REQUEST;
         return refuse(transaction, &Refused { status, why: Invalid::Body, text });
@@ -193,15 +187,26 @@ fn refusal_of(
     bad.then_some(Refused { status, why, text: "TRACE must not have a body." })
 }
 
-/// Checks that the access rules permit the request. Stored answers too are given only to clients
-/// that could fetch them.
+/// Checks that the access rules permit the request, by its method and by every other that its
+/// fields ask an application to take it for. Stored answers too are given only to clients that
+/// could fetch them.
 async fn permitted(context: &RequestContext<'_>) -> Result<(), Failure> {
-    match context.options.access.before(&context.query()) {
+    permits(context, context.query()).await?;
+    if context.facts.class != MethodClass::Cacheable {
+        for method in claims::other_methods(&context.parts.headers) {
+            permits(context, Query { method: &method, ..context.query() }).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn permits(context: &RequestContext<'_>, query: Query<'_>) -> Result<(), Failure> {
+    match context.options.access.before(&query) {
         Verdict::Allow => Ok(()),
         Verdict::Deny(denial) => Err(Failure::Denied(denial)),
         Verdict::ByAddress => {
             let (to, limits) = (context.destination(), &context.options.upstream);
-            let rules = AddressCheck::new(&context.options.access, context.query());
+            let rules = AddressCheck::new(&context.options.access, query);
             let check = |address: SocketAddr| rules.permits(address);
             let permitted = context.services.upstream.permitted(&*to, limits, &check).await;
             permitted.map_err(|failure| rules.explain(failure))

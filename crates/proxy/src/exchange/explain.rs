@@ -160,11 +160,11 @@ struct Case<'a> {
 
 /// Explains what a worker would do with a request. The error is a sentence.
 pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Result<Value, String> {
-    let options = services.options();
-    let options = &*options;
-    let scheme = question.url.scheme_str().and_then(Scheme::named).unwrap_or_default();
+    let options = &*services.options();
+    let named = question.url.scheme_str().and_then(Scheme::named).unwrap_or_default();
     let mut parts = question.parts(&options.front)?;
-    target::distrust(&mut parts.headers, Ipv4Addr::LOCALHOST.into(), options);
+    let client = Ipv4Addr::LOCALHOST.into();
+    let scheme = target::distrust(&mut parts.headers, client, named, options);
     let prepared = prepare(&mut parts, options, scheme).map_err(|why| why.text)?;
     let Prepared { parts, target, rule, identity } = prepared;
     let facts = target.site.facts(parts, identity);
@@ -212,6 +212,7 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
         "key": {
             "front": site.unwrap_or("forward"), "url": name.as_str(), "spelled": name.spelled(),
         },
+        "sent": case.sent(&url, &name),
         "past_the_cache": past,
         "stored": Value::Null,
         "current": current,
@@ -235,6 +236,13 @@ impl Case<'_> {
             return settings;
         }
         self.rule.as_ref().map_or(&self.options.semantics, |rule| &rule.settings)
+    }
+
+    /// Returns path and query as the origin is asked for them: those of the key's `name`, or those
+    /// of the `url` that the request names.
+    fn sent<'u>(&self, url: &'u Url, name: &'u Url) -> &'u str {
+        let is_rewritten = |rule: &Arc<Rule>| rule.rewrites_query(&self.parts.method);
+        if self.rule.as_ref().is_some_and(is_rewritten) { name.sent() } else { url.sent() }
     }
 
     /// Returns the name that an operator finds a setting of lifetimes by.
@@ -358,7 +366,7 @@ impl Case<'_> {
                 let client = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
                 let mut upstream_request =
                     UpstreamRequest::new(services, client, self.options, self.parts, &self.target);
-                upstream_request.rule.clone_from(&self.rule);
+                upstream_request.obey(self.rule.as_ref(), &self.target, self.options);
                 upstream_request.interim = None;
                 let response =
                     upstream_request.run(services, self.options, None).await.map_err(in_short)?;

@@ -27,7 +27,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, header};
 use message::scheme::Scheme;
 use semantics::reuse::Fallback;
-use semantics::{RequestFacts, Settings, Time, Url, VaryMarker, cache_key, meta, reuse};
+use semantics::{QueryRule, RequestFacts, Settings, Time, Url, VaryMarker, cache_key, meta, reuse};
 use store::{Home, Key, Neighbour, Source};
 
 use crate::fetch::fetch_task::{FetchPurpose, FetchTask};
@@ -43,6 +43,7 @@ use crate::request::prepare::{Prepared, prepare};
 use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{key_check, target};
 use crate::rules::access::{Query, Verdict};
+use crate::rules::request_rules::Rule;
 use crate::services::Services;
 
 /// Sites whose neighbours one worker validates at a time.
@@ -174,15 +175,16 @@ impl NeighbourValidation {
         }
         let client = of.upstream_request.client();
         let mut parts = parts(&url, &options.front, fields)?;
-        target::distrust(&mut parts.headers, client.ip(), options);
         let scheme = Scheme::named(url.scheme())?;
+        let scheme = target::distrust(&mut parts.headers, client.ip(), scheme, options);
         let Prepared { parts, target, rule, identity } =
             prepare(&mut parts, options, scheme).ok()?;
         // The parameters that the origin was asked with are not known where the name lacks some.
-        let hides_names = rule
-            .as_deref()
-            .is_some_and(|rule| rule.bypass || rule.query != semantics::QueryRule::default());
-        if hides_names {
+        let is_unknown = |rule: &Rule| {
+            let is_named_whole = rule.query == QueryRule::default();
+            rule.bypass || !(is_named_whole || rule.rewrites_query(&Method::GET))
+        };
+        if rule.as_deref().is_some_and(is_unknown) {
             return None;
         }
         let settings = rule.as_ref().map_or(&options.semantics, |rule| &rule.settings);
@@ -204,7 +206,7 @@ impl NeighbourValidation {
         let mut upstream_request =
             UpstreamRequest::new(&of.services, client, options, parts, &target);
         upstream_request.interim = None;
-        upstream_request.rule = rule;
+        upstream_request.obey(rule.as_ref(), &target, options);
         upstream_request.reuse_only = true;
         let (key, request) = (key.clone(), parts.headers.clone());
         let facts = target.site.facts(parts, identity);

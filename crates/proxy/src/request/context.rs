@@ -252,10 +252,10 @@ impl<'a> RequestContext<'a> {
         };
         let mut upstream_request =
             make(self.services, self.client.address, self.options, self.parts, target);
-        upstream_request.rule.clone_from(&self.rule);
         if let Some(upgrade) = &self.upgrade {
             upstream_request.ask_for(upgrade.clone());
         }
+        upstream_request.obey(self.rule.as_ref(), &self.target, self.options);
         upstream_request
     }
 

@@ -13,7 +13,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Request, Uri};
 use httparse::{Header, Status};
-use semantics::Settings;
+use semantics::{Settings, facts};
 
 /// Fields of a plain request at most: as many as anybody sends who means it.
 const FIELDS_MAX: usize = 64;
@@ -138,7 +138,7 @@ impl<'a, 'r> PlainRequest<'a, 'r> {
 
     /// Returns whether a field of it identifies the client.
     pub fn is_identified(&self, settings: &Settings) -> bool {
-        self.fields.iter().any(|field| settings.identifies(field.name))
+        self.fields.iter().any(|field| facts::identifies(field.name, settings))
     }
 
     /// Returns its head as hyper makes it of the same bytes; `None` where it is none to hyper.
@@ -193,6 +193,7 @@ fn decides(name: &[u8]) -> bool {
         3 => &["via"],
         5 => &["range"],
         6 => &["expect", "pragma"],
+        8 => &["cdn-loop"],
         7 => &["upgrade", "trailer"],
         12 => &["max-forwards"],
         13 => &["authorization", "cache-control"],
@@ -284,6 +285,7 @@ mod tests {
         for name in [
             "TE",
             "Via",
+            "CDN-Loop",
             "Range",
             "Expect",
             "Pragma",

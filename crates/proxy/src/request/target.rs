@@ -7,15 +7,15 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use http::header::HeaderMap;
+use http::header::{HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{Method, StatusCode, Version, header};
 use message::framing;
 use message::scheme::Scheme;
 use message::via::has_member;
-use net::address;
 use net::address::bare;
-use semantics::forwarded;
+use semantics::forwarded::X_FORWARDED_PROTO;
+use semantics::{claims, trusted};
 
 use crate::observe::outcome::Invalid;
 use crate::options::Options;
@@ -42,22 +42,37 @@ impl Refused {
 const ORIGIN_FORM: &str = "This is a forward proxy: a request names the whole URL. Set \
     http_proxy=http://ADDRESS:PORT/ for a program, or use curl -x http://ADDRESS:PORT URL.";
 
-/// Removes from a request what is never believed of its client, before anything looks at it: what
-/// is keyed, compared and passed on is then the same.
-pub(crate) fn distrust(fields: &mut HeaderMap, client: IpAddr, options: &Options) {
+/// Removes from a request what is not believed of its client, before anything looks at it: what is
+/// keyed, compared and passed on is then the same. Returns the scheme of the request's URL, where
+/// its target names none; `connection` is that of the connection.
+pub(crate) fn distrust(
+    fields: &mut HeaderMap,
+    client: IpAddr,
+    connection: Scheme,
+    options: &Options,
+) -> Scheme {
     options.client.field_names.enforce(fields);
-    // They mean something between nodes alone, and are nobody else's business.
+    // They mean something between nodes alone.
     fields.remove(FLEET);
     fields.remove(PURGES);
-    let client = address::canonical(client);
-    let is_trusted = options.forwarded.trust.iter().any(|network| network.contains(&client));
-    if options.front.stands_for_origins() && !is_trusted {
-        forwarded::remove_claims(fields);
+    if !options.front.stands_for_origins() {
+        return connection;
     }
+    if !options.forwarded.trusts(client) {
+        claims::remove_claims(fields, |_| false);
+        return connection;
+    }
+    trusted::settle(fields, &options.forwarded.trust_fields);
+    let scheme = Scheme::of_request(connection, client, fields, &options.forwarded);
+    // The origin server is told the scheme that the key has, and no other.
+    if fields.contains_key(X_FORWARDED_PROTO) {
+        fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme.name()));
+    }
+    scheme
 }
 
-/// Checks a request that is not a CONNECT and returns its target. `scheme` is the one of the
-/// connection to a reverse proxy ([`Scheme::of_request`]).
+/// Checks a request that is not a CONNECT and returns its target. `scheme` is the one that
+/// [`distrust`] returned.
 pub(crate) fn target<'a>(
     parts: &'a Parts,
     front: &'a Front,

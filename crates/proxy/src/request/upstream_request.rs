@@ -16,7 +16,7 @@ use message::upgrade::Upgrade;
 use message::{framing, via};
 use net::address;
 use semantics::forwarded::Hop;
-use semantics::{MethodClass, Settings, forwarded, hop_by_hop, max_forwards, value};
+use semantics::{MethodClass, Settings, claims, forwarded, hop_by_hop, max_forwards, value};
 use upstream::connection::origin_body::OriginBody;
 use upstream::connection::request_body::{ClientBody, OutBody};
 use upstream::send::attempts::Attempts;
@@ -85,10 +85,13 @@ impl UpstreamRequest {
         if let Some(left) = max_forwards::hops_left(&parts.method, &parts.headers) {
             fields.insert(header::MAX_FORWARDS, HeaderValue::from(left.saturating_sub(1)));
         }
-        fields.append(header::VIA, services.shared.via.entry(parts.version));
+        match options.forwarded.via {
+            true => _ = fields.append(header::VIA, services.shared.via.entry(parts.version)),
+            false => services.shared.via.hide(fields),
+        }
         add_forwarding_headers(fields, client.ip(), options, &as_told(&parts.method, target));
         if matches!(parts.method, Method::GET | Method::HEAD) {
-            forwarded::remove_other_methods(fields);
+            claims::remove_other_methods(fields);
         }
         made
     }
@@ -148,6 +151,20 @@ impl UpstreamRequest {
             confirms: StatusCode::OK,
             vouched: target.site.vouched().cloned(),
         }
+    }
+
+    /// Makes the operator's rule count for the request to `target`, if there is one: its query
+    /// becomes that of the key, unless the request asks for another protocol, and its answer is
+    /// edited.
+    pub fn obey(&mut self, rule: Option<&Arc<Rule>>, target: &Target<'_>, options: &Options) {
+        let Some(rule) = rule else { return };
+        if rule.rewrites_query(&self.method)
+            && self.upgrade.is_none()
+            && let Some(url) = target.url(&options.upstream)
+        {
+            self.uri = origin_form(&self.uri, rule.query.apply(&url).sent());
+        }
+        self.rule = Some(rule.clone());
     }
 
     /// Makes the request ask for another protocol.

@@ -74,9 +74,18 @@ impl Rule {
     fn matches_head(&self, query: &Query<'_>) -> bool {
         let client = address::canonical(query.client);
         (self.clients.is_empty() || contains(&self.clients, client))
-            && (self.methods.is_empty() || self.methods.contains(query.method))
+            && (self.methods.is_empty() || self.methods.iter().any(|m| self.is_for(m, query)))
             && (self.hosts.is_empty() || self.hosts.iter().any(|h| h.matches(query.host)))
             && (self.ports.is_empty() || self.ports.iter().any(|p| p.contains(query.port)))
+    }
+
+    /// Returns whether a request's method is the rule's `method`. A server may take `delete` for
+    /// DELETE, so a refusal is for any case of it, a permission only for the method itself.
+    fn is_for(&self, method: &Method, query: &Query<'_>) -> bool {
+        match self.action {
+            Action::Deny => method.as_str().eq_ignore_ascii_case(query.method.as_str()),
+            Action::Allow => method == query.method,
+        }
     }
 
     /// Returns whether the destination's address matches. A refusal considers each form of the

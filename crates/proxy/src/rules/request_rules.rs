@@ -9,13 +9,16 @@
 //! for every name under which something is stored, removed or purged: [`Rules::names`] returns all
 //! names that a URL may have under any rule.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode, header};
 use message::header_edits::Edits;
 use semantics::device_class::DeviceClass;
-use semantics::{Pattern, QueryRule, Settings, Time, Url, disguise, freshness, language};
+use semantics::{
+    MethodClass, Pattern, QueryRule, Settings, Time, Url, disguise, freshness, language, readings,
+};
 
 use crate::rules::access::HostPattern;
 
@@ -63,6 +66,8 @@ pub struct Rule {
     pub settings: Settings,
     /// The parameters that name an object.
     pub query: QueryRule,
+    /// The part of the query that the origin is sent.
+    pub query_send: QuerySend,
     /// Tell apart kinds of devices: `X-UA-Device` is set and part of the key.
     pub by_device: bool,
     /// The site's languages: `Accept-Language` becomes the best of them and part of the key.
@@ -80,6 +85,16 @@ pub struct Rule {
     pub answer_max: Option<u64>,
     /// Requests that ask for another protocol are refused with 403.
     pub refuse_upgrades: bool,
+}
+
+/// The part of a query that the origin is sent with a GET or HEAD whose response may be stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QuerySend {
+    /// The query of the key: what is not in the key cannot change what is stored under it.
+    #[default]
+    Key,
+    /// The whole query.
+    All,
 }
 
 /// The requests that a rule is for. An empty list means any.
@@ -119,6 +134,19 @@ impl Rules {
         }
     }
 
+    /// Makes these request fields part of the key of every object. `base` is the settings of
+    /// requests that no rule of the operator is for: they get a rule of this `name`.
+    pub fn with_key_fields(mut self, name: &str, fields: &[HeaderName], base: &Settings) -> Rules {
+        if fields.is_empty() {
+            return self;
+        }
+        self.list.push(Arc::new(Rule::new(name.to_owned(), base.clone())));
+        for rule in &mut self.list {
+            Arc::make_mut(rule).key_headers.extend_from_slice(fields);
+        }
+        self
+    }
+
     /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
@@ -139,7 +167,7 @@ impl Rules {
             let when = &rule.when;
             let keeps_out = rule.bypass || (rule.refuse_upgrades && asked.upgrade);
             let fits = if keeps_out { paths.any(when) } else { paths.all(when) };
-            fits && when.is_for_place(asked.site, asked.url) && when.is_for(asked)
+            fits && when.is_for_place(asked.site, asked.url) && when.is_for(asked, keeps_out)
         })
     }
 
@@ -172,6 +200,7 @@ impl Rule {
             bypass: false,
             settings,
             query: QueryRule::default(),
+            query_send: QuerySend::Key,
             by_device: false,
             languages: Vec::new(),
             key_headers: Vec::new(),
@@ -216,6 +245,15 @@ impl Rule {
     /// Returns whether a field of the request is the rule's, not the client's.
     pub(crate) fn sets(&self, name: &HeaderName) -> bool {
         self.request.sets(name)
+    }
+
+    /// Returns whether the origin is sent another query than the client's: that of the key.
+    /// Requests that pass the cache, and methods that are not cached, are sent whole.
+    pub fn rewrites_query(&self, method: &Method) -> bool {
+        self.query_send == QuerySend::Key
+            && !self.bypass
+            && MethodClass::of(method) == MethodClass::Cacheable
+            && self.query != QueryRule::default()
     }
 
     /// Returns the request fields that are part of the key, whatever the origin says.
@@ -277,26 +315,22 @@ impl Rule {
     }
 }
 
-/// A path as it is written in the URL, and as a server reads it that normalises paths
-/// ([`Url::tidy_path`]). It is not known which of them the origin uses: a rule that keeps requests
-/// from the cache is for both, one that lets them in only for what is the same path to all.
-struct Paths<'a> {
-    plain: &'a str,
-    tidy: String,
-}
+/// A path in every reading that servers have of it ([`readings`]). It is not known which of them
+/// the origin uses: a rule that keeps requests from the cache is for a path that fits in any of
+/// them, one that lets them in for a path that fits in all.
+struct Paths<'a>(Vec<Cow<'a, [u8]>>);
 
 impl<'a> Paths<'a> {
     fn of(url: &'a Url) -> Paths<'a> {
-        let plain = url.path_and_query().split('?').next().unwrap_or_default();
-        Paths { plain, tidy: url.tidy_path() }
+        Paths(readings::readings(url.path_and_query()))
     }
 
     fn any(&self, when: &Condition) -> bool {
-        when.is_for_path(self.plain) || when.is_for_path(&self.tidy)
+        self.0.iter().any(|path| when.is_for_path(path))
     }
 
     fn all(&self, when: &Condition) -> bool {
-        when.is_for_path(self.plain) && when.is_for_path(&self.tidy)
+        self.0.iter().all(|path| when.is_for_path(path))
     }
 }
 
@@ -308,13 +342,18 @@ impl Condition {
             && (self.hosts.is_empty() || self.hosts.iter().any(|pattern| pattern.matches(host)))
     }
 
-    fn is_for_path(&self, path: &str) -> bool {
-        self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path.as_bytes()))
+    fn is_for_path(&self, path: &[u8]) -> bool {
+        self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path))
     }
 
-    fn is_for(&self, asked: RuleQuery<'_>) -> bool {
-        let method = if asked.method == Method::HEAD { &Method::GET } else { asked.method };
-        let names = |one: &Method| one == method || one == asked.method;
+    /// Returns whether method and fields fit. A server may take `get` for GET: `any_case` is for
+    /// rules that no spelling may evade.
+    fn is_for(&self, asked: RuleQuery<'_>, any_case: bool) -> bool {
+        let asks = |one: &Method| match any_case {
+            true => one.as_str().eq_ignore_ascii_case(asked.method.as_str()),
+            false => one == asked.method,
+        };
+        let names = |one: &Method| asks(one) || (*one == Method::GET && asks(&Method::HEAD));
         (self.methods.is_empty() || self.methods.iter().any(names))
             && self.headers.iter().all(|test| test.holds(asked.headers))
     }

@@ -40,6 +40,23 @@ fn a_request_that_comes_back_is_a_loop() {
 }
 
 #[test]
+fn a_loop_is_noticed_where_the_origin_is_sent_no_via() {
+    let origin = Origin::always(ok("", ""));
+    let rig = Rig::forward_with(|options| options.forwarded.via = false);
+    rig.client().get_with(&origin.url("/"), "Via: 1.1 other\r\n");
+    let asked = &origin.asked()[0];
+    assert_eq!(asked.field("via"), None);
+    let own = asked.field("cdn-loop").unwrap();
+    for line in [own.clone(), own.replace(';', " ; ")] {
+        let field = format!("CDN-Loop: other, {line}\r\n");
+        let answer = rig.client().get_with(&origin.url("/"), &field);
+        assert_eq!((answer.status, answer.detail().as_str()), (508, "ERROR(loop)"));
+    }
+    let answer = rig.client().get_with(&origin.url("/"), "CDN-Loop: larder;id=00000000\r\n");
+    assert_eq!(answer.status, 200);
+}
+
+#[test]
 fn what_hyper_refuses_is_answered_and_counted() {
     let mut rig = Rig::forward();
     for garbage in ["\u{1}\u{2} nonsense\r\n\r\n", "GET http://a/ HTTP/1.1\r\nBad Name: x\r\n\r\n"]

@@ -2,162 +2,23 @@
 //! the older `X-Forwarded-For`, `-Proto` and `-Host`.
 //!
 //! An origin behind a reverse proxy believes these fields, so those of an untrusted client must not
-//! reach it: a client could claim any address, and `X-Forwarded-Host` has poisoned many caches.
-//! Only the fields of a trusted proxy in front of us are kept, and ours is added behind them. A
-//! forward proxy by default reveals nothing about its clients.
+//! reach it ([`claims`](crate::fields::claims)): a client could claim any address, and
+//! `X-Forwarded-Host` has poisoned many caches. What a trusted proxy says is kept where its fields
+//! are trusted ([`trusted`](crate::fields::trusted)), and ours is added behind it. A forward proxy
+//! by default reveals nothing about its clients.
 
 use std::net::IpAddr;
 use std::str::FromStr;
 
 use http::header::{Entry, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue};
 
-use crate::fields::field_names;
-use crate::fields::field_names::as_variable;
 use crate::fields::value;
 use crate::fields::vary::Vary;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-
-/// All that is believed of a proxy in front: also what we never write ourselves. Some frameworks
-/// answer for another host, scheme or path when one of these says so, which no key has in it;
-/// others believe an address; `Proxy` sets an environment variable of CGI programs. Gathered from
-/// what frameworks and delivery networks document and from the published lists of fields that have
-/// poisoned caches. In the order of their bytes.
-const CLAIMS: [&str; 101] = [
-    "base-url",
-    "cf-connecting-ip",
-    "cf-connecting-ipv6",
-    "cf-ipcountry",
-    "cf-pseudo-ipv4",
-    "cf-visitor",
-    "client-address",
-    "client-ip",
-    "clientaddress",
-    "clientip",
-    "context-path",
-    "fastly-client-ip",
-    "fastly-host",
-    "fastly-ssl",
-    "fly-client-ip",
-    "forwarded",
-    "forwarded-for",
-    "forwarded-for-ip",
-    "forwarded-host",
-    "forwarded-proto",
-    "front-end-https",
-    "host-name",
-    "http-host",
-    "http-url",
-    "https",
-    "https-from-lb",
-    "incap-client-ip",
-    "orig-path-info",
-    "path-info",
-    "path-translated",
-    "pc-remote-addr",
-    "proxy",
-    "proxy-client-ip",
-    "proxy-host",
-    "proxy-port",
-    "proxy-request-fulluri",
-    "proxy-url",
-    "real-ip",
-    "remote-addr",
-    "remote-host",
-    "remote-host-wp",
-    "remote-user",
-    "request-uri",
-    "script-name",
-    "server-name",
-    "server-port",
-    "server-port-secure",
-    "sp-host",
-    "ssl-https",
-    "ssl-offloaded",
-    "true-client-ip",
-    "unencoded-url",
-    "wl-proxy-client-ip",
-    "wl-proxy-ssl",
-    "x-azc-remote-addr",
-    "x-base-url",
-    "x-cf-url",
-    "x-cisco-bbsm-clientip",
-    "x-client-host",
-    "x-client-ip",
-    "x-clientip",
-    "x-cluster-client-ip",
-    "x-coming-from",
-    "x-custom-ip-authorization",
-    "x-fb-user-remote-addr",
-    "x-forward-for",
-    "x-forward-host",
-    "x-forward-proto",
-    "x-forwarder-for",
-    "x-gateway-host",
-    "x-host",
-    "x-http-destinationurl",
-    "x-http-host-override",
-    "x-http-path-override",
-    "x-https",
-    "x-ip",
-    "x-kaltura-remote-addr",
-    "x-nfsn-https",
-    "x-ning-request-uri",
-    "x-nokia-ipaddress",
-    "x-orchestra-scheme",
-    "x-orig-client",
-    "x-originating-ip",
-    "x-proxy-url",
-    "x-proxyuser-ip",
-    "x-remote-addr",
-    "x-remote-ip",
-    "x-remote-protocol",
-    "x-replaced-path",
-    "x-request-uri",
-    "x-sakura-forwarded-for",
-    "x-scheme",
-    "x-script-name",
-    "x-server-name",
-    "x-server-port",
-    "x-sina-proxyuser",
-    "x-ssl",
-    "x-true-ip",
-    "x-url-scheme",
-    "x-wap-network-client-ip",
-    "xxx-real-ip",
-];
-
-/// Prefixes of the names of further claims: whole families, whose members cannot all be listed.
-/// `X-Accel-` and `X-Sendfile` are fields by which an application instructs the server in front of
-/// it: some applications repeat there what a request said.
-const FAMILIES: [&str; 13] = [
-    "cloudfront-",
-    "x-accel-",
-    "x-amzn-remapped-",
-    "x-appengine-",
-    "x-arr-",
-    "x-azure-",
-    "x-backend-",
-    "x-envoy-",
-    "x-forwarded",
-    "x-original",
-    "x-real-",
-    "x-rewrite-",
-    "x-sendfile",
-];
-
-/// Fields that make an application take a request for one of another method.
-const METHODS: [&str; 7] = [
-    "real-method",
-    "request-method",
-    "x-ajax-real-method",
-    "x-http-method",
-    "x-http-method-override",
-    "x-method",
-    "x-method-override",
-];
+/// `X-Forwarded-Proto`.
+pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+pub(crate) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
 /// A field that can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,57 +74,6 @@ pub fn tells_clients_apart(fields: &[Field], vary: &Vary) -> bool {
     })
 }
 
-/// Takes every claim out of a request, however its name is spelled ([`field_names`]).
-pub fn remove_claims(request: &mut HeaderMap) {
-    field_names::remove_where(request, |name| {
-        (CLAIM_SHAPES.fit(name) && is_one_of(&CLAIMS, name))
-            || (name.starts_with(['c', 'x'])
-                && FAMILIES.iter().any(|begin| begins_with(name, begin)))
-    });
-}
-
-/// Removes the fields of a GET or HEAD that ask for another method: its answer is stored, and given
-/// to requests that did mean GET.
-pub fn remove_other_methods(request: &mut HeaderMap) {
-    field_names::remove_where(request, |name| METHOD_SHAPES.fit(name) && is_one_of(&METHODS, name));
-}
-
-/// The lengths of names by their first letters: most fields are told from them by it at once.
-struct Shapes([u64; 26]);
-
-const CLAIM_SHAPES: Shapes = Shapes::of(&CLAIMS);
-const METHOD_SHAPES: Shapes = Shapes::of(&METHODS);
-
-impl Shapes {
-    /// Makes the shapes of names in lower case, which begin with a letter.
-    const fn of(names: &[&str]) -> Shapes {
-        let mut shapes = [0; 26];
-        let mut number = 0;
-        while number < names.len() {
-            let name = names[number].as_bytes();
-            shapes[(name[0] - b'a') as usize] |= 1 << name.len();
-            number += 1;
-        }
-        Shapes(shapes)
-    }
-
-    /// Returns whether a name may be one of them.
-    fn fit(&self, name: &str) -> bool {
-        let letter = name.bytes().next().unwrap_or_default().wrapping_sub(b'a');
-        let lengths = self.0.get(usize::from(letter)).copied().unwrap_or_default();
-        name.len() < 64 && lengths & (1 << name.len()) != 0
-    }
-}
-
-/// Returns whether a program may take the field for one of these names, which are sorted.
-fn is_one_of(names: &[&str], name: &str) -> bool {
-    names.binary_search_by(|known| known.bytes().cmp(as_variable(name))).is_ok()
-}
-
-fn begins_with(name: &str, begin: &str) -> bool {
-    name.len() >= begin.len() && as_variable(&name[..begin.len()]).eq(begin.bytes())
-}
-
 /// Adds `fields` to a request. Addresses go behind those that are there; of scheme and host the one
 /// that is there stays: the first proxy knows what the client used.
 pub fn add(request: &mut HeaderMap, hop: &Hop<'_>, fields: &[Field]) {
@@ -284,33 +94,151 @@ pub fn add(request: &mut HeaderMap, hop: &Hop<'_>, fields: &[Field]) {
 /// Returns the scheme that the client used at the first proxy, as a request claims it: the `proto`
 /// of the first element of `Forwarded`, else the first `X-Forwarded-Proto`. Only for requests that
 /// a trusted proxy sent.
-pub fn claimed_proto(request: &HeaderMap) -> Option<&str> {
-    let first = |name| request.get(name)?.to_str().ok()?.split(',').next();
-    let proto = first(FORWARDED).and_then(|element: &str| {
-        let pairs = element.split(';').filter_map(|pair| pair.split_once('='));
-        pairs
-            .map(|(name, value)| (name.trim(), value.trim().trim_matches('"')))
-            .find(|(name, _)| name.eq_ignore_ascii_case("proto"))
+pub fn claimed_proto(request: &HeaderMap) -> Option<String> {
+    let elements = joined(request, &FORWARDED).and_then(|text| elements(&text));
+    let proto = elements.and_then(|elements| {
+        let pairs = elements.into_iter().next()?;
+        pairs.into_iter().find(|(name, _)| name == "proto").map(|(_, value)| value)
     });
-    proto.map(|(_, value)| value).or_else(|| first(X_FORWARDED_PROTO).map(str::trim))
+    let first = || Some(joined(request, &X_FORWARDED_PROTO)?.split(',').next()?.trim().to_owned());
+    proto.or_else(first)
 }
 
-/// Returns a forwarded-element (RFC 7239, 4). An IPv6 address and a host with a port need quotes
-/// (6).
-fn element(hop: &Hop<'_>) -> String {
-    let mut text = match hop.client.to_canonical() {
-        IpAddr::V4(address) => format!("for={address}"),
-        IpAddr::V6(address) => format!("for=\"[{address}]\""),
+/// Rewrites the `Forwarded` of a trusted proxy so that it names one host and one scheme, those of
+/// its first element: the first proxy knows what the client used, and an application that reads
+/// another element would be told something that no key has. Further elements keep the addresses
+/// (`for`, `by`). Removes the field when it does not have the form of RFC 7239. Returns the host in
+/// lower case.
+pub fn tidy_forwarded(request: &mut HeaderMap) -> Option<String> {
+    let elements = joined(request, &FORWARDED).and_then(|text| elements(&text));
+    request.remove(FORWARDED);
+    let (mut host, mut text) = (None, String::new());
+    for (number, pairs) in elements?.into_iter().enumerate() {
+        let mut separator = if text.is_empty() { "" } else { ", " };
+        for (name, mut value) in pairs {
+            value = match (name.as_str(), number) {
+                ("for" | "by", _) => value,
+                ("host", 0) if is_host(&value) => value.to_ascii_lowercase(),
+                ("proto", 0) if is_token(&value) => value,
+                _ => continue,
+            };
+            text.push_str(separator);
+            push_pair(&mut text, &name, &value);
+            separator = ";";
+            if name == "host" {
+                host = Some(value);
+            }
+        }
+    }
+    if let Ok(value) = HeaderValue::try_from(text)
+        && !value.is_empty()
+    {
+        request.insert(FORWARDED, value);
+    }
+    host
+}
+
+/// Returns the elements of a `Forwarded`, each with its pairs of a name in lower case and a value
+/// (RFC 7239, 4); `None` when it has another form, or an element has a name twice.
+fn elements(text: &str) -> Option<Vec<Vec<(String, String)>>> {
+    let mut elements = vec![Vec::new()];
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (name, behind) = rest.split_once('=').filter(|(name, _)| is_token(name))?;
+        let name = name.to_ascii_lowercase();
+        let (value, behind) = split_value(behind)?;
+        let element: &mut Vec<(String, String)> = elements.last_mut()?;
+        if element.iter().any(|(known, _)| *known == name) {
+            return None;
+        }
+        element.push((name, value));
+        let behind = behind.trim_start_matches(BLANKS);
+        rest = match behind.strip_prefix([',', ';']) {
+            Some(next) => next.trim_start_matches(BLANKS),
+            None if behind.is_empty() => "",
+            None => return None,
+        };
+        if behind.starts_with(',') {
+            elements.push(Vec::new());
+        }
+    }
+    Some(elements)
+}
+
+const BLANKS: [char; 2] = [' ', '\t'];
+
+/// Splits a token or a quoted string, without its quotes, from what stands behind it.
+fn split_value(text: &str) -> Option<(String, &str)> {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let end =
+            text.find(|c: char| !u8::try_from(c).is_ok_and(is_token_byte)).unwrap_or(text.len());
+        return (end > 0).then(|| (text[..end].to_owned(), &text[end..]));
     };
-    let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-    if hop.host.bytes().all(is_token) && !hop.host.is_empty() {
-        text.push_str(&format!(";host={}", hop.host));
-    } else if !hop.host.is_empty() && !hop.host.contains(['"', '\\']) {
-        text.push_str(&format!(";host=\"{}\"", hop.host));
+    let (mut value, mut characters) = (String::new(), quoted.char_indices());
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return Some((value, &quoted[at + 1..])),
+            '\\' => value.push(characters.next()?.1),
+            other => value.push(other),
+        }
+    }
+    None
+}
+
+/// Returns a forwarded-element (RFC 7239, 4).
+fn element(hop: &Hop<'_>) -> String {
+    let mut text = String::new();
+    match hop.client.to_canonical() {
+        IpAddr::V4(address) => push_pair(&mut text, "for", &address.to_string()),
+        IpAddr::V6(address) => push_pair(&mut text, "for", &format!("[{address}]")),
+    }
+    if !hop.host.is_empty() {
+        text.push(';');
+        push_pair(&mut text, "host", hop.host);
     }
     text.push_str(";proto=");
     text.push_str(hop.proto);
     text
+}
+
+/// Appends `name=value`. A value that is no token, such as an IPv6 address or a host with a port,
+/// needs quotes (RFC 7239, 6).
+fn push_pair(text: &mut String, name: &str, value: &str) {
+    text.push_str(name);
+    text.push('=');
+    if is_token(value) {
+        text.push_str(value);
+        return;
+    }
+    text.push('"');
+    for character in value.chars() {
+        if matches!(character, '"' | '\\') {
+            text.push('\\');
+        }
+        text.push(character);
+    }
+    text.push('"');
+}
+
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(is_token_byte)
+}
+
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// Returns whether a text has only what stands in `host[:port]`.
+pub(crate) fn is_host(text: &str) -> bool {
+    let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    !text.is_empty() && text.bytes().all(fine)
+}
+
+/// Returns the lines of a field joined to one; `None` when there is none, or one is not plain text.
+pub(crate) fn joined(request: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let lines = request.get_all(name).iter().map(|line| line.to_str().ok());
+    let lines = lines.collect::<Option<Vec<_>>>().filter(|lines| !lines.is_empty())?;
+    Some(lines.join(", ").trim_matches(BLANKS).to_owned())
 }
 
 /// Joins what is there and `value` to one line: many origins read but one.
@@ -397,38 +325,8 @@ mod tests {
     }
 
     #[test]
-    fn the_lists_are_sorted() {
-        assert!(CLAIMS.is_sorted() && METHODS.is_sorted());
-    }
-
-    #[test]
-    fn claims_of_others_go() {
-        let mut request =
-            headers(&["X-Real-IP: 1", "Forwarded: for=x", "X-Rewrite-URL: /x", "A: b"]);
-        remove_claims(&mut request);
-        assert_eq!(request, headers(&["A: b"]));
-        let claims = CLAIMS.iter().map(|name| (*name).to_owned());
-        let families = FAMILIES.iter().map(|begin| format!("{begin}-thing"));
-        let named = ["x-forwarded-host", "x-forwarded-path", "x-forwarded", "x-real-ip"];
-        for name in claims.chain(families).chain(named.map(str::to_owned)) {
-            for name in [name.to_ascii_uppercase(), name.replace('-', "_"), name.replace('-', ".")]
-            {
-                let mut request = headers(&[&format!("{name}: 1"), "A: b"]);
-                remove_claims(&mut request);
-                assert_eq!(request, headers(&["A: b"]), "{name}");
-            }
-        }
-        let mut fine = headers(&["Host: a", "X-Request-ID: 1", "Origin: b", "User-Agent: c"]);
-        remove_claims(&mut fine);
-        assert_eq!(fine.len(), 4);
-        let mut request = headers(&["X-HTTP-Method-Override: DELETE", "x_http_method: x", "A: b"]);
-        remove_other_methods(&mut request);
-        assert_eq!(request, headers(&["A: b"]));
-    }
-
-    #[test]
     fn the_first_proxy_says_which_scheme_was_used() {
-        let claimed = |lines: &[&str]| claimed_proto(&headers(lines)).map(str::to_owned);
+        let claimed = |lines: &[&str]| claimed_proto(&headers(lines));
         assert_eq!(claimed(&["x-forwarded-proto: https"]).as_deref(), Some("https"));
         assert_eq!(claimed(&["x-forwarded-proto: https, http"]).as_deref(), Some("https"));
         let both = ["x-forwarded-proto: http", "forwarded: for=a;Proto=\"https\", proto=http"];
@@ -436,5 +334,29 @@ mod tests {
         let other = ["forwarded: for=192.0.2.1", "x-forwarded-proto: https"];
         assert_eq!(claimed(&other).as_deref(), Some("https"));
         assert_eq!(claimed(&[]), None);
+    }
+
+    #[test]
+    fn a_forwarded_of_a_trusted_proxy_has_one_meaning() {
+        let tidied = |line: &str| {
+            let mut request = headers(&[&format!("Forwarded: {line}")]);
+            let host = tidy_forwarded(&mut request);
+            let left = request.get(FORWARDED).map(|value| value.to_str().unwrap().to_owned());
+            (left.unwrap_or_default(), host.unwrap_or_default())
+        };
+        for (line, left, host) in [
+            ("for=1;HOST=A.example;proto=https", "for=1;host=a.example;proto=https", "a.example"),
+            ("host=\"a:81\" , for=2;host=b;proto=http", "host=\"a:81\", for=2", "a:81"),
+            ("for=\"x;host=e\\\"\";host=a;secret=1", "for=\"x;host=e\\\"\";host=a", "a"),
+            ("secret=1, for=\"[::1]\"", "for=\"[::1]\"", ""),
+            ("host=\"a<b\";for=1", "for=1", ""),
+            ("host=a;host=b", "", ""),
+            ("host=a b", "", ""),
+            ("host=\"a", "", ""),
+            ("host", "", ""),
+            ("", "", ""),
+        ] {
+            assert_eq!(tidied(line), (left.to_owned(), host.to_owned()), "{line}");
+        }
     }
 }

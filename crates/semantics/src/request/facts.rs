@@ -4,8 +4,9 @@ use http::Method;
 use http::header::{self, HeaderMap, HeaderName};
 
 use crate::fields::cache_control::RequestDirectives;
+use crate::fields::claims;
 use crate::request::disguise;
-use crate::settings::Settings;
+use crate::settings::{Settings, Sharing};
 
 /// The meaning of a method to a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,11 +83,19 @@ pub struct Identity {
     pub fields: Vec<HeaderName>,
 }
 
+/// Returns whether a request field of this name identifies the client, as far as that matters:
+/// nothing does where the RFC alone decides. Fields by which a trusted proxy names the user always
+/// count.
+pub fn identifies(name: &str, settings: &Settings) -> bool {
+    settings.sharing == Sharing::Careful
+        && (settings.identifying.includes(name) || claims::names_user(name))
+}
+
 impl Identity {
     /// Returns the identity that a client's fields give, as far as it matters: where the RFC alone
     /// decides, only `Authorization` does.
     pub fn of(client: &HeaderMap, settings: &Settings) -> Identity {
-        let identifies = |name: &&HeaderName| settings.identifies(name.as_str());
+        let identifies = |name: &&HeaderName| identifies(name.as_str(), settings);
         let fields = client.keys().filter(identifies).cloned().collect();
         Identity { authorized: client.contains_key(header::AUTHORIZATION), fields }
     }

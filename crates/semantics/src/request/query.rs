@@ -2,7 +2,8 @@
 //!
 //! By default the whole query belongs to it, byte by byte. An operator may say that some parameters
 //! do not matter (those that campaigns add to links), or that their order does not. The origin is
-//! asked with the query as it came; only the key under which its answer is stored changes.
+//! then asked with the query of the key, so that a parameter that is not in the key cannot change
+//! the response that is stored under it.
 
 use crate::request::url::Url;
 use crate::settings::pattern::Pattern;

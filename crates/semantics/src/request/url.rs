@@ -18,6 +18,9 @@ use std::{fmt, iter};
 
 use http::Uri;
 
+use crate::request::readings;
+use crate::request::readings::decode_triplet;
+
 /// A normalised absolute `http` or `https` URL.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Url {
@@ -179,33 +182,14 @@ impl Url {
         Url { text, ..*self }
     }
 
-    /// Returns the path without query as a server that normalises paths reads it: percent-encodings
-    /// decoded, dot segments resolved (RFC 3986, 5.2.4), repeated slashes taken for one. Rules are
-    /// matched against it, so that no spelling of a path evades them.
-    pub fn tidy_path(&self) -> String {
-        Self::tidied(self.path_and_query()).into_owned()
-    }
-
-    /// Does as [`Url::tidy_path`] with the path of a request, behind which a query may stand.
+    /// Returns the path of a request, behind which a query may stand, as most servers read it:
+    /// percent-encodings decoded, dot segments resolved (RFC 3986, 5.2.4), repeated slashes taken
+    /// for one.
     pub fn tidied(path: &str) -> Cow<'_, str> {
-        let (path, _) = split_query(path);
-        let is_tidy = path.starts_with('/')
-            && !path.contains('%')
-            && !path.as_bytes().windows(2).any(|two| matches!(two, b"//" | b"/."));
-        if is_tidy {
-            return Cow::Borrowed(path);
+        match readings::usual(path) {
+            Cow::Borrowed(same) => String::from_utf8_lossy(same),
+            Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
         }
-        let mut bytes = Vec::with_capacity(path.len());
-        let mut rest = path.as_bytes();
-        while let Some((&first, tail)) = rest.split_first() {
-            let decoded = (first == b'%').then(|| decode_triplet(rest)).flatten();
-            let byte = decoded.unwrap_or(first);
-            rest = if decoded.is_some() { &rest[3..] } else { tail };
-            if !(byte == b'/' && bytes.last() == Some(&b'/')) {
-                bytes.push(byte);
-            }
-        }
-        Cow::Owned(without_dots(&String::from_utf8_lossy(&bytes)))
     }
 
     /// Returns scheme and authority: the site, for locality and for comparing origins.
@@ -350,12 +334,6 @@ fn push_normal_escapes(normal: &mut String, path: &str) -> Option<()> {
     }
     normal.push_str(rest);
     Some(())
-}
-
-/// Returns the byte that a `%xx` at the start of `text` encodes.
-fn decode_triplet(text: &[u8]) -> Option<u8> {
-    let digit = |at: usize| char::from(*text.get(at)?).to_digit(16);
-    u8::try_from(digit(1)? * 16 + digit(2)?).ok()
 }
 
 /// Splits `scheme:rest`; `None` for a relative reference.
@@ -517,8 +495,6 @@ mod tests {
             ("/%ff", "/\u{fffd}"),
             ("?q", "/"),
         ] {
-            let url = Url::new("http", "a", path).unwrap();
-            assert_eq!(url.tidy_path(), expected, "{path}");
             let sent = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
             assert_eq!(Url::tidied(&sent), expected, "{path}");
         }

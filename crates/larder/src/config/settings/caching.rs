@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use semantics::Sharing;
+use semantics::trusted::TrustedField;
 
 use super::common::{MANY, Setting, YEARS, ms};
 use crate::config::configuration::Config;
 use crate::config::setting::{choice, fields};
-use crate::config::value::Kind;
+use crate::config::value::{Checked, Kind};
 
 const FORWARDED: Kind = Kind::List(&Kind::OneOf(&[
     "auto",
@@ -18,6 +19,12 @@ const FORWARDED: Kind = Kind::List(&Kind::OneOf(&[
 ]));
 
 choice!(SHARING for Sharing { "careful" => Sharing::Careful, "rfc" => Sharing::Rfc });
+const TRUSTED: Kind = Kind::List(&Kind::Checked(&Checked {
+    check: Checked::read::<TrustedField>,
+    expected: "a field that is otherwise removed from requests",
+    value_name: "FIELD",
+    example: "X-Forwarded-Host",
+}));
 
 /// The tables `[caching]` and `[forwarded]`.
 pub const SETTINGS: &[Setting] = fields! {
@@ -115,7 +122,22 @@ pub const SETTINGS: &[Setting] = fields! {
     /// forward proxy; an empty list is none.
     "forwarded.add", FORWARDED, ["auto"], live -> forwarded_add;
 
-    /// Networks of the proxies in front of a reverse proxy: such fields of theirs are kept and
-    /// added to. Those of other clients are removed, for any client could claim any address.
+    /// Networks of the proxies in front of a reverse proxy that are believed about their clients:
+    /// the fields of `forwarded.trust-fields` are kept and added to. Those of other clients are
+    /// removed, for any client could claim any address.
     "forwarded.trust", Kind::List(&Kind::Network), [], live -> forwarded.trust;
+
+    /// The fields that are believed of the proxies in `forwarded.trust`. All other fields by which
+    /// a client could claim an address, a user, a host or a path are removed from their requests,
+    /// too, so name here what they do set. What a field says of host, port or path is part of the
+    /// key: each value has copies of its own. The scheme of X-Forwarded-Proto is that of the URL in
+    /// the key. A family of fields that name users may be given with * behind it, such as
+    /// X-Auth-Request-*.
+    "forwarded.trust-fields", TRUSTED, ["X-Forwarded-For", "X-Forwarded-Proto"], live
+        -> forwarded.trust_fields;
+
+    /// Whether origin servers are sent Via (RFC 9110, 7.6.3). Some compress nothing for requests
+    /// that have it: nginx unless `gzip_proxied` says otherwise. With false they are sent CDN-Loop
+    /// (RFC 8586) in its place, by which a loop is still noticed, and no Via of other proxies.
+    "forwarded.via", Kind::Bool, ["true"], live -> forwarded.via;
 };

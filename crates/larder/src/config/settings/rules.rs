@@ -1,10 +1,14 @@
 //! The declarations of the keys of a `[[rule]]` table.
 
+use proxy::rules::request_rules::QuerySend;
+
 use super::common::LIFETIME;
 use super::status_times::{STATUS, STATUS_TIME};
 use crate::config::request_rule::RequestRule;
-use crate::config::setting::{Field, fields};
+use crate::config::setting::{Field, choice, fields};
 use crate::config::value::Kind;
+
+choice!(QUERY_SEND for QuerySend { "key" => QuerySend::Key, "all" => QuerySend::All });
 
 const LIFETIMES: Kind = Kind::List(&STATUS_TIME);
 const PATTERNS: Kind = Kind::List(&Kind::Text("a text in which * stands for anything"));
@@ -31,9 +35,14 @@ pub const RULE: &[Field<RequestRule>] = fields! {
     "hosts", Kind::List(&Kind::HostPattern), [], live, example(r#"["www.example.com"]"#) -> hosts;
 
     /// Paths without query, in which * stands for anything, such as /static/* or *.css; none: any.
-    /// They are held against the path as a server reads it that decodes it, resolves dots and takes
-    /// slashes in a row for one.
+    /// They are compared with the path in every reading that servers have of it: percent-encodings
+    /// decoded, dots resolved, slashes in a row taken for one, \ taken for /, and path parameters
+    /// (;x=1) removed. `bypass` and `refuse-upgrades` hold when one reading fits, the rest when all
+    /// of them do.
     "paths", PATTERNS, [], live, example(r#"["/static/*", "*.css"]"#) -> paths;
+
+    /// Whether letters of `paths` fit in either case: for origin servers that ignore case.
+    "paths-ignore-case", Kind::Bool, ["false"], live, example("true") -> paths_ignore_case;
 
     /// Request methods; GET includes HEAD; none: any.
     "methods", Kind::List(&Kind::Method), [], live, example(r#"["GET"]"#) -> methods;
@@ -102,8 +111,7 @@ pub const RULE: &[Field<RequestRule>] = fields! {
     "validate-neighbours", Kind::Int(0, 64), ["auto"], word("auto"), live, example("4")
         ~> validate_neighbours;
 
-    /// Names of the query parameters that are part of the key; an empty list: none. The origin
-    /// server is always sent the whole query.
+    /// Names of the query parameters that are part of the key; an empty list: none.
     "query-keep", PATTERNS, ["*"], live -> query_keep;
 
     /// Names of query parameters that are not part of the key, such as utm_*.
@@ -111,6 +119,12 @@ pub const RULE: &[Field<RequestRule>] = fields! {
 
     /// Sort the query parameters in the key by name, so that their order does not matter.
     "query-sort", Kind::Bool, ["false"], live, example("true") -> query_sort;
+
+    /// What the origin server is sent of the query with a GET or HEAD: "key" is the query of the
+    /// key, so that a parameter that is not in the key cannot change what is stored under it; "all"
+    /// is the whole query. Other methods, and requests that pass the cache by `bypass`, are always
+    /// sent the whole.
+    "query-send", QUERY_SEND, ["key"], live, example(r#""all""#) -> query_send;
 
     /// Request fields that are part of the key as if each answer had them in its Vary.
     "key-headers", Kind::List(&Kind::Header), [], live, example(r#"["x-currency"]"#) -> key_headers;
@@ -150,6 +164,6 @@ pub const RULE: &[Field<RequestRule>] = fields! {
         -> answer_max;
 
     /// Answer requests that ask for another protocol (Upgrade, WebSocket) with 403; otherwise they
-    /// are passed on. With `paths` it holds for the path as sent and as a server reads it.
+    /// are passed on.
     "refuse-upgrades", Kind::Bool, ["false"], live, example("true") -> refuse_upgrades;
 };

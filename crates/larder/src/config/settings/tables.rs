@@ -72,7 +72,8 @@ pub const ACCESS: &[Field<Rule>] = fields! {
     /// Networks of the client; none: any client.
     "clients", Kind::List(&Kind::Network), [], live, example(r#"["192.168.0.0/16"]"#) -> clients;
 
-    /// Request methods; none: any method.
+    /// Request methods; none: any method. A denying rule is for any case of them: servers may take
+    /// `delete` for DELETE.
     "methods", Kind::List(&Kind::Method), [], live, example(r#"["GET", "CONNECT"]"#) -> methods;
 
     /// Destination as the request names it; a leading dot includes all names below; none: any.

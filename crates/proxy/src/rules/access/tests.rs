@@ -300,3 +300,29 @@ fn patterns_are_checked() {
     assert!(!"8000-8001".parse::<PortRange>().unwrap().contains(8002));
     assert!("Example.COM.".parse::<HostPattern>().unwrap().matches("example.com"));
 }
+
+#[test]
+fn a_refusal_is_for_any_case_of_a_method_and_a_permission_for_one() {
+    let methods = vec![Method::DELETE];
+    let deny = Rule { methods: methods.clone(), ..Rule::new(Action::Deny) };
+    let denied = Access::new(FrontKind::Reverse, locals()).rules(vec![deny]);
+    let allow = Rule { methods, ..Rule::new(Action::Allow) };
+    let allowed =
+        Access::new(FrontKind::Reverse, locals()).rules(vec![allow, Rule::new(Action::Deny)]);
+    let to = "8.8.8.8";
+    check(
+        &denied,
+        &[
+            (to, "DELETE a.example:80", to, "rule", "rule"),
+            (to, "Delete a.example:80", to, "rule", "rule"),
+            (to, "GET a.example:80", to, "allow", "allow"),
+        ],
+    );
+    check(
+        &allowed,
+        &[
+            (to, "DELETE a.example:80", to, "allow", "allow"),
+            (to, "delete a.example:80", to, "rule", "rule"),
+        ],
+    );
+}

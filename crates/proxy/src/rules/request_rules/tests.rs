@@ -56,8 +56,13 @@ fn the_first_rule_that_fits_decides() {
 #[test]
 fn a_rule_that_keeps_out_is_for_every_spelling() {
     let when = |path: &str| Condition { paths: vec![Pattern::new(path)], ..Condition::default() };
+    let in_any_case = |path: &str| Condition {
+        paths: vec![Pattern::ignoring_case(path)],
+        ..Condition::default()
+    };
     let rules = Rules::new(vec![
         Rule { when: when("/account/*"), bypass: true, ..rule("account") },
+        Rule { when: in_any_case("/private/*"), bypass: true, ..rule("private") },
         Rule { when: when("/static/*"), ..rule("static") },
     ]);
     for (path, expected) in [
@@ -68,6 +73,15 @@ fn a_rule_that_keeps_out_is_for_every_spelling() {
         ("/account/%2e%2e%2fstatic/x", Some("account")),
         ("/other/%2e%2e%2fstatic/x", None),
         ("/other/../static/x", None),
+        ("/static/..;/account/x", Some("account")),
+        ("/account;a=b/x", Some("account")),
+        ("/static\\..\\account\\x", Some("account")),
+        ("/static/..%5caccount/x", Some("account")),
+        ("/static%2fx/../account/x", Some("account")),
+        ("/static;a=b/x", None),
+        ("/static/x;a=b", Some("static")),
+        ("/Account/x", None),
+        ("/STATIC/../Private/x", Some("private")),
     ] {
         assert_eq!(
             found(&rules, None, &Method::GET, &format!("http://h{path}")),
@@ -93,6 +107,26 @@ fn with_ttl(name: &str) -> Rule {
     let fixed = Some(Lifetime::Same(semantics::Seconds::new(60)));
     let lifetimes = Lifetimes { fixed, ..Lifetimes::default() };
     Rule::new(name.to_owned(), Settings { lifetimes, ..Settings::default() })
+}
+
+#[test]
+fn a_rule_that_keeps_out_is_for_every_case_of_a_method() {
+    let when = |method| Condition { methods: vec![method], ..Condition::default() };
+    let rules = Rules::new(vec![
+        Rule { when: when(Method::GET), bypass: true, ..rule("out") },
+        Rule { when: when(Method::POST), ..rule("in") },
+    ]);
+    for (method, expected) in [
+        ("GET", Some("out")),
+        ("HEAD", Some("out")),
+        ("get", Some("out")),
+        ("head", Some("out")),
+        ("POST", Some("in")),
+        ("post", None),
+    ] {
+        let method = method.parse().unwrap();
+        assert_eq!(found(&rules, None, &method, "http://h/"), expected, "{method}");
+    }
 }
 
 #[test]
@@ -174,6 +208,17 @@ fn every_name_that_an_object_may_have_is_known() {
     let names: Vec<_> = names.iter().map(Url::path_and_query).collect();
     assert_eq!(names, ["/a/x?u=1&v=2&w=3", "/a/x?v=2&w=3", "/a/x?u=1&w=3"]);
     assert_eq!(Rules::default().names(None, &url("http://h/?a")).len(), 1);
+}
+
+#[test]
+fn the_origin_is_sent_the_query_of_the_key() {
+    let query = QueryRule { sorted: true, ..QueryRule::default() };
+    let by_key = Rule { query, ..rule("sorted") };
+    assert!(by_key.rewrites_query(&Method::GET) && by_key.rewrites_query(&Method::HEAD));
+    assert!(!by_key.rewrites_query(&Method::POST));
+    assert!(!Rule { bypass: true, ..by_key.clone() }.rewrites_query(&Method::GET));
+    assert!(!Rule { query_send: QuerySend::All, ..by_key }.rewrites_query(&Method::GET));
+    assert!(!rule("none").rewrites_query(&Method::GET));
 }
 
 #[test]

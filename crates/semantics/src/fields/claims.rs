@@ -1,0 +1,376 @@
+//! Claims: request fields by which a proxy in front says which host, scheme, path, client or user a
+//! request is for, and by which a client can say so itself.
+//!
+//! A reverse proxy removes them unless a trusted proxy sent the request and the operator's
+//! `forwarded.trust-fields` names the field. What is kept is of three kinds. An address or a user
+//! is a fact of one client. Anything else may change the response for every client, so it belongs
+//! to the key.
+
+use http::Method;
+use http::header::{HeaderMap, HeaderName};
+
+use crate::fields::field_names;
+use crate::fields::field_names::as_variable;
+use crate::fields::list;
+
+/// Claims by name, in the order of their bytes. Some frameworks answer for another host, scheme or
+/// path when one of these says so; others believe an address or a user; `Proxy` sets an environment
+/// variable of CGI programs; `X-Now-Route-Matches` steers a framework's router. Gathered from the
+/// documentation of frameworks and delivery networks, and from the published lists of fields that
+/// have poisoned caches.
+const CLAIMS: [&str; 104] = [
+    "base-url",
+    "cf-connecting-ip",
+    "cf-connecting-ipv6",
+    "cf-ipcountry",
+    "cf-pseudo-ipv4",
+    "cf-visitor",
+    "client-address",
+    "client-ip",
+    "clientaddress",
+    "clientip",
+    "context-path",
+    "fastly-client-ip",
+    "fastly-host",
+    "fastly-ssl",
+    "fly-client-ip",
+    "forwarded",
+    "forwarded-for",
+    "forwarded-for-ip",
+    "forwarded-host",
+    "forwarded-proto",
+    "front-end-https",
+    "host-name",
+    "http-host",
+    "http-url",
+    "https",
+    "https-from-lb",
+    "incap-client-ip",
+    "orig-path-info",
+    "path-info",
+    "path-translated",
+    "pc-remote-addr",
+    "proxy",
+    "proxy-client-ip",
+    "proxy-host",
+    "proxy-port",
+    "proxy-request-fulluri",
+    "proxy-url",
+    "real-ip",
+    "remote-addr",
+    "remote-email",
+    "remote-groups",
+    "remote-host",
+    "remote-host-wp",
+    "remote-name",
+    "remote-user",
+    "request-uri",
+    "script-name",
+    "server-name",
+    "server-port",
+    "server-port-secure",
+    "sp-host",
+    "ssl-https",
+    "ssl-offloaded",
+    "true-client-ip",
+    "unencoded-url",
+    "wl-proxy-client-ip",
+    "wl-proxy-ssl",
+    "x-azc-remote-addr",
+    "x-base-url",
+    "x-cf-url",
+    "x-cisco-bbsm-clientip",
+    "x-client-host",
+    "x-client-ip",
+    "x-clientip",
+    "x-cluster-client-ip",
+    "x-coming-from",
+    "x-custom-ip-authorization",
+    "x-fb-user-remote-addr",
+    "x-forward-for",
+    "x-forward-host",
+    "x-forward-proto",
+    "x-forwarder-for",
+    "x-gateway-host",
+    "x-host",
+    "x-http-destinationurl",
+    "x-http-host",
+    "x-http-host-override",
+    "x-http-path-override",
+    "x-https",
+    "x-ip",
+    "x-kaltura-remote-addr",
+    "x-matched-path",
+    "x-nfsn-https",
+    "x-ning-request-uri",
+    "x-nokia-ipaddress",
+    "x-now-route-matches",
+    "x-orchestra-scheme",
+    "x-orig-client",
+    "x-originating-ip",
+    "x-proxy-url",
+    "x-proxyuser-ip",
+    "x-replaced-path",
+    "x-request-uri",
+    "x-sakura-forwarded-for",
+    "x-scheme",
+    "x-script-name",
+    "x-server-name",
+    "x-server-port",
+    "x-sina-proxyuser",
+    "x-ssl",
+    "x-true-ip",
+    "x-url-scheme",
+    "x-wap-network-client-ip",
+    "xxx-real-ip",
+];
+
+/// Prefixes of the names of further claims: families whose members cannot all be listed. `X-Accel-`
+/// and `X-Sendfile` are fields by which an application instructs the server in front of it: some
+/// applications repeat there what a request said.
+const FAMILIES: [&str; 23] = [
+    "client-cert",
+    "cloudfront-",
+    "ssl-client",
+    "x-accel-",
+    "x-amzn-remapped-",
+    "x-appengine-",
+    "x-arr-",
+    "x-auth-request-",
+    "x-authenticated-",
+    "x-authentik-",
+    "x-azure-",
+    "x-backend-",
+    "x-envoy-",
+    "x-forwarded",
+    "x-invoke-",
+    "x-middleware-",
+    "x-original",
+    "x-real-",
+    "x-remote-",
+    "x-rewrite-",
+    "x-sendfile",
+    "x-ssl-",
+    "x-webauth-",
+];
+
+/// Prefixes of the names of claims that say which user, or which client certificate, a request
+/// comes from.
+const USERS: [&str; 20] = [
+    "client-cert",
+    "remote-email",
+    "remote-groups",
+    "remote-name",
+    "remote-user",
+    "ssl-client",
+    "x-auth-request-",
+    "x-authenticated-",
+    "x-authentik-",
+    "x-forwarded-access-token",
+    "x-forwarded-client-cert",
+    "x-forwarded-email",
+    "x-forwarded-groups",
+    "x-forwarded-preferred-username",
+    "x-forwarded-user",
+    "x-remote-extra-",
+    "x-remote-group",
+    "x-remote-user",
+    "x-ssl-client",
+    "x-webauth-",
+];
+
+/// Claims that name the address of a client and nothing else, in the order of their bytes.
+const ADDRESSES: [&str; 45] = [
+    "cf-connecting-ip",
+    "cf-connecting-ipv6",
+    "cf-pseudo-ipv4",
+    "client-address",
+    "client-ip",
+    "clientaddress",
+    "clientip",
+    "cloudfront-viewer-address",
+    "fastly-client-ip",
+    "fly-client-ip",
+    "forwarded-for",
+    "forwarded-for-ip",
+    "incap-client-ip",
+    "pc-remote-addr",
+    "proxy-client-ip",
+    "real-ip",
+    "remote-addr",
+    "true-client-ip",
+    "wl-proxy-client-ip",
+    "x-appengine-user-ip",
+    "x-azc-remote-addr",
+    "x-azure-clientip",
+    "x-azure-socketip",
+    "x-cisco-bbsm-clientip",
+    "x-client-ip",
+    "x-clientip",
+    "x-cluster-client-ip",
+    "x-envoy-external-address",
+    "x-fb-user-remote-addr",
+    "x-forward-for",
+    "x-forwarded-for",
+    "x-forwarder-for",
+    "x-ip",
+    "x-kaltura-remote-addr",
+    "x-nokia-ipaddress",
+    "x-original-forwarded-for",
+    "x-originating-ip",
+    "x-proxyuser-ip",
+    "x-real-ip",
+    "x-remote-addr",
+    "x-remote-ip",
+    "x-sakura-forwarded-for",
+    "x-true-ip",
+    "x-wap-network-client-ip",
+    "xxx-real-ip",
+];
+
+/// Fields that make an application take a request for one of another method.
+const METHODS: [&str; 7] = [
+    "real-method",
+    "request-method",
+    "x-ajax-real-method",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method",
+    "x-method-override",
+];
+
+/// Removes every claim from a request, however its name is spelled ([`field_names`]), except the
+/// fields that are `kept`. A program may take another spelling for a field that is kept, so only
+/// the exact name counts there.
+pub fn remove_claims(request: &mut HeaderMap, kept: impl Fn(&str) -> bool) {
+    field_names::remove_where(request, |name| is_claim(name) && !kept(name));
+}
+
+/// Returns whether a program may take the field for a claim.
+pub fn is_claim(name: &str) -> bool {
+    (CLAIM_SHAPES.fit(name) && is_one_of(&CLAIMS, name))
+        || (name.starts_with(['c', 's', 'x'])
+            && FAMILIES.iter().any(|begin| begins_with(name, begin)))
+}
+
+/// Returns whether a claim says which user, or which client certificate, a request comes from. With
+/// the beginning of a name it says so of every field that begins so. `name` is in lower case.
+pub fn names_user(name: &str) -> bool {
+    USERS.iter().any(|begin| name.starts_with(begin))
+}
+
+/// Returns whether a claim names the address of a client and nothing else. `name` is in lower case.
+pub fn names_address(name: &str) -> bool {
+    ADDRESSES.binary_search(&name).is_ok()
+}
+
+/// Removes the fields of a GET or HEAD that ask for another method: its answer is stored, and given
+/// to requests that did mean GET.
+pub fn remove_other_methods(request: &mut HeaderMap) {
+    field_names::remove_where(request, |name| METHOD_SHAPES.fit(name) && is_one_of(&METHODS, name));
+}
+
+/// Returns the methods that the fields of a request ask for.
+pub fn other_methods(request: &HeaderMap) -> Vec<Method> {
+    let asks =
+        |name: &HeaderName| METHOD_SHAPES.fit(name.as_str()) && is_one_of(&METHODS, name.as_str());
+    let asked = request.iter().filter(|(name, _)| asks(name));
+    let members = asked.flat_map(|(_, value)| list::split(value.as_bytes()));
+    members.filter_map(|member| Method::from_bytes(member).ok()).collect()
+}
+
+/// The lengths of names by their first letters: most fields are told from them by it at once.
+struct Shapes([u64; 26]);
+
+const CLAIM_SHAPES: Shapes = Shapes::of(&CLAIMS);
+const METHOD_SHAPES: Shapes = Shapes::of(&METHODS);
+
+impl Shapes {
+    /// Makes the shapes of names in lower case, which begin with a letter.
+    const fn of(names: &[&str]) -> Shapes {
+        let mut shapes = [0; 26];
+        let mut number = 0;
+        while number < names.len() {
+            let name = names[number].as_bytes();
+            shapes[(name[0] - b'a') as usize] |= 1 << name.len();
+            number += 1;
+        }
+        Shapes(shapes)
+    }
+
+    /// Returns whether a name may be one of them.
+    fn fit(&self, name: &str) -> bool {
+        let letter = name.bytes().next().unwrap_or_default().wrapping_sub(b'a');
+        let lengths = self.0.get(usize::from(letter)).copied().unwrap_or_default();
+        name.len() < 64 && lengths & (1 << name.len()) != 0
+    }
+}
+
+/// Returns whether a program may take the field for one of these names, which are sorted.
+fn is_one_of(names: &[&str], name: &str) -> bool {
+    names.binary_search_by(|known| known.bytes().cmp(as_variable(name))).is_ok()
+}
+
+fn begins_with(name: &str, begin: &str) -> bool {
+    name.len() >= begin.len() && as_variable(&name[..begin.len()]).eq(begin.bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::headers;
+
+    #[test]
+    fn the_lists_are_sorted() {
+        assert!(CLAIMS.is_sorted() && METHODS.is_sorted() && ADDRESSES.is_sorted());
+    }
+
+    #[test]
+    fn users_and_addresses_are_claims() {
+        for name in USERS.iter().chain(&ADDRESSES) {
+            assert!(is_claim(name), "{name}");
+        }
+        assert!(names_user("x-auth-request-email") && !names_user("x-forwarded-host"));
+        assert!(names_address("x-real-ip") && !names_address("x-forwarded-host"));
+    }
+
+    #[test]
+    fn claims_are_removed_in_every_spelling() {
+        let mut request =
+            headers(&["X-Real-IP: 1", "Forwarded: for=x", "X-Rewrite-URL: /x", "A: b"]);
+        remove_claims(&mut request, |_| false);
+        assert_eq!(request, headers(&["A: b"]));
+        let claims = CLAIMS.iter().map(|name| (*name).to_owned());
+        let families = FAMILIES.iter().map(|begin| format!("{begin}-thing"));
+        let named = ["x-forwarded-host", "x-forwarded-path", "x-forwarded", "x-real-ip"];
+        for name in claims.chain(families).chain(named.map(str::to_owned)) {
+            for name in [name.to_ascii_uppercase(), name.replace('-', "_"), name.replace('-', ".")]
+            {
+                let mut request = headers(&[&format!("{name}: 1"), "A: b"]);
+                remove_claims(&mut request, |_| false);
+                assert_eq!(request, headers(&["A: b"]), "{name}");
+            }
+        }
+        let mut fine = headers(&["Host: a", "X-Request-ID: 1", "Origin: b", "User-Agent: c"]);
+        remove_claims(&mut fine, |_| false);
+        assert_eq!(fine.len(), 4);
+    }
+
+    #[test]
+    fn a_kept_claim_is_kept_under_its_exact_name_alone() {
+        let mut request =
+            headers(&["X-Real-IP: 1", "X_Real_IP: 2", "X.Real-IP: 3", "True-Client-IP: 4"]);
+        remove_claims(&mut request, |name| name == "x-real-ip");
+        assert_eq!(request, headers(&["X-Real-IP: 1"]));
+    }
+
+    #[test]
+    fn fields_that_ask_for_another_method_are_found_and_removed() {
+        let mut request = headers(&["X-HTTP-Method-Override: DELETE, PUT", "x_http_method: x"]);
+        let expected = [Method::DELETE, Method::PUT, "x".parse().unwrap()];
+        assert_eq!(other_methods(&request), expected);
+        request.insert("a", "b".parse().unwrap());
+        remove_other_methods(&mut request);
+        assert_eq!(request, headers(&["A: b"]));
+    }
+}

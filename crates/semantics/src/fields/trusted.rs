@@ -1,0 +1,182 @@
+//! The claims of a trusted proxy that are believed: the list of an operator, and the one meaning
+//! that each has for the cache and for the origin server.
+//!
+//! Whatever such a field says that is no address and no user (a host, a port, a path) is part of
+//! the key ([`key_names`]). The scheme is there already, in the URL.
+
+use std::str::FromStr;
+
+use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue};
+
+use crate::fields::claims;
+use crate::fields::forwarded;
+use crate::fields::forwarded::{X_FORWARDED_HOST, X_FORWARDED_PROTO};
+
+/// A field that is believed of a trusted proxy, or a family of fields that name users.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TrustedField {
+    /// The field of this name.
+    Name(HeaderName),
+    /// All fields whose names begin so, in lower case.
+    Family(String),
+}
+
+impl FromStr for TrustedField {
+    type Err = ();
+
+    /// Reads the name of a claim, or the beginning of the names of users and a `*`. Families of
+    /// other fields are not accepted: a key needs their names.
+    fn from_str(text: &str) -> Result<TrustedField, ()> {
+        let text = text.to_ascii_lowercase();
+        match text.strip_suffix('*') {
+            Some(begin) if claims::names_user(begin) => Ok(TrustedField::Family(begin.to_owned())),
+            Some(_) => Err(()),
+            None if claims::is_claim(&text) => {
+                text.parse().map(TrustedField::Name).map_err(|_invalid| ())
+            }
+            None => Err(()),
+        }
+    }
+}
+
+impl TrustedField {
+    /// Returns the fields that are believed unless an operator says otherwise.
+    pub fn defaults() -> Vec<TrustedField> {
+        let names = [HeaderName::from_static("x-forwarded-for"), X_FORWARDED_PROTO];
+        names.map(TrustedField::Name).into()
+    }
+
+    fn is(&self, name: &str) -> bool {
+        match self {
+            TrustedField::Name(known) => known == name,
+            TrustedField::Family(begin) => name.starts_with(begin),
+        }
+    }
+}
+
+/// Removes from the request of a trusted proxy the claims that are not believed, and gives those
+/// that are one meaning: one line each, a host in lower case. A host or port that is none is
+/// removed. The host of `Forwarded` becomes that of `X-Forwarded-Host`, which is in the key.
+pub fn settle(request: &mut HeaderMap, trusted: &[TrustedField]) {
+    claims::remove_claims(request, |name| trusted.iter().any(|field| field.is(name)));
+    if let Some(host) = forwarded::tidy_forwarded(request).map(HeaderValue::try_from) {
+        host.into_iter().for_each(|host| drop(request.insert(X_FORWARDED_HOST, host)));
+    }
+    for name in key_names(trusted) {
+        let Some(value) = request.contains_key(&name).then(|| forwarded::joined(request, &name))
+        else {
+            continue;
+        };
+        let value = value.and_then(|value| settled(&name, value));
+        match value.and_then(|value| HeaderValue::try_from(value).ok()) {
+            Some(value) => drop(request.insert(name, value)),
+            None => drop(request.remove(name)),
+        }
+    }
+}
+
+/// Returns the one form of a value; `None` when it is not believed.
+fn settled(name: &HeaderName, value: String) -> Option<String> {
+    let all = |fine: fn(&str) -> bool| value.split(',').all(|member| fine(member.trim()));
+    let is_port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match name.as_str() {
+        "x-forwarded-host" => all(forwarded::is_host).then(|| value.to_ascii_lowercase()),
+        "x-forwarded-port" => all(is_port).then_some(value),
+        _ => (!value.is_empty()).then_some(value),
+    }
+}
+
+/// Returns the fields that belong to the key of every object where these are believed.
+pub fn key_names(trusted: &[TrustedField]) -> Vec<HeaderName> {
+    let mut names: Vec<HeaderName> = Vec::new();
+    for field in trusted {
+        let TrustedField::Name(name) = field else { continue };
+        let name = if *name == FORWARDED { &X_FORWARDED_HOST } else { name };
+        let is_of_client =
+            claims::names_address(name.as_str()) || claims::names_user(name.as_str());
+        if !is_of_client && *name != X_FORWARDED_PROTO && !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::headers;
+
+    fn list(names: &[&str]) -> Vec<TrustedField> {
+        names.iter().map(|name| name.parse().unwrap()).collect()
+    }
+
+    fn settled(trusted: &[&str], lines: &[&str]) -> HeaderMap {
+        let mut request = headers(lines);
+        settle(&mut request, &list(trusted));
+        request
+    }
+
+    #[test]
+    fn claims_and_families_of_users_can_be_trusted() {
+        let names =
+            ["X-Forwarded-Host", "forwarded", "X-Real-IP", "X-Auth-Request-*", "ssl-client*"];
+        for name in names {
+            assert!(name.parse::<TrustedField>().is_ok(), "{name}");
+        }
+        for name in ["X-Request-ID", "Host", "X-Forwarded-*", "*", "", "a b", "X-SSL-*"] {
+            assert!(name.parse::<TrustedField>().is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_trusted_is_kept() {
+        let lines = ["X-Forwarded-For: 1", "X-Forwarded-Host: a", "X-Auth-Request-User: u", "A: b"];
+        assert_eq!(settled(&["X-Forwarded-For"], &lines), headers(&[lines[0], lines[3]]));
+        let users = settled(&["X-Auth-Request-*"], &lines);
+        assert_eq!(users, headers(&[lines[2], lines[3]]));
+        let other = ["X_Forwarded_Host: e", "X-Forwarded-Host: a"];
+        assert_eq!(settled(&["X-Forwarded-Host"], &other), headers(&[other[1]]));
+    }
+
+    #[test]
+    fn what_is_believed_has_one_form() {
+        for (name, lines, expected) in [
+            ("X-Forwarded-Host", &["A.example:81", "b"][..], Some("a.example:81, b")),
+            ("X-Forwarded-Host", &["a\"><script>"], None),
+            ("X-Forwarded-Host", &["a,"], None),
+            ("X-Forwarded-Host", &["a/b"], None),
+            ("X-Forwarded-Port", &["443"], Some("443")),
+            ("X-Forwarded-Port", &["443x"], None),
+            ("X-Forwarded-Port", &["\u{fc}"], None),
+            ("X-Forwarded-Prefix", &["/A", "/b"], Some("/A, /b")),
+        ] {
+            let lines: Vec<_> = lines.iter().map(|value| format!("{name}: {value}")).collect();
+            let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+            let request = settled(&[name], &lines);
+            let found: Vec<_> = request.get_all(name).iter().collect();
+            assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_host_in_forwarded_is_told_in_the_field_of_the_key() {
+        let lines = ["Forwarded: for=1;host=A.example", "X-Forwarded-Host: other"];
+        for trusted in [&["Forwarded"][..], &["Forwarded", "X-Forwarded-Host"]] {
+            assert_eq!(settled(trusted, &lines)["x-forwarded-host"], "a.example");
+        }
+        assert!(!settled(&["X-Forwarded-For"], &lines).contains_key("x-forwarded-host"));
+    }
+
+    #[test]
+    fn the_key_has_all_that_is_no_address_and_no_user() {
+        let names = |trusted: &[&str]| -> Vec<String> {
+            key_names(&list(trusted)).iter().map(HeaderName::to_string).collect()
+        };
+        assert!(key_names(&TrustedField::defaults()).is_empty());
+        let of_clients = ["X-Real-IP", "X-Remote-User", "X-Auth-Request-*", "Client-Cert"];
+        assert!(names(&of_clients).is_empty());
+        assert_eq!(names(&["Forwarded", "X-Forwarded-Host"]), ["x-forwarded-host"]);
+        let others = ["X-Forwarded-Port", "X-Forwarded-Ssl", "X-Original-URL", "CF-IPCountry"];
+        assert_eq!(names(&others), others.map(str::to_ascii_lowercase));
+    }
+}

@@ -1,0 +1,198 @@
+//! The readings of a path: what servers may take one spelling of it for.
+//!
+//! Servers do not agree on paths. Some decode percent-encodings before they resolve dot segments,
+//! some after; some take `\` for `/`, remove path parameters (`/account;x=1`), or take slashes in a
+//! row for one, in different orders. It is not known which of them an origin server does, so a rule
+//! that no spelling may evade is compared with every reading.
+
+use std::borrow::Cow;
+
+/// One way of reading a path. All ways decode percent-encodings and resolve dot segments (RFC 3986,
+/// 5.2.4).
+#[derive(Clone, Copy)]
+struct Reading {
+    parameters: Parameters,
+    /// `\` separates segments.
+    backslash: bool,
+    /// An encoded separator separates segments; else it is a part of one.
+    encoded: bool,
+    /// Slashes in a row are taken for one before dot segments are resolved, else after it.
+    merge_first: bool,
+}
+
+/// What becomes of `;` and what follows it in a segment.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parameters {
+    Keep,
+    /// Removed, where the `;` is not encoded.
+    RemovePlain,
+    /// Removed after decoding.
+    RemoveDecoded,
+}
+
+const USUAL: Reading =
+    Reading { parameters: Parameters::Keep, backslash: false, encoded: true, merge_first: true };
+
+/// Returns the path without query as most servers read it: percent-encodings decoded, dot segments
+/// resolved, slashes in a row taken for one.
+pub(crate) fn usual(path: &str) -> Cow<'_, [u8]> {
+    let path = without_query(path);
+    if is_unambiguous(path) {
+        return Cow::Borrowed(path.as_bytes());
+    }
+    Cow::Owned(read(path, USUAL))
+}
+
+/// Returns the path without query as it is written, and every other reading of it.
+pub fn readings(path: &str) -> Vec<Cow<'_, [u8]>> {
+    let path = without_query(path);
+    let mut all = vec![Cow::Borrowed(path.as_bytes())];
+    if is_unambiguous(path) {
+        return all;
+    }
+    let has = |plain: char, encoded: &str| {
+        let triplets = || path.as_bytes().windows(3);
+        path.contains(plain) || triplets().any(|it| it.eq_ignore_ascii_case(encoded.as_bytes()))
+    };
+    let parameters = match has(';', "%3b") {
+        true => &[Parameters::Keep, Parameters::RemovePlain, Parameters::RemoveDecoded][..],
+        false => &[Parameters::Keep],
+    };
+    let backslashes = if has('\\', "%5c") { &[false, true][..] } else { &[false] };
+    let encoded = if path.contains('%') { &[true, false][..] } else { &[true] };
+    for &parameters in parameters {
+        for &backslash in backslashes {
+            for &encoded in encoded {
+                for merge_first in [true, false] {
+                    let way = Reading { parameters, backslash, encoded, merge_first };
+                    let reading = Cow::Owned(read(path, way));
+                    if !all.contains(&reading) {
+                        all.push(reading);
+                    }
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Returns whether all servers read a path alike.
+fn is_unambiguous(path: &str) -> bool {
+    path.starts_with('/')
+        && !path.contains(['%', ';', '\\'])
+        && !path.as_bytes().windows(2).any(|two| matches!(two, b"//" | b"/."))
+}
+
+fn without_query(path: &str) -> &str {
+    path.split('?').next().unwrap_or_default()
+}
+
+fn read(path: &str, way: Reading) -> Vec<u8> {
+    let separates = |byte: u8| byte == b'/' || (way.backslash && byte == b'\\');
+    let mut decoded = Vec::with_capacity(path.len());
+    let (mut rest, mut in_parameters) = (path.as_bytes(), false);
+    while let Some((&first, tail)) = rest.split_first() {
+        let triplet = (first == b'%').then(|| decode_triplet(rest)).flatten();
+        let byte = triplet.unwrap_or(first);
+        let whole = if triplet.is_some() { &rest[..3] } else { &rest[..1] };
+        rest = if triplet.is_some() { &rest[3..] } else { tail };
+        let is_plain = triplet.is_none();
+        let is_separator = separates(byte) && (is_plain || way.encoded);
+        // What is removed before decoding ends at a separator that is not encoded.
+        let ends = is_separator && (is_plain || way.parameters != Parameters::RemovePlain);
+        let begins = byte == b';'
+            && match way.parameters {
+                Parameters::Keep => false,
+                Parameters::RemovePlain => is_plain,
+                Parameters::RemoveDecoded => true,
+            };
+        in_parameters = (in_parameters && !ends) || begins;
+        match byte {
+            _ if in_parameters => {}
+            _ if is_separator => decoded.push(b'/'),
+            _ if separates(byte) => decoded.extend(whole.iter().map(u8::to_ascii_uppercase)),
+            other => decoded.push(other),
+        }
+    }
+    resolved(&decoded, way.merge_first)
+}
+
+/// Resolves the dot segments of a path that is empty or begins with `/`, and takes slashes in a row
+/// for one.
+fn resolved(path: &[u8], merge_first: bool) -> Vec<u8> {
+    let mut kept: Vec<&[u8]> = Vec::new();
+    let mut segments = path.split(|byte| *byte == b'/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let is_last = segments.peek().is_none();
+        match segment {
+            b"." | b".." => {
+                if segment == b".." {
+                    kept.pop();
+                }
+                if is_last {
+                    kept.push(b"");
+                }
+            }
+            b"" if merge_first && !is_last => {}
+            _ => kept.push(segment),
+        }
+    }
+    let last = kept.len().saturating_sub(1);
+    let merged = kept.iter().enumerate().filter(|(at, segment)| !segment.is_empty() || *at == last);
+    merged.flat_map(|(_, segment)| [b"/", *segment]).flatten().copied().collect()
+}
+
+/// Returns the byte that a `%xx` at the start of `text` encodes.
+pub(crate) fn decode_triplet(text: &[u8]) -> Option<u8> {
+    let digit = |at: usize| char::from(*text.get(at)?).to_digit(16);
+    u8::try_from(digit(1)? * 16 + digit(2)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(path: &str) -> Vec<String> {
+        let all = readings(path);
+        all.iter().map(|reading| String::from_utf8_lossy(reading).into_owned()).collect()
+    }
+
+    #[test]
+    fn a_plain_path_has_one_reading() {
+        assert_eq!(all("/a/b.css?c;d/../e%2f"), ["/a/b.css"]);
+        assert_eq!(all("*"), ["*", ""]);
+    }
+
+    #[test]
+    fn every_server_is_found() {
+        for (path, reading) in [
+            ("/account;x=1/page", "/account/page"),
+            ("/account;x=1", "/account"),
+            ("/;x/account", "/account"),
+            ("/static/..;/account", "/account"),
+            ("/account;/../static", "/static"),
+            ("/static;%2f../account", "/static/account"),
+            ("/static;%2f../account", "/account"),
+            ("/account%3Bx/page", "/account/page"),
+            ("/account%3Bx/page", "/account;x/page"),
+            ("/static\\..\\account", "/account"),
+            ("/static/..%5caccount", "/account"),
+            ("/static/%2e%2e%5C%61ccount", "/account"),
+            ("/x%2fy/../account", "/account"),
+            ("/x%2fy/../account", "/x/account"),
+            ("/s//../account", "/account"),
+            ("/s//../account", "/s/account"),
+            ("/s//x//../../account", "/s/account"),
+            ("//account/", "/account/"),
+            ("/x/.", "/x/"),
+        ] {
+            assert!(all(path).contains(&reading.to_owned()), "{path} {:?}", all(path));
+        }
+        assert!(!all("/a%252fb").contains(&"/a/b".to_owned()), "encodings are decoded once");
+    }
+
+    #[test]
+    fn a_path_has_a_bounded_number_of_readings() {
+        assert!(readings("/%3b;%5c\\%2f//../x;/..\\y%2f..;//z").len() <= 25);
+    }
+}
