@@ -224,6 +224,28 @@ fn what_cannot_be_shared_sends_all_who_wait_at_once() {
 }
 
 #[test]
+fn clients_with_credentials_never_wait_for_one_another() {
+    const CLIENTS: usize = 10;
+    for field in ["Authorization: Basic eDp5\r\n", "X-API-Key: 1\r\n"] {
+        let (origin, gate) = gated(|_| ok("", "body"));
+        let rig = Rig::forward();
+        let url = origin.url("/");
+        let mut clients: Vec<_> = (0..CLIENTS).map(|_| ask(&rig, "GET", &url, field)).collect();
+        wait_until("each is asked for", || origin.count() == CLIENTS);
+        // Nor does a client without credentials wait for what may be theirs alone.
+        clients.push(ask(&rig, "GET", &url, ""));
+        wait_until("its own is asked for", || origin.count() == CLIENTS + 1);
+        // Nor do they wait for that one.
+        clients.push(ask(&rig, "GET", &url, field));
+        wait_until("one more is asked for", || origin.count() == CLIENTS + 2);
+        gate.open(CLIENTS + 2);
+        for client in clients {
+            assert_eq!(client.join().unwrap().text(), "body", "{field}");
+        }
+    }
+}
+
+#[test]
 fn each_waits_for_its_own_variant() {
     let languages = ["a", "b"].map(|language| format!("Accept-Language: {language}\r\n"));
     let own = |asked: &Asked| asked.field("accept-language").unwrap();

@@ -202,9 +202,10 @@ fn is_shared(stored: &Packed, selected_by: &[HeaderName], request: &RequestFacts
 }
 
 /// Returns whether a response may be served stale at all: with careful sharing only if a positive
-/// lifetime was stated for it.
+/// lifetime was stated for it, and no error where the operator keeps none.
 fn may_be_stale(stored: &Packed, settings: &Settings) -> bool {
-    settings.sharing == Sharing::Rfc || stored.is_stated()
+    (settings.sharing == Sharing::Rfc || stored.is_stated())
+        && !settings.lifetimes.keep_no_error(stored.status())
 }
 
 struct Case<'a> {
@@ -329,9 +330,10 @@ mod tests {
     use http::header;
 
     use super::*;
-    use crate::fixture::{EARLIER_DATE, NOW, NOW_DATE, headers, later, packed};
+    use crate::fixture::{AT_NOW, EARLIER_DATE, NOW, NOW_DATE, headers, later, packed};
     use crate::request::facts::{Identity, TargetFacts};
     use crate::response::age;
+    use crate::settings::Lifetimes;
     use crate::time::ExchangeTimes;
 
     fn at(response: &str, request: &str, seconds: u64, settings: &Settings) -> Reuse {
@@ -589,6 +591,21 @@ mod tests {
             may_follow(&stored, names, &facts, later(0), &Settings::default())
         };
         assert!(!follows(&[]) && follows(&[header::COOKIE]));
+    }
+
+    #[test]
+    fn no_error_is_served_stale_where_none_is_kept() {
+        let lines = headers(&["Cache-Control: max-age=60, stale-while-revalidate=60"]);
+        let is_stale = |status: u16, errors: Option<Seconds>| {
+            let lifetimes = Lifetimes { errors, ..Lifetimes::default() };
+            let settings = Settings { lifetimes, ..Settings::default() };
+            let (target, status) = (TargetFacts::default(), StatusCode::from_u16(status).unwrap());
+            let stored = Packed::of(target, status, &lines, AT_NOW, &settings);
+            let facts = RequestFacts::of(&http::Method::GET, &headers(&[]));
+            matches!(decide(&stored, &[], &facts, later(61), &settings), Reuse::Stale { .. })
+        };
+        assert!(is_stale(404, None) && is_stale(200, Some(Seconds::ZERO)));
+        assert!(!is_stale(404, Some(Seconds::ZERO)));
     }
 
     #[test]

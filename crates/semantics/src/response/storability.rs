@@ -264,7 +264,7 @@ fn is_useful(
     if directives.no_cache == Scope::All {
         return false;
     }
-    let stale_use = match has_grace(freshness, settings) {
+    let stale_use = match has_grace(status, freshness, settings) {
         true => longest_grace(directives, settings),
         false => Seconds::ZERO,
     };
@@ -273,11 +273,12 @@ fn is_useful(
 
 /// Returns whether the response may be served stale at all. A lifetime of zero was never meant to
 /// be reused, and with careful sharing a guess is no permission either.
-fn has_grace(freshness: Freshness, settings: &Settings) -> bool {
-    match settings.sharing {
+fn has_grace(status: StatusCode, freshness: Freshness, settings: &Settings) -> bool {
+    let is_meant = match settings.sharing {
         Sharing::Careful => freshness.is_stated_positive(),
         Sharing::Rfc => freshness.lifetime > Seconds::ZERO,
-    }
+    };
+    is_meant && !settings.lifetimes.keep_no_error(status)
 }
 
 /// Returns how long after its lifetime the response may be served stale: as the origin permits it,

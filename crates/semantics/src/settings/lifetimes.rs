@@ -60,6 +60,11 @@ pub enum StatusScope {
 }
 
 impl Lifetimes {
+    /// Returns whether `status` is an error and the operator keeps none: then none is served stale.
+    pub(crate) fn keep_no_error(&self, status: StatusCode) -> bool {
+        status.as_u16() >= 400 && self.errors == Some(Seconds::ZERO)
+    }
+
     /// Returns the answers with this status that take part. Where no statuses are named these are
     /// documents (200, 203, 204), permanent redirects (301, 308), and an answer that opens a tunnel
     /// (101), which is never stored. Other redirects (302, 303, 307) are often for one user or for
