@@ -18,6 +18,7 @@ pub mod settings;
 #[cfg(test)]
 mod settings_docs;
 pub mod sizing;
+pub mod status_times;
 pub mod to_options;
 pub mod upstreams;
 pub mod value;

@@ -14,13 +14,14 @@ use membership::gossip::Seed;
 use message::pseudonym::Pseudonym;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{HostPattern, PortRange};
-use semantics::{Seconds, StatusPattern};
+use semantics::{Lifetime, Seconds, StatusPattern};
 use store::policy::{AdmissionName, PolicyName};
 use store::{IndexKind, LayoutName};
 
 pub use crate::config::configuration::{Config, Site};
 use crate::config::fleet::listed::Listed;
 use crate::config::listen_addr::ListenAddr;
+use crate::config::status_times;
 use crate::config::value::{Kind, Value};
 
 /// The time at which a changed value takes effect.
@@ -417,6 +418,12 @@ macro_rules! parsed {
 parsed!(HeaderName, Method, HostPattern, PathPrefix, PortRange, AdmissionName, PolicyName);
 parsed!(StatusPattern);
 parsed!(Address, Copies, Eviction, Listed, Lookup, MemberId, Seed, SitePattern, TypePattern);
+
+impl Take for Lifetime {
+    fn take(value: Value) -> Lifetime {
+        status_times::lifetime(&value).unwrap_or_else(|| misdeclared(&value))
+    }
+}
 
 /// The same of types that are found by their name.
 macro_rules! named {
