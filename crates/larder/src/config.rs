@@ -19,6 +19,7 @@ pub mod settings;
 mod settings_docs;
 pub mod sharing;
 pub mod sizing;
+pub mod status_times;
 pub mod to_options;
 pub mod upstreams;
 pub mod value;

@@ -9,7 +9,7 @@ use proxy::rules::request_rules::QuerySend;
 use semantics::{Lifetimes, Pattern, QueryRule, Settings};
 
 use crate::config::setting::OwnKey;
-use crate::config::settings::status_times;
+use crate::config::status_times;
 
 /// The keys of a `[[rule]]` table.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -15,13 +15,14 @@ use message::pseudonym::Pseudonym;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{HostPattern, PortRange};
 use semantics::trusted::TrustedField;
-use semantics::{Seconds, StatusPattern};
+use semantics::{Lifetime, Seconds, StatusPattern};
 use store::policy::{AdmissionName, PolicyName};
 use store::{IndexKind, LayoutName};
 
 pub use crate::config::configuration::{Config, Site};
 use crate::config::fleet::listed::Listed;
 use crate::config::listen_addr::ListenAddr;
+use crate::config::status_times;
 use crate::config::value::{Kind, Value};
 
 /// The time at which a changed value takes effect.
@@ -419,6 +420,12 @@ parsed!(HeaderName, Method, HostPattern, PathPrefix, PortRange, AdmissionName, P
 parsed!(StatusPattern);
 parsed!(Address, Copies, Eviction, Listed, Lookup, MemberId, Seed, SitePattern, TypePattern);
 parsed!(TrustedField);
+
+impl Take for Lifetime {
+    fn take(value: Value) -> Lifetime {
+        status_times::lifetime(&value).unwrap_or_else(|| misdeclared(&value))
+    }
+}
 
 /// The same of types that are found by their name.
 macro_rules! named {

@@ -14,7 +14,6 @@ mod general;
 mod listeners;
 mod purging;
 mod rules;
-pub mod status_times;
 mod storing;
 mod tables;
 mod upstream;

@@ -280,8 +280,7 @@ impl Rule {
         }
     }
 
-    /// Makes the operator's edits of an answer's head, if its status takes part, and returns whether
-    /// it does.
+    /// Edits the fields of an answer if its status takes part. Returns whether it does.
     pub fn edit(&self, status: StatusCode, fields: &mut HeaderMap, received: Time) -> bool {
         let takes_part = freshness::takes_part(status, fields, received, &self.settings);
         if takes_part {

@@ -20,7 +20,5 @@ pub const fn hours(hours: u64) -> Duration {
 }
 /// The longest lifetime that HTTP can express, 2^31 seconds.
 pub const YEARS: Duration = Duration::from_secs(1 << 31);
-/// A lifetime, zero included.
-pub const LIFETIME: Kind = Kind::Time(Duration::ZERO, YEARS);
 /// A time-out: never zero, which would refuse everything.
 pub const TIMEOUT: Kind = Kind::Time(ms(10), hours(24));

@@ -1,15 +1,18 @@
 //! The declarations of the keys of a `[[rule]]` table.
 
+use std::time::Duration;
+
 use proxy::rules::request_rules::QuerySend;
 
-use super::common::LIFETIME;
-use super::status_times::{STATUS, STATUS_TIME};
+use super::common::YEARS;
 use crate::config::request_rule::RequestRule;
 use crate::config::setting::{Field, choice, fields};
+use crate::config::status_times::{STATUS, STATUS_TIME};
 use crate::config::value::Kind;
 
 choice!(QUERY_SEND for QuerySend { "key" => QuerySend::Key, "all" => QuerySend::All });
 
+const LIFETIME: Kind = Kind::Time(Duration::ZERO, YEARS);
 const LIFETIMES: Kind = Kind::List(&STATUS_TIME);
 const PATTERNS: Kind = Kind::List(&Kind::Text("a text in which * stands for anything"));
 const FIELDS: Kind = Kind::List(&Kind::Text("\"Name: value\""));

@@ -1,11 +1,10 @@
 //! Times by the status of an answer: `7d` for all that a rule is for, or a list such as
 //! `["200 7d", "404 1m"]`.
 
+use cli::units;
 use semantics::settings::lifetimes::counted_as;
 use semantics::{Lifetime, Seconds, StatusPattern};
 
-use super::common::LIFETIME;
-use crate::config::setting::{Take, misdeclared};
 use crate::config::value::{Checked, Kind, Value};
 
 /// A time of such a list, or the only one.
@@ -16,14 +15,27 @@ pub const STATUS_TIME: Kind = Kind::Checked(&Checked {
     example: "404 1m",
 });
 
+/// Returns the lifetime of a setting with this kind.
+pub fn lifetime(value: &Value) -> Option<Lifetime> {
+    let Value::List(texts) = value else { return None };
+    let times: Option<Vec<_>> = texts.iter().map(|text| read(&text.to_string())).collect();
+    let times = times?;
+    if let [(None, time)] = times[..] {
+        return Some(Lifetime::Same(time));
+    }
+    let named = times.into_iter().map(|(status, time)| Some((status?, time)));
+    named.collect::<Option<_>>().map(Lifetime::ByStatus)
+}
+
 /// Reads `7d`, or `404 1m`.
 fn read(text: &str) -> Option<(Option<StatusPattern>, Seconds)> {
     let (status, time) = match text.split_once(' ') {
         Some((status, time)) => (Some(status.parse().ok()?), time.trim_start()),
         None => (None, text),
     };
-    let time = LIFETIME.parse(time).ok()?;
-    Some((status, Seconds::take(time)))
+    let time =
+        units::parse_duration(time).filter(|time| time.as_secs() <= Seconds::MAX.get().into())?;
+    Some((status, Seconds::new(time.as_secs())))
 }
 
 /// The statuses or classes that a rule is for.
@@ -61,21 +73,6 @@ pub fn problem(value: &Value) -> Option<String> {
     }
 }
 
-impl Take for Lifetime {
-    fn take(value: Value) -> Lifetime {
-        let Value::List(texts) = &value else { return misdeclared(&value) };
-        let times = texts.iter().map(|text| read(&text.to_string()));
-        let times: Vec<_> = times.map(|time| time.unwrap_or_else(|| misdeclared(&value))).collect();
-        match times[..] {
-            [(None, time)] => Lifetime::Same(time),
-            _ => {
-                let named = times.into_iter().filter_map(|(status, time)| Some((status?, time)));
-                Lifetime::ByStatus(named.collect())
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,11 +83,11 @@ mod tests {
 
     #[test]
     fn one_time_or_one_for_each_status() {
-        assert_eq!(Lifetime::take(list(&["7d"])), Lifetime::Same(Seconds::new(7 * 86_400)));
+        assert_eq!(lifetime(&list(&["7d"])), Some(Lifetime::Same(Seconds::new(7 * 86_400))));
         let named = [("200", 60), ("4xx", 1)];
         let named = named.map(|(status, time)| (status.parse().unwrap(), Seconds::new(time)));
-        let taken = Lifetime::take(list(&["200 1m", "4xx  1s"]));
-        assert_eq!(taken, Lifetime::ByStatus(named.to_vec()));
+        let read = lifetime(&list(&["200 1m", "4xx  1s"]));
+        assert_eq!(read, Some(Lifetime::ByStatus(named.to_vec())));
         for text in ["", "200", "1m 200", "2xy 1m", "200 301 1m", "200 1", "-1s", "99999d"] {
             let why = STATUS_TIME.parse(text).expect_err(text);
             assert!(why.starts_with("expected a duration such as 30s"), "{why}");
