@@ -1,0 +1,6 @@
+export { default } from '../lib/view';
+// Made once a minute by Next's incremental regeneration, which says s-maxage.
+export const getStaticProps = () => ({
+  revalidate: 60,
+  props: { title: 'News', who: 'all', lines: Array(80).fill('Pears are ripe.'), flashes: [], target: null, token: null },
+});
