@@ -1,7 +1,7 @@
 """The shop in Django: sessions, accounts, CSRF tokens, messages, languages, conditional requests.
 
-The pages are those that ../README.md lists. Everything is done by Django's own means: its middleware
-in the documented order, `login_required`, `cache_control`, `condition`, `static.serve`; WhiteNoise
+The pages are those that ../README.md lists. Everything is done by Django's own means: middleware in
+the documented order, `login_required`, `cache_control`, `condition`, `static.serve`; WhiteNoise
 serves the static files.
 """
 import hashlib, json, os, secrets, time
@@ -57,7 +57,8 @@ from django.views.decorators.http import condition
 from django.views.static import serve
 
 call_command("migrate", verbosity=0)
-PAGE = Template("""<!doctype html><title>{{ title }}</title><link rel=stylesheet href=/static/app.css>
+PAGE = Template("""<!doctype html><title>{{ title }}</title>
+<link rel=stylesheet href=/static/app.css>
 <h1>{{ title }}</h1>{% for m in flashes %}<p class=flash>{{ m }}</p>{% endfor %}
 <p>Hello {{ who }}</p>{% for line in lines %}<li>{{ line }}</li>{% endfor %}
 {% if form %}<form method=post action={{ form }}>{% csrf_token %}<input name=item></form>{% endif %}

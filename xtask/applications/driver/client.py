@@ -1,4 +1,4 @@
-"""One visitor's connection to one server: a cookie jar, requests sent as they are, answers decoded."""
+"""One visitor's connection to one server: cookies, requests sent unchanged, answers decoded."""
 import gzip
 import http.client
 import zlib
@@ -70,7 +70,7 @@ class Client:
     def ask(self, method, path, fields=None, body=None):
         """Sends a request with the jar's cookies and takes the answer's cookies into the jar.
 
-        A connection that the server closed between two requests is opened again once, as browsers do.
+        A connection that the server closed between two requests is opened again, as browsers do.
         """
         sent = {**BROWSER, **self.fields, **(fields or {})}
         if self.jar:

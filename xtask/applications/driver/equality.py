@@ -1,7 +1,7 @@
 """Whether an answer through Larder is the one that the application gives directly."""
 import re
 
-from identity import form_token
+from identity import tokens
 
 FIELDS = ("content-type", "location", "cache-control", "content-language", "content-disposition",
           "access-control-allow-origin", "www-authenticate", "last-modified")
@@ -26,11 +26,7 @@ def cookie_names(answer):
 
 def private_values(client, answer):
     """Returns the random values that differ between two instances of an application."""
-    values = {value for value in client.jar.values() if len(value) >= 8}
-    token = form_token(answer)
-    if token:
-        values.add(token[1])
-    return values
+    return {value for value in client.jar.values() if len(value) >= 8} | tokens(answer)
 
 
 def shown(text):
@@ -100,7 +96,7 @@ def cookie_differences(through, direct):
 
 
 def range_differences(through, direct, clients, first, last):
-    """As `differences` for a range; either side may answer with the whole, or refuse in its words."""
+    """As `differences` for a range; either side may send the whole, or refuse in its own words."""
     if through.status == direct.status == 416:
         return []
     if {through.status, direct.status} == {200, 206}:

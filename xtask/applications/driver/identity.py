@@ -1,4 +1,4 @@
-"""What belongs to one visitor alone: names, secrets, session cookies, tokens, tags of private pages.
+"""What belongs to one visitor alone: names, secrets, session cookies, tokens.
 
 Every name has the form user-xxxxxx, and everything that an application makes for a visitor contains
 the name, the secret that follows from it, or a random value that was given to this visitor first.
@@ -10,6 +10,8 @@ import threading
 NAME = re.compile(r"user-[0-9a-z]{6}")
 SECRET = re.compile(r"secret-[0-9a-f]{12}")
 TOKEN = re.compile(r'name="(_csrf|csrfmiddlewaretoken|csrf)"\s+value="([^"]+)"')
+# The same in the data of a page, as Next sends it.
+JSON_TOKEN = re.compile(r'"target":"[^"]*","token":"([^"]+)"')
 EVIL_HOST = "evil.example"
 SHORTEST_RANDOM_VALUE = 16
 
@@ -23,6 +25,12 @@ def form_token(answer):
     """Returns the name and value of the form's CSRF token, or None."""
     found = TOKEN.search(answer.text)
     return found.groups() if found else None
+
+
+def tokens(answer):
+    """Returns the values of all CSRF tokens in the answer."""
+    form = form_token(answer)
+    return {*JSON_TOKEN.findall(answer.text), *((form[1],) if form else ())}
 
 
 class Marks:
@@ -58,9 +66,8 @@ class Marks:
                 owner = self.learn(visitor, content, everywhere=True)
                 if owner:
                     found.append(f"the cookie {name} of {owner}")
-        token = form_token(answer)
-        if token:
-            owner = self.learn(visitor, token[1])
+        for token in tokens(answer):
+            owner = self.learn(visitor, token)
             if owner:
                 found.append(f"the CSRF token of {owner}")
         with self.lock:

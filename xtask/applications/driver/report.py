@@ -58,7 +58,15 @@ def print_details(report, most):
 
 
 def print_table(reports):
-    columns = ("requests", "hits", "difference", "leak", "stale", "unshared", "waited", "failure")
-    print(f"\n{'application':<12}" + "".join(f"{name:>11}" for name in columns))
+    """Prints a line for each application.
+
+    `files` and `pages` are the hits on static files, and on pages for all that have a lifetime.
+    """
+    print(f"\n{'application':<12}" + "".join(
+        f"{name:>11}" for name in ("requests", "hits", "files", "pages", *KINDS)))
     for report in reports:
-        print(f"{report.name:<12}" + "".join(f"{report.counts[name]:>11}" for name in columns))
+        counts = report.counts
+        hits = (f"{100 * counts[what + ' hit'] // max(1, counts[what])} %"
+                for what in ("requests", "files", "pages"))
+        numbers = (counts["requests"], *hits, *(counts[kind] for kind in KINDS))
+        print(f"{report.name:<12}" + "".join(f"{number:>11}" for number in numbers))

@@ -61,7 +61,7 @@ class Visitor:
         self.world.report.fault(kind, method, path, fields, who, found)
 
     def one(self, side, method, path, fields=None, body=None, client=None):
-        """Asks one side (0: through Larder, 1: directly); returns the answer, or None when there is none."""
+        """Asks one side (0: through Larder, 1: directly); returns the answer, None without one."""
         report, fields = self.world.report, fields or {}
         try:
             answer = (client or self.clients[side]).ask(method, path, fields, body)
@@ -71,9 +71,12 @@ class Visitor:
                        f"no answer from {side_name}: {type(error).__name__}")
             return None
         if side == 0:
-            report.count("requests")
-            if answer.hit:
-                report.count("hits")
+            kind = ("files" if path in self.world.static else
+                    "pages" if path in SHARED + ("/board",) else "others")
+            for what in ("requests", kind):
+                report.count(what)
+                if answer.hit:
+                    report.count(what + " hit")
         foreign = self.world.marks[side].foreign(self.name, answer)
         if foreign and side == 0:
             self.fault("leak", method, path, fields, *foreign,
@@ -114,7 +117,7 @@ class Visitor:
             self.world.tags.setdefault(path, {})[self.name] = pair
 
     def get(self, path, fields=None, **options):
-        """A page as a browser asks for it: compressed, and with the tag of its last copy at times."""
+        """Asks as a browser does: for gzip, and at times with the tag of the last copy."""
         fields = {"Accept-Encoding": self.random.choice(("gzip", "gzip, deflate", "identity")),
                   **(fields or {})}
         own = self.clients[0].tags.get((path, fields.get("Accept-Language"), self.signed_in))
@@ -124,7 +127,7 @@ class Visitor:
         return self.both("GET", path, fields, side_fields=sides, **options)
 
     def submit(self, page, action, fields):
-        """Opens the page with the form and sends it with each side's own token; follows the redirect."""
+        """Opens the form's page, sends it with each side's own token, follows the redirect."""
         opened = self.get(page)
         if opened is None:
             return None
@@ -238,7 +241,7 @@ class Visitor:
             self.both(*method_path, {"Cache-Control": value})
 
     def only_if_cached(self):
-        path = self.random.choice(self.world.own + ("/api/me", "/api/usage", "/api/notes", "/board"))
+        path = self.random.choice(self.world.own + ("/api/me", "/api/usage", "/api/notes"))
         value = self.random.choice(("only-if-cached", "only-if-cached, max-stale"))
         answer = self.one(0, "GET", path, {"Cache-Control": value})
         if answer and answer.status not in (200, 301, 302, 304, 404, 504):
@@ -259,17 +262,20 @@ class Visitor:
         self.both("GET", self.any_own(), {"Cache-Control": "no-cache", "Pragma": "no-cache"})
 
     def forged_host(self):
-        """Unless the client is trusted, no answer to it or to others may have the host it claims."""
+        """Claims another host, which no answer may have unless the client is trusted."""
         if self.world.trusted:
             return
         path = self.random.choice(("/go", "/news", "/login", "/account", "/article/2"))
         for field in ("X-Forwarded-Host", "X-Host", "Forwarded"):
             value = "host=evil.example" if field == "Forwarded" else "evil.example"
-            self.one(0, "GET", path, {field: value})
+            # Without cookies, for it changes no session that the other side does not have.
+            forger = self.clients[0].fresh()
+            self.one(0, "GET", path, {field: value}, None, forger)
+            forger.close()
         self.get(path)
 
     def trick(self):
-        """Web cache deception: a private page under the name of a file, then a stranger who asks."""
+        """Web cache deception: opens a private page under a file's name, then as a stranger."""
         path = self.random.choice(TRICKS)
         self.get(path)
         strangers = [client.fresh() for client in self.clients]

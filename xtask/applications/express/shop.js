@@ -1,7 +1,7 @@
 // The shop in Express: express-session, express.static, compression, res.sendFile.
 //
-// The pages are those that ../README.md lists. /static stands before the session middleware, /assets
-// behind it, as in many tutorials: there a newcomer's first file sets a session cookie.
+// The pages are those that ../README.md lists. /static stands before the session middleware,
+// /assets behind it, as in many tutorials: there a newcomer's first file sets a session cookie.
 const crypto = require('node:crypto');
 const fs = require('node:fs');
 const path = require('node:path');
@@ -15,7 +15,9 @@ const tokens = new Map();
 const notes = new Map();
 const posts = [];
 const articles = {
-  en: 'An article about pears. ', de: 'Ein Artikel über Birnen. ', fr: 'Un article sur les poires. ',
+  en: 'An article about pears. ',
+  de: 'Ein Artikel über Birnen. ',
+  fr: 'Un article sur les poires. ',
 };
 const secret = (name) =>
   'secret-' + crypto.createHash('sha256').update('shop' + name).digest('hex').slice(0, 12);

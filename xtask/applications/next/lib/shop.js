@@ -1,4 +1,4 @@
-// What the pages share: sessions (iron-session: all of a session is in its cookie), accounts, notes.
+// What the pages share: sessions (of iron-session: all of one is in its cookie), accounts, notes.
 import crypto from 'node:crypto';
 import { getIronSession } from 'iron-session';
 
@@ -33,7 +33,8 @@ export async function page({ req, res }, title, lines, target = null, cacheContr
   if (cacheControl) res.setHeader('Cache-Control', cacheControl);
   const who = visit.name ? `${visit.name} ${secret(visit.name)}` : 'visitor';
   const shown = typeof lines === 'function' ? lines(visit) : lines;
-  return { props: { title, who, lines: shown, flashes, target, token: target ? visit.csrf : null } };
+  const token = target ? visit.csrf : null;
+  return { props: { title, who, lines: shown, flashes, target, token } };
 }
 
 // Returns the session and the fields of a form that was sent with the right token, or null.
@@ -45,8 +46,11 @@ export async function sent({ req, res }) {
   return null;
 }
 
-export const wrongToken = () =>
-  ({ props: { title: 'wrong token', who: '', lines: [], flashes: [], target: null, token: null } });
+// Builds the properties of a page that is the same for all.
+export const forAll = (title, lines) =>
+  ({ title, who: 'all', lines, flashes: [], target: null, token: null });
+
+export const wrongToken = () => ({ props: forAll('wrong token', []) });
 
 // Wraps a handler of the interface, which is called with the account's name.
 export const api = (field, handler) => (req, res) => {

@@ -1,3 +1,5 @@
+import { forAll } from '../../lib/shop';
+
 export { default } from '../../lib/view';
 const texts = {
   en: 'An article about pears.', de: 'Ein Artikel über Birnen.', fr: 'Un article sur les poires.',
@@ -8,7 +10,5 @@ export function getServerSideProps({ req, res, params }) {
   res.setHeader('Vary', 'Accept-Language');
   res.setHeader('Content-Language', language);
   if (params.number === '2') res.setHeader('Cache-Control', 'public, max-age=300');
-  return {
-    props: { title: 'Article', who: 'all', lines: Array(40).fill(texts[language]), flashes: [], target: null, token: null },
-  };
+  return { props: forAll('Article', Array(40).fill(texts[language])) };
 }

@@ -1,4 +1,4 @@
-import { redirect, sent, shop, wrongToken } from '../../lib/shop';
+import { forAll, redirect, sent, shop, wrongToken } from '../../lib/shop';
 
 export { default } from '../../lib/view';
 export async function getServerSideProps(context) {
@@ -9,7 +9,5 @@ export async function getServerSideProps(context) {
     return redirect('/board');
   }
   context.res.setHeader('Cache-Control', 'public, max-age=30');
-  return {
-    props: { title: 'Board', who: 'all', lines: shop.posts, flashes: [], target: null, token: null },
-  };
+  return { props: forAll('Board', shop.posts) };
 }

@@ -83,7 +83,8 @@ class Api {
         var mine = notesOf(name(token));
         String number = String.valueOf(mine.size() + 1);
         mine.put(number, sent.get("text"));
-        return ResponseEntity.created(URI.create("/api/notes/" + number)).body(Map.of("number", number));
+        return ResponseEntity.created(URI.create("/api/notes/" + number))
+            .body(Map.of("number", number));
     }
 
     @RequestMapping("/notes/{number}")

@@ -1,5 +1,6 @@
 package shop;
 
+import jakarta.servlet.http.Cookie;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import java.security.Principal;
@@ -8,6 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.UUID;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.springframework.core.io.FileSystemResource;
 import org.springframework.core.io.Resource;
@@ -24,6 +26,7 @@ import org.springframework.web.bind.annotation.ResponseBody;
 import org.springframework.web.context.request.WebRequest;
 import org.springframework.web.servlet.mvc.support.RedirectAttributes;
 import org.springframework.web.servlet.support.RequestContextUtils;
+import org.springframework.web.servlet.view.RedirectView;
 import org.springframework.web.util.HtmlUtils;
 
 /** The pages of the shop. */
@@ -36,7 +39,8 @@ class Pages {
         "fr", "Un article sur les poires. ");
     private final List<String> posts = new CopyOnWriteArrayList<>();
 
-    private static String page(HttpServletRequest request, String title, List<String> lines, String form) {
+    private static String page(
+            HttpServletRequest request, String title, List<String> lines, String form) {
         Principal user = request.getUserPrincipal();
         var html = new StringBuilder("<!doctype html><title>" + title + "</title>"
             + "<link rel=stylesheet href=/static/app.css>\n<h1>" + title + "</h1>");
@@ -51,7 +55,8 @@ class Pages {
             flashes.addAll(passed.values());
         }
         for (Object flash : flashes) {
-            html.append("<p class=flash>").append(HtmlUtils.htmlEscape(flash.toString())).append("</p>");
+            String text = HtmlUtils.htmlEscape(flash.toString());
+            html.append("<p class=flash>").append(text).append("</p>");
         }
         html.append("<p>Hello ").append(user == null ? "visitor"
             : user.getName() + " " + Shop.secret(user.getName())).append("</p>");
@@ -60,8 +65,8 @@ class Pages {
         }
         if (!form.isEmpty()) {
             var token = (CsrfToken) request.getAttribute(CsrfToken.class.getName());
-            html.append("<form method=post action=").append(form).append("><input type=hidden name=\"")
-                .append(token.getParameterName()).append("\" value=\"").append(token.getToken())
+            html.append("<form method=post action=").append(form)
+                .append("><input type=hidden name=\"").append(token.getParameterName()).append("\" value=\"").append(token.getToken())
                 .append("\"><input name=item></form>");
         }
         return html.toString();
@@ -98,13 +103,13 @@ class Pages {
     }
 
     @PostMapping("/cart")
-    org.springframework.web.servlet.view.RedirectView add(
+    RedirectView add(
             HttpServletRequest request, @RequestParam String item, RedirectAttributes flash) {
         var items = new ArrayList<>(items(request));
         items.add(item);
         request.getSession().setAttribute("cart", items);
         flash.addFlashAttribute("flash", "Added " + item);
-        return new org.springframework.web.servlet.view.RedirectView("/cart");
+        return new RedirectView("/cart");
     }
 
     @GetMapping("/search")
@@ -138,7 +143,8 @@ class Pages {
     }
 
     @GetMapping("/article/{number}")
-    String article(@PathVariable int number, Locale locale, WebRequest request, HttpServletResponse response) {
+    String article(@PathVariable int number, Locale locale, WebRequest request,
+            HttpServletResponse response) {
         response.addHeader("Vary", "Accept-Language");
         response.setHeader("Content-Language", locale.getLanguage());
         if (number == 2) {
@@ -155,7 +161,7 @@ class Pages {
         request.getSession().setAttribute("seen", System.nanoTime());
         response.addHeader("Vary", "Cookie");
         response.setHeader("Cache-Control", Shop.forAll(300).getHeaderValue());
-        var visit = new jakarta.servlet.http.Cookie("visit", java.util.UUID.randomUUID().toString());
+        var visit = new Cookie("visit", UUID.randomUUID().toString());
         visit.setPath("/");
         response.addCookie(visit);
         if (conditions.checkNotModified("\"offers-v1\"")) {
