@@ -1,7 +1,7 @@
 """Drives applications through Larder and directly, with several visitors at once, and compares.
 
 Usage: main.py PLAN, a file of JSON that `cargo xtask applications` writes: the applications with
-the commands that start them, the binary, the number of visitors, the seconds of each walk, the seed.
+the commands that start them, the binary, the number of visitors, seconds of each walk, the seed.
 Exits with 1 when an answer was wrong, with 2 when nothing could be tried.
 """
 import json
@@ -104,7 +104,8 @@ def meet(visitors):
 def while_down(visitors):
     """The application is down: whatever is answered, it has nothing of others."""
     def work(visitor):
-        others = ("/offers", "/account/x.css", "/slow", "/api/me", "/api/notes", "/api/usage", "/board")
+        others = ("/offers", "/account/x.css", "/slow", "/api/me", "/api/notes", "/api/usage",
+                  "/board")
         for path in visitor.world.own + others + SHARED + STATIC:
             for fields in ({}, {"Cache-Control": "max-stale"}):
                 visitor.one(0, "GET", path, fields)
