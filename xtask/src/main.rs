@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod applications;
 mod bench;
 mod ci;
 mod fuzz;
@@ -52,6 +53,9 @@ enum Chore {
     /// Runs the engine on simulated disks that fail, through crashes and reopenings, or a fleet in
     /// virtual time, by seed.
     Sim(sim::Options),
+    /// Drives real applications of several frameworks through Larder and directly, with several
+    /// users at once, and compares all answers. Installs the frameworks from their registries.
+    Applications(applications::Options),
     /// Runs the experiments of the lab quickly and compares every number with the golden ones.
     Goldens(goldens::Options),
     /// Runs the loads of reading in full: read units and the read queue on simulated drives.
@@ -70,6 +74,7 @@ fn main() -> ExitCode {
         Chore::Imports { name } => tidy::print_imports(&name),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Sim(options) => sim::run(&options),
+        Chore::Applications(options) => applications::run(&options),
         Chore::Goldens(options) => goldens::run(&options),
         Chore::Reading => reading::run(),
         Chore::Soak(options) => fuzz::soak(&options),

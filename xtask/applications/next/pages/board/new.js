@@ -1,0 +1,4 @@
+import { page } from '../../lib/shop';
+
+export { default } from '../../lib/view';
+export const getServerSideProps = (context) => page(context, 'Write', [], '/board');

@@ -1,0 +1,5 @@
+import { page } from '../lib/shop';
+
+export { default } from '../lib/view';
+export const getServerSideProps = (context) =>
+  page(context, 'Widget', [], null, 'private, max-age=60');
