@@ -1,10 +1,12 @@
 //! The sockets of both sides, TCP or Unix, and a macro that makes an enum of transports a transport
 //! itself.
 
+use std::io::{self, Read};
 use std::net::SocketAddr;
-use std::task::{Context, Poll};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use socket2::SockRef;
 use tokio::net::{TcpStream, UnixStream};
@@ -112,6 +114,23 @@ impl Socket {
         };
         // The next read returns the error.
         polled.map(drop)
+    }
+
+    /// Reads what the system holds for this socket by now, which the runtime may not have heard of
+    /// yet. `WouldBlock`: there is nothing.
+    pub fn read_now(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => (&*SockRef::from(&*stream)).read(buf),
+            Socket::Unix(stream) => (&*SockRef::from(&*stream)).read(buf),
+            Socket::Other(stream) => {
+                let mut buf = ReadBuf::new(buf);
+                let mut cx = Context::from_waker(Waker::noop());
+                match Pin::new(stream).poll_read(&mut cx, &mut buf) {
+                    Poll::Ready(read) => read.map(|()| buf.filled().len()),
+                    Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+                }
+            }
+        }
     }
 
     /// Makes the close a reset, if that is possible.

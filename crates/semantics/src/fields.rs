@@ -3,6 +3,7 @@
 pub mod cache_control;
 pub mod cache_status;
 pub mod coding;
+pub mod connection_login;
 pub mod date;
 pub mod device_class;
 pub mod etag;

@@ -40,8 +40,9 @@ pub use fields::cache_control::{RequestDirectives, ResponseDirectives};
 pub use fields::etag::EntityTag;
 pub use fields::field_names::FieldNames;
 pub use fields::{
-    cache_control, cache_status, coding, date, device_class, etag, field_names, forwarded,
-    hop_by_hop, language, max_forwards, multipart, proxy_status, range, validators, value, vary,
+    cache_control, cache_status, coding, connection_login, date, device_class, etag, field_names,
+    forwarded, hop_by_hop, language, max_forwards, multipart, proxy_status, range, validators,
+    value, vary,
 };
 pub use request::facts::{MethodClass, RequestFacts};
 pub use request::pattern::Pattern;

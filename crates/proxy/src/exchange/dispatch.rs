@@ -38,7 +38,7 @@ use crate::request::context::RequestContext;
 use crate::request::prepare::{Prepared, prepare};
 use crate::request::route::Route;
 use crate::request::target::Refused;
-use crate::request::{route, target};
+use crate::request::{login, route, target};
 use crate::response::failure::failed;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
@@ -99,6 +99,7 @@ async fn decide(
         &options.forwarded,
     );
     let transaction = Transaction::open(services, client, parts, scheme);
+    login::note(client, &parts.headers, options);
     target::distrust(&mut parts.headers, client.address.ip(), options);
     if let Some(text) = ill_framed(parts, &body, trust) {
         let status = StatusCode::BAD_REQUEST;

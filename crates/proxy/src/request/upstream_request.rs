@@ -3,7 +3,7 @@
 //! fill outlives the request that began it.
 
 use std::net::{IpAddr, SocketAddr};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use http::header::{HeaderMap, HeaderValue};
@@ -18,6 +18,7 @@ use net::address;
 use semantics::forwarded::Hop;
 use semantics::{MethodClass, Settings, forwarded, hop_by_hop, max_forwards, value};
 use upstream::connection::origin_body::OriginBody;
+use upstream::connection::pinned::PinnedConnection;
 use upstream::connection::request_body::{ClientBody, OutBody};
 use upstream::send::attempts::Attempts;
 use upstream::send::origin::{Connector, Origin};
@@ -64,6 +65,8 @@ pub(crate) struct UpstreamRequest {
     upgrade: Option<Rc<Upgrade>>,
     /// It may use an idle open connection, but no new one.
     pub reuse_only: bool,
+    /// The connection to an origin that belongs to the client's connection.
+    pub pinned: Option<Weak<PinnedConnection>>,
     /// The settings of caching where its origin vouches for its answers.
     vouched: Option<Arc<Settings>>,
 }
@@ -142,6 +145,7 @@ impl UpstreamRequest {
             rule: None,
             upgrade: None,
             reuse_only: false,
+            pinned: None,
             vouched: target.site.vouched().cloned(),
         }
     }
@@ -343,6 +347,7 @@ impl UpstreamRequest {
             reuse_only: self.reuse_only,
             upgrade: self.upgrade.as_deref(),
             place: &self.place,
+            pinned: self.pinned.clone(),
         }
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use upstream::send::checks;
 use upstream::send::client::Upstream;
-use upstream::send::events::Events;
+use upstream::connection::events::Events;
 use upstream::settings::limits::UpstreamLimits;
 
 use crate::observe::observer::Observer;

@@ -19,21 +19,22 @@ mod tests;
 use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker, ready};
+use std::pin::pin;
+use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
 use http::{HeaderMap, Request, Response, StatusCode};
 use message::informational::Informational;
-use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
-use tokio::task::coop::{consume_budget, unconstrained};
+use tokio::io::AsyncReadExt;
+use tokio::task::coop::consume_budget;
 
 pub use self::error::Http1Error;
 pub(crate) use self::incoming::Incoming;
 use self::request::Sending;
 use self::response_head::{Places, ResponseHead};
+use crate::connection::overrun::LastAnswer;
 use crate::connection::request_body::OutBody;
-use crate::connection::stream::Stream;
+use crate::connection::stream::{Stream, Unread};
 
 /// Bytes that are read at once as long as it is not known how many are to come: a head and, most of
 /// the time, all of the body.
@@ -60,6 +61,8 @@ pub(crate) struct Http1 {
     pub address: Option<IpAddr>,
     /// Bytes of an answer's head at most.
     head_max: usize,
+    /// The kind of its last answer.
+    pub last: LastAnswer,
 }
 
 /// The failure of a request without an answer.
@@ -75,17 +78,19 @@ impl Http1 {
     /// Makes a connection of a stream. `head_max`: bytes of an answer's head at most.
     pub fn new(stream: Stream, address: Option<IpAddr>, head_max: usize) -> Http1 {
         let (input, output, places) = (BytesMut::new(), Vec::new(), Vec::new());
-        Http1 { stream, input, output, places, spare: HeaderMap::new(), address, head_max }
+        let (spare, last) = (HeaderMap::new(), LastAnswer::default());
+        Http1 { stream, input, output, places, spare, address, head_max, last }
     }
 
-    /// Returns whether an idle connection can be used: the origin has neither closed it nor sent
-    /// anything. What TLS has decrypted already counts, and records within it may carry no bytes.
-    pub fn is_open(&mut self) -> bool {
-        let mut byte = [0];
-        let mut byte = ReadBuf::new(&mut byte);
-        // It is asked also when the task has had its turn: "pending" must not mean that.
-        let read = poll_fn(|cx| Pin::new(&mut self.stream).poll_read(cx, &mut byte));
-        pin!(unconstrained(read)).poll(&mut Context::from_waker(Waker::noop())).is_pending()
+    /// Returns what lies unread on an idle connection, which can be used if there is nothing. What
+    /// was read already, or decrypted, counts.
+    pub fn unread(&mut self) -> Unread {
+        if self.has_input() { Unread::Bytes } else { self.stream.unread() }
+    }
+
+    /// Returns whether bytes were read that nothing has taken.
+    pub fn has_input(&self) -> bool {
+        !self.input.is_empty()
     }
 
     /// Gives up the memory that it keeps for further requests.
@@ -232,11 +237,13 @@ impl Exchange {
     /// Returns the answer with this head, whose body is still to be read.
     fn answered(self, head: ResponseHead) -> Response<Incoming> {
         let ResponseHead { status, version, headers, framing, keeps_open } = head;
+        let last = LastAnswer::of(self.request.method(), status);
         let switches = status == StatusCode::SWITCHING_PROTOCOLS;
         let body = match self.sending.is_done() {
             true => {
                 let Exchange { mut connection, mut request, sending, .. } = self;
                 connection.output = sending.into_place();
+                connection.last = last;
                 connection.keep(std::mem::take(request.headers_mut()));
                 Incoming::new(connection, framing, keeps_open && !switches)
             }

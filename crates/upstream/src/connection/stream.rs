@@ -1,16 +1,34 @@
 //! The transport of a connection to an origin.
 
+use std::io;
+
 use tokio_rustls::client::TlsStream;
 
+use crate::connection::tls_transport::TlsTransport;
 use net::socket::{Socket, transport};
 
 /// A transport with or without TLS: one type, so that the HTTP code exists once.
 pub(crate) enum Stream {
     Plain(Socket),
-    Tls(Box<TlsStream<Socket>>),
+    Tls(Box<TlsStream<TlsTransport>>),
 }
 
 transport!(Stream { Plain, Tls });
+
+/// What lies unread on a connection between two requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unread {
+    Nothing,
+    /// Bytes, or a part of a record of TLS, in which there may be some.
+    Bytes,
+    /// The end of the connection, or an error.
+    End,
+}
+
+/// Bytes that are read at once within TLS from an idle connection: a session ticket or two.
+const IDLE_READ: usize = 1024;
+/// Reads from an idle connection at most: what is sent without end is no session ticket.
+const IDLE_READS: usize = 16;
 
 impl Stream {
     /// Returns whether both sides chose HTTP/2 within TLS.
@@ -21,4 +39,53 @@ impl Stream {
         };
         chosen == Some(b"h2")
     }
+
+    /// Asks the system what lies unread on the socket: the runtime hears of it only when it next
+    /// waits for events. Messages of TLS that carry no data (session tickets, key updates) are taken
+    /// in.
+    pub fn unread(&mut self) -> Unread {
+        match self {
+            Stream::Plain(socket) => match socket.read_now(&mut [0]) {
+                Ok(1..) => Unread::Bytes,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Unread::Nothing,
+                Ok(0) | Err(_) => Unread::End,
+            },
+            Stream::Tls(stream) => unread_in_tls(stream),
+        }
+    }
+}
+
+fn unread_in_tls(stream: &mut TlsStream<TlsTransport>) -> Unread {
+    let (transport, session) = stream.get_mut();
+    let mut buffer = [0; IDLE_READ];
+    for _ in 0..IDLE_READS {
+        let read = transport.read_now(&mut buffer);
+        let mut bytes = &buffer[..*read.as_ref().unwrap_or(&0)];
+        loop {
+            let Ok(state) = session.process_new_packets() else { return Unread::End };
+            if state.plaintext_bytes_to_read() > 0 {
+                return Unread::Bytes;
+            }
+            if state.peer_has_closed() {
+                return Unread::End;
+            }
+            if bytes.is_empty() {
+                break;
+            }
+            if !matches!(session.read_tls(&mut bytes), Ok(1..)) {
+                return Unread::End;
+            }
+        }
+        match read {
+            Ok(1..) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return match transport.is_between_records() {
+                    true => Unread::Nothing,
+                    false => Unread::Bytes,
+                };
+            }
+            Ok(0) | Err(_) => return Unread::End,
+        }
+    }
+    Unread::Bytes
 }

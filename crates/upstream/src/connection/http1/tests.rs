@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Waker;
 
 use bytes::Bytes;
 use http::header::HeaderMap;
@@ -15,6 +17,7 @@ use tokio_rustls::TlsConnector;
 
 use super::*;
 use crate::connection::request_body::ClientBody;
+use crate::connection::tls_transport::TlsTransport;
 use crate::settings::endpoint::Http2;
 use crate::settings::tls::{Tls, TlsOptions};
 
@@ -110,7 +113,7 @@ async fn ask(method: &str, answer: &[u8], size: usize, closes: bool) -> Result<C
         fields: fields.collect(),
         body: String::from_utf8(bytes).unwrap(),
         trailers: trailers.map_or(0, |fields| fields.len()),
-        again: body.take_connection().is_some_and(|mut connection| connection.is_open()),
+        again: body.take_connection().is_some_and(|mut connection| connection.unread() == Unread::Nothing),
     })
 }
 
@@ -178,14 +181,13 @@ async fn a_connection_is_used_again_only_when_nothing_is_in_doubt() {
     }
     assert!(!again("GET", "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", false).await);
     let (mut idle, mut origin) = connected();
-    assert!(idle.is_open());
+    assert_eq!(idle.unread(), Unread::Nothing);
     origin.write_all(b"x").await.unwrap();
-    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    assert!(!idle.is_open());
+    // The runtime has had no turn to hear of it.
+    assert_eq!(idle.unread(), Unread::Bytes);
     let (mut idle, origin) = connected();
     drop(origin);
-    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    assert!(!idle.is_open());
+    assert_eq!(idle.unread(), Unread::End);
 }
 
 #[tokio::test(flavor = "local")]
@@ -476,7 +478,8 @@ async fn a_connection_that_ended_is_seen_by_a_task_that_has_had_its_turn() {
     while !has_had_its_turn() {
         consume_budget().await;
     }
-    assert!(!idle.is_open() && other.is_open() && has_had_its_turn());
+    assert_eq!((idle.unread(), other.unread()), (Unread::Bytes, Unread::Nothing));
+    assert!(has_had_its_turn());
 }
 
 /// A connection within TLS, and the origin's end of it.
@@ -492,7 +495,8 @@ async fn connected_in_tls() -> (Box<Http1>, tokio_rustls::server::TlsStream<Unix
     let options = TlsOptions { unverified: true, ..TlsOptions::default() };
     let ours = TlsConnector::from(Tls::new(options, Http2::Off).config().unwrap());
     let (near, far) = UnixStream::pair().unwrap();
-    let connecting = ours.connect("a.example".try_into().unwrap(), Socket::Unix(near));
+    let near = TlsTransport::new(Socket::Unix(near));
+    let connecting = ours.connect("a.example".try_into().unwrap(), near);
     let accepting = tokio_rustls::TlsAcceptor::from(Arc::new(config)).accept(far);
     let (ours, theirs) = tokio::try_join!(connecting, accepting).unwrap();
     (Box::new(Http1::new(Stream::Tls(Box::new(ours)), None, 8192)), theirs)
@@ -516,8 +520,30 @@ async fn what_was_decrypted_behind_an_answer_is_not_the_next_one() {
             let Ok(response) = sent else { panic!("no answer") };
             let mut body = response.into_body();
             assert_eq!(read_all(&mut body).await.unwrap().0.len(), size);
-            let again = body.take_connection().is_some_and(|mut idle| idle.is_open());
+            let again = body.take_connection().is_some_and(|mut idle| idle.unread() == Unread::Nothing);
             assert_eq!(again, !has_more, "{total} bytes");
         }
     }
+}
+
+#[tokio::test(flavor = "local")]
+async fn an_idle_connection_in_tls_may_get_tickets_and_keys_but_no_data() {
+    let (mut idle, mut origin) = connected_in_tls().await;
+    // The tickets of the handshake have come by now.
+    assert_eq!(idle.unread(), Unread::Nothing);
+    origin.get_mut().1.refresh_traffic_keys().unwrap();
+    origin.flush().await.unwrap();
+    assert_eq!(idle.unread(), Unread::Nothing);
+    // Only the header of a record, and the rest of it later.
+    origin.get_mut().0.write_all(&[23, 3, 3, 0, 100]).await.unwrap();
+    assert_eq!(idle.unread(), Unread::Bytes);
+    let (mut idle, mut origin) = connected_in_tls().await;
+    origin.write_all(b"HTTP/1.1 200 OK\r\n").await.unwrap();
+    assert_eq!(idle.unread(), Unread::Bytes);
+    let (mut idle, mut origin) = connected_in_tls().await;
+    origin.shutdown().await.unwrap();
+    assert_eq!(idle.unread(), Unread::End);
+    let (mut idle, origin) = connected_in_tls().await;
+    drop(origin);
+    assert_eq!(idle.unread(), Unread::End);
 }
