@@ -26,6 +26,11 @@ pub trait OtherSocket: AsyncRead + AsyncWrite + Send + Unpin {
     /// Waits until there is something to read: bytes, the end, or an error.
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()>;
 
+    /// Returns whether bytes that were written have not been acknowledged.
+    fn has_unacknowledged(&self) -> bool {
+        false
+    }
+
     /// Makes the close a reset.
     fn reset_at_close(&self);
 
@@ -130,6 +135,16 @@ impl Socket {
                     Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
                 }
             }
+        }
+    }
+
+    /// Returns whether bytes that were written have not reached the other end, as far as is known.
+    /// Its acknowledgement comes at the latest with what it sends after them.
+    pub fn has_unacknowledged(&self) -> bool {
+        match self {
+            Socket::Tcp(stream) => device::unacknowledged(stream).is_ok_and(|bytes| bytes > 0),
+            Socket::Unix(_) => false,
+            Socket::Other(stream) => stream.has_unacknowledged(),
         }
     }
 

@@ -61,8 +61,8 @@ pub(crate) struct Http1 {
     pub address: Option<IpAddr>,
     /// Bytes of an answer's head at most.
     head_max: usize,
-    /// The kind of its last answer.
-    pub last: LastAnswer,
+    /// The kind of its last answer; `None`: there was none yet.
+    pub last: Option<LastAnswer>,
 }
 
 /// The failure of a request without an answer.
@@ -71,6 +71,9 @@ pub(crate) struct Broke {
     pub request: Option<Box<Request<OutBody>>>,
     /// Nothing of it was sent.
     pub is_unsent: bool,
+    /// What was read belongs to the earlier answer on this connection, which was of this kind: it
+    /// came before the request, or is no answer.
+    pub overran: Option<LastAnswer>,
     pub error: Http1Error,
 }
 
@@ -78,8 +81,8 @@ impl Http1 {
     /// Makes a connection of a stream. `head_max`: bytes of an answer's head at most.
     pub fn new(stream: Stream, address: Option<IpAddr>, head_max: usize) -> Http1 {
         let (input, output, places) = (BytesMut::new(), Vec::new(), Vec::new());
-        let (spare, last) = (HeaderMap::new(), LastAnswer::default());
-        Http1 { stream, input, output, places, spare, address, head_max, last }
+        let spare = HeaderMap::new();
+        Http1 { stream, input, output, places, spare, address, head_max, last: None }
     }
 
     /// Returns what lies unread on an idle connection, which can be used if there is nothing. What
@@ -117,10 +120,12 @@ impl Http1 {
         match poll_fn(|cx| exchange.poll_head(interim, cx)).await {
             Ok(head) => Ok(exchange.answered(head)),
             Err(error) => {
-                let Exchange { request, sending, .. } = exchange;
+                let Exchange { connection, request, sending, .. } = exchange;
                 let is_unsent = sending.is_untouched();
                 let is_as_it_was = is_unsent || matches!(request.body(), OutBody::Empty);
-                Err(Broke { request: is_as_it_was.then_some(request), is_unsent, error })
+                let overran = connection.last.filter(|_| error.may_be_overrun());
+                let request = is_as_it_was.then_some(request);
+                Err(Broke { request, is_unsent, overran, error })
             }
         }
     }
@@ -212,10 +217,22 @@ impl Exchange {
                 }
                 ready!(pin!(consume_budget()).poll(cx));
             }
+            let is_first = self.connection.input.is_empty() && self.interim == 0;
             if ready!(self.connection.poll_more(None, cx)).map_err(Http1Error::Io)? == 0 {
                 return Poll::Ready(Err(Http1Error::Closed));
             }
+            if is_first && self.is_premature() {
+                return Poll::Ready(Err(Http1Error::Premature));
+            }
         }
+    }
+
+    /// Returns whether the first bytes that were read on a connection in use before cannot be of
+    /// the answer: the request has not reached the origin. One with a body may be answered early.
+    fn is_premature(&self) -> bool {
+        self.connection.last.is_some()
+            && matches!(self.request.body(), OutBody::Empty)
+            && (!self.sending.is_done() || self.connection.stream.has_unacknowledged())
     }
 
     /// Takes a head that has come whole.
@@ -243,7 +260,7 @@ impl Exchange {
             true => {
                 let Exchange { mut connection, mut request, sending, .. } = self;
                 connection.output = sending.into_place();
-                connection.last = last;
+                connection.last = Some(last);
                 connection.keep(std::mem::take(request.headers_mut()));
                 Incoming::new(connection, framing, keeps_open && !switches)
             }

@@ -26,7 +26,7 @@ const ORIGINS_MAX: usize = 1024;
 /// The kind of answer that a connection carried last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LastAnswer {
-    /// An answer whose framing says where its body ends; or none yet.
+    /// An answer whose framing says where its body ends.
     #[default]
     Framed,
     /// The answer to a HEAD, which ends with its head.
@@ -131,8 +131,8 @@ impl OverrunWatch {
     }
 
     /// Returns whether a connection may be reused that carried an answer of this kind last.
-    pub fn permits_reuse(&self, endpoint: &Endpoint, after: LastAnswer) -> bool {
-        self.overruns.permits_reuse(endpoint, after)
+    pub fn permits_reuse(&self, endpoint: &Endpoint, after: Option<LastAnswer>) -> bool {
+        self.overruns.permits_reuse(endpoint, after.unwrap_or_default())
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use crate::connection::http1::Http1;
 use crate::connection::http2::Http2;
-use crate::connection::overrun::OverrunWatch;
+use crate::connection::overrun::{LastAnswer, OverrunWatch};
 use crate::connection::stream::Unread;
 use crate::settings::endpoint::{At, Endpoint};
 use crate::settings::limits::Check;
@@ -128,7 +128,7 @@ impl Pool {
     pub fn is_usable(&self, endpoint: &Endpoint, connection: &mut Http1) -> bool {
         let unread = connection.unread();
         if unread == Unread::Bytes {
-            self.watch.note(endpoint, connection.last);
+            self.overran(endpoint, connection.last);
         }
         unread == Unread::Nothing && self.watch.permits_reuse(endpoint, connection.last)
     }
@@ -137,10 +137,15 @@ impl Pool {
     /// nothing: that is done before the next use.
     pub fn is_reusable(&self, endpoint: &Endpoint, connection: &Http1) -> bool {
         if connection.has_input() {
-            self.watch.note(endpoint, connection.last);
+            self.overran(endpoint, connection.last);
             return false;
         }
         self.watch.permits_reuse(endpoint, connection.last)
+    }
+
+    /// Notes that bytes came behind the last answer of a connection, which was of this kind.
+    pub fn overran(&self, endpoint: &Endpoint, last: Option<LastAnswer>) {
+        self.watch.note(endpoint, last.unwrap_or_default());
     }
 
     /// Closes connections that idle for too long. To be called at intervals.

@@ -40,6 +40,14 @@ impl Stream {
         chosen == Some(b"h2")
     }
 
+    /// Returns whether bytes that were written have not reached the origin, as far as is known.
+    pub fn has_unacknowledged(&self) -> bool {
+        match self {
+            Stream::Plain(socket) => socket.has_unacknowledged(),
+            Stream::Tls(stream) => stream.get_ref().0.has_unacknowledged(),
+        }
+    }
+
     /// Asks the system what lies unread on the socket: the runtime hears of it only when it next
     /// waits for events. Messages of TLS that carry no data (session tickets, key updates) are taken
     /// in.

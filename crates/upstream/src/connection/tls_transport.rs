@@ -27,6 +27,11 @@ impl TlsTransport {
         Ok(count)
     }
 
+    /// Does as [`Socket::has_unacknowledged`].
+    pub fn has_unacknowledged(&self) -> bool {
+        self.socket.has_unacknowledged()
+    }
+
     /// Returns whether what was read ends with a record.
     pub fn is_between_records(&self) -> bool {
         self.records.is_between()

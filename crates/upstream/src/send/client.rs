@@ -382,13 +382,18 @@ impl Upstream {
         let sent = wait_for_head(&self.timers, bound, progress.as_deref(), pin!(sending)).await;
         match sent {
             None => Err(ConnectionError::late(limits)),
-            Some(Err(Broke { request, is_unsent, error })) => Err(ConnectionError {
-                request,
-                is_unsent,
-                untouched: false,
-                dead: error.is_end(),
-                failure: no_answer(&error, error.is_bad_answer()),
-            }),
+            Some(Err(Broke { request, is_unsent, overran, error })) => {
+                if overran.is_some() {
+                    self.pool.overran(endpoint, overran);
+                }
+                Err(ConnectionError {
+                    request,
+                    is_unsent,
+                    untouched: false,
+                    dead: error.is_end() || overran.is_some(),
+                    failure: no_answer(&error, error.is_bad_answer()),
+                })
+            }
             Some(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 let switched = switch(response, outgoing.upgrade);
                 switched.map_err(|failure| ConnectionError {

@@ -9,8 +9,8 @@ use std::task::Waker;
 use bytes::Bytes;
 use http::header::HeaderMap;
 use message::request_body::{BrokenOff, RequestBody};
-use net::socket::Socket;
-use tokio::io::{AsyncWriteExt, DuplexStream};
+use net::socket::{OtherSocket, Socket};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::task::yield_now;
 use tokio_rustls::TlsConnector;
@@ -415,7 +415,7 @@ async fn a_request_that_got_no_answer_has_its_fields() {
         ("HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 5, 6\r\n\r\n".to_owned(), "Malformed"),
         ("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned(), "Malformed"),
     ] {
-        let Broke { request, is_unsent, error: found } = broke(answer.as_bytes()).await;
+        let Broke { request, is_unsent, error: found, .. } = broke(answer.as_bytes()).await;
         assert!(format!("{found:?}").starts_with(error) && !is_unsent, "{answer}: {found:?}");
         let request = request.unwrap();
         let fields: Vec<_> =
@@ -546,4 +546,73 @@ async fn an_idle_connection_in_tls_may_get_tickets_and_keys_but_no_data() {
     let (mut idle, origin) = connected_in_tls().await;
     drop(origin);
     assert_eq!(idle.unread(), Unread::End);
+}
+
+/// A socket whose other end has acknowledged nothing.
+struct Unacknowledged(DuplexStream);
+
+impl AsyncRead for Unacknowledged {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Unacknowledged {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+impl OtherSocket for Unacknowledged {
+    fn poll_readable(&self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+
+    fn has_unacknowledged(&self) -> bool {
+        true
+    }
+
+    fn reset_at_close(&self) {}
+
+    fn peer_addr(&self) -> std::net::SocketAddr {
+        ([127, 0, 0, 1], 80).into()
+    }
+}
+
+#[tokio::test(flavor = "local")]
+async fn bytes_that_come_before_the_request_has_arrived_are_no_answer() {
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na";
+    let ask = async |request: Box<Request<OutBody>>, last: Option<LastAnswer>| {
+        let (near, mut far) = tokio::io::duplex(1000);
+        let socket = Socket::Other(Box::new(Unacknowledged(near)));
+        let mut connection = Box::new(Http1::new(Stream::Plain(socket), None, 8192));
+        connection.last = last;
+        far.write_all(answer).await.unwrap();
+        let sent = connection.send(request, None).await;
+        sent.map(drop).map_err(|broke| (format!("{:?}", broke.error), broke.overran))
+    };
+    let last = Some(LastAnswer::Head);
+    assert_eq!(ask(request("GET", "/"), last).await, Err(("Premature".to_owned(), last)));
+    // A new connection has no earlier answer, and a body may be answered before it was sent.
+    assert_eq!(ask(request("GET", "/"), None).await, Ok(()));
+    let (_source, sink) = tokio::io::duplex(10);
+    let mut post = request("POST", "/");
+    *post.body_mut() = body(sink, Some(5));
+    assert_eq!(ask(post, last).await, Ok(()));
 }
