@@ -261,6 +261,10 @@ impl Exchange {
                 let Exchange { mut connection, mut request, sending, .. } = self;
                 connection.output = sending.into_place();
                 connection.last = Some(last);
+                if last != LastAnswer::Framed {
+                    // What the origin may wrongly send behind it is to come before the next use.
+                    connection.stream.acknowledge_at_once();
+                }
                 connection.keep(std::mem::take(request.headers_mut()));
                 Incoming::new(connection, framing, keeps_open && !switches)
             }

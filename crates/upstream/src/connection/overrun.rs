@@ -3,8 +3,8 @@
 //! request.
 //!
 //! It promises: an overrun that is found is counted and logged, and its connection is not reused;
-//! from then on no worker reuses a connection to that origin after a HEAD, nor, if it followed a 204
-//! or 304, after one of these. Its memory is bounded.
+//! from then on no worker reuses a connection to that origin after a HEAD, nor after an answer of the
+//! kind that the bytes followed. Its memory is bounded.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -66,42 +66,48 @@ pub struct Overruns {
 
 #[derive(Debug, Default)]
 struct Origins {
-    /// Whether an overrun followed a 204 or 304.
-    known: HashMap<Endpoint, bool>,
+    known: HashMap<Endpoint, Kinds>,
     /// There were more than are remembered.
     is_full: bool,
 }
 
+/// The kinds of answers after which no connection to an origin is reused, besides those to a HEAD.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kinds {
+    framed: bool,
+    bodiless: bool,
+}
+
 impl Overruns {
-    /// Remembers an origin. Returns whether connections to it were reused after a HEAD until now.
+    /// Remembers an origin. Returns whether this ends the reuse of connections after some kind of
+    /// answer.
     fn note(&self, endpoint: &Endpoint, after: LastAnswer) -> bool {
         let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_bodiless = after == LastAnswer::Bodiless;
-        let has_place = origins.known.len() < ORIGINS_MAX;
-        let is_new = match origins.known.get_mut(endpoint) {
-            Some(known) => {
-                *known |= of_bodiless;
-                false
-            }
-            None if has_place => {
-                origins.known.insert(endpoint.clone(), of_bodiless);
-                true
-            }
-            None => !std::mem::replace(&mut origins.is_full, true),
-        };
         self.any.store(true, Release);
-        is_new
+        if !origins.known.contains_key(endpoint) && origins.known.len() == ORIGINS_MAX {
+            return !std::mem::replace(&mut origins.is_full, true);
+        }
+        let is_new = !origins.known.contains_key(endpoint);
+        let kinds = origins.known.entry(endpoint.clone()).or_default();
+        let of_kind = match after {
+            LastAnswer::Head => return is_new,
+            LastAnswer::Framed => &mut kinds.framed,
+            LastAnswer::Bodiless => &mut kinds.bodiless,
+        };
+        !std::mem::replace(of_kind, true)
     }
 
     fn permits_reuse(&self, endpoint: &Endpoint, after: LastAnswer) -> bool {
-        if after == LastAnswer::Framed || !self.any.load(Acquire) {
+        if !self.any.load(Acquire) {
             return true;
         }
         let origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
         match (after, origins.known.get(endpoint)) {
-            (LastAnswer::Framed, _) => true,
-            (LastAnswer::Head, known) => known.is_none() && !origins.is_full,
-            (LastAnswer::Bodiless, known) => known != Some(&true),
+            (LastAnswer::Head, None) => !origins.is_full,
+            (LastAnswer::Framed | LastAnswer::Bodiless, None) => true,
+            (LastAnswer::Head, Some(_)) => false,
+            (LastAnswer::Framed, Some(kinds)) => !kinds.framed,
+            (LastAnswer::Bodiless, Some(kinds)) => !kinds.bodiless,
         }
     }
 }
@@ -122,7 +128,7 @@ impl OverrunWatch {
         let is_new = self.overruns.note(endpoint, after);
         if let Some(failures) = &self.failures {
             let consequence = match is_new {
-                true => "; from now on no connection to it is reused after a HEAD",
+                true => "; from now on its connections are not reused after such answers and HEAD",
                 false => "",
             };
             let cause = format!("bytes came behind {after}{consequence}");
@@ -141,17 +147,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_overrun_ends_reuse_after_answers_of_its_kind() {
+    fn an_overrun_ends_reuse_after_a_head_and_answers_of_its_kind() {
         use LastAnswer::{Bodiless, Framed, Head};
         let (overruns, a) = (Overruns::default(), Endpoint::plain("a.example", 80));
         let permitted = |endpoint: &Endpoint| {
             [Framed, Head, Bodiless].map(|after| overruns.permits_reuse(endpoint, after))
         };
         assert_eq!(permitted(&a), [true, true, true]);
-        assert!(overruns.note(&a, Framed));
+        assert!(overruns.note(&a, Head));
         assert_eq!(permitted(&a), [true, false, true]);
-        assert!(!overruns.note(&a, Bodiless));
+        assert!(overruns.note(&a, Bodiless) && !overruns.note(&a, Bodiless));
         assert_eq!(permitted(&a), [true, false, false]);
+        assert!(overruns.note(&a, Framed) && !overruns.note(&a, Head));
+        assert_eq!(permitted(&a), [false, false, false]);
         let b = Endpoint::plain("b.example", 80);
         assert_eq!(permitted(&b), [true, true, true]);
     }

@@ -1,6 +1,6 @@
 //! The transport of a connection to an origin.
 
-use std::io;
+use std::io::{self, Read};
 
 use tokio_rustls::client::TlsStream;
 
@@ -21,8 +21,18 @@ pub(crate) enum Unread {
     Nothing,
     /// Bytes, or a part of a record of TLS, in which there may be some.
     Bytes,
-    /// The end of the connection, or an error.
+    /// The end of the connection, an error, or the answer 408, with which servers announce the end.
     End,
+}
+
+/// The beginnings of the answer with which a server gives up an idle connection.
+const TIMED_OUT: [&[u8; 12]; 2] = [b"HTTP/1.1 408", b"HTTP/1.0 408"];
+
+impl Unread {
+    /// Returns what bytes are that begin with these.
+    fn of(begin: [u8; 12]) -> Unread {
+        if TIMED_OUT.contains(&&begin) { Unread::End } else { Unread::Bytes }
+    }
 }
 
 /// Bytes that are read at once within TLS from an idle connection: a session ticket or two.
@@ -48,16 +58,27 @@ impl Stream {
         }
     }
 
+    /// Makes the system acknowledge at once what it has received.
+    pub fn acknowledge_at_once(&self) {
+        match self {
+            Stream::Plain(socket) => socket.acknowledge_at_once(),
+            Stream::Tls(stream) => stream.get_ref().0.acknowledge_at_once(),
+        }
+    }
+
     /// Asks the system what lies unread on the socket: the runtime hears of it only when it next
     /// waits for events. Messages of TLS that carry no data (session tickets, key updates) are taken
     /// in.
     pub fn unread(&mut self) -> Unread {
         match self {
-            Stream::Plain(socket) => match socket.read_now(&mut [0]) {
-                Ok(1..) => Unread::Bytes,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Unread::Nothing,
-                Ok(0) | Err(_) => Unread::End,
-            },
+            Stream::Plain(socket) => {
+                let mut begin = [0; TIMED_OUT[0].len()];
+                match socket.read_now(&mut begin) {
+                    Ok(1..) => Unread::of(begin),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => Unread::Nothing,
+                    Ok(0) | Err(_) => Unread::End,
+                }
+            }
             Stream::Tls(stream) => unread_in_tls(stream),
         }
     }
@@ -72,7 +93,11 @@ fn unread_in_tls(stream: &mut TlsStream<TlsTransport>) -> Unread {
         loop {
             let Ok(state) = session.process_new_packets() else { return Unread::End };
             if state.plaintext_bytes_to_read() > 0 {
-                return Unread::Bytes;
+                let mut begin = [0; TIMED_OUT[0].len()];
+                return session
+                    .reader()
+                    .read(&mut begin)
+                    .map_or(Unread::End, |_| Unread::of(begin));
             }
             if state.peer_has_closed() {
                 return Unread::End;

@@ -27,6 +27,11 @@ impl TlsTransport {
         Ok(count)
     }
 
+    /// Does as [`Socket::acknowledge_at_once`].
+    pub fn acknowledge_at_once(&self) {
+        self.socket.acknowledge_at_once();
+    }
+
     /// Does as [`Socket::has_unacknowledged`].
     pub fn has_unacknowledged(&self) -> bool {
         self.socket.has_unacknowledged()

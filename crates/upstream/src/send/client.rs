@@ -16,6 +16,7 @@ use std::time::Duration;
 use http::{Request, Response, StatusCode, header};
 use tokio::time::timeout;
 
+use crate::connection::events::{Event, Events};
 use crate::connection::http1::{Broke, Http1, Incoming};
 use crate::connection::origin_body::{Lease, NextUse, OriginBody};
 use crate::connection::overrun::{OverrunWatch, Overruns};
@@ -27,7 +28,6 @@ use crate::failure::error::Reason;
 use crate::failure::failure_log::{FailureLog, Phase};
 use crate::names::resolver::Resolver;
 use crate::send::descriptors::FreeDescriptors;
-use crate::connection::events::{Event, Events};
 use crate::send::origin::{Connector, Origin, Sending};
 use crate::send::outgoing::Outgoing;
 use crate::send::timers::Timers;

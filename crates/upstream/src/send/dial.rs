@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 
+use crate::connection::events::Event;
 use crate::connection::stream::Stream;
 use crate::connection::tls_transport::TlsTransport;
 use crate::failure::cause;
@@ -18,7 +19,6 @@ use crate::failure::error::Failure;
 use crate::failure::error::Reason;
 use crate::failure::failure_log::Phase;
 use crate::send::client::Upstream;
-use crate::connection::events::Event;
 use crate::send::origin::Origin;
 use crate::settings::endpoint::{At, Endpoint};
 use crate::settings::limits::Check;

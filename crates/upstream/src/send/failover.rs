@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use http::{Request, Response};
 
+use crate::connection::events::Event;
 use crate::connection::origin_body::OriginBody;
 use crate::failure::error::Failure;
 use crate::failure::error::Reason;
-use crate::connection::events::Event;
 use crate::send::origin::{Connector, Origin, Sending};
 use crate::send::outgoing::Outgoing;
 use crate::servers::group::{Group, Next};

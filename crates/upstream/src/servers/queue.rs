@@ -204,8 +204,10 @@ mod tests {
     async fn who_comes_first_is_served_first_and_the_queue_has_an_end() {
         let (all, served) = (group(1, 2, 3), Rc::new(RefCell::new(Vec::new())));
         let waits = async {
-            let mut held =
-                vec![all.admit(0, 0, clock()).await.unwrap(), all.admit(0, 0, clock()).await.unwrap()];
+            let mut held = vec![
+                all.admit(0, 0, clock()).await.unwrap(),
+                all.admit(0, 0, clock()).await.unwrap(),
+            ];
             for number in 0..3 {
                 let (all, served) = (all.clone(), served.clone());
                 spawn_local(async move {
@@ -266,7 +268,8 @@ mod tests {
         };
         let all = Arc::new(Group::new("site", (8000..8002).map(server).collect(), options));
         let waits = async {
-            let held = [all.admit(0, 0, clock()).await.unwrap(), all.admit(0, 0, clock()).await.unwrap()];
+            let held =
+                [all.admit(0, 0, clock()).await.unwrap(), all.admit(0, 0, clock()).await.unwrap()];
             let asked: Vec<_> = (0..3)
                 .map(|_| {
                     let all = all.clone();

@@ -113,7 +113,9 @@ async fn ask(method: &str, answer: &[u8], size: usize, closes: bool) -> Result<C
         fields: fields.collect(),
         body: String::from_utf8(bytes).unwrap(),
         trailers: trailers.map_or(0, |fields| fields.len()),
-        again: body.take_connection().is_some_and(|mut connection| connection.unread() == Unread::Nothing),
+        again: body
+            .take_connection()
+            .is_some_and(|mut connection| connection.unread() == Unread::Nothing),
     })
 }
 
@@ -520,7 +522,8 @@ async fn what_was_decrypted_behind_an_answer_is_not_the_next_one() {
             let Ok(response) = sent else { panic!("no answer") };
             let mut body = response.into_body();
             assert_eq!(read_all(&mut body).await.unwrap().0.len(), size);
-            let again = body.take_connection().is_some_and(|mut idle| idle.unread() == Unread::Nothing);
+            let again =
+                body.take_connection().is_some_and(|mut idle| idle.unread() == Unread::Nothing);
             assert_eq!(again, !has_more, "{total} bytes");
         }
     }
@@ -615,4 +618,21 @@ async fn bytes_that_come_before_the_request_has_arrived_are_no_answer() {
     let mut post = request("POST", "/");
     *post.body_mut() = body(sink, Some(5));
     assert_eq!(ask(post, last).await, Ok(()));
+}
+
+#[tokio::test(flavor = "local")]
+async fn an_idle_connection_that_timed_out_has_ended() {
+    for (text, unread) in [
+        ("HTTP/1.1 408 Request Timeout\r\n\r\n", Unread::End),
+        ("HTTP/1.0 408 x\r\n\r\n", Unread::End),
+        ("HTTP/1.1 200 OK\r\n\r\n", Unread::Bytes),
+        ("\r\n", Unread::Bytes),
+    ] {
+        let (mut idle, mut origin) = connected();
+        origin.write_all(text.as_bytes()).await.unwrap();
+        assert_eq!(idle.unread(), unread, "{text:?}");
+        let (mut idle, mut origin) = connected_in_tls().await;
+        origin.write_all(text.as_bytes()).await.unwrap();
+        assert_eq!(idle.unread(), unread, "{text:?}");
+    }
 }
