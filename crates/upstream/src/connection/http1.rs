@@ -63,6 +63,9 @@ pub(crate) struct Http1 {
     head_max: usize,
     /// The kind of its last answer; `None`: there was none yet.
     pub last: Option<LastAnswer>,
+    /// The kind of answer that bytes behind any answer are put down to: its latest one that ended
+    /// with its head, if there was one. What came late behind it may have been read as a later one.
+    pub suspect: LastAnswer,
 }
 
 /// The failure of a request without an answer.
@@ -71,7 +74,7 @@ pub(crate) struct Broke {
     pub request: Option<Box<Request<OutBody>>>,
     /// Nothing of it was sent.
     pub is_unsent: bool,
-    /// What was read belongs to the earlier answer on this connection, which was of this kind: it
+    /// What was read came behind an earlier answer on this connection, probably of this kind: it
     /// came before the request, or is no answer.
     pub overran: Option<LastAnswer>,
     pub error: Http1Error,
@@ -81,8 +84,8 @@ impl Http1 {
     /// Makes a connection of a stream. `head_max`: bytes of an answer's head at most.
     pub fn new(stream: Stream, address: Option<IpAddr>, head_max: usize) -> Http1 {
         let (input, output, places) = (BytesMut::new(), Vec::new(), Vec::new());
-        let spare = HeaderMap::new();
-        Http1 { stream, input, output, places, spare, address, head_max, last: None }
+        let (spare, last, suspect) = (HeaderMap::new(), None, LastAnswer::Framed);
+        Http1 { stream, input, output, places, spare, address, head_max, last, suspect }
     }
 
     /// Returns what lies unread on an idle connection, which can be used if there is nothing. What
@@ -124,6 +127,7 @@ impl Http1 {
                 let is_unsent = sending.is_untouched();
                 let is_as_it_was = is_unsent || matches!(request.body(), OutBody::Empty);
                 let overran = connection.last.filter(|_| error.may_be_overrun());
+                let overran = overran.map(|_| connection.suspect);
                 let request = is_as_it_was.then_some(request);
                 Err(Broke { request, is_unsent, overran, error })
             }
@@ -262,6 +266,7 @@ impl Exchange {
                 connection.output = sending.into_place();
                 connection.last = Some(last);
                 if last != LastAnswer::Framed {
+                    connection.suspect = last;
                     // What the origin may wrongly send behind it is to come before the next use.
                     connection.stream.acknowledge_at_once();
                 }

@@ -23,7 +23,7 @@ use net::clock::TokioClock;
 /// HEAD.
 const ORIGINS_MAX: usize = 1024;
 
-/// The kind of answer that a connection carried last.
+/// The kinds of answers that a connection carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LastAnswer {
     /// An answer whose framing says where its body ends.
@@ -49,9 +49,9 @@ impl LastAnswer {
 impl fmt::Display for LastAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            LastAnswer::Framed => "the end of its answer",
-            LastAnswer::Head => "its answer to a HEAD",
-            LastAnswer::Bodiless => "its answer with status 204 or 304",
+            LastAnswer::Framed => "one with a body",
+            LastAnswer::Head => "to a HEAD",
+            LastAnswer::Bodiless => "a 204 or 304",
         })
     }
 }
@@ -131,7 +131,7 @@ impl OverrunWatch {
                 true => "; from now on its connections are not reused after such answers and HEAD",
                 false => "",
             };
-            let cause = format!("bytes came behind {after}{consequence}");
+            let cause = format!("bytes came behind an answer, probably {after}{consequence}");
             failures.note(endpoint, Phase::Idle, &cause, self.clock.instant());
         }
     }

@@ -128,7 +128,7 @@ impl Pool {
     pub fn is_usable(&self, endpoint: &Endpoint, connection: &mut Http1) -> bool {
         let unread = connection.unread();
         if unread == Unread::Bytes {
-            self.overran(endpoint, connection.last);
+            self.overran(endpoint, connection.suspect);
         }
         unread == Unread::Nothing && self.watch.permits_reuse(endpoint, connection.last)
     }
@@ -137,15 +137,15 @@ impl Pool {
     /// nothing: that is done before the next use.
     pub fn is_reusable(&self, endpoint: &Endpoint, connection: &Http1) -> bool {
         if connection.has_input() {
-            self.overran(endpoint, connection.last);
+            self.overran(endpoint, connection.suspect);
             return false;
         }
         self.watch.permits_reuse(endpoint, connection.last)
     }
 
-    /// Notes that bytes came behind the last answer of a connection, which was of this kind.
-    pub fn overran(&self, endpoint: &Endpoint, last: Option<LastAnswer>) {
-        self.watch.note(endpoint, last.unwrap_or_default());
+    /// Notes that bytes came behind an answer, probably of this kind.
+    pub fn overran(&self, endpoint: &Endpoint, after: LastAnswer) {
+        self.watch.note(endpoint, after);
     }
 
     /// Closes connections that idle for too long. To be called at intervals.

@@ -383,8 +383,8 @@ impl Upstream {
         match sent {
             None => Err(ConnectionError::late(limits)),
             Some(Err(Broke { request, is_unsent, overran, error })) => {
-                if overran.is_some() {
-                    self.pool.overran(endpoint, overran);
+                if let Some(after) = overran {
+                    self.pool.overran(endpoint, after);
                 }
                 Err(ConnectionError {
                     request,
