@@ -2,8 +2,8 @@
 //! 6), and their relatives. An origin takes every later request on such a connection for one of the
 //! same user.
 //!
-//! Nothing here decodes a credential. What is doubtful counts as such a scheme: the price of a false
-//! positive is one connection.
+//! Nothing here decodes a credential. What is doubtful counts as such a scheme: the price of a
+//! false positive is one connection.
 
 use http::{HeaderMap, HeaderName, header};
 

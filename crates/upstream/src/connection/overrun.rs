@@ -3,8 +3,8 @@
 //! request.
 //!
 //! It promises: an overrun that is found is counted and logged, and its connection is not reused;
-//! from then on no worker reuses a connection to that origin after a HEAD, nor after an answer of the
-//! kind that the bytes followed. Its memory is bounded.
+//! from then on no worker reuses a connection to that origin after a HEAD, nor after an answer of
+//! the kind that the bytes followed. Its memory is bounded.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -143,6 +143,7 @@ impl OverrunWatch {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

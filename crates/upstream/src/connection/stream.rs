@@ -67,8 +67,8 @@ impl Stream {
     }
 
     /// Asks the system what lies unread on the socket: the runtime hears of it only when it next
-    /// waits for events. Messages of TLS that carry no data (session tickets, key updates) are taken
-    /// in.
+    /// waits for events. Messages of TLS that carry no data (session tickets, key updates) are
+    /// taken in.
     pub fn unread(&mut self) -> Unread {
         match self {
             Stream::Plain(socket) => {

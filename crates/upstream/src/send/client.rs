@@ -213,8 +213,8 @@ impl Upstream {
         Some(Connection::Http1(connection))
     }
 
-    /// Takes or opens a connection that is not pinned: as the request allows, which asks for another
-    /// protocol, logs in, or may not open one.
+    /// Takes or opens a connection that is not pinned: as the request allows, which asks for
+    /// another protocol, logs in, or may not open one.
     async fn unpinned(
         &self,
         endpoint: &Arc<Endpoint>,
