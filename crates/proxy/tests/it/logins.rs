@@ -7,8 +7,10 @@ use std::net::SocketAddr;
 use std::sync::Mutex;
 
 use upstream::servers::group::{Group, GroupOptions, Server};
-use upstream::settings::endpoint::Endpoint;
+use upstream::settings::endpoint::{Endpoint, Http2};
+use upstream::settings::tls::{Tls, TlsOptions};
 
+use crate::authority::{Authority, Front};
 use crate::client::{Answer, Client};
 use crate::origin::{Origin, Then, ok};
 use crate::rig::Rig;
@@ -127,4 +129,23 @@ fn a_client_stays_at_the_server_where_it_has_logged_in() {
         assert_eq!(text(&mut alice, &format!("/{n}"), fields), format!("alice {n}"));
         get(&mut rig.client(), &format!("/other{n}"), "");
     }
+}
+
+#[test]
+fn a_client_logs_in_over_http1_also_where_the_server_speaks_http2() {
+    let (authority, origin) = (Authority::new(), origin());
+    let config = authority.server(authority.issue("origin.example"), &["h2", "http/1.1"], false);
+    let front = Front::start(origin.address, config);
+    let options = TlsOptions {
+        authorities: Some(authority.file()),
+        name: Some("origin.example".to_owned()),
+        ..TlsOptions::default()
+    };
+    let tls = Some(Tls::new(options, Http2::Negotiated));
+    let plain = Endpoint::plain("127.0.0.1", front.address.port());
+    let endpoint = Endpoint { tls, http2: Http2::Negotiated, ..plain };
+    let rig = Rig::reverse_to(Group::one(endpoint), |_| ());
+    let mut alice = rig.client();
+    assert_eq!(text(&mut alice, "/0", ALICE), "alice 0");
+    assert_eq!(text(&mut alice, "/1", ""), "alice 1");
 }
