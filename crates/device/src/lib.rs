@@ -17,6 +17,7 @@ mod file;
 mod memory;
 mod other;
 mod posix;
+mod socket;
 mod transfer;
 mod uring;
 
@@ -28,6 +29,7 @@ pub use file::open::{Access, FileKind, OpenError, OpenOptions};
 pub use memory::{Fault, Held, MemoryDevice};
 pub use other::OtherDevice;
 pub use posix::PosixDevice;
+pub use socket::unacknowledged;
 pub use transfer::buffer::{FrozenBuf, IoBuf};
 pub use transfer::buffer_pool::{BufPool, PoolCounts};
 pub use transfer::counters::{Counters, Counts, Operation};

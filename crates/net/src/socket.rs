@@ -1,10 +1,12 @@
 //! The sockets of both sides, TCP or Unix, and a macro that makes an enum of transports a transport
 //! itself.
 
+use std::io::{self, Read};
 use std::net::SocketAddr;
-use std::task::{Context, Poll};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use socket2::SockRef;
 use tokio::net::{TcpStream, UnixStream};
@@ -23,6 +25,11 @@ pub enum Socket {
 pub trait OtherSocket: AsyncRead + AsyncWrite + Send + Unpin {
     /// Waits until there is something to read: bytes, the end, or an error.
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()>;
+
+    /// Returns whether bytes that were written have not been acknowledged.
+    fn has_unacknowledged(&self) -> bool {
+        false
+    }
 
     /// Makes the close a reset.
     fn reset_at_close(&self);
@@ -114,6 +121,33 @@ impl Socket {
         polled.map(drop)
     }
 
+    /// Reads what the system holds for this socket by now, which the runtime may not have heard of
+    /// yet. `WouldBlock`: there is nothing.
+    pub fn read_now(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => (&*SockRef::from(&*stream)).read(buf),
+            Socket::Unix(stream) => (&*SockRef::from(&*stream)).read(buf),
+            Socket::Other(stream) => {
+                let mut buf = ReadBuf::new(buf);
+                let mut cx = Context::from_waker(Waker::noop());
+                match Pin::new(stream).poll_read(&mut cx, &mut buf) {
+                    Poll::Ready(read) => read.map(|()| buf.filled().len()),
+                    Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+                }
+            }
+        }
+    }
+
+    /// Returns whether bytes that were written have not reached the other end, as far as is known.
+    /// Its acknowledgement comes at the latest with what it sends after them.
+    pub fn has_unacknowledged(&self) -> bool {
+        match self {
+            Socket::Tcp(stream) => device::unacknowledged(stream).is_ok_and(|bytes| bytes > 0),
+            Socket::Unix(_) => false,
+            Socket::Other(stream) => stream.has_unacknowledged(),
+        }
+    }
+
     /// Makes the close a reset, if that is possible.
     pub fn reset_at_close(&self) {
         let linger = Some(Duration::ZERO);
@@ -133,6 +167,15 @@ impl Socket {
         if let Socket::Tcp(stream) = self {
             // A failure only costs time.
             let _ = stream.set_nodelay(true);
+        }
+    }
+
+    /// Makes the system acknowledge at once what it has received. The other end may hold back small
+    /// pieces until then (Nagle's algorithm), and this end takes up to 40 ms.
+    pub fn acknowledge_at_once(&self) {
+        if let Socket::Tcp(stream) = self {
+            // A failure only costs time.
+            let _ = stream.set_quickack(true);
         }
     }
 

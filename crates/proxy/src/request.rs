@@ -2,6 +2,7 @@
 
 pub(crate) mod context;
 pub(crate) mod key_check;
+pub(crate) mod login;
 pub(crate) mod plain_request;
 pub(crate) mod prepare;
 pub mod purge_order;

@@ -40,9 +40,9 @@ pub use fields::cache_control::{RequestDirectives, ResponseDirectives};
 pub use fields::etag::EntityTag;
 pub use fields::field_names::FieldNames;
 pub use fields::{
-    cache_control, cache_status, claims, coding, date, device_class, etag, field_names, forwarded,
-    hop_by_hop, language, max_forwards, multipart, one_exchange, proxy_status, range, trusted,
-    validators, value, vary,
+    cache_control, cache_status, claims, coding, connection_login, date, device_class, etag,
+    field_names, forwarded, hop_by_hop, language, max_forwards, multipart, one_exchange,
+    proxy_status, range, trusted, validators, value, vary,
 };
 pub use request::facts::{Identity, MethodClass, RequestFacts};
 pub use request::query::QueryRule;

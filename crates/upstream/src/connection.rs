@@ -1,9 +1,13 @@
 //! Connections and what they carry: HTTP/1.1 and HTTP/2, bodies, tunnels, and the pool.
 
+pub mod events;
 pub mod http1;
 pub(crate) mod http2;
 pub mod origin_body;
+pub mod overrun;
+pub mod pinned;
 pub(crate) mod pool;
 pub mod request_body;
 pub(crate) mod stream;
+pub(crate) mod tls_transport;
 pub mod tunnel;

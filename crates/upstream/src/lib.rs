@@ -12,9 +12,9 @@
 //! - `settings` is where servers are and how they are reached;
 //! - `failure` is the reasons why there is no answer.
 //!
-//! It declares what it needs of its owner: a counter of events ([`send::events`]), a way to free
-//! descriptors ([`send::descriptors`]), and a closure that says of each address whether it may be
-//! connected to ([`settings::limits::Check`]). It does not depend on caches or clients.
+//! It declares what it needs of its owner: a counter of events ([`connection::events`]), a way to
+//! free descriptors ([`send::descriptors`]), and a closure that says of each address whether it may
+//! be connected to ([`settings::limits::Check`]). It does not depend on caches or clients.
 
 // The limit is in `clippy.toml`.
 #![warn(clippy::large_futures)]

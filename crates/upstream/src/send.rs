@@ -6,7 +6,6 @@ pub mod checks;
 pub mod client;
 pub mod descriptors;
 pub(crate) mod dial;
-pub mod events;
 pub(crate) mod failover;
 pub mod origin;
 pub mod outgoing;

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{Response, StatusCode};
 use message::informational;
+use upstream::connection::pinned::PinnedConnection;
 
 use crate::client::connection_state::ConnectionState;
 use crate::client::link::Transport;
@@ -19,6 +20,9 @@ pub(crate) struct Client {
     pub state: Rc<ConnectionState>,
     pub address: SocketAddr,
     pub link: Rc<Transport>,
+    /// The connection to an origin on which this client logs in; `None` in HTTP/2, where a
+    /// connection may carry the requests of several users, and for another node.
+    pub login: Option<Rc<PinnedConnection>>,
     /// The stream of the request in HTTP/2, where each request has a `Client` of its own.
     pub reply: Option<RefCell<SendResponse<Bytes>>>,
 }
@@ -29,7 +33,12 @@ impl Client {
     pub fn of_stream(&self, reply: SendResponse<Bytes>, address: SocketAddr) -> Rc<Client> {
         let Client { state, link, .. } = self;
         let (state, link, reply) = (state.clone(), link.clone(), Some(RefCell::new(reply)));
-        Rc::new(Client { state, address, link, reply })
+        Rc::new(Client { state, address, link, login: None, reply })
+    }
+
+    /// Returns whether it has logged in at an origin on a connection of its own.
+    pub fn is_logged_in(&self) -> bool {
+        self.login.as_ref().is_some_and(|login| login.is_logged_in())
     }
 
     /// Sends a 1xx answer. In HTTP/1 it is queued: what the service answers later has to wait for

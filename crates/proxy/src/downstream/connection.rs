@@ -101,7 +101,8 @@ pub(crate) async fn run(
     let ready = Box::pin(welcome(socket, peer, manners, &options, addresses, &**observer, clock));
     let Some(Some(ready)) = unless_cut(&state, ready).await else { return };
     let Negotiated { stream, client: address, link, protocol, place: _place } = ready;
-    let client = Client { state: state.clone(), address, link: Rc::new(link), reply: None };
+    let login = (protocol == Protocol::Http1 && !link.is_peer).then(Rc::default);
+    let client = Client { state: state.clone(), address, link: Rc::new(link), login, reply: None };
     let client = Rc::new(client);
     match protocol {
         Protocol::Http1 => {

@@ -39,7 +39,7 @@ use crate::request::prepare::{Prepared, prepare};
 use crate::request::purge_order::{Purge, Purged, Scope};
 use crate::request::route::Route;
 use crate::request::target::Refused;
-use crate::request::{route, target};
+use crate::request::{login, route, target};
 use crate::response::failure::failed;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
@@ -93,6 +93,7 @@ async fn decide(
     if parts.version == Version::HTTP_2 {
         cookies::join_cookies(&mut parts.headers);
     }
+    login::note(client, &parts.headers, options);
     let (address, connection) = (client.address.ip(), client.link.scheme);
     let scheme = target::distrust(&mut parts.headers, address, connection, options);
     let transaction = Transaction::open(services, client, parts, scheme);

@@ -178,6 +178,7 @@ impl Asked<'_> {
 fn may_be_plain(services: &Services, client: &Client, options: &Options) -> bool {
     services.shared.node.is_none()
         && !client.link.is_peer
+        && !client.is_logged_in()
         && options.rules.is_empty()
         && !options.front.vouches()
         // Who is believed about the scheme says it in a field.

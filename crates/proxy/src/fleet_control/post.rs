@@ -144,6 +144,7 @@ async fn send(
         rewrite_host: false,
         reuse_only: false,
         place: "",
+        pinned: None,
         upgrade: None,
         trail: None,
     };

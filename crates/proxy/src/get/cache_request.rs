@@ -421,6 +421,8 @@ impl CacheRequest<'_> {
         let mut fetch_task = self.fetch_task(fill, key, marker, Some(&to_validate), true);
         fetch_task.ask_fleet(asking);
         fetch_task.upstream_request.interim = None;
+        // The client's next request needs its connection.
+        fetch_task.upstream_request.pinned = None;
         fetch_task.purpose = FetchPurpose::Behind;
         fetch_task.asks_for_client = false;
         spawn_local(fetch_task.run());

@@ -35,6 +35,8 @@ pub enum Event {
     UpstreamReused,
     /// A request was sent again because a connection kept open had died.
     UpstreamRetried,
+    /// A connection to an upstream was closed because bytes came behind the end of an answer.
+    UpstreamOverrun,
     /// A TLS handshake with a client succeeded.
     TlsHandshake,
     /// … and resumed an earlier session.

@@ -366,6 +366,9 @@ impl Metrics {
         out.counter("larder_upstream_connections_reused", help, &[], reused);
         let help = "Requests sent again because a connection kept open had died.";
         out.counter("larder_upstream_retries", help, &[], self.total(Event::UpstreamRetried));
+        let help =
+            "Connections to upstreams closed because bytes came behind the end of an answer.";
+        out.counter("larder_upstream_overruns", help, &[], self.total(Event::UpstreamOverrun));
         let upstream = [
             Error::Dns,
             Error::DnsTimeout,

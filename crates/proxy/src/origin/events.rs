@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use upstream::send::events::{Event, Events};
+use upstream::connection::events::{Event, Events};
 
 use crate::observe::event;
 use crate::observe::observer::Observer;
@@ -16,6 +16,7 @@ impl Events for Observed {
             Event::Connected => event::Event::UpstreamConnected,
             Event::Reused => event::Event::UpstreamReused,
             Event::Retried => event::Event::UpstreamRetried,
+            Event::Overrun => event::Event::UpstreamOverrun,
         };
         self.0.count(event, 1);
     }

@@ -87,6 +87,7 @@ impl FleetOrigin {
             rewrite_host: false,
             reuse_only: false,
             place: "",
+            pinned: None,
             upgrade: None,
             trail: outgoing.trail,
         };

@@ -11,7 +11,7 @@ use http::request::Parts;
 use message::upgrade::Upgrade;
 use net::address;
 use semantics::validators::Selected;
-use semantics::{Identity, Portion, RequestFacts, Settings, Time, Url};
+use semantics::{Identity, Portion, RequestFacts, Settings, Time, Url, connection_login};
 use store::{Key, LookupOptions, Retention, Tiers};
 use upstream::send::origin::Origin;
 
@@ -60,7 +60,11 @@ impl<'a> RequestContext<'a> {
         (rule, identity): (Option<Arc<Rule>>, Identity),
         upgrade: Option<Rc<Upgrade>>,
     ) -> RequestContext<'a> {
-        let (came, facts) = (services.clock.time(), target.site.facts(parts, identity));
+        let (came, mut facts) = (services.clock.time(), target.site.facts(parts, identity));
+        // Without the fields that say so: the origin answers a user.
+        if client.is_logged_in() && target.site.vouched().is_none() {
+            facts = facts.logged_in();
+        }
         let now = Cell::new(came);
         let place = Cell::default();
         RequestContext {
@@ -106,6 +110,10 @@ impl<'a> RequestContext<'a> {
     /// device here or not; `None` when none of them matters.
     pub fn asking(&self, primary: &Key, on_own_disk: bool) -> Option<Arc<Asking>> {
         let node = self.services.shared.node.as_ref()?;
+        // A login concerns one connection to the origin.
+        if self.client.is_logged_in() || connection_login::has_credentials(&self.parts.headers) {
+            return None;
+        }
         let host = fleet_host(&self.target).filter(|_| self.upgrade.is_none())?;
         let key = node.hash(primary.as_bytes());
         let about = About {
@@ -252,6 +260,7 @@ impl<'a> RequestContext<'a> {
         };
         let mut upstream_request =
             make(self.services, self.client.address, self.options, self.parts, target);
+        upstream_request.pinned = self.client.login.as_ref().map(Rc::downgrade);
         if let Some(upgrade) = &self.upgrade {
             upstream_request.ask_for(upgrade.clone());
         }

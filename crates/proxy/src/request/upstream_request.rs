@@ -3,7 +3,7 @@
 //! fill outlives the request that began it.
 
 use std::net::{IpAddr, SocketAddr};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use http::header::{HeaderMap, HeaderValue};
@@ -18,6 +18,7 @@ use net::address;
 use semantics::forwarded::Hop;
 use semantics::{MethodClass, Settings, claims, forwarded, hop_by_hop, max_forwards, value};
 use upstream::connection::origin_body::OriginBody;
+use upstream::connection::pinned::PinnedConnection;
 use upstream::connection::request_body::{ClientBody, OutBody};
 use upstream::send::attempts::Attempts;
 use upstream::send::origin::{Connector, Origin};
@@ -66,6 +67,8 @@ pub(crate) struct UpstreamRequest {
     pub reuse_only: bool,
     /// The status of the stored answer that a 304 confirms; 200 where the client asks the question.
     pub confirms: StatusCode,
+    /// The connection to an origin that belongs to the client's connection.
+    pub pinned: Option<Weak<PinnedConnection>>,
     /// The settings of caching where its origin vouches for its answers.
     vouched: Option<Arc<Settings>>,
 }
@@ -149,6 +152,7 @@ impl UpstreamRequest {
             upgrade: None,
             reuse_only: false,
             confirms: StatusCode::OK,
+            pinned: None,
             vouched: target.site.vouched().cloned(),
         }
     }
@@ -364,6 +368,7 @@ impl UpstreamRequest {
             reuse_only: self.reuse_only,
             upgrade: self.upgrade.as_deref(),
             place: &self.place,
+            pinned: self.pinned.clone(),
         }
     }
 

@@ -9,9 +9,9 @@ use net::clock::TokioClock;
 use net::network::Network;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use upstream::connection::events::Events;
 use upstream::send::checks;
 use upstream::send::client::Upstream;
-use upstream::send::events::Events;
 use upstream::settings::limits::UpstreamLimits;
 
 use crate::observe::observer::Observer;

@@ -174,6 +174,7 @@ fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
         network,
         wall_clock: WallClock::new(clock),
         failures: Arc::default(),
+        overruns: Arc::default(),
         running: AtomicUsize::new(workers),
         holding: AtomicUsize::new(workers),
     });

@@ -11,6 +11,7 @@ use net::wall_clock;
 use net::wall_clock::WallClock;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
+use upstream::connection::overrun::Overruns;
 use upstream::failure::failure_log::FailureLog;
 use upstream::send::client::Upstream;
 
@@ -30,6 +31,7 @@ pub(crate) struct Process {
     pub network: Network,
     pub wall_clock: WallClock,
     pub failures: Arc<FailureLog>,
+    pub overruns: Arc<Overruns>,
     /// Workers that have not ended yet.
     pub running: AtomicUsize,
     /// Workers that have not let go of the store yet.
@@ -46,11 +48,11 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub fn new(index: usize, process: Arc<Process>, options: Arc<Options>) -> Rc<Worker> {
-        let Process { requests, clock, connection_limit, failures, .. } = &*process;
+        let Process { requests, clock, connection_limit, failures, overruns, .. } = &*process;
         let events = Arc::new(Observed(requests.observer.clone()));
         let upstream = Upstream::new(events, *clock)
             .through(process.network.clone())
-            .with_log(failures.clone())
+            .with_log(failures.clone(), overruns.clone())
             .with_descriptors(connection_limit.reclaimer.clone());
         let services = Services::new(requests.clone(), *clock, upstream, options);
         let connections = Connections::new(index, services.clone(), connection_limit.clone());

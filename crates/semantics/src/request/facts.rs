@@ -48,6 +48,8 @@ pub struct RequestFacts {
     pub authorized: bool,
     /// The client's fields that identify it ([`Identity::of`]).
     pub identified_by: Vec<HeaderName>,
+    /// The client's connection is logged in at the origin: it has credentials that no field shows.
+    pub is_logged_in: bool,
     /// What the target says about guesses.
     pub target: TargetFacts,
     /// A `Range` field is there.
@@ -118,6 +120,7 @@ impl RequestFacts {
             directives: RequestDirectives::parse(headers),
             authorized: headers.contains_key(header::AUTHORIZATION),
             identified_by: Vec::new(),
+            is_logged_in: false,
             target: TargetFacts::default(),
             has_range: headers.contains_key(header::RANGE),
             conditional: headers.contains_key(header::IF_NONE_MATCH)
@@ -131,6 +134,11 @@ impl RequestFacts {
         let Identity { authorized, fields } = identity;
         let target = TargetFacts::of(path_and_query);
         RequestFacts { authorized, identified_by: fields, target, ..self }
+    }
+
+    /// Returns the facts of the same request on a connection that is logged in at the origin.
+    pub fn logged_in(self) -> RequestFacts {
+        RequestFacts { authorized: true, is_logged_in: true, ..self }
     }
 
     /// Returns whether the request carries anything that identifies its client.
@@ -147,14 +155,15 @@ impl RequestFacts {
     /// Returns whether a response that was selected by these request fields is for clients with the
     /// same identity alone, or the request has none.
     pub fn is_told_apart_by(&self, names: &[HeaderName]) -> bool {
-        self.identified_by.iter().all(|name| names.contains(name))
+        !self.is_logged_in && self.identified_by.iter().all(|name| names.contains(name))
     }
 
     /// Returns the same request without what it says about caches, which counts for nothing where
     /// the origin vouches for its answers ([`crate::Settings::origin_vouches`]).
     pub fn without_wishes(self) -> RequestFacts {
         let directives = RequestDirectives::default();
-        RequestFacts { directives, authorized: false, identified_by: Vec::new(), ..self }
+        let (identified_by, is_logged_in) = (Vec::new(), false);
+        RequestFacts { directives, authorized: false, identified_by, is_logged_in, ..self }
     }
 
     /// Returns the same request as if it were the plain GET whose answer is stored.

@@ -19,21 +19,22 @@ mod tests;
 use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker, ready};
+use std::pin::pin;
+use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
 use http::{HeaderMap, Request, Response, StatusCode};
 use message::informational::Informational;
-use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
-use tokio::task::coop::{consume_budget, unconstrained};
+use tokio::io::AsyncReadExt;
+use tokio::task::coop::consume_budget;
 
 pub use self::error::Http1Error;
 pub(crate) use self::incoming::Incoming;
 use self::request::Sending;
 use self::response_head::{Places, ResponseHead};
+use crate::connection::overrun::LastAnswer;
 use crate::connection::request_body::OutBody;
-use crate::connection::stream::Stream;
+use crate::connection::stream::{Stream, Unread};
 
 /// Bytes that are read at once as long as it is not known how many are to come: a head and, most of
 /// the time, all of the body.
@@ -60,6 +61,11 @@ pub(crate) struct Http1 {
     pub address: Option<IpAddr>,
     /// Bytes of an answer's head at most.
     head_max: usize,
+    /// The kind of its last answer; `None`: there was none yet.
+    pub last: Option<LastAnswer>,
+    /// The kind of answer that bytes behind any answer are put down to: its latest one that ended
+    /// with its head, if there was one. What came late behind it may have been read as a later one.
+    pub suspect: LastAnswer,
 }
 
 /// The failure of a request without an answer.
@@ -68,6 +74,9 @@ pub(crate) struct Broke {
     pub request: Option<Box<Request<OutBody>>>,
     /// Nothing of it was sent.
     pub is_unsent: bool,
+    /// What was read came behind an earlier answer on this connection, probably of this kind: it
+    /// came before the request, or is no answer.
+    pub overran: Option<LastAnswer>,
     pub error: Http1Error,
 }
 
@@ -75,17 +84,19 @@ impl Http1 {
     /// Makes a connection of a stream. `head_max`: bytes of an answer's head at most.
     pub fn new(stream: Stream, address: Option<IpAddr>, head_max: usize) -> Http1 {
         let (input, output, places) = (BytesMut::new(), Vec::new(), Vec::new());
-        Http1 { stream, input, output, places, spare: HeaderMap::new(), address, head_max }
+        let (spare, last, suspect) = (HeaderMap::new(), None, LastAnswer::Framed);
+        Http1 { stream, input, output, places, spare, address, head_max, last, suspect }
     }
 
-    /// Returns whether an idle connection can be used: the origin has neither closed it nor sent
-    /// anything. What TLS has decrypted already counts, and records within it may carry no bytes.
-    pub fn is_open(&mut self) -> bool {
-        let mut byte = [0];
-        let mut byte = ReadBuf::new(&mut byte);
-        // It is asked also when the task has had its turn: "pending" must not mean that.
-        let read = poll_fn(|cx| Pin::new(&mut self.stream).poll_read(cx, &mut byte));
-        pin!(unconstrained(read)).poll(&mut Context::from_waker(Waker::noop())).is_pending()
+    /// Returns what lies unread on an idle connection, which can be used if there is nothing. What
+    /// was read already, or decrypted, counts.
+    pub fn unread(&mut self) -> Unread {
+        if self.has_input() { Unread::Bytes } else { self.stream.unread() }
+    }
+
+    /// Returns whether bytes were read that nothing has taken.
+    pub fn has_input(&self) -> bool {
+        !self.input.is_empty()
     }
 
     /// Gives up the memory that it keeps for further requests.
@@ -112,10 +123,13 @@ impl Http1 {
         match poll_fn(|cx| exchange.poll_head(interim, cx)).await {
             Ok(head) => Ok(exchange.answered(head)),
             Err(error) => {
-                let Exchange { request, sending, .. } = exchange;
+                let Exchange { connection, request, sending, .. } = exchange;
                 let is_unsent = sending.is_untouched();
                 let is_as_it_was = is_unsent || matches!(request.body(), OutBody::Empty);
-                Err(Broke { request: is_as_it_was.then_some(request), is_unsent, error })
+                let overran = connection.last.filter(|_| error.may_be_overrun());
+                let overran = overran.map(|_| connection.suspect);
+                let request = is_as_it_was.then_some(request);
+                Err(Broke { request, is_unsent, overran, error })
             }
         }
     }
@@ -207,10 +221,22 @@ impl Exchange {
                 }
                 ready!(pin!(consume_budget()).poll(cx));
             }
+            let is_first = self.connection.input.is_empty() && self.interim == 0;
             if ready!(self.connection.poll_more(None, cx)).map_err(Http1Error::Io)? == 0 {
                 return Poll::Ready(Err(Http1Error::Closed));
             }
+            if is_first && self.is_premature() {
+                return Poll::Ready(Err(Http1Error::Premature));
+            }
         }
+    }
+
+    /// Returns whether the first bytes that were read on a connection in use before cannot be of
+    /// the answer: the request has not reached the origin. One with a body may be answered early.
+    fn is_premature(&self) -> bool {
+        self.connection.last.is_some()
+            && matches!(self.request.body(), OutBody::Empty)
+            && (!self.sending.is_done() || self.connection.stream.has_unacknowledged())
     }
 
     /// Takes a head that has come whole.
@@ -232,11 +258,18 @@ impl Exchange {
     /// Returns the answer with this head, whose body is still to be read.
     fn answered(self, head: ResponseHead) -> Response<Incoming> {
         let ResponseHead { status, version, headers, framing, keeps_open } = head;
+        let last = LastAnswer::of(self.request.method(), status);
         let switches = status == StatusCode::SWITCHING_PROTOCOLS;
         let body = match self.sending.is_done() {
             true => {
                 let Exchange { mut connection, mut request, sending, .. } = self;
                 connection.output = sending.into_place();
+                connection.last = Some(last);
+                if last != LastAnswer::Framed {
+                    connection.suspect = last;
+                    // What the origin may wrongly send behind it is to come before the next use.
+                    connection.stream.acknowledge_at_once();
+                }
                 connection.keep(std::mem::take(request.headers_mut()));
                 Incoming::new(connection, framing, keeps_open && !switches)
             }

@@ -1,7 +1,7 @@
 //! The body of an origin's answer, and the return of its connection to the pool.
 
 use std::pin::Pin;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -14,6 +14,7 @@ use tokio::time::{Sleep, sleep};
 use crate::connection::http1::{Http1Error, Incoming};
 use crate::connection::http2;
 use crate::connection::http2::Peer;
+use crate::connection::pinned::PinnedConnection;
 use crate::connection::pool::{Pool, PoolLimits};
 use crate::connection::request_body::Progress;
 use crate::connection::tunnel::UpstreamTunnel;
@@ -31,6 +32,17 @@ pub(crate) struct Lease {
     pub endpoint: Arc<Endpoint>,
     pub progress: Option<Rc<Progress>>,
     pub limits: PoolLimits,
+    pub next_use: NextUse,
+}
+
+/// The use of a connection after its answer.
+pub(crate) enum NextUse {
+    /// Any request.
+    Any,
+    /// The next request of the client that logged in on it, while that one's connection lasts.
+    Client(Weak<PinnedConnection>),
+    /// None: it is closed.
+    Never,
 }
 
 /// The source of the bytes, and what it keeps open meanwhile.
@@ -163,10 +175,19 @@ impl OriginBody {
         self.serving = None;
         match &mut self.source {
             Source::Http1(incoming, lease) => {
-                if let Some(Lease { pool, endpoint, limits, .. }) = lease.take()
+                if let Some(Lease { pool, endpoint, limits, next_use, .. }) = lease.take()
                     && let Some(connection) = incoming.take_connection()
+                    && pool.is_reusable(&endpoint, &connection)
                 {
-                    pool.put(endpoint, connection, limits);
+                    match next_use {
+                        NextUse::Any => pool.put(endpoint, connection, limits),
+                        NextUse::Client(pinned) => {
+                            if let Some(pinned) = pinned.upgrade() {
+                                pinned.put(endpoint, connection);
+                            }
+                        }
+                        NextUse::Never => {}
+                    }
                 }
             }
             Source::Http2(_, stream) => *stream = None,

@@ -12,6 +12,8 @@ use tokio::sync::Notify;
 
 use crate::connection::http1::Http1;
 use crate::connection::http2::Http2;
+use crate::connection::overrun::{LastAnswer, OverrunWatch};
+use crate::connection::stream::Unread;
 use crate::settings::endpoint::{At, Endpoint};
 use crate::settings::limits::Check;
 use crate::settings::limits::UpstreamLimits;
@@ -23,6 +25,7 @@ const SHRINK_AFTER: Duration = Duration::from_secs(1);
 /// The connections of one worker.
 pub(crate) struct Pool {
     pub clock: TokioClock,
+    watch: OverrunWatch,
     slots: RefCell<HashMap<Arc<Endpoint>, Slot>>,
     count: Rc<Cell<usize>>,
 }
@@ -90,7 +93,7 @@ impl PoolLimits {
 }
 
 /// Returns whether a connection to `address` may be used for the request that `check` is about.
-fn may_use(endpoint: &Endpoint, address: Option<IpAddr>, check: Check<'_>) -> bool {
+pub(crate) fn may_use(endpoint: &Endpoint, address: Option<IpAddr>, check: Check<'_>) -> bool {
     match (&endpoint.at, address) {
         (At::Tcp(_, port), Some(ip)) => check(SocketAddr::new(ip, *port)),
         (At::Unix(_), _) => true,
@@ -116,8 +119,33 @@ impl Drop for Opening<'_> {
 
 impl Pool {
     /// Makes an empty pool.
-    pub fn new(clock: TokioClock) -> Pool {
-        Pool { clock, slots: RefCell::default(), count: Rc::default() }
+    pub fn new(watch: OverrunWatch) -> Pool {
+        Pool { clock: watch.clock, watch, slots: RefCell::default(), count: Rc::default() }
+    }
+
+    /// Returns whether an idle connection can be used: the origin has neither closed it nor sent
+    /// anything, and its connections are reused after such an answer as it carried last.
+    pub fn is_usable(&self, endpoint: &Endpoint, connection: &mut Http1) -> bool {
+        let unread = connection.unread();
+        if unread == Unread::Bytes {
+            self.overran(endpoint, connection.suspect);
+        }
+        unread == Unread::Nothing && self.watch.permits_reuse(endpoint, connection.last)
+    }
+
+    /// Returns whether a connection can be kept whose answer has just ended. It asks the system
+    /// nothing: that is done before the next use.
+    pub fn is_reusable(&self, endpoint: &Endpoint, connection: &Http1) -> bool {
+        if connection.has_input() {
+            self.overran(endpoint, connection.suspect);
+            return false;
+        }
+        self.watch.permits_reuse(endpoint, connection.last)
+    }
+
+    /// Notes that bytes came behind an answer, probably of this kind.
+    pub fn overran(&self, endpoint: &Endpoint, after: LastAnswer) {
+        self.watch.note(endpoint, after);
     }
 
     /// Closes connections that idle for too long. To be called at intervals.
@@ -125,8 +153,10 @@ impl Pool {
         let mut slots = self.slots.borrow_mut();
         let now = self.clock.instant();
         let young = |since: Instant| now.duration_since(since) < limits.idle_timeout;
-        slots.retain(|_, slot| {
-            slot.idle.retain_mut(|idle| idle.connection.is_open() && young(idle.since));
+        slots.retain(|endpoint, slot| {
+            slot.idle.retain_mut(|idle| {
+                self.is_usable(endpoint, &mut idle.connection) && young(idle.since)
+            });
             let long = |idle: &&mut Idle| now.duration_since(idle.since) >= SHRINK_AFTER;
             slot.idle.iter_mut().filter(long).for_each(|idle| idle.connection.shrink());
             slot.shared.retain(|shared| shared.is_open() && shared.idle_since().is_none_or(young));
@@ -180,7 +210,7 @@ impl Pool {
             let Idle { connection, since, .. } = &mut idle[i];
             if now.duration_since(*since) >= limits.idle_timeout
                 || !leads_there(connection.address)
-                || !connection.is_open()
+                || !self.is_usable(endpoint, connection)
             {
                 idle.swap_remove(i);
             } else if may_use(endpoint, connection.address, check) {

@@ -1,16 +1,44 @@
 //! The transport of a connection to an origin.
 
+use std::io::{self, Read};
+
 use tokio_rustls::client::TlsStream;
 
+use crate::connection::tls_transport::TlsTransport;
 use net::socket::{Socket, transport};
 
 /// A transport with or without TLS: one type, so that the HTTP code exists once.
 pub(crate) enum Stream {
     Plain(Socket),
-    Tls(Box<TlsStream<Socket>>),
+    Tls(Box<TlsStream<TlsTransport>>),
 }
 
 transport!(Stream { Plain, Tls });
+
+/// What lies unread on a connection between two requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unread {
+    Nothing,
+    /// Bytes, or a part of a record of TLS, in which there may be some.
+    Bytes,
+    /// The end of the connection, an error, or the answer 408, with which servers announce the end.
+    End,
+}
+
+/// The beginnings of the answer with which a server gives up an idle connection.
+const TIMED_OUT: [&[u8; 12]; 2] = [b"HTTP/1.1 408", b"HTTP/1.0 408"];
+
+impl Unread {
+    /// Returns what bytes are that begin with these.
+    fn of(begin: [u8; 12]) -> Unread {
+        if TIMED_OUT.contains(&&begin) { Unread::End } else { Unread::Bytes }
+    }
+}
+
+/// Bytes that are read at once within TLS from an idle connection: a session ticket or two.
+const IDLE_READ: usize = 1024;
+/// Reads from an idle connection at most: what is sent without end is no session ticket.
+const IDLE_READS: usize = 16;
 
 impl Stream {
     /// Returns whether both sides chose HTTP/2 within TLS.
@@ -21,4 +49,76 @@ impl Stream {
         };
         chosen == Some(b"h2")
     }
+
+    /// Returns whether bytes that were written have not reached the origin, as far as is known.
+    pub fn has_unacknowledged(&self) -> bool {
+        match self {
+            Stream::Plain(socket) => socket.has_unacknowledged(),
+            Stream::Tls(stream) => stream.get_ref().0.has_unacknowledged(),
+        }
+    }
+
+    /// Makes the system acknowledge at once what it has received.
+    pub fn acknowledge_at_once(&self) {
+        match self {
+            Stream::Plain(socket) => socket.acknowledge_at_once(),
+            Stream::Tls(stream) => stream.get_ref().0.acknowledge_at_once(),
+        }
+    }
+
+    /// Asks the system what lies unread on the socket: the runtime hears of it only when it next
+    /// waits for events. Messages of TLS that carry no data (session tickets, key updates) are
+    /// taken in.
+    pub fn unread(&mut self) -> Unread {
+        match self {
+            Stream::Plain(socket) => {
+                let mut begin = [0; TIMED_OUT[0].len()];
+                match socket.read_now(&mut begin) {
+                    Ok(1..) => Unread::of(begin),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => Unread::Nothing,
+                    Ok(0) | Err(_) => Unread::End,
+                }
+            }
+            Stream::Tls(stream) => unread_in_tls(stream),
+        }
+    }
+}
+
+fn unread_in_tls(stream: &mut TlsStream<TlsTransport>) -> Unread {
+    let (transport, session) = stream.get_mut();
+    let mut buffer = [0; IDLE_READ];
+    for _ in 0..IDLE_READS {
+        let read = transport.read_now(&mut buffer);
+        let mut bytes = &buffer[..*read.as_ref().unwrap_or(&0)];
+        loop {
+            let Ok(state) = session.process_new_packets() else { return Unread::End };
+            if state.plaintext_bytes_to_read() > 0 {
+                let mut begin = [0; TIMED_OUT[0].len()];
+                return session
+                    .reader()
+                    .read(&mut begin)
+                    .map_or(Unread::End, |_| Unread::of(begin));
+            }
+            if state.peer_has_closed() {
+                return Unread::End;
+            }
+            if bytes.is_empty() {
+                break;
+            }
+            if !matches!(session.read_tls(&mut bytes), Ok(1..)) {
+                return Unread::End;
+            }
+        }
+        match read {
+            Ok(1..) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return match transport.is_between_records() {
+                    true => Unread::Nothing,
+                    false => Unread::Bytes,
+                };
+            }
+            Ok(0) | Err(_) => return Unread::End,
+        }
+    }
+    Unread::Bytes
 }

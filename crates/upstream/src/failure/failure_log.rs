@@ -24,6 +24,8 @@ pub(crate) enum Phase {
     /// The head of the answer has come, but cannot be used.
     Answer,
     Body,
+    /// No request was under way.
+    Idle,
 }
 
 impl fmt::Display for Phase {
@@ -36,6 +38,7 @@ impl fmt::Display for Phase {
             Phase::Head => "waiting for the answer's head",
             Phase::Answer => "answer",
             Phase::Body => "answer's body",
+            Phase::Idle => "between requests",
         })
     }
 }

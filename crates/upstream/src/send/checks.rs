@@ -63,6 +63,7 @@ async fn ask(
         rewrite_host: check.host.is_none(),
         reuse_only: false,
         place: "",
+        pinned: None,
         upgrade: None,
         trail: None,
     };

@@ -16,9 +16,11 @@ use std::time::Duration;
 use http::{Request, Response, StatusCode, header};
 use tokio::time::timeout;
 
+use crate::connection::events::{Event, Events};
 use crate::connection::http1::{Broke, Http1, Incoming};
-use crate::connection::origin_body::{Lease, OriginBody};
-use crate::connection::pool::{Connection, Pool, PoolLimits};
+use crate::connection::origin_body::{Lease, NextUse, OriginBody};
+use crate::connection::overrun::{OverrunWatch, Overruns};
+use crate::connection::pool::{Connection, Pool, PoolLimits, may_use};
 use crate::connection::request_body::{OutBody, Progress};
 use crate::connection::tunnel::UpstreamTunnel;
 use crate::failure::error::Failure;
@@ -26,7 +28,6 @@ use crate::failure::error::Reason;
 use crate::failure::failure_log::{FailureLog, Phase};
 use crate::names::resolver::Resolver;
 use crate::send::descriptors::FreeDescriptors;
-use crate::send::events::{Event, Events};
 use crate::send::origin::{Connector, Origin, Sending};
 use crate::send::outgoing::Outgoing;
 use crate::send::timers::Timers;
@@ -38,6 +39,7 @@ use message::upgrade;
 use message::upgrade::Upgrade;
 use net::clock::TokioClock;
 use net::network::Network;
+use semantics::connection_login::has_challenge;
 
 /// The upstream connections of one worker.
 pub struct Upstream {
@@ -82,7 +84,9 @@ const ATTEMPTS: u32 = 3;
 impl Upstream {
     /// Makes the client, without any connection.
     pub fn new(events: Arc<dyn Events>, clock: TokioClock) -> Upstream {
-        let (pool, resolver) = (Rc::new(Pool::new(clock)), Resolver::new(clock));
+        let overruns = Arc::default();
+        let watch = OverrunWatch { overruns, events: events.clone(), failures: None, clock };
+        let (pool, resolver) = (Rc::new(Pool::new(watch)), Resolver::new(clock));
         let (network, failures, descriptors) = (Network::System, None, None);
         let timers = Timers::new(clock);
         Upstream { pool, resolver, clock, network, events, failures, descriptors, timers }
@@ -93,9 +97,12 @@ impl Upstream {
         Upstream { network, ..self }
     }
 
-    /// Sets the log that failures are written to.
-    pub fn with_log(self, failures: Arc<FailureLog>) -> Upstream {
-        Upstream { failures: Some(failures), ..self }
+    /// Sets the log that failures are written to, and the origins whose connections are not reused
+    /// after some answers, which workers share. To be called before the first request.
+    pub fn with_log(self, failures: Arc<FailureLog>, overruns: Arc<Overruns>) -> Upstream {
+        let (events, failures, clock) = (self.events.clone(), Some(failures), self.clock);
+        let watch = OverrunWatch { overruns, events, failures: failures.clone(), clock };
+        Upstream { pool: Rc::new(Pool::new(watch)), failures, ..self }
     }
 
     /// Sets `descriptors`, which frees some when one is lacking.
@@ -128,12 +135,13 @@ impl Upstream {
     ) -> Result<Response<OriginBody>, ServerError> {
         let mut may_pool = true;
         for attempt in 1.. {
-            let had = match outgoing.upgrade {
-                _ if outgoing.reuse_only => self.idle(endpoint, limits, check, may_pool),
-                None => self.connection(endpoint, limits, check, may_pool, serving).await,
-                Some(upgrade) => {
-                    let with = (upgrade, may_pool, serving);
-                    Box::pin(self.connection_for_tunnel(endpoint, limits, check, with)).await
+            let pinned = self.pinned(endpoint, check, outgoing);
+            let is_login = pinned.is_some() || outgoing.is_login();
+            let had = match pinned {
+                Some(pinned) => Ok((pinned, false)),
+                None => {
+                    let with = (outgoing.upgrade, is_login, outgoing.reuse_only);
+                    self.unpinned(endpoint, limits, check, (with, may_pool, serving)).await
                 }
             };
             let (connection, fresh) = had.map_err(|failure| {
@@ -147,7 +155,8 @@ impl Upstream {
             let asked = match connection {
                 Connection::Http1(connection) => {
                     may_pool = false;
-                    self.ask_http1(endpoint, connection, limits, request, outgoing).await
+                    let with = (request, is_login);
+                    self.ask_http1(endpoint, connection, limits, with, outgoing).await
                 }
                 Connection::Http2(connection) => {
                     let asking = (&**endpoint, connection, limits);
@@ -184,6 +193,52 @@ impl Upstream {
         let cause = "the request cannot be sent once more".to_owned();
         let failure = Failure::Failed(Reason::Internal, cause);
         Err(ServerError { failure, untouched: false, counts: false })
+    }
+
+    /// Takes the connection on which the request's client has logged in, if it can be used. Another
+    /// one is used else, on which the origin asks the client to log in again.
+    fn pinned(
+        &self,
+        endpoint: &Arc<Endpoint>,
+        check: Check<'_>,
+        outgoing: &Outgoing<'_>,
+    ) -> Option<Connection> {
+        let mut connection = outgoing.pinned.as_ref()?.upgrade()?.take(endpoint)?;
+        if !may_use(endpoint, connection.address, check)
+            || !self.pool.is_usable(endpoint, &mut connection)
+        {
+            return None;
+        }
+        self.events.count(Event::Reused);
+        Some(Connection::Http1(connection))
+    }
+
+    /// Takes or opens a connection that is not pinned: as the request allows, which asks for
+    /// another protocol, logs in, or may not open one.
+    async fn unpinned(
+        &self,
+        endpoint: &Arc<Endpoint>,
+        limits: &UpstreamLimits,
+        check: Check<'_>,
+        ((upgrade, is_login, reuse_only), may_pool, serving): (
+            (Option<&Upgrade>, bool, bool),
+            bool,
+            Option<&Serving>,
+        ),
+    ) -> Result<(Connection, bool), Failure> {
+        match upgrade {
+            _ if reuse_only => self.idle(endpoint, limits, check, may_pool),
+            // A connection in HTTP/2 is shared, and cannot be logged in.
+            _ if is_login && endpoint.may_be_http2() => {
+                let endpoint = Arc::new(endpoint.over_http1());
+                Box::pin(self.connection(&endpoint, limits, check, may_pool, serving)).await
+            }
+            Some(upgrade) => {
+                let with = (upgrade, may_pool, serving);
+                Box::pin(self.connection_for_tunnel(endpoint, limits, check, with)).await
+            }
+            None => self.connection(endpoint, limits, check, may_pool, serving).await,
+        }
     }
 
     /// Takes an idle open connection, for a request that may not open a new one.
@@ -318,7 +373,7 @@ impl Upstream {
         endpoint: &Arc<Endpoint>,
         connection: Box<Http1>,
         limits: &UpstreamLimits,
-        request: Box<Request<OutBody>>,
+        (request, is_login): (Box<Request<OutBody>>, bool),
         outgoing: &Outgoing<'_>,
     ) -> Result<Response<OriginBody>, ConnectionError> {
         let sending = connection.send(request, outgoing.interim.map(Arc::as_ref));
@@ -327,13 +382,18 @@ impl Upstream {
         let sent = wait_for_head(&self.timers, bound, progress.as_deref(), pin!(sending)).await;
         match sent {
             None => Err(ConnectionError::late(limits)),
-            Some(Err(Broke { request, is_unsent, error })) => Err(ConnectionError {
-                request,
-                is_unsent,
-                untouched: false,
-                dead: error.is_end(),
-                failure: no_answer(&error, error.is_bad_answer()),
-            }),
+            Some(Err(Broke { request, is_unsent, overran, error })) => {
+                if let Some(after) = overran {
+                    self.pool.overran(endpoint, after);
+                }
+                Err(ConnectionError {
+                    request,
+                    is_unsent,
+                    untouched: false,
+                    dead: error.is_end() || overran.is_some(),
+                    failure: no_answer(&error, error.is_bad_answer()),
+                })
+            }
             Some(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 let switched = switch(response, outgoing.upgrade);
                 switched.map_err(|failure| ConnectionError {
@@ -344,16 +404,25 @@ impl Upstream {
                     failure,
                 })
             }
-            Some(Ok(response)) => Ok(response.map(|incoming| {
-                let lease = Lease {
-                    pool: self.pool.clone(),
-                    failures: self.failures.clone(),
-                    endpoint: endpoint.clone(),
-                    progress: progress.clone(),
-                    limits: PoolLimits::of(limits),
+            Some(Ok(response)) => {
+                let next_use = match (is_login, &outgoing.pinned) {
+                    (true, Some(pinned)) => NextUse::Client(pinned.clone()),
+                    (true, None) => NextUse::Never,
+                    (false, _) if has_challenge(response.headers()) => NextUse::Never,
+                    (false, _) => NextUse::Any,
                 };
-                OriginBody::http1(incoming, lease, limits.body_timeout)
-            })),
+                Ok(response.map(|incoming| {
+                    let lease = Lease {
+                        pool: self.pool.clone(),
+                        failures: self.failures.clone(),
+                        endpoint: endpoint.clone(),
+                        progress: progress.clone(),
+                        limits: PoolLimits::of(limits),
+                        next_use,
+                    };
+                    OriginBody::http1(incoming, lease, limits.body_timeout)
+                }))
+            }
         }
     }
 

@@ -11,13 +11,14 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 
+use crate::connection::events::Event;
 use crate::connection::stream::Stream;
+use crate::connection::tls_transport::TlsTransport;
 use crate::failure::cause;
 use crate::failure::error::Failure;
 use crate::failure::error::Reason;
 use crate::failure::failure_log::Phase;
 use crate::send::client::Upstream;
-use crate::send::events::Event;
 use crate::send::origin::Origin;
 use crate::settings::endpoint::{At, Endpoint};
 use crate::settings::limits::Check;
@@ -178,7 +179,7 @@ async fn secure(host: &str, settings: &Tls, stream: Socket) -> Result<Stream, Fa
     // The names of wrong files are for operators only.
     let config = settings.config().map_err(|why| Failure::Failed(Reason::Internal, why))?;
     let name = settings.server_name(host).map_err(|why| Failure::Failed(Reason::Tls, why))?;
-    let secured = TlsConnector::from(config).connect(name, stream).await;
+    let secured = TlsConnector::from(config).connect(name, TlsTransport::new(stream)).await;
     let stream = secured.map_err(|error| {
         let cause = match error.kind() {
             io::ErrorKind::UnexpectedEof => "it ended the connection in the handshake".to_owned(),

@@ -1,14 +1,15 @@
 //! Requests to a site with several servers: sent to one after another until one answers, as long as
 //! that is safe.
 
+use std::rc::Weak;
 use std::sync::Arc;
 
 use http::{Request, Response};
 
+use crate::connection::events::Event;
 use crate::connection::origin_body::OriginBody;
 use crate::failure::error::Failure;
 use crate::failure::error::Reason;
-use crate::send::events::Event;
 use crate::send::origin::{Connector, Origin, Sending};
 use crate::send::outgoing::Outgoing;
 use crate::servers::group::{Group, Next};
@@ -25,9 +26,16 @@ async fn ask_any(
     let uri = outgoing.request.as_deref().map(Request::uri);
     let hash = uri.map_or(0, |uri| group.hash(outgoing.place, uri));
     let (mut tried, mut tries, mut last) = (0u64, 0, None);
+    let pinned = outgoing.pinned.as_ref().and_then(Weak::upgrade);
+    let pinned = pinned.and_then(|pinned| group.at(|endpoint| pinned.leads_to(endpoint)));
+    // The client is logged in at one server. Where that is out of use, it has to log in at another.
+    let others = pinned.map(|at| !(1 << at));
+    let others = others.filter(|others| group.has_other(*others, upstream.clock.millis()));
     loop {
         let chosen = match tries {
-            0 if !outgoing.reuse_only => group.admit(hash, upstream.clock).await,
+            0 if !outgoing.reuse_only => {
+                group.admit(others.unwrap_or(0), hash, upstream.clock).await
+            }
             // It has waited enough, or does not wait: it takes any server with room.
             _ => group.choose(tried, hash, upstream.clock),
         };

@@ -1,14 +1,16 @@
 //! Requests that are being sent to an origin.
 
 use std::net::IpAddr;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use http::header::HeaderValue;
 use http::{Request, header};
 use message::informational::Informational;
 use message::upgrade::Upgrade;
+use semantics::connection_login;
 
+use crate::connection::pinned::PinnedConnection;
 use crate::connection::request_body::{OutBody, Progress};
 use crate::send::attempts::Attempts;
 use crate::settings::endpoint::Endpoint;
@@ -31,6 +33,9 @@ pub struct Outgoing<'a> {
     pub reuse_only: bool,
     /// The host that it is for, used when requests are balanced by URL.
     pub place: &'a str,
+    /// The connection to an origin that belongs to its client's connection; `None`: a connection on
+    /// which this request logs in is closed after its answer.
+    pub pinned: Option<Weak<PinnedConnection>>,
     /// It asks for another protocol.
     pub upgrade: Option<&'a Upgrade>,
     /// The list of servers that it was sent to.
@@ -47,6 +52,15 @@ impl Outgoing<'_> {
             request.headers_mut().insert(header::HOST, host);
         }
         Some(request)
+    }
+
+    /// Returns whether it carries credentials that log in its connection.
+    pub(super) fn is_login(&mut self) -> bool {
+        if self.request.is_none() {
+            self.request = self.again.map(|again| again());
+        }
+        let request = self.request.as_deref();
+        request.is_some_and(|request| connection_login::has_credentials(request.headers()))
     }
 
     /// Notes a server that it is sent to.

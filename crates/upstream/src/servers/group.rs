@@ -145,6 +145,11 @@ impl Group {
         &self.servers
     }
 
+    /// Returns the number of the first server that `is_wanted` accepts.
+    pub(crate) fn at(&self, is_wanted: impl Fn(&Endpoint) -> bool) -> Option<usize> {
+        self.servers.iter().position(|server| is_wanted(&server.endpoint))
+    }
+
     /// Returns the name of the site.
     pub fn name(&self) -> &str {
         &self.name

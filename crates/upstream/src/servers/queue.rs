@@ -96,16 +96,18 @@ impl Drop for Place<'_> {
 }
 
 impl Group {
-    /// Waits for the server for a request that was sent to none yet: at once, or in its turn.
+    /// Waits for the server for a request that was sent to none yet: at once, or in its turn. It is
+    /// none of the set `refused`.
     pub(crate) async fn admit(
         self: &Arc<Self>,
+        refused: u64,
         hash: u64,
         clock: TokioClock,
     ) -> Result<Serving, Failure> {
         let queue = self.queue();
         let behind_others = queue.waiting() > 0;
         if !behind_others {
-            match self.choose(0, hash, clock) {
+            match self.choose(refused, hash, clock) {
                 Err(failure) if is_busy(&failure) => {}
                 chosen => return chosen,
             }
@@ -114,7 +116,7 @@ impl Group {
             return Err(self.nobody(clock.millis()));
         };
         let bound = self.options().queue_timeout;
-        match timeout(bound, self.wait(hash, behind_others, clock)).await {
+        match timeout(bound, self.wait((refused, hash), behind_others, clock)).await {
             Ok(served) => served,
             Err(_) => {
                 queue.figures.timeouts.fetch_add(1, Relaxed);
@@ -126,7 +128,7 @@ impl Group {
     /// Waits until there is a server. `behind_others`: not before a notification.
     async fn wait(
         self: &Arc<Self>,
-        hash: u64,
+        (refused, hash): (u64, u64),
         mut behind_others: bool,
         clock: TokioClock,
     ) -> Result<Serving, Failure> {
@@ -137,7 +139,7 @@ impl Group {
             // not missed.
             freed.as_mut().enable();
             if !behind_others {
-                match self.choose(0, hash, clock) {
+                match self.choose(refused, hash, clock) {
                     Err(failure) if is_busy(&failure) => {}
                     chosen => {
                         // Several may have become free at once, and where all are out of use the
@@ -202,18 +204,20 @@ mod tests {
     async fn who_comes_first_is_served_first_and_the_queue_has_an_end() {
         let (all, served) = (group(1, 2, 3), Rc::new(RefCell::new(Vec::new())));
         let waits = async {
-            let mut held =
-                vec![all.admit(0, clock()).await.unwrap(), all.admit(0, clock()).await.unwrap()];
+            let mut held = vec![
+                all.admit(0, 0, clock()).await.unwrap(),
+                all.admit(0, 0, clock()).await.unwrap(),
+            ];
             for number in 0..3 {
                 let (all, served) = (all.clone(), served.clone());
                 spawn_local(async move {
-                    let serving = all.admit(0, clock()).await.unwrap();
+                    let serving = all.admit(0, 0, clock()).await.unwrap();
                     served.borrow_mut().push((number, serving));
                 });
                 settle().await;
             }
             assert_eq!(all.queue().waiting(), 3);
-            assert!(is_busy(&all.admit(0, clock()).await.unwrap_err()));
+            assert!(is_busy(&all.admit(0, 0, clock()).await.unwrap_err()));
             held.pop();
             settle().await;
             let numbers = || served.borrow().iter().map(|(n, _)| *n).collect::<Vec<_>>();
@@ -235,15 +239,15 @@ mod tests {
     async fn nobody_waits_for_longer_than_allowed_and_who_leaves_takes_nothing() {
         let all = group(1, 1, 10);
         let waits = async {
-            let held = all.admit(0, clock()).await.unwrap();
-            let failure = all.admit(0, clock()).await.unwrap_err();
+            let held = all.admit(0, 0, clock()).await.unwrap();
+            let failure = all.admit(0, 0, clock()).await.unwrap_err();
             assert!(is_busy(&failure), "{failure:?}");
             assert_eq!(all.queue().figures.timeouts.load(Relaxed), 1);
             // The first in line leaves in the moment in which its turn comes.
             let (first, second) = (all.clone(), all.clone());
-            let leaving = spawn_local(async move { drop(first.admit(0, clock()).await) });
+            let leaving = spawn_local(async move { drop(first.admit(0, 0, clock()).await) });
             settle().await;
-            let staying = spawn_local(async move { second.admit(0, clock()).await.unwrap() });
+            let staying = spawn_local(async move { second.admit(0, 0, clock()).await.unwrap() });
             settle().await;
             drop(held);
             leaving.abort();
@@ -264,11 +268,12 @@ mod tests {
         };
         let all = Arc::new(Group::new("site", (8000..8002).map(server).collect(), options));
         let waits = async {
-            let held = [all.admit(0, clock()).await.unwrap(), all.admit(0, clock()).await.unwrap()];
+            let held =
+                [all.admit(0, 0, clock()).await.unwrap(), all.admit(0, 0, clock()).await.unwrap()];
             let asked: Vec<_> = (0..3)
                 .map(|_| {
                     let all = all.clone();
-                    spawn_local(async move { all.admit(0, clock()).await.map(drop) })
+                    spawn_local(async move { all.admit(0, 0, clock()).await.map(drop) })
                 })
                 .collect();
             settle().await;

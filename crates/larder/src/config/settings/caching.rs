@@ -42,7 +42,7 @@ pub const SETTINGS: &[Setting] = fields! {
     /// "auto" stands for Cookie, Authorization and all whose names speak of a key, token, session,
     /// user, account or certificate; further names may stand beside it.
     "caching.identifying-fields", Kind::List(&Kind::Text("a field's name, * for anything")),
-        ["auto"], live, example(r#"["auto", "X-Customer"]"#) -> sharing.identifying;
+        ["auto"], live -> sharing.identifying;
 
     /// How long an answer that says nothing of its lifetime is fresh, in percent of the time since
     /// its last modification (RFC 9111, 4.2.2); 0: not at all.

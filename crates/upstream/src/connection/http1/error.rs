@@ -9,6 +9,8 @@ pub enum Http1Error {
     Malformed(&'static str),
     /// The head is longer, or has more fields, than is taken.
     HeadTooLarge,
+    /// Bytes came on a connection in use before, to which the request had not gone yet.
+    Premature,
     /// The connection ended before the answer did.
     Closed,
     /// The system's error, or TLS's.
@@ -34,6 +36,11 @@ impl Http1Error {
         }
     }
 
+    /// Returns whether what came may be bytes behind an earlier answer on the connection.
+    pub(crate) fn may_be_overrun(&self) -> bool {
+        self.is_bad_answer() || matches!(self, Http1Error::Premature)
+    }
+
     /// Returns whether what came is not HTTP as it is taken here.
     pub(crate) fn is_bad_answer(&self) -> bool {
         matches!(self, Http1Error::Malformed(_) | Http1Error::HeadTooLarge)
@@ -45,6 +52,7 @@ impl fmt::Display for Http1Error {
         f.write_str(match self {
             Http1Error::Malformed(what) => what,
             Http1Error::HeadTooLarge => "the head of its answer is larger than upstream.head-size",
+            Http1Error::Premature => "bytes came before the request had reached it",
             Http1Error::Closed => "it closed the connection before its answer was whole",
             Http1Error::Io(error) => return error.fmt(f),
             Http1Error::RequestBody => "the request's body broke off",

@@ -61,15 +61,12 @@ impl Incoming {
         Incoming { carrier, decoder: Decoder::new(framing), keeps_open: false }
     }
 
-    /// Returns the connection, once the body has ended, if it can be used again.
+    /// Returns the connection, once the body has ended, if it can be used again, as far as the
+    /// messages say. Bytes may have come behind the answer.
     pub fn take_connection(&mut self) -> Option<Box<Http1>> {
         let carrier = std::mem::replace(&mut self.carrier, Carrier::Gone);
         match carrier {
-            Carrier::Own(connection)
-                if self.keeps_open && self.is_end_stream() && connection.input.is_empty() =>
-            {
-                Some(connection)
-            }
+            Carrier::Own(connection) if self.keeps_open && self.is_end_stream() => Some(connection),
             Carrier::Sending(_, task) => {
                 task.abort();
                 None

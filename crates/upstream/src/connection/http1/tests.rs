@@ -2,19 +2,22 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Waker;
 
 use bytes::Bytes;
 use http::header::HeaderMap;
 use message::request_body::{BrokenOff, RequestBody};
-use net::socket::Socket;
-use tokio::io::{AsyncWriteExt, DuplexStream};
+use net::socket::{OtherSocket, Socket};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::task::yield_now;
 use tokio_rustls::TlsConnector;
 
 use super::*;
 use crate::connection::request_body::ClientBody;
+use crate::connection::tls_transport::TlsTransport;
 use crate::settings::endpoint::Http2;
 use crate::settings::tls::{Tls, TlsOptions};
 
@@ -110,7 +113,9 @@ async fn ask(method: &str, answer: &[u8], size: usize, closes: bool) -> Result<C
         fields: fields.collect(),
         body: String::from_utf8(bytes).unwrap(),
         trailers: trailers.map_or(0, |fields| fields.len()),
-        again: body.take_connection().is_some_and(|mut connection| connection.is_open()),
+        again: body
+            .take_connection()
+            .is_some_and(|mut connection| connection.unread() == Unread::Nothing),
     })
 }
 
@@ -178,14 +183,13 @@ async fn a_connection_is_used_again_only_when_nothing_is_in_doubt() {
     }
     assert!(!again("GET", "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", false).await);
     let (mut idle, mut origin) = connected();
-    assert!(idle.is_open());
+    assert_eq!(idle.unread(), Unread::Nothing);
     origin.write_all(b"x").await.unwrap();
-    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    assert!(!idle.is_open());
+    // The runtime has had no turn to hear of it.
+    assert_eq!(idle.unread(), Unread::Bytes);
     let (mut idle, origin) = connected();
     drop(origin);
-    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    assert!(!idle.is_open());
+    assert_eq!(idle.unread(), Unread::End);
 }
 
 #[tokio::test(flavor = "local")]
@@ -413,7 +417,7 @@ async fn a_request_that_got_no_answer_has_its_fields() {
         ("HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 5, 6\r\n\r\n".to_owned(), "Malformed"),
         ("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned(), "Malformed"),
     ] {
-        let Broke { request, is_unsent, error: found } = broke(answer.as_bytes()).await;
+        let Broke { request, is_unsent, error: found, .. } = broke(answer.as_bytes()).await;
         assert!(format!("{found:?}").starts_with(error) && !is_unsent, "{answer}: {found:?}");
         let request = request.unwrap();
         let fields: Vec<_> =
@@ -476,7 +480,8 @@ async fn a_connection_that_ended_is_seen_by_a_task_that_has_had_its_turn() {
     while !has_had_its_turn() {
         consume_budget().await;
     }
-    assert!(!idle.is_open() && other.is_open() && has_had_its_turn());
+    assert_eq!((idle.unread(), other.unread()), (Unread::Bytes, Unread::Nothing));
+    assert!(has_had_its_turn());
 }
 
 /// A connection within TLS, and the origin's end of it.
@@ -492,7 +497,8 @@ async fn connected_in_tls() -> (Box<Http1>, tokio_rustls::server::TlsStream<Unix
     let options = TlsOptions { unverified: true, ..TlsOptions::default() };
     let ours = TlsConnector::from(Tls::new(options, Http2::Off).config().unwrap());
     let (near, far) = UnixStream::pair().unwrap();
-    let connecting = ours.connect("a.example".try_into().unwrap(), Socket::Unix(near));
+    let near = TlsTransport::new(Socket::Unix(near));
+    let connecting = ours.connect("a.example".try_into().unwrap(), near);
     let accepting = tokio_rustls::TlsAcceptor::from(Arc::new(config)).accept(far);
     let (ours, theirs) = tokio::try_join!(connecting, accepting).unwrap();
     (Box::new(Http1::new(Stream::Tls(Box::new(ours)), None, 8192)), theirs)
@@ -516,8 +522,118 @@ async fn what_was_decrypted_behind_an_answer_is_not_the_next_one() {
             let Ok(response) = sent else { panic!("no answer") };
             let mut body = response.into_body();
             assert_eq!(read_all(&mut body).await.unwrap().0.len(), size);
-            let again = body.take_connection().is_some_and(|mut idle| idle.is_open());
+            let again =
+                body.take_connection().is_some_and(|mut idle| idle.unread() == Unread::Nothing);
             assert_eq!(again, !has_more, "{total} bytes");
         }
+    }
+}
+
+#[tokio::test(flavor = "local")]
+async fn an_idle_connection_in_tls_may_get_tickets_and_keys_but_no_data() {
+    let (mut idle, mut origin) = connected_in_tls().await;
+    // The tickets of the handshake have come by now.
+    assert_eq!(idle.unread(), Unread::Nothing);
+    origin.get_mut().1.refresh_traffic_keys().unwrap();
+    origin.flush().await.unwrap();
+    assert_eq!(idle.unread(), Unread::Nothing);
+    // Only the header of a record, and the rest of it later.
+    origin.get_mut().0.write_all(&[23, 3, 3, 0, 100]).await.unwrap();
+    assert_eq!(idle.unread(), Unread::Bytes);
+    let (mut idle, mut origin) = connected_in_tls().await;
+    origin.write_all(b"HTTP/1.1 200 OK\r\n").await.unwrap();
+    assert_eq!(idle.unread(), Unread::Bytes);
+    let (mut idle, mut origin) = connected_in_tls().await;
+    origin.shutdown().await.unwrap();
+    assert_eq!(idle.unread(), Unread::End);
+    let (mut idle, origin) = connected_in_tls().await;
+    drop(origin);
+    assert_eq!(idle.unread(), Unread::End);
+}
+
+/// A socket whose other end has acknowledged nothing.
+struct Unacknowledged(DuplexStream);
+
+impl AsyncRead for Unacknowledged {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Unacknowledged {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+impl OtherSocket for Unacknowledged {
+    fn poll_readable(&self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+
+    fn has_unacknowledged(&self) -> bool {
+        true
+    }
+
+    fn reset_at_close(&self) {}
+
+    fn peer_addr(&self) -> std::net::SocketAddr {
+        ([127, 0, 0, 1], 80).into()
+    }
+}
+
+#[tokio::test(flavor = "local")]
+async fn bytes_that_come_before_the_request_has_arrived_are_no_answer() {
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na";
+    let ask = async |request: Box<Request<OutBody>>, last: Option<LastAnswer>| {
+        let (near, mut far) = tokio::io::duplex(1000);
+        let socket = Socket::Other(Box::new(Unacknowledged(near)));
+        let mut connection = Box::new(Http1::new(Stream::Plain(socket), None, 8192));
+        connection.last = last;
+        far.write_all(answer).await.unwrap();
+        let sent = connection.send(request, None).await;
+        sent.map(drop).map_err(|broke| (format!("{:?}", broke.error), broke.overran))
+    };
+    let last = Some(LastAnswer::Head);
+    let premature = Err(("Premature".to_owned(), Some(LastAnswer::Framed)));
+    assert_eq!(ask(request("GET", "/"), last).await, premature);
+    // A new connection has no earlier answer, and a body may be answered before it was sent.
+    assert_eq!(ask(request("GET", "/"), None).await, Ok(()));
+    let (_source, sink) = tokio::io::duplex(10);
+    let mut post = request("POST", "/");
+    *post.body_mut() = body(sink, Some(5));
+    assert_eq!(ask(post, last).await, Ok(()));
+}
+
+#[tokio::test(flavor = "local")]
+async fn an_idle_connection_that_timed_out_has_ended() {
+    for (text, unread) in [
+        ("HTTP/1.1 408 Request Timeout\r\n\r\n", Unread::End),
+        ("HTTP/1.0 408 x\r\n\r\n", Unread::End),
+        ("HTTP/1.1 200 OK\r\n\r\n", Unread::Bytes),
+        ("\r\n", Unread::Bytes),
+    ] {
+        let (mut idle, mut origin) = connected();
+        origin.write_all(text.as_bytes()).await.unwrap();
+        assert_eq!(idle.unread(), unread, "{text:?}");
+        let (mut idle, mut origin) = connected_in_tls().await;
+        origin.write_all(text.as_bytes()).await.unwrap();
+        assert_eq!(idle.unread(), unread, "{text:?}");
     }
 }

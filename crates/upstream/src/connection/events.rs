@@ -9,6 +9,8 @@ pub enum Event {
     Reused,
     /// A request was sent again, because a connection kept open had died or to another server.
     Retried,
+    /// Bytes came behind the end of an answer, and the connection was closed.
+    Overrun,
 }
 
 /// A counter of events.

@@ -1,0 +1,183 @@
+//! Overruns: bytes that an origin sends behind the end of an answer, such as a body behind the head
+//! that answers a HEAD. On a connection that is reused they would be read as the answer to the next
+//! request.
+//!
+//! It promises: an overrun that is found is counted and logged, and its connection is not reused;
+//! from then on no worker reuses a connection to that origin after a HEAD, nor after an answer of
+//! the kind that the bytes followed. Its memory is bounded.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::{Method, StatusCode};
+
+use crate::connection::events::{Event, Events};
+use crate::failure::failure_log::{FailureLog, Phase};
+use crate::settings::endpoint::Endpoint;
+use net::clock::TokioClock;
+
+/// Origins that are remembered at most. With more, no connection to any origin is reused after a
+/// HEAD.
+const ORIGINS_MAX: usize = 1024;
+
+/// The kinds of answers that a connection carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LastAnswer {
+    /// An answer whose framing says where its body ends.
+    #[default]
+    Framed,
+    /// The answer to a HEAD, which ends with its head.
+    Head,
+    /// A 204 or 304, which ends with its head.
+    Bodiless,
+}
+
+impl LastAnswer {
+    /// Returns the kind of an answer with this status to a request with this method.
+    pub fn of(method: &Method, status: StatusCode) -> LastAnswer {
+        match status {
+            _ if *method == Method::HEAD => LastAnswer::Head,
+            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED => LastAnswer::Bodiless,
+            _ => LastAnswer::Framed,
+        }
+    }
+}
+
+impl fmt::Display for LastAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LastAnswer::Framed => "one with a body",
+            LastAnswer::Head => "to a HEAD",
+            LastAnswer::Bodiless => "a 204 or 304",
+        })
+    }
+}
+
+/// The origins with overruns, known to all workers.
+#[derive(Debug, Default)]
+pub struct Overruns {
+    /// There has been an overrun: without one no request takes the lock.
+    any: AtomicBool,
+    origins: Mutex<Origins>,
+}
+
+#[derive(Debug, Default)]
+struct Origins {
+    known: HashMap<Endpoint, Kinds>,
+    /// There were more than are remembered.
+    is_full: bool,
+}
+
+/// The kinds of answers after which no connection to an origin is reused, besides those to a HEAD.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kinds {
+    framed: bool,
+    bodiless: bool,
+}
+
+impl Overruns {
+    /// Remembers an origin. Returns whether this ends the reuse of connections after some kind of
+    /// answer.
+    fn note(&self, endpoint: &Endpoint, after: LastAnswer) -> bool {
+        let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
+        self.any.store(true, Release);
+        if !origins.known.contains_key(endpoint) && origins.known.len() == ORIGINS_MAX {
+            return !std::mem::replace(&mut origins.is_full, true);
+        }
+        let is_new = !origins.known.contains_key(endpoint);
+        let kinds = origins.known.entry(endpoint.clone()).or_default();
+        let of_kind = match after {
+            LastAnswer::Head => return is_new,
+            LastAnswer::Framed => &mut kinds.framed,
+            LastAnswer::Bodiless => &mut kinds.bodiless,
+        };
+        !std::mem::replace(of_kind, true)
+    }
+
+    fn permits_reuse(&self, endpoint: &Endpoint, after: LastAnswer) -> bool {
+        if !self.any.load(Acquire) {
+            return true;
+        }
+        let origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
+        match (after, origins.known.get(endpoint)) {
+            (LastAnswer::Head, None) => !origins.is_full,
+            (LastAnswer::Framed | LastAnswer::Bodiless, None) => true,
+            (LastAnswer::Head, Some(_)) => false,
+            (LastAnswer::Framed, Some(kinds)) => !kinds.framed,
+            (LastAnswer::Bodiless, Some(kinds)) => !kinds.bodiless,
+        }
+    }
+}
+
+/// What a worker does about overruns.
+pub(crate) struct OverrunWatch {
+    pub overruns: Arc<Overruns>,
+    pub events: Arc<dyn Events>,
+    /// The log of failures; `None`: they are not logged.
+    pub failures: Option<Arc<FailureLog>>,
+    pub clock: TokioClock,
+}
+
+impl OverrunWatch {
+    /// Counts and logs an overrun behind an answer of this kind.
+    pub fn note(&self, endpoint: &Endpoint, after: LastAnswer) {
+        self.events.count(Event::Overrun);
+        let is_new = self.overruns.note(endpoint, after);
+        if let Some(failures) = &self.failures {
+            let consequence = match is_new {
+                true => "; from now on its connections are not reused after such answers and HEAD",
+                false => "",
+            };
+            let cause = format!("bytes came behind an answer, probably {after}{consequence}");
+            failures.note(endpoint, Phase::Idle, &cause, self.clock.instant());
+        }
+    }
+
+    /// Returns whether a connection may be reused that carried an answer of this kind last.
+    pub fn permits_reuse(&self, endpoint: &Endpoint, after: Option<LastAnswer>) -> bool {
+        self.overruns.permits_reuse(endpoint, after.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_overrun_ends_reuse_after_a_head_and_answers_of_its_kind() {
+        use LastAnswer::{Bodiless, Framed, Head};
+        let (overruns, a) = (Overruns::default(), Endpoint::plain("a.example", 80));
+        let permitted = |endpoint: &Endpoint| {
+            [Framed, Head, Bodiless].map(|after| overruns.permits_reuse(endpoint, after))
+        };
+        assert_eq!(permitted(&a), [true, true, true]);
+        assert!(overruns.note(&a, Head));
+        assert_eq!(permitted(&a), [true, false, true]);
+        assert!(overruns.note(&a, Bodiless) && !overruns.note(&a, Bodiless));
+        assert_eq!(permitted(&a), [true, false, false]);
+        assert!(overruns.note(&a, Framed) && !overruns.note(&a, Head));
+        assert_eq!(permitted(&a), [false, false, false]);
+        let b = Endpoint::plain("b.example", 80);
+        assert_eq!(permitted(&b), [true, true, true]);
+    }
+
+    #[test]
+    fn with_too_many_origins_none_is_trusted_after_a_head() {
+        let overruns = Overruns::default();
+        let endpoint = |n: usize| Endpoint::plain(&format!("s{n}.example"), 80);
+        for n in 0..ORIGINS_MAX {
+            assert!(overruns.note(&endpoint(n), LastAnswer::Head));
+        }
+        let other = endpoint(ORIGINS_MAX + 5);
+        assert!(overruns.permits_reuse(&other, LastAnswer::Head));
+        assert!(overruns.note(&endpoint(ORIGINS_MAX), LastAnswer::Head));
+        assert!(!overruns.note(&endpoint(ORIGINS_MAX + 1), LastAnswer::Head));
+        assert!(!overruns.permits_reuse(&other, LastAnswer::Head));
+        assert!(overruns.permits_reuse(&other, LastAnswer::Framed));
+        assert_eq!(overruns.origins.lock().unwrap().known.len(), ORIGINS_MAX);
+    }
+}
