@@ -301,7 +301,7 @@ async fn write_through(
     // `Location` and `Content-Location` are relative to the name that the client gave.
     let url = context.named_url();
     let post = url.as_ref().and_then(|url| place_of_post(context, url));
-    let token = post.as_ref().map(|(store, key)| store.begin_fetch(key));
+    let mut token = post.as_ref().map(|(store, key)| store.begin_fetch(key));
     let clock = context.services.clock;
     let requested = clock.time();
     let body = (!body.is_end_stream()).then_some(body);
@@ -316,14 +316,7 @@ async fn write_through(
     let (code, headers) = (response.status(), response.headers());
     let targets = invalidation::targets(&context.parts.method, &url, code, headers);
     let keys = targets.iter().flat_map(|url: &Url| context.keys(url)).collect();
-    let removal = forgetting::forget(context.services, keys);
-    let token = match token {
-        Some(token) => token.outlive(removal).await.1,
-        None => {
-            removal.await;
-            None
-        }
-    };
+    forgetting::forget(context.services, keys, token.as_mut()).await;
     let settings = context.settings();
     let is_for_get =
         storability::is_post_for_get(&context.facts, &url, code, headers, times, settings);
