@@ -21,7 +21,7 @@ use upstream::settings::endpoint::Endpoint;
 use crate::client::handle::Client;
 use crate::exchange::node_question;
 use crate::exchange::purge;
-use crate::exchange::purge::Answered;
+use crate::exchange::purge::{Answered, PurgeFields};
 use crate::fleet_control::forgetting;
 use crate::get::cache_request;
 use crate::get::cache_request::FetchedResponse;
@@ -88,6 +88,7 @@ async fn decide(
     key: Option<Key>,
 ) -> Response<ResponseBody> {
     let is_long = trust == Trust::TooLong || parts.headers.len() > options.client.headers;
+    let purge_fields = PurgeFields::of(options, parts);
     hop_by_hop::strip_named(&mut parts.headers);
     if parts.version == Version::HTTP_2 {
         cookies::join_cookies(&mut parts.headers);
@@ -124,7 +125,7 @@ async fn decide(
     }
     let upgrade = upgrade::asked(parts, !body.is_end_stream()).map(Rc::new);
     let context = RequestContext::new(services, client, options, parts, target, rule, upgrade);
-    let transaction = match purge::answer(&context, transaction).await {
+    let transaction = match purge::answer(&context, transaction, &body, purge_fields).await {
         Answered::Yes(response) => return *response,
         Answered::NotAPurge(transaction) => transaction,
     };

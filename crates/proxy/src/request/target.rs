@@ -49,6 +49,9 @@ pub(crate) fn distrust(fields: &mut HeaderMap, client: IpAddr, options: &Options
     // They mean something between nodes alone, and are nobody else's business.
     fields.remove(FLEET);
     fields.remove(PURGES);
+    if let Some(secret) = &options.purging.secret {
+        fields.remove(secret.field());
+    }
     let client = address::canonical(client);
     let is_trusted = options.forwarded.trust.iter().any(|network| network.contains(&client));
     if options.front.stands_for_origins() && !is_trusted {
