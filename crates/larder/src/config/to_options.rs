@@ -154,9 +154,9 @@ fn forwarded(config: &Config) -> Result<Forwarded, String> {
 /// A field whose tags are separated by commas, whichever setting names it.
 const MAGENTO_TAGS: &str = "x-magento-tags";
 
-/// Returns the options of purging. Reads the file of the secret. Tags are between origin servers and
-/// the cache in front of them: its clients do not see them.
-fn purging(config: &Config) -> Result<Purging, String> {
+/// Returns the options of purging. Reads the file of the secret. Tags are between origin servers
+/// and the cache in front of them: its clients do not see them.
+pub fn purging(config: &Config) -> Result<Purging, String> {
     let pass_tags = config.pass_tags.unwrap_or(!config.is_reverse());
     let secret = match (&config.purge_secret, &config.purge_secret_file) {
         (Some(secret), _) => Some(secret.clone()),
@@ -257,6 +257,13 @@ mod tests {
         assert_eq!(ours.semantics, theirs.semantics);
         assert_eq!(ours.pseudonym, theirs.pseudonym);
         assert_eq!(ours.front.kind(), FrontKind::Forward);
+    }
+
+    #[test]
+    fn tags_of_magento_are_separated_by_commas() {
+        let tags = options("[purge]\ntag-fields = ['xkey', 'X-Magento-Tags']").purging.tags;
+        assert_eq!(tags.spaced, ["xkey"]);
+        assert_eq!(tags.of_value("x-magento-tags", b"a,b"), [&b"a"[..], b"b"]);
     }
 
     #[test]

@@ -278,6 +278,10 @@ fn contradictions() {
         "larder.toml:2: purge.secret: expected one of secret and secret-file, got both"
     );
     assert_eq!(
+        problems("[purge]\nsecret = 123456"),
+        "larder.toml:2: purge.secret: expected a secret, or \"none\", got a number without quotes"
+    );
+    assert_eq!(
         problems("[purge]\nsecret = 'two words'"),
         "larder.toml:2: purge.secret: expected visible ASCII characters without white space"
     );
