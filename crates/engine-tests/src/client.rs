@@ -5,8 +5,11 @@
 //! everybody.
 
 use std::cell::RefCell;
+use std::future::poll_fn;
 use std::ops::Range;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 
 use bytes::{Bytes, BytesMut};
 use device::{Clock, Nanos};
@@ -165,13 +168,26 @@ impl Client {
         writer.commit().await
     }
 
-    /// A fetch that began before a removal or purge must not be stored.
+    /// A fetch that began before a removal or purge must not be stored, whether or not it removes
+    /// the key itself: before that, while it runs, or after it.
     async fn insert_overtaken(&mut self, number: u32) -> Result<(), String> {
-        let token = self.store.begin_fetch(&key(number));
-        if self.random.bool() {
-            self.remove(number).await;
+        let mut token = self.store.begin_fetch(&key(number));
+        // Of a copy, so that histories stay the same but for this.
+        let own = self.random.clone().u8(..4);
+        if own == 1 {
+            self.remove_for_fetch(&mut token, number).await;
+        }
+        let (store, wanted) = (self.store.clone(), key(number));
+        if own == 2 {
+            let begun = self.history.borrow_mut().remove(number);
+            let removal = store.remove_for_fetch(&mut token, &wanted);
+            beside(removal, self.overtake(number)).await;
+            self.history.borrow_mut().returned(begun);
         } else {
-            _ = self.purge(number).await;
+            self.overtake(number).await;
+        }
+        if own == 3 {
+            self.remove_for_fetch(&mut token, number).await;
         }
         let len = any_len(&mut self.random);
         let state = self.history.borrow_mut().next_state(number, len);
@@ -179,6 +195,22 @@ impl Client {
             Err(_) => Ok(()),
             Ok(()) => Err(format!("{state:?} was stored though its fetch had been overtaken")),
         }
+    }
+
+    /// Removes or purges the key.
+    async fn overtake(&mut self, number: u32) {
+        if self.random.bool() {
+            self.remove(number).await;
+        } else {
+            _ = self.purge(number).await;
+        }
+    }
+
+    /// Removes the key on behalf of a fetch of it.
+    async fn remove_for_fetch(&mut self, token: &mut FetchToken, number: u32) {
+        let begun = self.history.borrow_mut().remove(number);
+        self.store.remove_for_fetch(token, &key(number)).await;
+        self.history.borrow_mut().returned(begun);
     }
 
     /// Begins to store a body, and gives up half-way.
@@ -413,6 +445,18 @@ impl Client {
         let end = self.random.u64(start..=state.len);
         read(&entry, state, start..end).await.map(|_| ())
     }
+}
+
+/// Runs `first` until it waits, then both until they have ended.
+async fn beside<A, B>(first: impl Future<Output = A>, second: impl Future<Output = B>) {
+    let (mut first, mut second) = (pin!(first), pin!(second));
+    let (mut first_ended, mut second_ended) = (false, false);
+    poll_fn(|cx| {
+        first_ended = first_ended || first.as_mut().poll(cx).is_ready();
+        second_ended = second_ended || second.as_mut().poll(cx).is_ready();
+        if first_ended && second_ended { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }
 
 /// Reads a range of an entry and verifies it; false when it was cut short.

@@ -6,3 +6,5 @@ pub(crate) mod node_question;
 pub(crate) mod plain_decision;
 pub(crate) mod plain_hit;
 pub(crate) mod purge;
+mod purge_hint;
+mod purge_names;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use message::pseudonym::Pseudonym;
 use message::via::Via;
 use net::clock::TokioClock;
-use store::Key;
+use store::{FetchToken, Key};
 use tokio::time::sleep;
 use upstream::send::client::Upstream;
 
@@ -185,12 +185,16 @@ impl Services {
         drop(self.found_ahead.borrow_mut().take());
     }
 
-    /// Removes what is stored under these keys: now, or as soon as the store is open.
-    pub async fn forget(&self, mut keys: Vec<Key>) {
+    /// Removes what is stored under these keys: now, or as soon as the store is open. `fetch`: the
+    /// token of the fetch whose answer makes them invalid, which these removals do not overtake.
+    pub async fn forget(&self, mut keys: Vec<Key>, mut fetch: Option<&mut FetchToken>) {
         loop {
             if let Some(store) = self.store() {
                 for key in &keys {
-                    store.remove(key).await;
+                    match &mut fetch {
+                        Some(token) => store.remove_for_fetch(token, key).await,
+                        None => store.remove(key).await,
+                    };
                 }
                 return;
             }

@@ -3,13 +3,31 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use http::{HeaderName, header};
 use proxy::origin::path_prefix::PathPrefix;
+use proxy::rules::purging::PurgeSecret;
 
 use crate::config::configuration::{Config, DEFAULT_SITE, KeyHost, Site};
 use crate::config::layers::{FileLayer, Layer, Place, Problem};
 use crate::config::listen_addr::ListenAddr;
 use crate::config::upstreams::wrong_servers;
 use crate::config::value::Value;
+
+/// Fields that requests need for something else than the secret of a purge.
+const MEANT_OTHERWISE: [HeaderName; 12] = [
+    header::AUTHORIZATION,
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::COOKIE,
+    header::HOST,
+    header::PROXY_AUTHORIZATION,
+    header::RANGE,
+    header::TE,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::VIA,
+];
 
 /// Returns all problems of `config`, which was made of `file` and `flags`.
 pub fn problems(config: &Config, file: &FileLayer, flags: &Layer) -> Vec<Problem> {
@@ -30,6 +48,7 @@ impl Checker<'_> {
         self.caches();
         self.addresses();
         self.admin();
+        self.purging();
         self.sites();
         self.servers();
         self.manners();
@@ -162,6 +181,28 @@ impl Checker<'_> {
         if self.config.admin_token.is_some() && self.config.admin_token_file.is_some() {
             let text = "expected one of admin-token and admin-token-file, got both".to_owned();
             self.complain("admin-token", text);
+        }
+    }
+
+    fn purging(&mut self) {
+        let config = self.config;
+        if config.purge_secret.is_some() && config.purge_secret_file.is_some() {
+            let text = "expected one of secret and secret-file, got both".to_owned();
+            return self.complain("purge.secret", text);
+        }
+        let Some(field) = config.purge_secret_field.clone() else { return };
+        if MEANT_OTHERWISE.contains(&field)
+            || config.purging.tags.names().any(|name| *name == field)
+        {
+            let text = format!(
+                "expected a field of its own such as x-purge-secret, {field} means something else"
+            );
+            return self.complain("purge.secret-field", text);
+        }
+        if let Some(secret) = &config.purge_secret
+            && let Err(why) = PurgeSecret::new(field, secret)
+        {
+            self.complain("purge.secret", why.to_owned());
         }
     }
 

@@ -7,6 +7,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use http::HeaderName;
 use ipnet::IpNet;
 use message::forwarded::Forwarded;
 use message::pseudonym::Pseudonym;
@@ -83,8 +84,11 @@ pub struct Config {
     pub dns_servers: Option<Vec<SocketAddr>>,
     pub manner: Manner,
     pub fill: FillOptions,
-    /// Whether tags are passed on is in `pass_tags`.
+    /// Whether tags are passed on is in `pass_tags`, the secret in the fields after it.
     pub purging: Purging,
+    pub purge_secret: Option<String>,
+    pub purge_secret_file: Option<PathBuf>,
+    pub purge_secret_field: Option<HeaderName>,
     pub pass_tags: Option<bool>,
     pub fleet: FleetConfig,
     pub sites: Vec<Site>,

@@ -258,6 +258,10 @@ fn single<T>(field: &Field<T>, value: &DeValue<'_>) -> Result<Value, String> {
         }
         DeValue::Boolean(value) if matches!(kind, Kind::Bool) => field.parse(&value.to_string()),
         DeValue::String(text) => Err(field.expected_not(&format!("{text:?} in quotes"))),
+        // It may be a secret, and this is logged.
+        DeValue::Integer(_) | DeValue::Float(_) if matches!(kind, Kind::Text(_)) => {
+            Err(field.expected_not("a number without quotes"))
+        }
         other => Err(field.expected_not(&describe(other))),
     }
 }

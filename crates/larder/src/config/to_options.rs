@@ -17,7 +17,7 @@ use proxy::options::Options;
 use proxy::origin::site::{Front, Site, Source};
 use proxy::rules::access::Access;
 use proxy::rules::aliases::Aliases;
-use proxy::rules::purging::Purging;
+use proxy::rules::purging::{PurgeSecret, Purging};
 use proxy::rules::request_rules::Rules;
 use semantics::forwarded::Field;
 use semantics::{Settings, trusted};
@@ -62,7 +62,7 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
         fill: config.fill.clone(),
         semantics,
         forwarded,
-        purging: purging(config),
+        purging: purging(config)?,
         ..Options::new(front, Arc::new(access))
     })
 }
@@ -160,10 +160,24 @@ fn forwarded(config: &Config) -> Result<Forwarded, String> {
     Ok(Forwarded { add, ..config.forwarded.clone() })
 }
 
-/// Tags are between origin servers and the cache in front of them: its clients do not see them.
-fn purging(config: &Config) -> Purging {
+/// A field whose tags are separated by commas, whichever setting names it.
+const MAGENTO_TAGS: &str = "x-magento-tags";
+
+/// Returns the options of purging. Reads the file of the secret. Tags are between origin servers
+/// and the cache in front of them: its clients do not see them.
+pub fn purging(config: &Config) -> Result<Purging, String> {
     let pass_tags = config.pass_tags.unwrap_or(!config.is_reverse());
-    Purging { pass_tags, ..config.purging.clone() }
+    let secret = match (&config.purge_secret, &config.purge_secret_file) {
+        (Some(secret), _) => Some(secret.clone()),
+        (None, Some(path)) => Some(read_secret("purge.secret-file", path)?),
+        (None, None) => None,
+    };
+    let secret = secret.zip(config.purge_secret_field.clone()).map(|(secret, field)| {
+        PurgeSecret::new(field, &secret).map_err(|why| format!("purge.secret-file: {why}"))
+    });
+    let mut tags = config.purging.tags.clone();
+    tags.listed.extend(tags.spaced.extract_if(.., |name| name.as_str() == MAGENTO_TAGS));
+    Ok(Purging { pass_tags, secret: secret.transpose()?, tags, ..config.purging.clone() })
 }
 
 /// Reads the certificates, if any listener needs them.
@@ -202,19 +216,19 @@ fn upstream(config: &Config) -> Result<UpstreamLimits, String> {
 pub fn guard(config: &Config) -> Result<Guard, String> {
     let token = match (&config.admin_token, &config.admin_token_file) {
         (Some(token), _) => Some(token.clone()),
-        (None, Some(path)) => Some(read_token(path)?),
+        (None, Some(path)) => Some(read_secret("admin-token-file", path)?),
         (None, None) => None,
     };
     Ok(Guard::new(config.admin_names.clone(), token))
 }
 
-fn read_token(path: &Path) -> Result<String, String> {
+/// Reads the file of a token or secret, which the setting `key` names.
+fn read_secret(key: &str, path: &Path) -> Result<String, String> {
     let at = path.display();
-    let text =
-        fs::read_to_string(path).map_err(|error| format!("admin-token-file: {at}: {error}"))?;
+    let text = fs::read_to_string(path).map_err(|error| format!("{key}: {at}: {error}"))?;
     match text.trim() {
-        "" => Err(format!("admin-token-file: {at}: expected a token, the file is empty")),
-        token => Ok(token.to_owned()),
+        "" => Err(format!("{key}: {at}: expected a word, the file is empty")),
+        secret => Ok(secret.to_owned()),
     }
 }
 
@@ -252,6 +266,13 @@ mod tests {
         assert_eq!(ours.semantics, theirs.semantics);
         assert_eq!(ours.pseudonym, theirs.pseudonym);
         assert_eq!(ours.front.kind(), FrontKind::Forward);
+    }
+
+    #[test]
+    fn tags_of_magento_are_separated_by_commas() {
+        let tags = options("[purge]\ntag-fields = ['xkey', 'X-Magento-Tags']").purging.tags;
+        assert_eq!(tags.spaced, ["xkey"]);
+        assert_eq!(tags.of_value("x-magento-tags", b"a,b"), [&b"a"[..], b"b"]);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::config::configuration::Config;
 use crate::config::fleet::{FleetSettings, Surroundings};
 use crate::config::listen_addr::ListenAddr;
 use crate::config::sizing;
-use crate::config::to_options::guard;
+use crate::config::to_options::{guard, purging};
 use crate::process::limits;
 use crate::process::listen_sockets;
 
@@ -46,6 +46,7 @@ pub fn obstacles(config: &Config) -> Vec<String> {
         keep("upstream", manner.tls().check().err());
     }
     all.extend(guard(config).err());
+    all.extend(purging(config).err());
     let mut keep = |key: &str, wrong: Option<String>| {
         all.extend(wrong.map(|why| format!("{key}: {why}")));
     };
@@ -309,6 +310,7 @@ mod tests {
         let text = format!(
             "cache = [{:?}, {:?}, {:?}, {:?}]\naccess-log = {:?}\nuser = 'no-such-user-here'\n\
              listen = ['unix:{}', 'unix:{}']\nadmin-token-file = {:?}\n\
+             [purge]\nsecret-file = {:?}\n\
              [[certificate]]\nchain = {:?}\n[[listener]]\naddress = 'unix:{}'\n\
              group = 'no-such-group'\n",
             at("missing/cache"),
@@ -319,6 +321,7 @@ mod tests {
             at("plain"),
             at("sock"),
             at("token"),
+            at("secret"),
             at("cert.pem"),
             at("other"),
         );
@@ -326,6 +329,7 @@ mod tests {
         let expected = [
             "certificate: ",
             "admin-token-file: ",
+            "purge.secret-file: ",
             "user: there is no user",
             "cache: ",
             "cache: ",

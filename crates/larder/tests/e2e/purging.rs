@@ -152,8 +152,49 @@ fn the_method_purge_is_for_those_it_is_given_to() {
     let reply = closed.send(&request("PURGE", &origin.url("/page")));
     assert_eq!((reply.status, reply.outcome().as_str()), (403, "DENIED"));
     assert!(reply.text().contains("purge.from"), "{}", reply.text());
+    // Methods that purge elsewhere are passed on for a client that may not purge.
+    assert_eq!(closed.send(&request("BAN", &origin.url("/page"))).outcome(), "BYPASS");
     // Where no client may use it, it is a method like any other.
     let unknown = Setup::forward().start();
     let reply = unknown.send(&request("PURGE", &origin.url("/page")));
     assert_eq!(reply.outcome(), "BYPASS");
+}
+
+#[test]
+fn a_secret_admits_purges_and_is_shown_to_nobody() {
+    let origin = Origin::start();
+    let setup = Setup::forward().config("[purge]\nsecret = \"s3cret-word\"\n");
+    let larder = setup.start();
+    let url = origin.url("/page");
+    let with = |method: &str, secret: &str| {
+        larder.send(&request(method, &url).header("X-Purge-Secret", secret))
+    };
+    with("GET", "s3cret-word").verify("/page");
+    let asked = &origin.requests("/page")[0].head;
+    assert_eq!(asked.get("x-purge-secret"), None, "the origin was told");
+    let missing = larder.send(&request("PURGE", &url));
+    assert_eq!((missing.status, missing.outcome().as_str()), (403, "DENIED"));
+    for wrong in ["s3cret-wore", "s3cret", ""] {
+        assert_eq!(with("PURGE", wrong).status, 403, "{wrong}");
+        assert_eq!(with("BAN", wrong).status, 403, "{wrong}");
+    }
+    assert_eq!(larder.get(&url).outcome(), "HIT_RAM");
+    assert_eq!(with("PURGE", "s3cret-word").status, 200);
+    let missed = with("PURGE", "s3cret-word");
+    assert_eq!(missed.status, 404);
+    assert!(!missed.text().contains("s3cret-word") && !larder.said().contains("s3cret-word"));
+}
+
+#[test]
+fn a_purge_of_another_spelling_names_what_is_stored() {
+    let origin = Origin::start();
+    let larder = Setup::reverse(origin.url("").trim_end_matches('/')).start();
+    let stored = request("GET", "/page").header("Host", "a.example:8080");
+    larder.send(&stored).verify("/page");
+    for url in
+        ["https://a.example/page", "http://www.a.example/page", "http://a.example:8080/page/"]
+    {
+        let (code, said) = run(larder.admin(), &[url]);
+        assert!(code == 0 && said.contains("a.example:8080/page is stored"), "{url}: {said}");
+    }
 }

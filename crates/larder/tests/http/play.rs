@@ -298,8 +298,8 @@ fn judge_body(
     sent_before: usize,
 ) -> Result<(), String> {
     let is_told = exchange.answer.iter().any(|expected| matches!(expected.what, What::Body(_)));
-    // What a PURGE gets is the program's own.
-    let own = ["HEAD", "PURGE"].contains(&exchange.method.as_str());
+    // What a purge gets is the program's own.
+    let own = ["HEAD", "PURGE", "BAN", "URIBAN", "REFRESH"].contains(&exchange.method.as_str());
     let bodiless = own || [204, 206, 304, 416].contains(&reply.status);
     let came_now = match exchange.way {
         Way::Cached => false,

@@ -21,7 +21,7 @@ use upstream::settings::endpoint::Endpoint;
 use crate::client::handle::Client;
 use crate::exchange::node_question;
 use crate::exchange::purge;
-use crate::exchange::purge::Answered;
+use crate::exchange::purge::{Answered, PurgeFields};
 use crate::fleet_control::forgetting;
 use crate::get::cache_request;
 use crate::get::cache_request::FetchedResponse;
@@ -89,6 +89,7 @@ async fn decide(
     key: Option<Key>,
 ) -> Response<ResponseBody> {
     let is_long = trust == Trust::TooLong || parts.headers.len() > options.client.headers;
+    let purge_fields = PurgeFields::of(options, parts);
     hop_by_hop::strip_named(&mut parts.headers);
     if parts.version == Version::HTTP_2 {
         cookies::join_cookies(&mut parts.headers);
@@ -122,7 +123,7 @@ async fn decide(
     let upgrade = upgrade::asked(parts, !body.is_end_stream()).map(Rc::new);
     let context =
         RequestContext::new(services, client, options, parts, target, (rule, identity), upgrade);
-    let transaction = match purge::answer(&context, transaction).await {
+    let transaction = match purge::answer(&context, transaction, &body, purge_fields).await {
         Answered::Yes(response) => return *response,
         Answered::NotAPurge(transaction) => transaction,
     };
@@ -310,7 +311,7 @@ async fn write_through(
     // `Location` and `Content-Location` are relative to the name that the client gave.
     let url = context.named_url();
     let post = url.as_ref().and_then(|url| place_of_post(context, url));
-    let token = post.as_ref().map(|(store, key)| store.begin_fetch(key));
+    let mut token = post.as_ref().map(|(store, key)| store.begin_fetch(key));
     let clock = context.services.clock;
     let requested = clock.time();
     let body = (!body.is_end_stream()).then_some(body);
@@ -329,14 +330,7 @@ async fn write_through(
         Box::pin(forget_below(context, &collection)).await;
     }
     let keys = write.targets().iter().flat_map(|url: &Url| context.keys(url)).collect();
-    let removal = forgetting::forget(context.services, keys);
-    let token = match token {
-        Some(token) => token.outlive(removal).await.1,
-        None => {
-            removal.await;
-            None
-        }
-    };
+    forgetting::forget(context.services, keys, token.as_mut()).await;
     let settings = context.settings();
     let is_for_get =
         storability::is_post_for_get(&context.facts, &url, code, headers, times, settings);

@@ -7,30 +7,31 @@
 
 use std::rc::Rc;
 
+use http::request::Parts;
 use http::{HeaderMap, Response, StatusCode};
-use net::address;
-use net::address::bare;
-use semantics::{TagFields, Url};
+use http_body::Body as _;
+use message::request_body::RequestBody;
+use semantics::Url;
 use store::{Key, Mode, Target};
 
+use crate::exchange::purge_hint;
+use crate::exchange::purge_names::{Name, all_names};
 use crate::fleet_control::spreading::{note_own, spread};
 use crate::object::purge_labels;
 use crate::object::store::Store;
 use crate::observe::outcome::{Denied, Outcome};
 use crate::options::Options;
-use crate::origin::site::{Front, Site};
 use crate::request::context::RequestContext;
+use crate::request::purge_dialect;
 use crate::request::purge_order::{Purge, PurgeResult, Purged, Scope};
 use crate::response::error_response;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
-use crate::rules::aliases::Aliases;
+use crate::rules::purging::{GivenSecret, PurgeSecret};
 use crate::services::Services;
 
 /// The method that removes what is stored. It is not in RFC 9110.
-pub(crate) const METHOD: &str = "PURGE";
-/// Fields that ask for a soft purge, with any value but `0`.
-const SOFT: [&str; 2] = ["soft-purge", "fastly-soft-purge"];
+const METHOD: &str = "PURGE";
 
 /// Carries out a purge, in a fleet at all of its nodes.
 pub(crate) async fn purge(
@@ -104,37 +105,6 @@ async fn in_force(store: &Store, targets: &[Target<'_>], mode: Mode) -> Purged {
     }
 }
 
-/// A name and key that a URL may be stored under.
-struct Name<'a> {
-    front: &'a str,
-    url: Url,
-    key: Key,
-}
-
-/// Returns every front, scheme, alias and name by a rule under which an object of `url` may be
-/// stored; `None` when one is longer than any key.
-fn all_names<'a>(options: &'a Options, url: &Url) -> Option<Vec<Name<'a>>> {
-    let mut all: Vec<Name<'a>> = Vec::new();
-    for site in options.front.sites() {
-        let authorities = site.aliases().authorities(url);
-        let schemed = ["http", "https"].into_iter().flat_map(|scheme| {
-            authorities.iter().map(move |authority| (scheme, authority.as_str()))
-        });
-        for (scheme, authority) in schemed {
-            let Ok(url) = Url::new(scheme, authority, url.sent()) else { continue };
-            let spellings = url.spellings();
-            for url in spellings.iter().flat_map(|url| options.rules.names(site.name(), url)) {
-                let (key, front) = (site.key(&url)?, site.name().unwrap_or("forward"));
-                // Equal names of one object are counted once.
-                if !all.iter().any(|known| known.front == front && known.url == url) {
-                    all.push(Name { front, url, key });
-                }
-            }
-        }
-    }
-    Some(all)
-}
-
 /// Purges a URL under every front, scheme and name.
 async fn purge_url(store: &Store, options: &Options, url: &Url, mode: Mode) -> Purged {
     let Some(names) = all_names(options, url) else {
@@ -162,7 +132,7 @@ async fn purge_url(store: &Store, options: &Options, url: &Url, mode: Mode) -> P
     fronts.sort_unstable();
     fronts.dedup();
     match objects {
-        0 => Purged::Nothing(hint(store, options, url)),
+        0 => Purged::Nothing(purge_hint::hint(store, options, url)),
         _ => Purged::Found { fronts, objects },
     }
 }
@@ -187,83 +157,51 @@ fn soft_targets(options: &Options, url: &Url, names: &[Name<'_>], there: &[bool]
     all
 }
 
-/// Hosts of sites that are tried for a hint.
-const HOSTS_TRIED: usize = 16;
+/// What a request says of a purge: taken before fields are removed that no client is believed.
+pub(crate) struct PurgeFields {
+    secret: GivenSecret,
+    /// Its fields, when its method is one of purges and clients may purge.
+    fields: Option<Box<HeaderMap>>,
+}
 
-/// Returns a sentence on what may have been meant by a URL that nothing is stored for.
-fn hint(store: &Store, options: &Options, url: &Url) -> String {
-    let is_stored = |text: &String| {
-        let names = Url::parse(text).ok().and_then(|url| all_names(options, &url));
-        names.is_some_and(|names| names.iter().any(|name| store.knows(&name.key)))
-    };
-    match near(&options.front, url).into_iter().find(is_stored) {
-        Some(other) => format!("{other} is stored: is that one meant?"),
-        None => unstored(&options.front, url),
+impl PurgeFields {
+    /// Reads the head of a request as it was sent.
+    pub(crate) fn of(options: &Options, parts: &Parts) -> PurgeFields {
+        let is_purge = options.purging.is_open() && purge_dialect::is_purge(&parts.method);
+        PurgeFields {
+            secret: options.purging.secret_in(&parts.headers),
+            fields: is_purge.then(|| Box::new(parts.headers.clone())),
+        }
     }
 }
 
-/// Returns URLs that are easily confused with `url`: with or without a slash at the end, with or
-/// without a query, and on other ports and hosts of its site.
-fn near(front: &Front, url: &Url) -> Vec<String> {
-    let (text, mut all) = (url.as_str(), Vec::new());
-    let (path, query) = text.split_once('?').map_or((text, None), |(path, q)| (path, Some(q)));
-    let turned = match path.strip_suffix('/') {
-        Some(without) => without.to_owned(),
-        None => format!("{path}/"),
-    };
-    all.push(query.map_or_else(|| turned.clone(), |query| format!("{turned}?{query}")));
-    if query.is_some() {
-        all.push(path.to_owned());
-    }
-    for host in front.sites().iter().flat_map(Site::hosts).take(HOSTS_TRIED) {
-        let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-        all.push(format!("{}://{host}{}", url.scheme(), url.path_and_query()));
-    }
-    all
-}
-
-/// Returns a sentence on the name that an object of `url` would have.
-fn unstored(front: &Front, url: &Url) -> String {
-    let host = bare(Aliases::split(url.authority()).0);
-    if url.as_str().contains('*') {
-        return "a * stands for anything only at the end of a URL".to_owned();
-    }
-    let Some(site) = front.site_of_url(url) else {
-        return match front.is_claimed(host) {
-            true => format!("no site with the host {host} is for that path"),
-            false => format!("no site has the host {host}"),
+/// Answers a request with the method `PURGE`, or another one that purges elsewhere. Where no client
+/// may purge they are methods like any other.
+pub(crate) async fn answer(
+    context: &RequestContext<'_>,
+    transaction: Transaction,
+    body: &RequestBody,
+    PurgeFields { secret, fields }: PurgeFields,
+) -> Answered {
+    let (options, parts) = (context.options, context.parts);
+    let Some(fields) = fields else { return Answered::NotAPurge(transaction) };
+    let purging = &options.purging;
+    if !purging.admits(context.client.address.ip(), secret) {
+        if parts.method.as_str() != METHOD && secret == GivenSecret::None {
+            return Answered::NotAPurge(transaction);
+        }
+        let text = match &purging.secret {
+            Some(_) => {
+                "PURGE is allowed neither from this address (purge.from) nor with this \
+                        secret (purge.secret).\n"
+            }
+            None => "PURGE is not allowed from this address (purge.from).\n",
         };
-    };
-    match (site.name(), site.aliases().canonical(0, 0)) {
-        (Some(site), Some((name, _))) => {
-            format!("host, path and query count, as the site {site} names it: by the host {name}")
-        }
-        (Some(_), None) => {
-            "host, port, path and query count, as the client named them in its request".to_owned()
-        }
-        (None, _) => "host, port, path and query count, as the client named them".to_owned(),
-    }
-}
-
-/// Answers a request with the method `PURGE`. Where no address may use it, it is a method like any
-/// other.
-pub(crate) async fn answer(context: &RequestContext<'_>, transaction: Transaction) -> Answered {
-    let options = context.options;
-    let from = &options.purging.from;
-    if context.parts.method.as_str() != METHOD || from.is_empty() {
-        return Answered::NotAPurge(transaction);
-    }
-    let client = address::canonical(context.client.address.ip());
-    if !from.iter().any(|network| network.contains(&client)) {
-        let text = "PURGE is not allowed from this address (purge.from).\n";
         let outcome = Outcome::Denied(Denied::Purge);
         let refused = error_response::plain(transaction, StatusCode::FORBIDDEN, outcome, text);
         return Answered::Yes(Box::new(refused));
     }
-    let asked = context.url().ok_or_else(|| "the URL's path or host is not valid".to_owned());
-    let asked =
-        asked.and_then(|url| asked_for(&url, &context.parts.headers, &options.purging.tags));
-    let (status, json) = match asked {
+    let (status, json) = match read(context, &fields, body) {
         Ok(asked) => Box::pin(purge(context.services, options, &asked)).await.answer(&asked),
         Err(why) => (StatusCode::BAD_REQUEST, serde_json::json!({"error": why})),
     };
@@ -278,21 +216,21 @@ pub(crate) enum Answered {
     NotAPurge(Transaction),
 }
 
-/// Reads what a `PURGE` of `url` asks for: with tags among its fields everything that bears one of
-/// them, with `*` at the end of the URL everything that begins so, otherwise the URL.
-fn asked_for(url: &Url, headers: &HeaderMap, fields: &TagFields) -> Result<Purge, String> {
-    let tags = fields.of_headers(headers);
-    let given = fields.names().any(|name| headers.contains_key(name));
-    let scope = match given {
-        true => {
-            let text = |tag: &[u8]| String::from_utf8(tag.to_vec());
-            let tags: Result<_, _> = tags.into_iter().map(text).collect();
-            Scope::tags(tags.map_err(|_| "a tag is not UTF-8".to_owned())?)?
-        }
-        false => Scope::url_or_prefix(url.as_str())?,
-    };
-    let on = |name: &&str| headers.get(*name).is_some_and(|value| value != "0");
-    Ok(Purge { scope, soft: SOFT.iter().any(on) })
+/// Reads what a request asks to purge. An error is the reason why nothing is purged.
+fn read(
+    context: &RequestContext<'_>,
+    fields: &HeaderMap,
+    body: &RequestBody,
+) -> Result<Purge, String> {
+    if !body.is_end_stream() {
+        return Err("a purge has no body, nothing was purged: its URL and fields say what to \
+                    purge, or POST /purge of the admin interface"
+            .to_owned());
+    }
+    let purging = &context.options.purging;
+    let url = context.url().ok_or_else(|| "the URL's path or host is not valid".to_owned())?;
+    let secret = purging.secret.as_ref().map(PurgeSecret::field);
+    purge_dialect::read(&context.parts.method, &url, (fields, secret), &purging.tags)
 }
 
 /// Removes the fields with tags from an answer to a client.

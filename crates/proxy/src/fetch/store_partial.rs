@@ -104,8 +104,8 @@ impl FetchTask {
         fetch_task.carry(body).await;
     }
 
-    /// Returns the parts of an object that is about to be stored: what is removed from now on is
-    /// not stored again.
+    /// Returns the parts of an object that is about to be stored. What was removed since the fetch
+    /// began is not stored again.
     fn parts(&self, sparse: &SparseHead) -> Rc<PartialObject> {
         let mut upstream_request = self.upstream_request.clone();
         upstream_request.interim = None;
@@ -119,7 +119,7 @@ impl FetchTask {
             key: self.key.clone(),
             marker: self.marker.clone(),
             primary: self.primary.clone(),
-            token: self.store.begin_fetch(&self.primary),
+            token: self.fill.token().clone(),
             layout: sparse.layout,
             head: sparse.head.clone(),
             trunk: None,

@@ -110,7 +110,9 @@ impl FetchTask {
     ) -> Result<(), Refusal> {
         let (vary, options) = (head.vary(), &self.options);
         let is_shared = !forwarded::tells_clients_apart(&options.forwarded.add, &vary);
-        let body = stale.entry.whole().filter(|_| is_shared && stale.sparse.is_none());
+        // A removal between the lookup and the begin of the fetch does not overtake the fetch.
+        let may_be_stored = is_shared && stale.sparse.is_none() && stale.entry.is_current();
+        let body = stale.entry.whole().filter(|_| may_be_stored);
         let place = self.place(&vary).filter(|place| place.new_marker.is_some());
         let (Some(body), Some(place)) = (body, place) else {
             self.store.remove(&self.key).await;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use store::{Key, LoggedPurge, Mode, PurgedTarget};
+use store::{FetchToken, Key, LoggedPurge, Mode, PurgedTarget};
 use tokio::task::spawn_local;
 
 use crate::fleet_control::message::{FORGET, Forget, Misunderstood, Purge};
@@ -23,8 +23,13 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const KEYS_MAX: usize = 1024;
 
 /// Removes what is stored under these keys, here and at all other nodes that can be reached.
-pub(crate) async fn forget(services: &Rc<Services>, keys: Vec<Key>) {
-    let Some(node) = &services.shared.node else { return services.forget(keys).await };
+/// `fetch`: as for [`Services::forget`].
+pub(crate) async fn forget(
+    services: &Rc<Services>,
+    keys: Vec<Key>,
+    fetch: Option<&mut FetchToken>,
+) {
+    let Some(node) = &services.shared.node else { return services.forget(keys, fetch).await };
     note(node, &keys);
     let purge = |key: &Key| {
         let target = PurgedTarget::Key(key.clone());
@@ -45,7 +50,7 @@ pub(crate) async fn forget(services: &Rc<Services>, keys: Vec<Key>) {
             })
         })
         .collect();
-    services.forget(keys).await;
+    services.forget(keys, fetch).await;
     for telling in telling {
         // A task ends early only by a panic, which was logged.
         let _ = telling.await;
@@ -74,6 +79,6 @@ pub(crate) async fn answer(
         }
     }
     note(node, &keys);
-    services.forget(keys).await;
+    services.forget(keys, None).await;
     Ok(Forget { keys: Vec::new() })
 }

@@ -165,14 +165,15 @@ impl PartialResponder<'_> {
         let place = (self.stored.key.clone(), self.stored.marker.clone());
         let status = CacheStatus::new(Outcome::Miss).fwd(Fwd::Partial);
         let OtherResponse { response, times, token, .. } = other_response;
-        let Some(token) = token else {
-            // It is not stored, so no part can be cut from it: look again, for who asked for one.
+        if token.overtaken() {
+            // The answer is not stored, so no part can be cut from it: a client that asked for a
+            // part looks again.
             if context.facts.has_range && response.status() == StatusCode::OK {
                 return NextAction::Retry(transaction);
             }
             let response = pass_through::relay_response(context, transaction, response, status);
             return NextAction::Respond(response);
-        };
+        }
         let fetched = FetchedResponse { response, times, token };
         let since = context.services.lookup_start();
         let cache_request =

@@ -330,10 +330,11 @@ impl PartialObject {
         find_sparse(&self.store, &self.key, marker, epoch).await
     }
 
-    /// Removes the object with all its parts, unless another has taken its place.
-    pub async fn forget(&self) {
+    /// Removes the object with all its parts, unless another has taken its place, on behalf of the
+    /// fetch of `token`.
+    pub async fn forget(&self, token: &mut FetchToken) {
         if self.current().await.is_some() {
-            self.store.remove(&self.key).await;
+            self.store.remove_for_fetch(token, &self.key).await;
         }
     }
 

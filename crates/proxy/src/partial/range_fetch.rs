@@ -42,8 +42,8 @@ pub(crate) struct OtherResponse {
     pub times: ExchangeTimes,
     /// The origin has another representation by now.
     pub changed: bool,
-    /// Taken before the origin was asked; `None`: the object was removed since, by another request.
-    pub token: Option<FetchToken>,
+    /// Taken before the origin was asked.
+    pub token: FetchToken,
 }
 
 /// A fill in the registry, which is taken out and ended however the task ends.
@@ -109,7 +109,7 @@ impl RangeFetch {
         let parts = self.parts.clone();
         let mut upstream_request = parts.upstream_request.clone();
         partial::ask(&mut upstream_request.headers, &parts.head, self.gap);
-        let token = parts.store.begin_fetch(&parts.primary);
+        let mut token = parts.store.begin_fetch(&parts.primary);
         let clock = parts.services.clock;
         let requested = clock.time();
         let mut response = match upstream_request.run(&parts.services, &parts.options, None).await {
@@ -133,12 +133,9 @@ impl RangeFetch {
             verdict => {
                 log::debug!("a part of a stored object is not to be had: {verdict:?}");
                 let changed = verdict == Verdict::Changed;
-                let removal = async {
-                    if changed {
-                        parts.forget().await;
-                    }
-                };
-                let ((), token) = token.outlive(removal).await;
+                if changed {
+                    parts.forget(&mut token).await;
+                }
                 *response.headers_mut() = as_it_came;
                 self.other_response.set(Some(OtherResponse { response, times, changed, token }));
                 self.now.leave_table();

@@ -55,6 +55,9 @@ pub(crate) fn distrust(
     // They mean something between nodes alone.
     fields.remove(FLEET);
     fields.remove(PURGES);
+    if let Some(secret) = &options.purging.secret {
+        fields.remove(secret.field());
+    }
     if !options.front.stands_for_origins() {
         return connection;
     }

@@ -1,7 +1,10 @@
 //! Removal: records die, in memory at once and for recovery through the journal.
 
+use std::sync::atomic::Ordering;
+
 use crate::base::digest::Digest;
 use crate::base::limits::ClusterId;
+use crate::core::fetches::Overtaken;
 use crate::core::state::Core;
 use crate::format::journal::{Fact, JournalPosition};
 use crate::index::{IndexKind, Slot};
@@ -24,6 +27,20 @@ impl Core {
         self.counters.removals += u64::from(removed);
         self.wake_waiters();
         (removed, self.journal.now())
+    }
+
+    /// Removes what is under `digest` on behalf of a fetch of it, which was given `flag`, and
+    /// overtakes all other running fetches. Returns the fetch's new flag as well; `None` when it
+    /// was overtaken before.
+    pub(crate) fn remove_for_fetch(
+        &mut self,
+        digest: &Digest,
+        flag: &Overtaken,
+    ) -> (bool, JournalPosition, Option<Overtaken>) {
+        let overtaken = flag.load(Ordering::Acquire);
+        let (removed, up_to) = self.remove(digest);
+        let renewed = (!overtaken).then(|| self.fetches.begin(*digest));
+        (removed, up_to, renewed)
     }
 
     /// Makes the present version under `digest` dead. True when there was one.
@@ -110,6 +127,11 @@ impl Core {
             self.forget_pieces(id, 0..object.pieces());
             self.wake_waiters();
         }
+    }
+
+    /// Returns whether `object` is what a lookup of `digest` finds now.
+    pub(crate) fn is_current_object(&mut self, digest: &Digest, object: &Object) -> bool {
+        self.online() && self.is_alive(digest, object) && self.is_present(digest, object)
     }
 
     /// Returns whether `object` is the version that is under `digest` now.

@@ -135,6 +135,12 @@ impl<D: Device, C: Clock> Entry<D, C> {
         self.outdated.map(u64::from)
     }
 
+    /// Returns whether this version is still what is stored under its key: it was neither removed,
+    /// purged nor replaced. False as well for a version whose place changed since it was found.
+    pub fn is_current(&self) -> bool {
+        self.volume.shared.lock().is_current_object(&self.digest, &self.object)
+    }
+
     /// Returns where the first bytes came from.
     pub fn source(&self) -> Source {
         self.source

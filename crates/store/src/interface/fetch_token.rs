@@ -8,9 +8,11 @@ use bytes::Bytes;
 use crate::base::digest::Digest;
 use crate::base::key::Key;
 use crate::core::{Fetched, Overtaken};
+use crate::format::journal::JournalPosition;
 use crate::shell::volume::Shared;
 
-/// Proof that a fetch began at a certain time. `Send`, cheap.
+/// Proof that a fetch began at a certain time. `Send`, cheap. A clone is the same proof.
+#[derive(Clone)]
 pub struct FetchToken {
     pub(crate) shared: Arc<Shared>,
     pub(crate) digest: Digest,
@@ -38,17 +40,21 @@ impl FetchToken {
         FetchToken { shared, digest, flag, begun, admitted: OnceLock::new() }
     }
 
-    /// Awaits a removal that the fetch's own answer calls for, which would overtake it like any
-    /// other. `None`: another removal or purge of the key came before.
-    pub async fn outlive<T>(self, removal: impl Future<Output = T>) -> (T, Option<FetchToken>) {
-        let was_overtaken = self.overtaken();
-        let done = removal.await;
-        if was_overtaken {
-            return (done, None);
+    /// Returns whether this is a fetch of what `digest` names on `shared`.
+    pub(super) fn is_of(&self, shared: &Arc<Shared>, digest: &Digest) -> bool {
+        Arc::ptr_eq(shared, &self.shared) && self.digest == *digest
+    }
+
+    /// Removes the token's key on behalf of its own fetch and renews the token, unless it was
+    /// overtaken before. Both happen in one locked section, so every other removal comes either
+    /// before it, and the token stays overtaken, or after it, and overtakes the renewed token.
+    /// Purges since the fetch began count against the renewed token as well.
+    pub(super) fn remove_own(&mut self) -> (bool, JournalPosition) {
+        let (removed, up_to, flag) = self.shared.lock().remove_for_fetch(&self.digest, &self.flag);
+        if let Some(flag) = flag {
+            self.flag = flag;
         }
-        let mut token = FetchToken::begin(&self.shared, self.digest);
-        token.begun = self.begun;
-        (done, Some(token))
+        (removed, up_to)
     }
 
     /// Returns true when the key was removed or purged since.

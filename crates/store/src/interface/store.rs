@@ -257,6 +257,20 @@ impl<D: Device, C: Clock> Store<D, C> {
         removed
     }
 
+    /// Removes `key` as [`Store::remove`] does, on behalf of the fetch of `token`, whose answer
+    /// makes what is stored invalid. Where `key` is the token's own, the removal does not overtake
+    /// the token, only the other fetches; a token that was overtaken before stays so. True when
+    /// something was removed.
+    pub async fn remove_for_fetch(&self, token: &mut FetchToken, key: &Key) -> bool {
+        let (volume, digest) = self.place(key);
+        let (removed, up_to) = match token.is_of(&volume.shared, &digest) {
+            true => token.remove_own(),
+            false => volume.shared.lock().remove(&digest),
+        };
+        volume.reach(Goal::Written(up_to), None).await;
+        removed
+    }
+
     /// Gives up what is stored under `key`, as the policy does for room. True when there was
     /// something. Unlike [`Store::remove`] it waits for nothing and promises nothing: after a crash
     /// the object may be there again. For callers that decide themselves what goes.

@@ -2,13 +2,14 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
 use device::{Fault, Operation};
 use store::policy::AdmissionName;
-use store::{Hint, Lookup, Options, Refusal, Source, UnfinishedRead};
+use store::{Hint, Lookup, Mode, Options, Refusal, Source, Target, UnfinishedRead};
 
 use crate::content::{State, any_len, key};
 use crate::rig::{Rig, Seen, formatted, product, ucfs};
@@ -39,18 +40,70 @@ pub fn a_fetch_that_began_before_a_removal_is_not_stored() {
 }
 
 #[test]
-fn a_fetch_outlives_the_removal_that_its_own_answer_calls_for_and_no_other() {
+fn a_fetch_is_not_overtaken_by_its_own_removal() {
     both(|mut rig| {
-        let state = rig.next_state(1, 100);
-        let token = rig.store.begin_fetch(&key(1));
-        let (store, own) = (rig.store.clone(), key(1));
-        let removal = async move { store.remove(&own).await };
-        let token = rig.run(token.outlive(removal)).1.unwrap();
+        let (store, state) = (rig.store.clone(), rig.next_state(1, 100));
+        let (mut token, other) = (store.begin_fetch(&key(1)), store.begin_fetch(&key(1)));
+        rig.run(store.remove_for_fetch(&mut token, &key(2)));
+        assert!(!other.overtaken(), "another key was removed");
+        rig.run(store.remove_for_fetch(&mut token, &key(1)));
+        assert!(other.overtaken() && !token.overtaken());
         assert_eq!(rig.insert_with(&token, state), Ok(()));
         rig.remove(1);
-        let (store, own) = (rig.store.clone(), key(1));
-        let removal = async move { store.remove(&own).await };
-        assert!(rig.run(token.outlive(removal)).1.is_none());
+        rig.run(store.remove_for_fetch(&mut token, &key(1)));
+        assert!(token.overtaken(), "a token that was overtaken is not renewed");
+    });
+}
+
+#[test]
+fn a_purge_during_a_fetchs_own_removal_overtakes_the_fetch() {
+    let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
+    rig.insert(1, 100).unwrap();
+    rig.settle();
+    let (store, wanted) = (rig.store.clone(), key(1));
+    let mut token = store.begin_fetch(&wanted);
+    rig.run(async {
+        let mut own = pin!(store.remove_for_fetch(&mut token, &wanted));
+        let waits = poll_fn(|cx| Poll::Ready(own.as_mut().poll(cx).is_pending())).await;
+        assert!(waits, "the removal has to be written");
+        store.purge(&wanted).await.unwrap();
+        own.await;
+    });
+    let state = rig.next_state(1, 100);
+    assert_eq!(rig.insert_with(&token, state), Err(Refusal::Overtaken));
+}
+
+#[test]
+fn a_purge_by_label_counts_against_a_renewed_token() {
+    let mut rig = Rig::open(formatted(24 * MIB, 32 << 10), product());
+    let (store, state) = (rig.store.clone(), rig.next_state(1, 100));
+    let mut token = store.begin_fetch(&key(1));
+    rig.run(store.purge_all(&[Target::Everything], Mode::Hard)).unwrap();
+    rig.run(store.remove_for_fetch(&mut token, &key(1)));
+    assert_eq!(rig.insert_with(&token, state), Err(Refusal::Overtaken));
+}
+
+#[test]
+fn an_entry_is_current_until_it_is_removed_purged_or_replaced() {
+    both(|mut rig| {
+        let store = rig.store.clone();
+        let current = |rig: &mut Rig| {
+            rig.insert(1, 100).unwrap();
+            let entry = rig.entry(1).unwrap();
+            assert!(entry.is_current());
+            entry
+        };
+        let entry = current(&mut rig);
+        rig.remove(1);
+        assert!(!entry.is_current());
+        let entry = current(&mut rig);
+        rig.insert(1, 100).unwrap();
+        assert!(!entry.is_current());
+        rig.settle();
+        let entry = rig.entry(1).unwrap();
+        assert!(entry.is_current(), "it was placed on the device");
+        rig.run(store.purge_all(&[Target::Everything], Mode::Hard)).unwrap();
+        assert!(!entry.is_current());
     });
 }
 

@@ -274,6 +274,23 @@ fn contradictions() {
         "larder.toml:1: admin-token: expected one of admin-token and admin-token-file, got both"
     );
     assert_eq!(
+        problems("[purge]\nsecret = 'a'\nsecret-file = 'b'"),
+        "larder.toml:2: purge.secret: expected one of secret and secret-file, got both"
+    );
+    assert_eq!(
+        problems("[purge]\nsecret = 123456"),
+        "larder.toml:2: purge.secret: expected a secret, or \"none\", got a number without quotes"
+    );
+    assert_eq!(
+        problems("[purge]\nsecret = 'two words'"),
+        "larder.toml:2: purge.secret: expected visible ASCII characters without white space"
+    );
+    assert_eq!(
+        problems("[purge]\nsecret-field = 'Cookie'"),
+        "larder.toml:2: purge.secret-field: expected a field of its own such as x-purge-secret, \
+         cookie means something else"
+    );
+    assert_eq!(
         problems("[store]\ncluster-size = '96K'"),
         "larder.toml:2: store.cluster-size: expected a power of two such as 64K"
     );

@@ -9,15 +9,27 @@ use crate::config::value::Kind;
 pub const SETTINGS: &[Setting] = fields! {
     Config;
 
-    /// Networks of the clients that may use the method PURGE; others get 403. With none it is a
-    /// method like any other, which is passed on. The address that counts is that of the
-    /// connection: behind another proxy that is the proxy's.
+    /// Networks of the clients that may use the method PURGE; others get 403, unless they know the
+    /// secret. With neither networks nor a secret it is a method like any other, which is passed
+    /// on. The address that counts is that of the connection: behind another proxy that is the
+    /// proxy's.
     "purge.from", Kind::List(&Kind::Network), [], live -> purging.from;
+
+    /// A secret that admits a PURGE from any address, in the field `purge.secret-field`. The field
+    /// is removed from all requests.
+    "purge.secret", Kind::Text("a secret"), ["none"], word("none"), live -> purge_secret;
+
+    /// A file that holds the secret of PURGE; white space around it is dropped.
+    "purge.secret-file", Kind::Path, ["none"], word("none"), live -> purge_secret_file;
+
+    /// The header field that carries the secret of PURGE.
+    "purge.secret-field", Kind::Header, ["x-purge-secret"], live -> purge_secret_field;
 
     /// Header fields of answers, and of PURGE, with tags that are separated by spaces.
     "purge.tag-fields", Kind::List(&Kind::Header), ["surrogate-key", "xkey"] -> purging.tags.spaced;
 
     /// Header fields of answers, and of PURGE, with tags that are separated by commas.
+    /// X-Magento-Tags is one of them also where `purge.tag-fields` names it.
     "purge.tag-lists", Kind::List(&Kind::Header), ["cache-tag"] -> purging.tags.listed;
 
     /// Whether clients see the fields with tags. "auto" takes them from answers on a reverse proxy,

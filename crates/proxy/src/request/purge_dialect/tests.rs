@@ -1,0 +1,189 @@
+//! Tests of what requests of other caches' plug-ins are read as.
+
+use http::{HeaderName, HeaderValue};
+
+use super::*;
+
+fn fields() -> TagFields {
+    let names =
+        |names: &[&'static str]| names.iter().map(|name| HeaderName::from_static(name)).collect();
+    TagFields {
+        spaced: names(&["surrogate-key", "xkey", "cache-tags"]),
+        listed: names(&["cache-tag", "x-magento-tags", "x-cache-tags"]),
+    }
+}
+
+/// Reads a request with the method and path and fields as lines.
+fn asked(method: &str, path: &str, lines: &[&str]) -> Result<Purge, String> {
+    let mut headers = HeaderMap::new();
+    for line in lines {
+        let (name, value) = line.split_once(": ").expect("name and value");
+        let name: HeaderName = name.parse().expect("a name");
+        headers.append(name, HeaderValue::from_str(value).expect("a value"));
+    }
+    let method = Method::from_bytes(method.as_bytes()).expect("a method");
+    let url = Url::new("http", "a.example", path).expect("a path");
+    let secret = HeaderName::from_static("x-purge-secret");
+    read(&method, &url, (&headers, Some(&secret)), &fields())
+}
+
+/// Returns the scope in short.
+fn scope(method: &str, path: &str, lines: &[&str]) -> String {
+    match asked(method, path, lines).map(|purge| (purge.scope, purge.soft)) {
+        Ok((scope, soft)) => {
+            let text = match scope {
+                Scope::Url(url) => format!("url {url}"),
+                Scope::Prefix(url) => format!("prefix {url}"),
+                Scope::Host(host) => format!("host {host}"),
+                Scope::Tags(tags) => format!("tags {}", tags.join(" ")),
+                Scope::Everything => "everything".to_owned(),
+            };
+            if soft { format!("{text}, soft") } else { text }
+        }
+        Err(why) => format!("refused: {why}"),
+    }
+}
+
+#[test]
+fn what_can_be_carried_out_exactly_is_understood() {
+    let a = "a.example";
+    for (method, path, lines, expected) in [
+        ("PURGE", "/x?q", &[][..], format!("url http://{a}/x?q")),
+        ("PURGE", "/x", &["X-Purge-Method: default"], format!("url http://{a}/x")),
+        ("PURGE", "/x.y", &["X-Purge-Method: exact"], format!("url http://{a}/x.y")),
+        ("PURGE", "/img*", &[], format!("prefix http://{a}/img")),
+        ("PURGE", "/a**", &[], format!("prefix http://{a}/a*")),
+        ("PURGE", "/.*", &["X-Purge-Method: regex"], format!("prefix http://{a}/")),
+        ("PURGE", "/.*", &[], format!("prefix http://{a}/")),
+        ("PURGE", "/b\\.c/.*", &["X-VC-Purge-Method: regex"], format!("prefix http://{a}/b.c/")),
+        ("PURGE", "/wiki/Foo_(bar)", &[], format!("url http://{a}/wiki/Foo_(bar)")),
+        ("PURGE", "/", &["Surrogate-Key: a b", "xkey: b c"], "tags a b c".into()),
+        ("PURGE", "/", &["Surrogate-Key: a", "Fastly-Soft-Purge: 1"], "tags a, soft".into()),
+        ("PURGE", "/", &["Soft-Purge: 0"], format!("url http://{a}/")),
+        ("PURGE", "/", &["Cache-Tag: dark red, b"], "tags dark red b".into()),
+        ("PURGE", "/", &["xkey: /books?page=1"], "tags /books?page=1".into()),
+        ("PURGE", "/", &["xkey-purge: a b"], "tags a b".into()),
+        ("PURGEKEYS", "/", &["xkey-softpurge: a"], "tags a, soft".into()),
+        ("PURGETAGS", "/", &["X-Cache-Tags: a,b"], "tags a b".into()),
+        ("BAN", "/", &["Cache-Tags: node:1 node:2"], "tags node:1 node:2".into()),
+        ("BAN", "/", &["Cache-Tags: a|b"], "tags a|b a b".into()),
+        ("BAN", "/", &["Cache-Tags: (^|\\s)node:1(\\s|$)"], "tags node:1".into()),
+        (
+            "BAN",
+            "/",
+            &["X-Cache-Tags: (^|,)(a|b)(,|$)", "X-Host: .*", "X-Url: .*", "X-Content-Type: .*"],
+            "tags a b".into(),
+        ),
+        (
+            "PURGE",
+            "/",
+            &["X-Magento-Tags-Pattern: ((^|,)cat_p_1(,|$))|((^|,)cms_b(,|$))"],
+            "tags cat_p_1 cms_b".into(),
+        ),
+        ("PURGE", "/", &["X-Magento-Tags-Pattern: .*"], "everything".into()),
+        (
+            "BAN",
+            "/",
+            &["X-Url: ^/news/", "X-Host: ^b\\.example$"],
+            "prefix http://b.example/news/".into(),
+        ),
+        ("BAN", "/", &["X-Ban-Url: /news/.*"], format!("prefix http://{a}/news/")),
+        ("BAN", "/", &["X-Url: .*", "X-Host: .*"], "everything".into()),
+        ("PURGE", "/", &["X-Purge-Regex: ^/a\\.html$"], format!("url http://{a}/a.html")),
+        ("BAN", "/news/.*", &[], format!("prefix http://{a}/news/")),
+        ("URIBAN", "/x", &[], format!("url http://{a}/x")),
+        ("FULLBAN", "/", &[], "everything".into()),
+        ("PURGEALL", "/", &[], "everything".into()),
+        // Fields that select nothing.
+        (
+            "PURGE",
+            "/x",
+            &[
+                "Host: a.example",
+                "User-Agent: x",
+                "Cache-Control: no-cache",
+                "X-Request-Id: 1",
+                "X-Forwarded-Host: a",
+                "Accept: */*",
+                "Traceparent: 00-1",
+                "X-Api-Key: k",
+                "X-Purge-Secret: s",
+            ],
+            format!("url http://{a}/x"),
+        ),
+    ] {
+        assert_eq!(scope(method, path, lines), expected, "{method} {path} {lines:?}");
+    }
+}
+
+#[test]
+fn what_is_not_understood_is_refused_with_the_reason() {
+    for (method, path, lines, names) in [
+        ("PURGE", "/b/.*\\.html", &["X-Purge-Method: regex"][..], "/b/.*\\.html"),
+        ("PURGE", "/b/.*\\.html", &[], "pattern"),
+        ("PURGE", "/b/*.html", &[], "pattern"),
+        ("PURGE", "/a.b/.*", &["X-Purge-Method: regex"], "\\."),
+        ("PURGE", "/a", &["X-Purge-Method: regex"], "regular expression"),
+        ("PURGE", "/a", &["X-Purge-Method: wildcard"], "x-purge-method"),
+        ("PURGE", "/", &["X-Purge-Method: regex", "xkey: a"], "more than one"),
+        ("PURGE", "/", &["X-Purge-Method: regex", "X-Purge-Method: exact"], "twice"),
+        ("PURGE", "/img/*", &["xkey: a"], "more than one"),
+        ("PURGE", "/", &["Purge-Cache-Tags: a"], "purge.tag-fields"),
+        ("PURGE", "/", &["X-Drupal-Cache-Tags: a"], "purge.tag-fields"),
+        ("PURGE", "/", &["Edge-Cache-Tag: a"], "purge.tag-fields"),
+        ("PURGE", "/", &["X-Tags: a"], "x-tags"),
+        ("PURGE", "/", &["X-Pool: a"], "x-pool"),
+        ("PURGE", "/", &["X-Magento-Tags-Pattern: (^|,)a(,|$)", "X-Pool: b"], "x-pool"),
+        ("PURGE", "/", &["X-Magento-Tags-Pattern: ((^|,)cat_p_.*)"], "cat_p_.*"),
+        ("PURGE", "/", &["X-Magento-Tags-Pattern: cat_p_"], "cat_p_"),
+        ("PURGE", "/", &["X_Purge_Method: regex"], "x_purge_method"),
+        ("PURGE", "/", &["X-Magento-Tags-Pattern: (^|,)a(,|$)", "xkey: b"], "more than one"),
+        ("PURGE", "/", &["X-Host: a"], "x-host"),
+        ("PURGE", "/", &["X-Purge-Host: a"], "x-purge-host"),
+        ("PURGE", "/", &["ApiPlatform-Ban-Regex: a"], "apiplatform-ban-regex"),
+        ("PURGE", "/", &["Varnish-Ban-All: 1"], "varnish-ban-all"),
+        ("PURGE", "/", &["Clear-Cache: true"], "clear-cache"),
+        ("PURGE", "/", &["xkey: cat.*"], "cat.*"),
+        ("PURGE", "/", &["xkey:  "], "a tag is empty"),
+        ("BAN", "/", &[], "BAN of a plain URL"),
+        ("BAN", "/x", &["X-Url: /news"], "/news"),
+        ("BAN", "/", &["X-Url: /news/.*", "X-Host: .*"], "any host"),
+        ("BAN", "/", &["X-Url: .*", "X-Host: b.example"], "b.example"),
+        ("BAN", "/", &["X-Url: .*", "X-Content-Type: image/.*"], "x-content-type"),
+        ("BAN", "/", &["xkey: a", "X-Url: /x/.*"], "more than one"),
+        ("URIBAN", "/x", &["xkey: a"], "more than one"),
+        ("FULLBAN", "/", &["xkey: a"], "more than one"),
+        ("PURGEKEYS", "/", &[], "without tags"),
+        ("REFRESH", "/", &[], "REFRESH"),
+        ("HOSTBAN", "/", &[], "HOSTBAN"),
+        ("purge", "/", &[], "purge"),
+    ] {
+        let why = asked(method, path, lines).expect_err(&format!("{method} {path} {lines:?}"));
+        assert!(why.contains(names), "{method} {path} {lines:?}: {why}");
+    }
+    let none = TagFields { spaced: Vec::new(), listed: Vec::new() };
+    let mut headers = HeaderMap::new();
+    headers.insert("x-magento-tags-pattern", HeaderValue::from_static("((^|,)a(,|$))"));
+    let url = Url::parse("http://a.example/").expect("a URL");
+    let method = Method::from_bytes(b"PURGE").expect("a method");
+    let why = read(&method, &url, (&headers, None), &none).expect_err("no such tags");
+    assert!(why.contains("x-magento-tags") && why.contains("purge.tag-lists"), "{why}");
+}
+
+#[test]
+fn methods_that_purge_elsewhere_are_known() {
+    for (name, is) in [
+        ("PURGE", true),
+        ("BAN", true),
+        ("URIBAN", true),
+        ("purge", true),
+        ("SOFTPURGE", true),
+        ("REFRESH", true),
+        ("GET", false),
+        ("PROPFIND", false),
+        ("REPORT", false),
+    ] {
+        let method = Method::from_bytes(name.as_bytes()).expect("a method");
+        assert_eq!(is_purge(&method), is, "{name}");
+    }
+}
