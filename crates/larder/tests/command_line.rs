@@ -29,7 +29,15 @@ fn check_config_accepts_a_good_file() {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("larder.toml"), "memory = '64M'\n").expect("written");
     let output = larder(dir.path(), &["check-config", "larder.toml"]);
-    expect(&output, 0, "larder.toml: ok\n", "");
+    expect(&output, 0, &format!("{}larder.toml: ok\n", careful("larder.toml")), "");
+}
+
+/// Returns what `check-config` says of a file that leaves sharing as it is.
+fn careful(file: &str) -> String {
+    format!(
+        "{file}: sharing is careful: answers to requests with Cookie (cookie) or other fields \
+         that identify a client (identified) need a stated positive lifetime to be stored\n"
+    )
 }
 
 #[test]
@@ -39,7 +47,7 @@ fn check_config_warns_of_what_is_probably_not_meant() {
     let output = larder(dir.path(), &["check-config", "a.toml"]);
     let warning = "larder: warning: a.toml: allow includes 0.0.0.0/0: this is an open proxy for \
                    everybody\n";
-    expect(&output, 0, "a.toml: ok\n", warning);
+    expect(&output, 0, &format!("{}a.toml: ok\n", careful("a.toml")), warning);
 }
 
 /// Writes a configuration of a fleet with its key.
@@ -61,10 +69,11 @@ fn check_config_reads_the_key_of_a_fleet_and_says_what_the_node_is() {
                 reached at a.example:3130, with weight 1024; it joins by larder.example:3130; \
                 connections are encrypted, gossip is sealed; classes: 1; a document has another \
                 owner for each 100 requests a second, up to 4; purges wait 10s; 32M a second are \
-                offered; hints take 4M\nlarder.toml: ok\n";
+                offered; hints take 4M\n";
+    let told = format!("{told}{}larder.toml: ok\n", careful("larder.toml"));
     let warning = "larder: warning: larder.toml: fleet.key-file: fleet.key: every user of this \
                    machine may read or change the fleet's key (mode 604): chmod 600 it\n";
-    expect(&output, 0, told, warning);
+    expect(&output, 0, &told, warning);
     fleet(dir.path(), "a good secret\n");
     let output = larder(dir.path(), &["check-config", "larder.toml"]);
     let error = "larder: larder.toml: fleet.key-file: fleet.key: expected 32 random bytes or more \
@@ -87,10 +96,12 @@ fn a_node_of_a_fleet_is_not_started_open_to_the_network() {
 fn check_config_names_the_sites_that_store_cookies() {
     let dir = tempfile::tempdir().expect("a directory");
     let sites = "[[site]]\nname = 'shop'\nhosts = ['a.example']\nupstream = 'http://b.example'\n";
+    let reverse = "reverse = 'http://a.example'\n";
     for (text, names) in [
-        (sites.to_owned(), Some("site shop:")),
-        ("reverse = 'http://a.example'\n".to_owned(), Some("site of reverse:")),
-        (format!("{sites}[caching]\nstore-set-cookie = false\n"), None),
+        (format!("{sites}[caching]\nstore-set-cookie = true\n"), Some("site shop:")),
+        (format!("{reverse}[caching]\nsharing = 'rfc'\n"), Some("site of reverse:")),
+        (format!("{sites}[caching]\nsharing = 'rfc'\nstore-set-cookie = false\n"), None),
+        (reverse.to_owned(), None),
         (String::new(), None),
     ] {
         fs::write(dir.path().join("a.toml"), &text).expect("written");

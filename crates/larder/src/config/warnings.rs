@@ -11,8 +11,8 @@ impl Config {
     pub fn note_on_sharing(&self) -> &'static str {
         match self.semantics.sharing {
             Sharing::Careful => {
-                "sharing is careful: not stored without a stated positive lifetime are answers to \
-                 requests with Cookie (cookie) or other fields that identify a client (identified)"
+                "sharing is careful: answers to requests with Cookie (cookie) or other fields that \
+                 identify a client (identified) need a stated positive lifetime to be stored"
             }
             Sharing::Rfc => "sharing is rfc: all is stored that RFC 9111 permits",
         }

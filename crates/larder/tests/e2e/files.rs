@@ -707,8 +707,9 @@ fn a_site_of_files_is_not_warned_of_for_cookies() {
     let (root, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let remarks = |more: &str| {
         let file = place.path().join("larder.toml");
+        let stores = "[caching]\nstore-set-cookie = true\n";
         let site = format!("[[site]]\nhosts = [\"a\"]\nroot = {:?}\n{more}", root.path());
-        fs::write(&file, site).unwrap();
+        fs::write(&file, format!("{stores}{site}")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_larder"));
         let checked = command.arg("check-config").arg(&file).current_dir(place.path()).output();
         String::from_utf8_lossy(&checked.unwrap().stderr).into_owned()
