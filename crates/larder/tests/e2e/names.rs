@@ -74,7 +74,7 @@ fn the_hosts_of_a_site_are_one_object_to_clients_and_tools() {
     let said = purge(admin, "http://localhost/never");
     assert!(said.contains("by the host www.test"), "{said}");
     let said = purge(admin, "http://elsewhere.test/page");
-    assert!(said.contains("nothing was stored; http://www.test/page is stored"), "{said}");
+    assert!(said.contains("nothing was stored; stored are http://www.test/page"), "{said}");
     let said = purge(admin, "http://elsewhere.test/never");
     assert!(said.contains("no site has the host elsewhere.test"), "{said}");
     let said = purge(admin, "http://localhost/pa*");

@@ -18,7 +18,7 @@ fn setup(config: &str) -> Setup {
 
 /// A target whose answers can be validated.
 fn target(path: &str) -> String {
-    format!("{path}?etag=1")
+    format!("{path}?etag=1&cc=public,max-age=3600")
 }
 
 /// Makes all that is stored stale until it is validated.

@@ -48,7 +48,7 @@ fn a_stale_object_that_changed_is_refreshed() {
 #[test]
 fn a_stale_object_is_served_to_a_client_that_allows_it() {
     let (origin, larder) = (Origin::start(), Setup::forward().start());
-    let target = "/page?size=3000&cc=max-age=0&etag=1";
+    let target = "/page?size=3000&cc=max-age=1&h=Age:1&etag=1";
     let url = origin.url(target);
     larder.get(&url).verify(target);
     let fresh_enough = get(&url).header("Cache-Control", "max-stale=600");

@@ -213,7 +213,7 @@ fn what_is_stale_at_once_is_stored_again_after_its_removal() {
 
 #[test]
 fn a_changed_object_takes_the_place_of_the_stale_one() {
-    let origin = counting("Cache-Control: max-age=0\r\nETag: \"x\"\r\n");
+    let origin = counting("Cache-Control: max-age=1\r\nAge: 1\r\nETag: \"x\"\r\n");
     let rig = Rig::forward();
     let mut client = rig.client();
     assert_eq!(client.get(&origin.url("/")).detail(), "MISS");
@@ -240,10 +240,12 @@ fn a_reload_validates_what_is_fresh() {
 
 #[test]
 fn stale_answers_stand_in_for_a_failing_origin() {
+    const STALE_ON_ERROR: &str =
+        "Cache-Control: max-age=1, stale-if-error=600\r\nAge: 1\r\nETag: \"x\"\r\n";
     let failing = |error: &'static str| {
         Origin::start(move |asked, stream| {
             let answer = match asked.number {
-                0 => ok("Cache-Control: max-age=0, stale-if-error=600\r\nETag: \"x\"\r\n", "good"),
+                0 => ok(STALE_ON_ERROR, "good"),
                 _ => error.to_owned(),
             };
             let _ = stream.write_all(answer.as_bytes());
@@ -266,7 +268,9 @@ fn stale_answers_stand_in_for_a_failing_origin() {
     // must-revalidate forbids it.
     let origin = Origin::start(|asked, stream| {
         let answer = match asked.number {
-            0 => ok("Cache-Control: max-age=0, must-revalidate\r\nETag: \"x\"\r\n", "good"),
+            0 => {
+                ok("Cache-Control: max-age=1, must-revalidate\r\nAge: 1\r\nETag: \"x\"\r\n", "good")
+            }
             _ => "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\n\r\nno".to_owned(),
         };
         let _ = stream.write_all(answer.as_bytes());
@@ -278,8 +282,9 @@ fn stale_answers_stand_in_for_a_failing_origin() {
 
 #[test]
 fn stale_while_revalidate_answers_at_once_and_refreshes_behind() {
-    let origin =
-        counting("Cache-Control: max-age=0, stale-while-revalidate=600\r\nETag: \"x\"\r\n");
+    let origin = counting(
+        "Cache-Control: max-age=1, stale-while-revalidate=600\r\nAge: 1\r\nETag: \"x\"\r\n",
+    );
     let rig = Rig::forward();
     let mut client = rig.client();
     assert_eq!(client.get(&origin.url("/")).text(), "answer 0");
