@@ -173,7 +173,8 @@ pub fn is_for_waiters(stored: &Packed, when_asked: Millis, settings: &Settings) 
 
 /// Returns whether a request that came before the response, and waited for it, may have it. The
 /// response is one that [`is_for_waiters`] and that the request selects, by the fields
-/// `selected_by`. The client's directives about age and freshness apply to the time when it asked: its own fetch would have taken as long.
+/// `selected_by`. The client's directives about age and freshness apply to the time when it asked:
+/// its own fetch would have taken as long.
 pub fn may_follow(
     stored: &Packed,
     selected_by: &[HeaderName],

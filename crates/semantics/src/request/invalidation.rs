@@ -50,9 +50,10 @@ impl Write<'_> {
 
     /// Returns the collections below which all stored responses become invalid, as URLs that end
     /// with a slash: those that a DELETE or MOVE took away, and those that a COPY or MOVE replaced.
-    /// A request is about a collection if a URL in it ends with a slash, as RFC 4918 (5.2) asks for,
-    /// if it has a `Depth`, or if its answer tells of several resources (207). Only the statuses
-    /// by which RFC 4918 reports success count: many applications answer any method with a 200.
+    /// A request is about a collection if a URL in it ends with a slash, as RFC 4918 (5.2) asks
+    /// for, if it has a `Depth`, or if its answer tells of several resources (207). Only the
+    /// statuses by which RFC 4918 reports success count: many applications answer any method with
+    /// a 200.
     pub fn collections(&self) -> Vec<Url> {
         let (is_gone, is_replaced) = match self.method.as_str() {
             "DELETE" => (true, false),

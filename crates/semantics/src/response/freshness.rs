@@ -241,10 +241,10 @@ pub(crate) fn by_origin(
         let lifetime = expires.map_or(Seconds::ZERO, |expires| expires.since(date));
         return Freshness { lifetime, basis: Basis::Expires };
     }
-    if directives.public || is_heuristically_cacheable(status) {
-        if may_guess(target, headers, settings) {
-            return heuristic(headers, date, received, settings);
-        }
+    if (directives.public || is_heuristically_cacheable(status))
+        && may_guess(target, headers, settings)
+    {
+        return heuristic(headers, date, received, settings);
     }
     Freshness { lifetime: Seconds::ZERO, basis: Basis::Nothing }
 }

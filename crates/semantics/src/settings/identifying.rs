@@ -97,8 +97,7 @@ fn is_identifying(name: &str) -> bool {
         {
             return false;
         }
-        found |=
-            ENDS.iter().any(|end| ends_with(word, end)) || WORDS.iter().any(|known| is(&known));
+        found |= ENDS.iter().any(|end| ends_with(word, end)) || WORDS.iter().any(is);
     }
     found && !EXEMPT.iter().any(|exempt| name.eq_ignore_ascii_case(exempt))
 }
