@@ -157,7 +157,8 @@ fn soft_targets(options: &Options, url: &Url, names: &[Name<'_>], there: &[bool]
     all
 }
 
-/// What a request says of a purge: taken before fields are removed that no client is believed.
+/// The fields of a request that decide about a purge, taken before those are removed that are
+/// believed of no client.
 pub(crate) struct PurgeFields {
     secret: GivenSecret,
     /// Its fields, when its method is one of purges and clients may purge.

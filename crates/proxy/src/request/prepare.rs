@@ -22,7 +22,7 @@ pub(crate) struct Prepared<'a> {
     pub parts: &'a Parts,
     pub target: Target<'a>,
     pub rule: Option<Arc<Rule>>,
-    /// What the client's own fields say of it: those that the rule leaves, without those that it
+    /// The client's identity by its own fields: those that the rule leaves, without those that it
     /// sets.
     pub identity: Identity,
 }

@@ -57,12 +57,12 @@ const ORDINARY: [&str; 11] = [
 /// Beginnings of names of such fields.
 const ORDINARY_BEGINS: [&str; 5] = ["sec-", "x-forwarded-", "x-original-", "x-envoy-", "x-amz"];
 
-/// What a method says of the scope.
+/// The scope that a purge method asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verb {
-    /// The URL, or what the fields say.
+    /// The URL, or the scope that the fields name.
     Purge,
-    /// What the fields say, or the URL as a regular expression.
+    /// The scope that the fields name, or the URL as a regular expression.
     Ban,
     /// The URL.
     Url,

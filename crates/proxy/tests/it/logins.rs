@@ -1,5 +1,5 @@
-//! Logins of connections (NTLM, Negotiate): whose requests an origin gets on a connection that
-//! somebody has logged in on.
+//! Logins of connections (NTLM, Negotiate): the requests that an origin gets on a connection after
+//! a user has logged in on it.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -15,8 +15,8 @@ use crate::client::{Answer, Client};
 use crate::origin::{Origin, Then, ok};
 use crate::rig::Rig;
 
-/// An origin that tells everyone on a connection that somebody has logged in on who that is. Paths
-/// below `/public` may be shared, all others are fresh for a minute.
+/// An origin that names the user who is logged in on a connection in each answer on it. Paths below
+/// `/public` may be shared, all others are fresh for a minute.
 fn origin() -> Origin {
     let users: Mutex<HashMap<SocketAddr, String>> = Mutex::default();
     Origin::start(move |asked, stream| {

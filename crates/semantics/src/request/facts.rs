@@ -50,7 +50,7 @@ pub struct RequestFacts {
     pub identified_by: Vec<HeaderName>,
     /// The client's connection is logged in at the origin: it has credentials that no field shows.
     pub is_logged_in: bool,
-    /// What the target says about guesses.
+    /// The facts of the target that forbid guesses.
     pub target: TargetFacts,
     /// A `Range` field is there.
     pub has_range: bool,
@@ -58,7 +58,7 @@ pub struct RequestFacts {
     pub conditional: bool,
 }
 
-/// What the target of a request says about lifetimes that the origin does not state.
+/// The facts of a request's target that forbid guessing a lifetime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TargetFacts {
     /// It has a query: the answer may be made for it.
@@ -111,8 +111,8 @@ impl Identity {
 }
 
 impl RequestFacts {
-    /// Returns the facts of a request whose fields are all the client's, and identify nobody but by
-    /// `Authorization`; nothing is known of its target.
+    /// Returns the facts of a request whose fields are all the client's, and of which only
+    /// `Authorization` identifies it; nothing is known of its target.
     pub fn of(method: &Method, headers: &HeaderMap) -> RequestFacts {
         RequestFacts {
             class: MethodClass::of(method),

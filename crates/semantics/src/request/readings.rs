@@ -20,7 +20,7 @@ struct Reading {
     merge_first: bool,
 }
 
-/// What becomes of `;` and what follows it in a segment.
+/// The treatment of `;` and the rest of its segment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Parameters {
     Keep,

@@ -74,8 +74,8 @@ pub(crate) struct Broke {
     pub request: Option<Box<Request<OutBody>>>,
     /// Nothing of it was sent.
     pub is_unsent: bool,
-    /// What was read came behind an earlier answer on this connection, probably of this kind: it
-    /// came before the request, or is no answer.
+    /// The kind of earlier answer on this connection that the bytes read probably came behind: they
+    /// came before the request, or are no answer.
     pub overran: Option<LastAnswer>,
     pub error: Http1Error,
 }

@@ -112,7 +112,7 @@ impl Overruns {
     }
 }
 
-/// What a worker does about overruns.
+/// A worker's view of overruns: where it notes them, counts them and logs them.
 pub(crate) struct OverrunWatch {
     pub overruns: Arc<Overruns>,
     pub events: Arc<dyn Events>,

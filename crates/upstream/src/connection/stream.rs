@@ -15,7 +15,7 @@ pub(crate) enum Stream {
 
 transport!(Stream { Plain, Tls });
 
-/// What lies unread on a connection between two requests.
+/// The bytes that lie unread on a connection between two requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
     Nothing,
