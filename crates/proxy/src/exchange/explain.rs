@@ -23,7 +23,7 @@ use semantics::settings::lifetimes::StatusScope;
 use semantics::vary::Vary;
 use semantics::{
     ExchangeTimes, RequestFacts, ResponseDirectives, Seconds, Settings, Time, Url, freshness,
-    storability, vary,
+    hop_by_hop, storability, vary,
 };
 use serde_json::{Value, json};
 use store::{Key, LookupOptions};
@@ -163,6 +163,7 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
     let options = &*services.options();
     let named = question.url.scheme_str().and_then(Scheme::named).unwrap_or_default();
     let mut parts = question.parts(&options.front)?;
+    hop_by_hop::strip_named(&mut parts.headers);
     let client = Ipv4Addr::LOCALHOST.into();
     let scheme = target::distrust(&mut parts.headers, client, named, options);
     let prepared = prepare(&mut parts, options, scheme).map_err(|why| why.text)?;
@@ -290,8 +291,9 @@ impl Case<'_> {
         };
         let (options, facts, settings) = (self.options, &self.facts, self.settings());
         let (came, now) = (self.now, self.now);
-        let fit =
-            FitInput { services, options, facts, settings, came, now, asked: Asked::ByClient };
+        let rule_mark = self.rule.as_ref().and_then(|rule| rule.mark.as_ref());
+        let asked = Asked::ByClient;
+        let fit = FitInput { services, options, facts, settings, came, now, asked, rule_mark };
         let followed = match fit.running(key) {
             Some(Fit::Follow(head)) => Some(head),
             _ => None,
@@ -520,7 +522,7 @@ fn basis(basis: Basis) -> &'static str {
         Basis::MaxAge => "max-age",
         Basis::Expires => "expires",
         Basis::Heuristic => "heuristic",
-        Basis::Operator => "configuration",
+        Basis::Operator | Basis::ErrorTtl => "configuration",
         Basis::Vouched => "origin",
         Basis::Nothing => "nothing",
     }

@@ -38,6 +38,7 @@ use crate::request::target;
 use crate::response::error_response;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
+use crate::rules::request_rules;
 use crate::rules::request_rules::Rule;
 use crate::services::Services;
 
@@ -188,7 +189,7 @@ impl Asked<'_> {
     /// of the key. Returns the identity of the node's client: fields that the rule sets are the
     /// proxy's.
     fn prepare(&self, parts: &mut Parts, rule: Option<&Rule>) -> Identity {
-        self.options.rules.distrust(&mut parts.headers);
+        request_rules::distrust(&mut parts.headers);
         let settings = rule.map_or(&self.options.semantics, |rule| &rule.settings);
         let identity = Identity::of(&parts.headers, settings);
         match rule {

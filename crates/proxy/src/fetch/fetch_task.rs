@@ -14,7 +14,8 @@ use http_body::Body;
 use semantics::reuse::Fallback;
 use semantics::vary::Vary;
 use semantics::{
-    ExchangeTimes, Millis, RequestFacts, StoredHead, VaryMarker, age, forwarded, reuse, validators,
+    ExchangeTimes, Millis, RequestFacts, StoredHead, VaryMarker, age, forwarded, one_exchange,
+    reuse, validators,
 };
 use store::{Hint, Home, Key, Kind, Refusal};
 use upstream::connection::origin_body::OriginBody;
@@ -540,6 +541,12 @@ impl FetchTask {
             Carried::Broken(why) => return (End::Broken(why), Event::FillAborted),
             Carried::Abandoned => return (End::Broken(Error::Upstream), Event::FillAborted),
         };
+        let trailers = trailers.map(|mut trailers| {
+            if head.is_some() {
+                one_exchange::remove_personal(&mut trailers);
+            }
+            trailers
+        });
         let meta = trailers.as_ref().zip(head).map(|(fields, head)| self.trailed(head, fields));
         pump.commit(fill.token().overtaken(), meta).await;
         fill.push_last(last);

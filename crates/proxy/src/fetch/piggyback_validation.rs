@@ -22,12 +22,15 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use http::header::{HeaderMap, HeaderName};
+use http::header::HeaderMap;
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, header};
 use message::scheme::Scheme;
 use semantics::reuse::Fallback;
-use semantics::{QueryRule, RequestFacts, Settings, Time, Url, VaryMarker, cache_key, meta, reuse};
+use semantics::{
+    IdentifyingFields, QueryRule, RequestFacts, Settings, Time, Url, VaryMarker, cache_key, meta,
+    reuse,
+};
 use store::{Home, Key, Neighbour, Source};
 
 use crate::fetch::fetch_task::{FetchPurpose, FetchTask};
@@ -48,10 +51,6 @@ use crate::services::Services;
 
 /// Sites whose neighbours one worker validates at a time.
 const ATTENDED_MAX: usize = 16;
-
-/// Fields that identify a user. What they select is for that user only.
-const PERSONAL: [HeaderName; 3] =
-    [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION];
 
 /// A guard of a site whose neighbours a worker validates, until it is dropped.
 struct SiteGuard {
@@ -261,7 +260,10 @@ fn selection(key: &Key, of: &FetchTask) -> Option<(Key, Option<VaryMarker>, Head
     let (marker, fields) = marker.choices().find_map(|marker| {
         cache_key::selecting(key.as_bytes(), &marker).map(|fields| (marker, fields))
     })?;
-    let is_personal = marker.names().iter().any(|name| PERSONAL.contains(name));
+    // What such fields select is for one user only, whatever the operator counts.
+    let (known, own) = (IdentifyingFields::default(), &of.options.semantics.identifying);
+    let identifies = |name: &str| known.includes(name) || own.includes(name);
+    let is_personal = marker.names().iter().any(|name| identifies(name.as_str()));
     (!is_personal).then_some((primary, Some(marker), fields))
 }
 

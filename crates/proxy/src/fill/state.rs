@@ -19,7 +19,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use semantics::range::ByteRange;
 use semantics::{StoredHead, VaryMarker};
 use smallvec::SmallVec;
@@ -42,6 +42,8 @@ pub(crate) struct Fill {
     waits_with: Option<u8>,
     /// The request that began it carries credentials.
     has_credentials: bool,
+    /// The mark of the rule that decides the request that began it, if the rule is part of the key.
+    rule_mark: Option<HeaderValue>,
     /// Where the bytes of the window are counted.
     fill_budget: Arc<FillBudget>,
 }
@@ -211,8 +213,21 @@ pub(crate) enum Next {
 
 impl Fill {
     pub fn new(token: FetchToken, begun: Instant, fill_budget: Arc<FillBudget>) -> Fill {
-        let (state, waits_with, has_credentials) = (Mutex::default(), None, false);
-        Fill { state, token, begun, waits_with, has_credentials, fill_budget }
+        let (state, waits_with) = (Mutex::default(), None);
+        let (has_credentials, rule_mark) = (false, None);
+        Fill { state, token, begun, waits_with, has_credentials, rule_mark, fill_budget }
+    }
+
+    /// Notes the mark of the rule that decides the request that begins it: its answer is for
+    /// requests that the same rule decides.
+    pub fn with_rule_mark(mut self, rule_mark: Option<HeaderValue>) -> Fill {
+        self.rule_mark = rule_mark;
+        self
+    }
+
+    /// Returns the mark of the rule that decides the request that began it.
+    pub fn rule_mark(&self) -> Option<&HeaderValue> {
+        self.rule_mark.as_ref()
     }
 
     /// Notes whether the request that begins it carries credentials: its answer may then be for

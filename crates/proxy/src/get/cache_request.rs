@@ -384,7 +384,9 @@ impl CacheRequest<'_> {
         let token = self.store.begin_fetch(self.primary);
         let fill = Fill::new(token, clock.instant(), shared.fill_budget.clone());
         let has_credentials = self.context.facts.has_credentials();
-        fill.waiting_with(asking.and_then(Asking::waits_with)).with_credentials(has_credentials)
+        fill.waiting_with(asking.and_then(Asking::waits_with))
+            .with_credentials(has_credentials)
+            .with_rule_mark(self.context.rule_mark().cloned())
     }
 
     /// Validates an answer that expires soon while it is still fresh, so that later requests need

@@ -6,6 +6,7 @@
 //! bring nothing younger (RFC 9111, 4). A request that came later gets what is fresh now.
 
 use fleet::lookup::{Asked, may_wait};
+use http::HeaderValue;
 use semantics::reuse::{Cause, Reuse, StalePermit};
 use semantics::{RequestFacts, Seconds, Settings, Time, reuse};
 use store::Key;
@@ -39,6 +40,8 @@ pub(crate) struct FitInput<'a> {
     pub now: Time,
     /// Who wants it.
     pub asked: Asked,
+    /// The mark of its rule, if the rule is part of the key.
+    pub rule_mark: Option<&'a HeaderValue>,
 }
 
 impl<'a> FitInput<'a> {
@@ -52,6 +55,7 @@ impl<'a> FitInput<'a> {
             came: context.came,
             now: context.now(),
             asked: context.asked(),
+            rule_mark: context.rule_mark(),
         }
     }
 
@@ -65,6 +69,9 @@ impl<'a> FitInput<'a> {
     pub fn of(&self, key: &Key, fill: &Fill) -> Fit {
         // Nodes that wait for each other must not do so in a circle.
         if !may_wait(&self.asked, fill.waits_with()) {
+            return Fit::Another;
+        }
+        if fill.rule_mark() != self.rule_mark {
             return Fit::Another;
         }
         match fill.stage() {

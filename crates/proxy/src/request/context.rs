@@ -195,6 +195,11 @@ impl<'a> RequestContext<'a> {
         }
     }
 
+    /// Returns the mark of its rule, if the rule is part of the key.
+    pub fn rule_mark(&self) -> Option<&HeaderValue> {
+        self.rule.as_ref().and_then(|rule| rule.mark.as_ref())
+    }
+
     /// Returns the site that it is for.
     pub fn site(&self) -> &'a Site {
         self.target.site

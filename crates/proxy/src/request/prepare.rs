@@ -14,6 +14,7 @@ use crate::options::Options;
 use crate::origin::target::Target;
 use crate::request::target;
 use crate::request::target::Refused;
+use crate::rules::request_rules;
 use crate::rules::request_rules::{Rule, RuleQuery};
 
 /// A request that is understood.
@@ -37,7 +38,7 @@ pub(crate) fn prepare<'a>(
     options: &'a Options,
     scheme: Scheme,
 ) -> Result<Prepared<'a>, Refused> {
-    options.rules.distrust(&mut parts.headers);
+    request_rules::distrust(&mut parts.headers);
     let rule = rule_for(options, parts, scheme);
     if let Some(rule) = &rule {
         rule.request.remove(&mut parts.headers);

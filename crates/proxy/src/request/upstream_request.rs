@@ -111,7 +111,7 @@ impl UpstreamRequest {
         // A clone would have no room for what is added, and then for the fields of the answer.
         let mut fields = HeaderMap::with_capacity(parts.headers.len() + FIELDS_ADDED);
         fields.extend(parts.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
-        hop_by_hop::strip(&mut fields);
+        hop_by_hop::strip_always(&mut fields);
         fields.remove(DECIDED_BY);
         let to = target.origin(&options.upstream);
         let place = match to.has_several() {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode, header};
 use message::header_edits::Edits;
+use ring::digest;
 use semantics::device_class::DeviceClass;
 use semantics::{
     MethodClass, Pattern, QueryRule, Settings, Time, Url, disguise, freshness, language, readings,
@@ -25,17 +26,21 @@ use crate::rules::access::HostPattern;
 /// The field that tells an origin the kind of a client's device.
 pub(crate) const DEVICE: HeaderName = HeaderName::from_static("x-ua-device");
 
-/// The field of a request that names the rule which decides it, where that rule has conditions on
+/// The field of a request that holds the mark of the rule which decides it, where that rule has conditions on
 /// fields: part of the key, so that what is stored under such a rule answers only requests that the
 /// same rule decides. It never leaves the proxy, and is never taken from a client.
 pub(crate) const DECIDED_BY: HeaderName = HeaderName::from_static("x-larder-rule");
+
+/// Removes from a client's request what only the proxy says of rules. Also without any rule: what
+/// was stored under one that is gone may still be there.
+pub(crate) fn distrust(request: &mut HeaderMap) {
+    request.remove(DECIDED_BY);
+}
 
 /// All rules, in their order.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     list: Vec<Arc<Rule>>,
-    /// Some rule is part of the key.
-    keys_by_rule: bool,
 }
 
 /// The facts of a request that a rule is chosen by.
@@ -85,6 +90,8 @@ pub struct Rule {
     pub answer_max: Option<u64>,
     /// Requests that ask for another protocol are refused with 403.
     pub refuse_upgrades: bool,
+    /// The rule's part of the key, if it has one; made by [`Rules::new`].
+    pub mark: Option<HeaderValue>,
 }
 
 /// The part of a query that the origin is sent with a GET or HEAD whose response may be stored.
@@ -123,15 +130,8 @@ pub struct HeaderTest {
 impl Rules {
     /// Makes the list of these rules, in this order.
     pub fn new(list: Vec<Rule>) -> Rules {
-        let keys_by_rule = list.iter().any(Rule::is_in_key);
-        Rules { list: list.into_iter().map(Arc::new).collect(), keys_by_rule }
-    }
-
-    /// Removes from a client's request what only the proxy says of rules.
-    pub fn distrust(&self, request: &mut HeaderMap) {
-        if self.keys_by_rule {
-            request.remove(DECIDED_BY);
-        }
+        let marked = |rule: Rule| Arc::new(Rule { mark: rule.made_mark(), ..rule });
+        Rules { list: list.into_iter().map(marked).collect() }
     }
 
     /// Makes these request fields part of the key of every object. `base` is the settings of
@@ -209,6 +209,7 @@ impl Rule {
             store_max: None,
             answer_max: None,
             refuse_upgrades: false,
+            mark: None,
         }
     }
 
@@ -227,18 +228,24 @@ impl Rule {
         }
     }
 
-    /// Returns whether the rule itself is part of the key: it is chosen by the request's fields,
-    /// which the key does not have otherwise.
-    fn is_in_key(&self) -> bool {
-        !self.when.headers.is_empty() && !self.bypass
+    /// Returns the mark of a rule that is part of the key: it is chosen by the request's fields,
+    /// which the key does not have otherwise. The mark is a digest of its conditions: a rule that
+    /// has others is another one, whatever it is called.
+    fn made_mark(&self) -> Option<HeaderValue> {
+        if self.when.headers.is_empty() || self.bypass {
+            return None;
+        }
+        let conditions = format!("{:?}", self.when);
+        let digest = digest::digest(&digest::SHA256, conditions.as_bytes());
+        let hex =
+            digest.as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        HeaderValue::try_from(hex).ok()
     }
 
-    /// Names the rule in a request that it decides, where it is part of the key.
+    /// Puts the mark of the rule into a request that it decides, where it is part of the key.
     pub(crate) fn mark(&self, request: &mut HeaderMap) {
-        if self.is_in_key()
-            && let Ok(name) = HeaderValue::from_bytes(format!("{:?}", self.name).as_bytes())
-        {
-            request.insert(DECIDED_BY, name);
+        if let Some(mark) = &self.mark {
+            request.insert(DECIDED_BY, mark.clone());
         }
     }
 
@@ -258,7 +265,7 @@ impl Rule {
 
     /// Returns the request fields that are part of the key, whatever the origin says.
     pub fn key_names(&self) -> impl Iterator<Item = HeaderName> {
-        let rule = self.is_in_key().then_some(DECIDED_BY);
+        let rule = self.mark.is_some().then_some(DECIDED_BY);
         let device = self.by_device.then_some(DEVICE);
         let language = (!self.languages.is_empty()).then_some(header::ACCEPT_LANGUAGE);
         let added = rule.into_iter().chain(device).chain(language);
@@ -293,7 +300,7 @@ impl Rule {
     /// the caches of clients: the kind of a device by `User-Agent`, the rule by the fields that it
     /// is chosen by.
     pub fn unfold_vary(&self, fields: &mut HeaderMap) {
-        if !self.by_device && !self.is_in_key() {
+        if !self.by_device && self.mark.is_none() {
             return;
         }
         let conditions: Vec<&str> =

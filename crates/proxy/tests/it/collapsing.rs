@@ -12,6 +12,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use proxy::observe::event::Event;
+use proxy::rules::request_rules::{Condition, Rule, Rules};
+use semantics::{Lifetime, Lifetimes, Seconds, Settings};
 
 use crate::client::{Answer, Client, request};
 use crate::origin::{Asked, Origin, Then, ok};
@@ -243,6 +245,32 @@ fn clients_with_credentials_never_wait_for_one_another() {
             assert_eq!(client.join().unwrap().text(), "body", "{field}");
         }
     }
+}
+
+#[test]
+fn requests_that_another_rule_decides_wait_for_their_own_fetch() {
+    let rule = |name: &str, headers: &[&str]| {
+        let unsaid = Some(Lifetime::Same(Seconds::new(60)));
+        let lifetimes = Lifetimes { unsaid, ..Lifetimes::default() };
+        let settings = Settings { lifetimes, ..Settings::default() };
+        let headers = headers.iter().map(|test| test.parse().unwrap()).collect();
+        let when = Condition { headers, ..Condition::default() };
+        Rule { when, ..Rule::new(name.to_owned(), settings) }
+    };
+    let session = |asked: &Asked| asked.field("cookie").unwrap_or_default();
+    let (origin, gate) = gated(move |asked| ok("", &format!("for {}", session(asked))));
+    let rig = Rig::forward_with(|options| {
+        let rules = vec![rule("members", &["Cookie: *session=*"]), rule("visitors", &[])];
+        options.rules = Rules::new(rules);
+    });
+    let url = origin.url("/");
+    let visitor = ask(&rig, "GET", &url, "");
+    wait_until("the visitor's fetch is under way", || origin.count() == 1);
+    let member = ask(&rig, "GET", &url, "Cookie: session=1\r\n");
+    wait_until("the member's fetch is, too", || origin.count() == 2);
+    gate.open(2);
+    assert_eq!(visitor.join().unwrap().text(), "for ");
+    assert_eq!(member.join().unwrap().text(), "for session=1");
 }
 
 #[test]

@@ -95,6 +95,16 @@ pub fn strip(headers: &mut HeaderMap) {
     }
 }
 
+/// Removes the fields that are always for one hop from a request that [`strip_named`] has seen.
+/// `Connection` is not obeyed again: it would remove fields that were set since.
+pub fn strip_always(headers: &mut HeaderMap) {
+    if headers.keys().any(is_for_one_hop) {
+        for name in ALWAYS {
+            headers.remove(name);
+        }
+    }
+}
+
 /// Removes from a request what only its `Connection` makes hop-by-hop. To be done before anything
 /// is concluded from a field: what the origin never sees must not choose among its answers.
 pub fn strip_named(headers: &mut HeaderMap) {

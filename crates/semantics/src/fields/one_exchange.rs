@@ -33,6 +33,13 @@ pub(crate) fn for_client(stored: &HeaderMap) -> impl Iterator<Item = HeaderName>
     FOR_CLIENT.into_iter().filter(|name| !stored.contains_key(name))
 }
 
+/// Removes from trailers that others may get the fields for the client of one exchange.
+pub fn remove_personal(trailers: &mut HeaderMap) {
+    for name in FOR_CLIENT {
+        trailers.remove(name);
+    }
+}
+
 /// Removes the digests of a message's content: the fields are to be those of another message.
 pub fn remove_content_digests(fields: &mut HeaderMap) {
     for name in CONTENT_DIGESTS {

@@ -101,7 +101,9 @@ pub fn normalised(request: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     let mut lines = request.get_all(name).iter().peekable();
     lines.peek()?;
     let lines = lines.map(|line| list::trim(line.as_bytes()));
-    let joined = lines.collect::<Vec<_>>().join(&b", "[..]);
+    // Lines of a field that is no list are not one line with a comma in it.
+    let between = if SINGLETONS.contains(name) { &b"\n"[..] } else { &b", "[..] };
+    let joined = lines.collect::<Vec<_>>().join(between);
     let mut value = Vec::with_capacity(joined.len());
     write_normalised(name.as_str(), &joined, &mut value);
     Some(value)
@@ -221,7 +223,7 @@ mod tests {
 
     #[test]
     fn only_what_means_the_same_is_the_same_variant() {
-        let cases: [(&str, &[&str], &[&str], bool); 24] = [
+        let cases: [(&str, &[&str], &[&str], bool); 25] = [
             (
                 "accept-encoding",
                 &["Accept-Encoding: gzip, br"],
@@ -265,6 +267,7 @@ mod tests {
             ("x-any", &["X-Any: a"], &["X-Any: A"], false),
             ("x-any", &["X-Any: a", "X-Other: 1"], &["X-Any: a", "X-Other: 2"], true),
             ("cookie", &["Cookie: a=b; c=d"], &["Cookie: a=b;c=d"], false),
+            ("cookie", &["Cookie: a=b", "Cookie: c=d"], &["Cookie: a=b, c=d"], false),
             ("user-agent", &["User-Agent: a (b, c)"], &["User-Agent: a (b,c)"], false),
         ];
         for (name, one, other, expected) in cases {

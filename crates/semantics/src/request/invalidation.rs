@@ -49,9 +49,9 @@ impl Write<'_> {
     }
 
     /// Returns the collections below which all stored responses become invalid, as URLs that end
-    /// with a slash: those that a DELETE or MOVE took away, and those that a COPY or MOVE replaced.
-    /// A request is about a collection if a URL in it ends with a slash, as RFC 4918 (5.2) asks
-    /// for, if it has a `Depth`, or if its answer tells of several resources (207). Only the
+    /// with a slash: the one that a DELETE or MOVE took away, and the one that a COPY or MOVE
+    /// replaced. A request is about a collection if its URL ends with a slash, as RFC 4918 (5.2)
+    /// asks for, if it has a `Depth`, or if its answer tells of several resources (207). Only the
     /// statuses by which RFC 4918 reports success count: many applications answer any method with
     /// a 200.
     pub fn collections(&self) -> Vec<Url> {
@@ -61,18 +61,21 @@ impl Write<'_> {
             "COPY" => (false, true),
             _ => return Vec::new(),
         };
-        let destination = self.destination().filter(|_| is_replaced);
-        let has_slash = |url: &Url| url.without_query().path_and_query().ends_with('/');
+        let has_slash = self.url.without_query().path_and_query().ends_with('/');
         let has_depth = self.request.get(DEPTH).is_some_and(|depth| depth != "0");
-        let is_collection = has_slash(self.url)
-            || destination.as_ref().is_some_and(has_slash)
-            || has_depth
-            || self.status == StatusCode::MULTI_STATUS;
+        let is_collection = has_slash || has_depth || self.status == StatusCode::MULTI_STATUS;
         if !matches!(self.status.as_u16(), 201 | 204 | 207) || !is_collection {
             return Vec::new();
         }
-        let gone = is_gone.then_some(self.url);
-        gone.into_iter().chain(&destination).filter_map(as_collection).collect()
+        let gone = as_collection(self.url);
+        // A client names the destination freely, also where no collection is ever moved: it counts
+        // only if the URL that the origin answered is a collection, and is not below it.
+        let replaced = self.destination().filter(|_| is_replaced && has_slash);
+        let replaced = replaced.as_ref().and_then(as_collection);
+        let replaced = replaced.filter(|replaced| {
+            gone.as_ref().is_some_and(|gone| !gone.as_str().starts_with(replaced.as_str()))
+        });
+        gone.filter(|_| is_gone).into_iter().chain(replaced).collect()
     }
 
     /// Returns the `Destination`, as a URL of the request's own scheme: an end of TLS in front may
@@ -132,7 +135,7 @@ mod tests {
     #[test]
     fn a_destination_is_replaced_and_a_collection_goes_with_all_below() {
         type Case<'a> = (&'a str, &'a str, u16, &'a [&'a str], &'a [&'a str], &'a [&'a str]);
-        let cases: [Case<'_>; 16] = [
+        let cases: [Case<'_>; 18] = [
             ("MOVE", "/a", 204, &["Destination: http://a.example/b"], &["/a", "/b"], &[]),
             ("COPY", "/a", 201, &["Destination: /b"], &["/a", "/b"], &[]),
             ("MOVE", "/a", 201, &["Destination: https://A.example/b"], &["/a", "/b"], &[]),
@@ -140,7 +143,9 @@ mod tests {
             ("MOVE", "/a", 204, &["Destination: /b", "Destination: /c"], &["/a"], &[]),
             ("MOVE", "/a", 412, &["Destination: /b"], &[], &[]),
             ("MOVE", "/a/", 201, &["Destination: /b"], &["/a/", "/b"], &["/a/", "/b/"]),
-            ("COPY", "/a", 204, &["Destination: /b/"], &["/a", "/b/"], &["/b/"]),
+            ("COPY", "/a/", 204, &["Destination: /b/"], &["/a/", "/b/"], &["/b/"]),
+            ("COPY", "/a", 204, &["Destination: /b/"], &["/a", "/b/"], &[]),
+            ("MOVE", "/a/b/", 204, &["Destination: /"], &["/a/b/", "/"], &["/a/b/"]),
             ("DELETE", "/a/", 204, &[], &["/a/"], &["/a/"]),
             ("DELETE", "/a", 204, &[], &["/a"], &[]),
             ("DELETE", "/a?b", 207, &[], &["/a?b"], &["/a/"]),

@@ -35,6 +35,8 @@ pub enum Basis {
     Heuristic,
     /// The operator, where the origin states nothing.
     Operator,
+    /// The operator, for errors: how long one is kept, not whose it is.
+    ErrorTtl,
     /// The origin says itself at every use whether the response is current.
     Vouched,
     /// No source: the lifetime is zero.
@@ -57,9 +59,10 @@ impl Freshness {
         !matches!(self.basis, Basis::Heuristic | Basis::Nothing)
     }
 
-    /// Returns whether the origin or the operator stated that the response is fresh for a while.
+    /// Returns whether the origin or the operator stated that the response is fresh for a while, for
+    /// all clients.
     pub fn is_stated_positive(&self) -> bool {
-        self.is_explicit() && self.lifetime > Seconds::ZERO
+        self.is_explicit() && self.basis != Basis::ErrorTtl && self.lifetime > Seconds::ZERO
     }
 
     /// Returns whether the origin stated a lifetime.
@@ -75,13 +78,7 @@ impl Freshness {
         directives: &ResponseDirectives,
     ) -> Freshness {
         let decided = self.decided_by(lifetimes, status, directives);
-        let Some((key, lifetime)) = decided else { return self };
-        // An upper bound makes no statement out of a guess.
-        let basis = match key == "max-ttl" || self.is_stated_by_origin() {
-            true => self.basis,
-            false => Basis::Operator,
-        };
-        Freshness { lifetime, basis }
+        decided.map_or(self, |(_, decided)| decided)
     }
 
     /// Returns the setting that decides this lifetime, by its name in a rule, and its result;
@@ -91,27 +88,37 @@ impl Freshness {
         lifetimes: &Lifetimes,
         status: StatusCode,
         directives: &ResponseDirectives,
-    ) -> Option<(&'static str, Seconds)> {
+    ) -> Option<(&'static str, Freshness)> {
         let takes_part = self.takes_part(lifetimes, status, directives);
         let of = |lifetime: &Option<Lifetime>| lifetime.as_ref()?.of(status, takes_part);
+        let stated = |lifetime| self.decided(lifetime, Basis::Operator);
         if let Some(fixed) = of(&lifetimes.fixed) {
-            return Some(("ttl", fixed));
+            return Some(("ttl", stated(fixed)));
         }
         let mut decided = None;
         if !self.is_stated_by_origin() {
             let errors = lifetimes.errors.filter(|_| status.as_u16() >= 400);
-            let unsaid = of(&lifetimes.unsaid).map(|lifetime| ("default-ttl", lifetime));
-            decided = unsaid.or(errors.map(|lifetime| ("error-ttl", lifetime)));
+            let errors =
+                errors.map(|lifetime| ("error-ttl", self.decided(lifetime, Basis::ErrorTtl)));
+            let unsaid = of(&lifetimes.unsaid);
+            decided = unsaid.map(|lifetime| ("default-ttl", stated(lifetime))).or(errors);
         }
-        let lifetime = |decided: Option<(&str, Seconds)>| decided.map_or(self.lifetime, |d| d.1);
+        let so_far = |decided: Option<(&str, Freshness)>| decided.map_or(*self, |d| d.1);
         let min = lifetimes.min.filter(|_| takes_part);
-        if let Some(min) = min.filter(|min| lifetime(decided) < *min) {
-            decided = Some(("min-ttl", min));
+        if let Some(min) = min.filter(|min| so_far(decided).lifetime < *min) {
+            decided = Some(("min-ttl", stated(min)));
         }
-        if let Some(max) = lifetimes.max.filter(|max| lifetime(decided) > *max) {
-            decided = Some(("max-ttl", max));
+        if let Some(max) = lifetimes.max.filter(|max| so_far(decided).lifetime > *max) {
+            // An upper bound makes no statement out of a guess.
+            decided = Some(("max-ttl", Freshness { lifetime: max, ..so_far(decided) }));
         }
         decided
+    }
+
+    /// Returns this lifetime of the operator's; one that the origin stated stays the origin's.
+    fn decided(&self, lifetime: Seconds, basis: Basis) -> Freshness {
+        let basis = if self.is_stated_by_origin() { self.basis } else { basis };
+        Freshness { lifetime, basis }
     }
 
     /// Returns whether the operator's lifetimes and edits apply to an answer with this lifetime of
@@ -427,11 +434,13 @@ mod tests {
         // An upper bound states nothing.
         assert_eq!(by(bounds, 200, &[modified]), (70, Basis::Heuristic));
         assert_eq!(by(bounds, 200, &[]), (50, Basis::Operator));
+        let both = &Lifetimes { unsaid: same(99), max: seconds(70), ..Lifetimes::default() };
+        assert_eq!(by(both, 200, &[]), (70, Basis::Operator));
         assert_eq!(by(bounds, 503, &["Cache-Control: max-age=1"]), (1, Basis::MaxAge));
         assert_eq!(by(bounds, 503, &["Cache-Control: max-age=99"]), (70, Basis::MaxAge));
         let errors = &Lifetimes { errors: seconds(5), ..Lifetimes::default() };
-        assert_eq!(by(errors, 404, &[modified]), (5, Basis::Operator));
-        assert_eq!(by(errors, 503, &[]), (5, Basis::Operator));
+        assert_eq!(by(errors, 404, &[modified]), (5, Basis::ErrorTtl));
+        assert_eq!(by(errors, 503, &[]), (5, Basis::ErrorTtl));
         assert_eq!(by(errors, 404, &["Cache-Control: max-age=60"]), (60, Basis::MaxAge));
         assert_eq!(by(errors, 200, &[]), (0, Basis::Nothing));
     }

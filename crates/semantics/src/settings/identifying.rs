@@ -8,17 +8,12 @@
 use crate::settings::pattern::Pattern;
 
 /// Words in a field's name that make it identifying, in lower case.
-const WORDS: [&str; 34] = [
-    "account",
-    "accountid",
+const WORDS: [&str; 31] = [
     "assertion",
     "auth",
     "authenticated",
     "authentication",
     "authorization",
-    "cert",
-    "certificate",
-    "cookie2",
     "credential",
     "credentials",
     "customer",
@@ -27,26 +22,32 @@ const WORDS: [&str; 34] = [
     "email",
     "identity",
     "jwt",
+    "keyid",
+    "keys",
     "login",
     "member",
     "oidc",
     "passwd",
     "password",
     "principal",
+    "role",
+    "roles",
     "saml",
-    "secret",
-    "sessionid",
     "sid",
     "signature",
+    "sudo",
     "tenant",
+    "ticket",
     "uid",
-    "userid",
-    "username",
     "webauth",
 ];
 
+/// Beginnings of such words: `X-UserInfo`, `X-AccountNumber`.
+const BEGINS: [&str; 7] = ["account", "cert", "cookie", "secret", "session", "token", "user"];
+
 /// Ends of such words: `X-CSRFToken`, `ApiKey`.
-const ENDS: [&str; 6] = ["auth", "cookie", "key", "session", "token", "user"];
+const ENDS: [&str; 9] =
+    ["account", "auth", "cert", "cookie", "key", "secret", "session", "token", "user"];
 
 /// Names that would count by their words, but that browsers send with every request of a kind.
 const EXEMPT: [&str; 3] = ["idempotency-key", "sec-fetch-user", "sec-websocket-key"];
@@ -92,14 +93,23 @@ fn is_identifying(name: &str) -> bool {
     let mut found = false;
     while let Some(word) = words.next() {
         let is = |known: &&str| word.eq_ignore_ascii_case(known);
+        if is(&"useragent") {
+            return false;
+        }
         if word.eq_ignore_ascii_case("user")
             && words.peek().is_some_and(|next| next.eq_ignore_ascii_case("agent"))
         {
             return false;
         }
-        found |= ENDS.iter().any(|end| ends_with(word, end)) || WORDS.iter().any(is);
+        found |= BEGINS.iter().any(|begin| begins_with(word, begin))
+            || ENDS.iter().any(|end| ends_with(word, end))
+            || WORDS.iter().any(is);
     }
     found && !EXEMPT.iter().any(|exempt| name.eq_ignore_ascii_case(exempt))
+}
+
+fn begins_with(word: &str, begin: &str) -> bool {
+    word.get(..begin.len()).is_some_and(|head| head.eq_ignore_ascii_case(begin))
 }
 
 fn ends_with(word: &str, end: &str) -> bool {
@@ -137,6 +147,13 @@ mod tests {
             "Client-Cert",
             "SSL-Client-S-DN",
             "DPoP",
+            "X-UserInfo",
+            "X-AccountNumber",
+            "X-Tokens",
+            "X-KeyId",
+            "X-SessionGuid",
+            "X-ClientSecret",
+            "X-Certificates",
         ] {
             assert!(fields.includes(name), "{name}");
             assert!(fields.includes(&name.to_ascii_lowercase()), "{name}");
@@ -145,6 +162,7 @@ mod tests {
             "Host",
             "User-Agent",
             "X-Original-User-Agent",
+            "X-UserAgent",
             "Accept",
             "Accept-Language",
             "Sec-Fetch-User",

@@ -56,7 +56,7 @@ pub enum Flag {
     LastModified = 1 << 6,
     /// `Last-Modified` is a strong validator: at least a second before `Date` (RFC 9110, 8.8.2.2).
     StrongLastModified = 1 << 7,
-    /// The lifetime is a guess.
+    /// The lifetime is a guess, or the operator's for errors: it was not stated for all clients.
     Heuristic = 1 << 8,
     /// `immutable`.
     Immutable = 1 << 9,
@@ -132,10 +132,11 @@ impl Packed {
         let received = times.received;
         let freshness =
             freshness::lifetime(target, status, headers, directives, received, settings);
+        let is_guess = matches!(freshness.basis, Basis::Heuristic | Basis::ErrorTtl);
         let modified = date::of_field(headers, &LAST_MODIFIED, received);
         let flags = directive_flags(directives)
             | validator_flags(headers, modified, received)
-            | flag_if(freshness.basis == Basis::Heuristic, Flag::Heuristic)
+            | flag_if(is_guess, Flag::Heuristic)
             | flag_if(headers.contains_key(http::header::VARY), Flag::Varies)
             | flag_if(Vary::of(headers) == Vary::Star, Flag::NoCache);
         let initial_age = age::initial(headers, times);

@@ -7,7 +7,7 @@ use http::header::{AGE, CONTENT_LENGTH, HeaderMap, HeaderValue};
 use crate::fields::cache_control::ResponseDirectives;
 use crate::fields::validators::Selected;
 use crate::fields::vary::Vary;
-use crate::fields::{date, hop_by_hop, value};
+use crate::fields::{date, hop_by_hop, one_exchange, value};
 use crate::request::facts::{RequestFacts, TargetFacts};
 use crate::response::storability;
 use crate::response::storability::NotStorable;
@@ -77,12 +77,13 @@ impl StoredHead {
     }
 
     /// Returns the same response with the trailers behind its body, kept apart from its fields (RFC
-    /// 9111, 3.1): without those that frame a message or are for one hop, and without those that
-    /// `private` or `no-cache` name.
+    /// 9111, 3.1): without those that frame a message, are for one hop or speak of one exchange,
+    /// and without those that `private` or `no-cache` name.
     pub fn with_trailers(mut self, trailers: &HeaderMap, settings: &Settings) -> StoredHead {
         let directives = ResponseDirectives::parse(&self.headers, settings);
         let mut trailers = trailers.clone();
         hop_by_hop::strip(&mut trailers);
+        one_exchange::remove_personal(&mut trailers);
         trailers.remove(CONTENT_LENGTH);
         for name in directives.private.fields().iter().chain(directives.no_cache.fields()) {
             trailers.remove(name);
