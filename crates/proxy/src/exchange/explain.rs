@@ -124,6 +124,7 @@ impl Question {
             let host = HeaderValue::from_str(host).map_err(|_| "the URL has a bad host")?;
             request.headers_mut().insert(http::header::HOST, host);
         }
+        hop_by_hop::strip_named(request.headers_mut());
         Ok(request.into_parts().0)
     }
 }
@@ -163,7 +164,6 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
     let options = &*services.options();
     let named = question.url.scheme_str().and_then(Scheme::named).unwrap_or_default();
     let mut parts = question.parts(&options.front)?;
-    hop_by_hop::strip_named(&mut parts.headers);
     let client = Ipv4Addr::LOCALHOST.into();
     let scheme = target::distrust(&mut parts.headers, client, named, options);
     let prepared = prepare(&mut parts, options, scheme).map_err(|why| why.text)?;

@@ -26,9 +26,10 @@ use crate::rules::access::HostPattern;
 /// The field that tells an origin the kind of a client's device.
 pub(crate) const DEVICE: HeaderName = HeaderName::from_static("x-ua-device");
 
-/// The field of a request that holds the mark of the rule which decides it, where that rule has conditions on
-/// fields: part of the key, so that what is stored under such a rule answers only requests that the
-/// same rule decides. It never leaves the proxy, and is never taken from a client.
+/// The field of a request that holds the mark of the rule which decides it, where that rule has
+/// conditions on fields: part of the key, so that what is stored under such a rule answers only
+/// requests that the same rule decides. It never leaves the proxy, and is never taken from a
+/// client.
 pub(crate) const DECIDED_BY: HeaderName = HeaderName::from_static("x-larder-rule");
 
 /// Removes from a client's request what only the proxy says of rules. Also without any rule: what

@@ -59,8 +59,8 @@ impl Freshness {
         !matches!(self.basis, Basis::Heuristic | Basis::Nothing)
     }
 
-    /// Returns whether the origin or the operator stated that the response is fresh for a while, for
-    /// all clients.
+    /// Returns whether the origin or the operator stated that the response is fresh for a while,
+    /// for all clients.
     pub fn is_stated_positive(&self) -> bool {
         self.is_explicit() && self.basis != Basis::ErrorTtl && self.lifetime > Seconds::ZERO
     }
