@@ -48,6 +48,7 @@ impl Checker<'_> {
         self.caches();
         self.addresses();
         self.admin();
+        self.sharing();
         self.purging();
         self.sites();
         self.servers();
@@ -65,6 +66,16 @@ impl Checker<'_> {
         } else if self.config.fleet.capacity.is_some_and(|capacity| capacity > 0) {
             let text = "expected 0: without a cache a node owns nothing".to_owned();
             self.complain("fleet.capacity", text);
+        }
+    }
+
+    fn sharing(&mut self) {
+        let is_name = |name: &String| {
+            !name.is_empty() && HeaderName::from_bytes(name.replace('*', "x").as_bytes()).is_ok()
+        };
+        if let Some(odd) = self.config.sharing.identifying.iter().find(|name| !is_name(name)) {
+            let text = format!("expected a field's name, * for anything, or \"auto\", got {odd:?}");
+            self.complain("caching.identifying-fields", text);
         }
     }
 
@@ -250,10 +261,16 @@ impl Checker<'_> {
         let sites = self.config.sites.iter().filter_map(Site::called);
         let default = self.config.has_default_site().then_some(DEFAULT_SITE);
         let sites: Vec<&str> = sites.chain(default).collect();
+        let mut names: BTreeMap<&str, usize> = BTreeMap::new();
         for (at, (rule, line)) in self.file.rules.iter().enumerate() {
+            let first = rule.name.as_deref().map(|name| *names.entry(name).or_insert(*line));
             let unknown = rule.sites.iter().find(|name| !sites.contains(&name.as_str()));
             let wrong = match unknown {
                 Some(name) => Some(("sites", format!("there is no site {name:?}"))),
+                None if first.is_some_and(|first| first != *line) => {
+                    let first = first.unwrap_or_default();
+                    Some(("name", format!("expected another name than that of line {first}")))
+                }
                 None => rule.to_proxy(at + 1, &semantics::Settings::default()).err(),
             };
             if let Some((key, text)) = wrong {

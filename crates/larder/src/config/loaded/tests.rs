@@ -274,6 +274,15 @@ fn contradictions() {
         "larder.toml:1: admin-token: expected one of admin-token and admin-token-file, got both"
     );
     assert_eq!(
+        problems("[caching]\nidentifying-fields = ['auto', 'X Y']"),
+        "larder.toml:2: caching.identifying-fields: expected a field's name, * for anything, or \
+         \"auto\", got \"X Y\""
+    );
+    assert_eq!(
+        problems("[[rule]]\nname = 'a'\n[[rule]]\nname = 'b'\n[[rule]]\nname = 'a'"),
+        "larder.toml:5: rule.name: expected another name than that of line 1"
+    );
+    assert_eq!(
         problems("[purge]\nsecret = 'a'\nsecret-file = 'b'"),
         "larder.toml:2: purge.secret: expected one of secret and secret-file, got both"
     );
