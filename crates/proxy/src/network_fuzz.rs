@@ -66,13 +66,19 @@ impl Drop for Chance {
     }
 }
 
-/// Repeats `round` for the time set in the environment, one second without it.
+/// Rounds that are played at least, also on a machine that is too busy for them in the time.
+const ROUNDS_MIN: usize = 60_000;
+
+/// Repeats `round` for the time set in the environment, one second without it, and
+/// [`ROUNDS_MIN`] times at least.
 fn rounds(mut round: impl FnMut(&mut Chance)) {
     let seconds = std::env::var("LARDER_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
     let (clock, time) = (TokioClock::system(), Duration::from_secs(seconds.unwrap_or(1)));
     let mut chance = Chance::new();
-    while clock.running() < time {
+    let mut played = 0;
+    while clock.running() < time || played < ROUNDS_MIN {
         (0..50).for_each(|_| round(&mut chance));
+        played += 50;
     }
 }
 
