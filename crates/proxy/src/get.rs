@@ -10,6 +10,7 @@ pub(crate) mod other_memories;
 pub(crate) mod partial_response;
 pub(crate) mod plan;
 pub(crate) mod read_through;
+pub(crate) mod unkept;
 pub(crate) mod vouching;
 pub(crate) mod waiting;
 pub(crate) mod without_store;

@@ -54,6 +54,7 @@ impl Shared {
         options: &Options,
         observer: Arc<dyn Observer>,
         fill_budget: u64,
+        clock: TokioClock,
         node: Option<Arc<Node>>,
     ) -> Shared {
         Shared {
@@ -66,7 +67,7 @@ impl Shared {
             variants: Variants::default(),
             missed: DeferredInvalidations::new(),
             labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
-            fill_budget: Arc::new(FillBudget::new(fill_budget)),
+            fill_budget: Arc::new(FillBudget::new(fill_budget, clock)),
             tunnels: Arc::default(),
             node,
         }

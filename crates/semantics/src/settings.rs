@@ -24,6 +24,20 @@ pub enum Sharing {
     Rfc,
 }
 
+/// What a client's reload does: a request with `no-cache`, or with a `max-age` or `min-fresh` that
+/// what is there does not meet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClientReload {
+    /// Each asks the origin (RFC 9111, 5.2.1).
+    #[default]
+    Obey,
+    /// Those that arrive while the origin is asked share the next request to it: each gets an
+    /// answer that was asked for after it.
+    Share,
+    /// Nothing: what the client says about the age of answers does not count.
+    Ignore,
+}
+
 /// Choices of a shared cache. [`Settings::default`] is what a plain proxy uses: careful sharing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -65,6 +79,8 @@ pub struct Settings {
     /// tags (RFC 9111, 4.3.1). An origin that gives the same tag to several variants would have
     /// the wrong one served.
     pub validate_variants: bool,
+    /// What a client's reload does.
+    pub client_reload: ClientReload,
     /// Whether answers are stored. Where they are not, what is stored already may still be used.
     pub store: bool,
     /// Lifetimes that the operator decides.
@@ -106,6 +122,7 @@ impl Settings {
             store_set_cookie: is_rfc,
             reuse_for_authorized: is_rfc,
             validate_variants: false,
+            client_reload: ClientReload::Obey,
             store: true,
             lifetimes: Lifetimes::default(),
             keep: None,

@@ -20,6 +20,7 @@ use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{PortRange, Rule};
 use proxy::rules::aliases::Aliases;
 use proxy::rules::purging::Purging;
+use semantics::ClientReload;
 use store::{FormatOptions, LayoutName};
 use upstream::settings::limits::UpstreamLimits;
 
@@ -69,6 +70,8 @@ pub struct Config {
     /// sharing is in `sharing`.
     pub semantics: semantics::Settings,
     pub sharing: SharingChoices,
+    /// `None`: as the kind of proxy has it.
+    pub client_reload: Option<ClientReload>,
     /// The fields to add are in `forwarded_add`.
     pub forwarded: Forwarded,
     pub forwarded_add: Vec<String>,

@@ -20,7 +20,7 @@ use proxy::rules::aliases::Aliases;
 use proxy::rules::purging::{PurgeSecret, Purging};
 use proxy::rules::request_rules::Rules;
 use semantics::forwarded::Field;
-use semantics::{Settings, trusted};
+use semantics::{ClientReload, Settings, trusted};
 use upstream::names::resolver::DnsLookup;
 use upstream::settings::limits::UpstreamLimits;
 use upstream::settings::lookup::{Lookup, SystemLookup};
@@ -144,6 +144,10 @@ fn semantics(config: &Config) -> Settings {
         let cdn = HeaderName::from_static("cdn-cache-control");
         settings.targets = if config.is_reverse() { vec![cdn] } else { Vec::new() };
     }
+    settings.client_reload = config.client_reload.unwrap_or(match config.is_reverse() {
+        true => ClientReload::Share,
+        false => ClientReload::Obey,
+    });
     config.sharing.settle(settings)
 }
 

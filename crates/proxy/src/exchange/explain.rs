@@ -168,7 +168,7 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
     let scheme = target::distrust(&mut parts.headers, client, named, options);
     let prepared = prepare(&mut parts, options, scheme).map_err(|why| why.text)?;
     let Prepared { parts, target, rule, identity } = prepared;
-    let facts = target.site.facts(parts, identity);
+    let facts = target.site.facts(parts, identity, &options.semantics);
     let case = Case { options, parts, target, facts, rule, now: services.clock.time() };
     let url = case.target.url(&options.upstream).ok_or("the URL's host or path is not valid")?;
     let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
@@ -293,7 +293,18 @@ impl Case<'_> {
         let (came, now) = (self.now, self.now);
         let rule_mark = self.rule.as_ref().and_then(|rule| rule.mark.as_ref());
         let asked = Asked::ByClient;
-        let fit = FitInput { services, options, facts, settings, came, now, asked, rule_mark };
+        let begun_before = services.shared.fills.begun_so_far();
+        let fit = FitInput {
+            services,
+            options,
+            facts,
+            settings,
+            came,
+            begun_before,
+            now,
+            asked,
+            rule_mark,
+        };
         let followed = match fit.running(key) {
             Some(Fit::Follow(head)) => Some(head),
             _ => None,
@@ -301,7 +312,7 @@ impl Case<'_> {
         if facts.is_head && followed.is_none() {
             return (plan, None);
         }
-        match (CollapseInput::of(&fit, &self.parts.headers, key, validates).decide(), followed) {
+        match (CollapseInput::of(&fit, key, validates).decide(), followed) {
             (Collapse::Bypass(why), _) => (Plan::Pass(why), None),
             (Collapse::Share, Some(head)) => (plan, Some(in_words_of_fill(head))),
             _ => (plan, None),

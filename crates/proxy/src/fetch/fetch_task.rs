@@ -25,7 +25,7 @@ use crate::body::peer_body;
 use crate::fetch::piggyback_validation;
 use crate::fetch::validation::ValidationRequest;
 use crate::fill::pump::{Carried, Incoming, Pump, Unwatched};
-use crate::fill::registry::HitForMiss;
+use crate::fill::registry::{HitForMiss, name_of_unkept};
 use crate::fill::sink::{ByteStream, Sink};
 use crate::fill::state::{End, Failed, Fill, FillHead, FillStage};
 use crate::object::key::named_group;
@@ -79,6 +79,8 @@ pub(crate) struct FetchTask {
     /// The request that began it drives it until there is a head, and wants all of the body: an
     /// answer that is for its client alone is handed over to it.
     pub is_driven: bool,
+    /// Its answer may be stored; else only requests that came at the same time share it.
+    pub is_kept: bool,
     /// The body of such an answer.
     pub handed_over: Option<Box<OriginBody>>,
 }
@@ -146,8 +148,18 @@ impl FetchTask {
         self.asking = asking;
     }
 
+    /// Makes the answer one that is not stored, whatever it says: the client wants nothing of the
+    /// exchange stored (RFC 9111, 5.2.1.5).
+    pub fn keep_nothing(&mut self) {
+        (self.is_kept, self.facts.directives.no_store) = (false, false);
+    }
+
     fn begin(&self) -> FillGuard {
-        let keys = [self.joinable.then(|| self.key.as_bytes().clone()), None];
+        let name = || match self.is_kept {
+            true => self.key.as_bytes().clone(),
+            false => name_of_unkept(&self.key),
+        };
+        let keys = [self.joinable.then(name), None];
         self.services.observer.count(Event::FillBegun, 1);
         let (services, fill) = (self.services.clone(), self.fill.clone());
         FillGuard { services, fill, keys, counted: Event::FillAborted }
@@ -315,7 +327,7 @@ impl FetchTask {
         let mut writer = None;
         let (shared, hit_for_miss) = match self.judge(status, &headers, times) {
             Ok((head, new_marker)) => {
-                if let Some(home) = self.home_of(&headers, length) {
+                if let Some(home) = self.home_of(&headers, length).filter(|_| self.is_kept) {
                     self.home = home;
                     writer = self.begin_writing(&head, length, new_marker).await;
                 }
@@ -329,7 +341,7 @@ impl FetchTask {
                 if !self.fallback.covers(status) {
                     self.remember_hit_for_miss(why);
                 }
-                let is_for_all = why != HitForMiss::Credentials && !reuse::is_error(status);
+                let is_for_all = why != HitForMiss::Personal && !reuse::is_error(status);
                 if self.stale.is_some() && is_for_all {
                     // What is stored is no longer what the origin answers.
                     self.store.remove(&self.key).await;
@@ -393,7 +405,7 @@ impl FetchTask {
     ) {
         let key = self.key.as_bytes();
         let [first, other] = &mut fill_guard.keys;
-        if self.joinable && head.shared.is_some() && first.as_ref() != Some(key) {
+        if self.joinable && self.is_kept && head.shared.is_some() && first.as_ref() != Some(key) {
             self.services.shared.fills.alias(key, &self.fill);
             *other = Some(key.clone());
         }
@@ -411,6 +423,7 @@ impl FetchTask {
         fill_guard.counted = counted;
         fill_guard.leave_table();
         self.fill.end(end);
+        sink.let_go(&self.fill).await;
     }
 
     /// Returns the head as it is shared, and whether its marker is new, if the answer may be
@@ -424,7 +437,7 @@ impl FetchTask {
     ) -> Result<(StoredHead, bool), HitForMiss> {
         let settings = self.upstream_request.settings(&self.options);
         let head = StoredHead::judged(&self.facts, status, headers, times, settings);
-        let head = head.map_err(HitForMiss::of)?;
+        let head = head.map_err(|why| HitForMiss::of(why, &self.facts))?;
         if self.fallback.covers(status) {
             return Err(HitForMiss::NotStorable);
         }
@@ -527,10 +540,10 @@ impl FetchTask {
         length: Option<u64>,
         head: Option<&StoredHead>,
     ) -> (End, Event) {
-        let (leases, budget) = (&self.services.leases, &self.services.shared.fill_budget);
+        let Services { leases, clock, .. } = &*self.services;
         let fill = &self.fill;
         let store_max = self.upstream_request.rule.as_ref().and_then(|rule| rule.store_max);
-        let mut pump = Pump::new(leases, budget, &self.options.fill, fill, (&mut *sink, 0))
+        let mut pump = Pump::new(leases, *clock, &self.options.fill, fill, (&mut *sink, 0))
             .with_store_max(store_max);
         let is_wanted = |unwatched: Unwatched| {
             let Unwatched { carried, since, is_stored } = unwatched;

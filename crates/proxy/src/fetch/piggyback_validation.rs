@@ -208,7 +208,7 @@ impl NeighbourValidation {
         upstream_request.obey(rule.as_ref(), &target, options);
         upstream_request.reuse_only = true;
         let (key, request) = (key.clone(), parts.headers.clone());
-        let facts = target.site.facts(parts, identity);
+        let facts = target.site.facts(parts, identity, &options.semantics);
         Some(NeighbourValidation { key, primary, marker, stored, upstream_request, request, facts })
     }
 
@@ -218,10 +218,12 @@ impl NeighbourValidation {
         let NeighbourValidation { key, primary, marker, stored, upstream_request, request, facts } =
             self;
         let (shared, now) = (&of.services.shared, of.services.clock.instant());
-        if shared.fill_budget.full() || shared.fills.hit_for_miss(key.as_bytes(), now).is_some() {
+        if shared.fill_budget.is_full() || shared.fills.hit_for_miss(key.as_bytes(), now).is_some()
+        {
             return None;
         }
-        let new = || Fill::new(of.store.begin_fetch(&primary), now, shared.fill_budget.clone());
+        let share = || shared.fill_budget.share(primary.locality().site);
+        let new = || Fill::new(of.store.begin_fetch(&primary), now, share());
         let (fill, began) = shared.fills.join_or_begin(key.as_bytes(), new);
         began.then(|| FetchTask {
             services: of.services.clone(),
@@ -244,6 +246,7 @@ impl NeighbourValidation {
             asking: None,
             home: Home::default(),
             is_driven: false,
+            is_kept: true,
             handed_over: None,
         })
     }

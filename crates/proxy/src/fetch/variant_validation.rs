@@ -41,6 +41,7 @@ impl FetchTask {
         let has_tag = |stored: &StoredResponse| stored.head.stored().selected().etag().is_some();
         let asks = self.upstream_request.settings(&self.options).validate_variants
             && !self.ranged
+            && self.is_kept
             && self.purpose != FetchPurpose::Neighbour;
         let Some(marker) = self.marker.as_ref().filter(|_| asks) else { return Vec::new() };
         // Beside tags a date is ignored: what has no tag is asked about alone.

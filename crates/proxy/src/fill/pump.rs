@@ -1,23 +1,32 @@
 //! Carries a body to the readers of a fill and into the store: all of one, or window by window one
 //! that is stored in parts.
 //!
-//! It promises: readers never wait for the store; what the store can give back does not stay in
-//! the window of the fill; and while the store may be written to, a lease is held.
+//! It promises: readers never wait for the store, nor for long for another reader; what the store
+//! can give back does not stay in the window of the fill; and while the store may be written to, a
+//! lease is held.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
+use net::clock::TokioClock;
 use store::{PIECE_MAX, Refusal};
+use tokio::time::timeout;
 
-use crate::fill::fill_budget::FillBudget;
-use crate::fill::sink::{BodyEvent, ByteStream, Sink, UNSTORED_WINDOW, next_frame};
+use crate::fill::sink::{BodyEvent, ByteStream, Sink, UNSTORED_WINDOW_MIN, next_frame};
 use crate::fill::state::Fill;
 use crate::object::store_lease::{Lease, Leases};
 use crate::observe::outcome::Error;
 use crate::options::fill::FillOptions;
+
+/// Time for which the readers of a fill wait for the slowest of them before it is detached.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Bytes that a reader must have taken in that time to stay.
+const SLOW: u64 = 256 * 1024;
 
 /// A body that is being carried.
 pub(crate) struct Incoming<B> {
@@ -35,7 +44,7 @@ impl<B> Incoming<B> {
 /// A task's means to carry bodies into one fill and one sink.
 pub(crate) struct Pump<'a> {
     leases: &'a Rc<Leases>,
-    budget: &'a FillBudget,
+    clock: TokioClock,
     options: &'a FillOptions,
     fill: &'a Fill,
     sink: &'a mut Sink,
@@ -47,6 +56,8 @@ pub(crate) struct Pump<'a> {
     lease: Option<Lease>,
     /// Bytes that have been carried.
     carried: u64,
+    /// Time that readers waited for the slowest since readers were last checked for progress.
+    blocked: Duration,
 }
 
 /// The progress of a fill without readers.
@@ -74,14 +85,14 @@ impl<'a> Pump<'a> {
     /// Makes a pump into `fill` and `sink`, which took `before` bytes already.
     pub fn new(
         leases: &'a Rc<Leases>,
-        budget: &'a FillBudget,
+        clock: TokioClock,
         options: &'a FillOptions,
         fill: &'a Fill,
         (sink, before): (&'a mut Sink, u64),
     ) -> Pump<'a> {
         let lease = sink.stores().then(|| leases.lease_until_done());
-        let (store_max, carried) = (None, 0);
-        Pump { leases, budget, options, fill, sink, before, store_max, lease, carried }
+        let (store_max, carried, blocked) = (None, 0, Duration::ZERO);
+        Pump { leases, clock, options, fill, sink, before, store_max, lease, carried, blocked }
     }
 
     /// Sets the largest body, in bytes, that is stored.
@@ -126,12 +137,21 @@ impl<'a> Pump<'a> {
                 None => incoming.rest.is_empty() && incoming.body.is_end_stream(),
             };
             if is_last {
-                self.sink.write(piece.clone()).await;
+                self.store(piece.clone()).await;
                 return Carried::Complete { last: piece, trailers };
             }
             self.fill.push(piece.clone());
-            self.sink.write(piece).await;
+            self.store(piece).await;
             self.trim();
+        }
+    }
+
+    /// Stores a piece that was carried, unless the store refuses it.
+    async fn store(&mut self, piece: Bytes) {
+        let before = self.carried - piece.len() as u64;
+        self.sink.write(piece).await;
+        if matches!(self.sink, Sink::Refused(_)) {
+            self.fill.refuse(before);
         }
     }
 
@@ -140,7 +160,7 @@ impl<'a> Pump<'a> {
     pub async fn commit(&mut self, is_overtaken: bool, meta: Option<Bytes>) {
         if is_overtaken {
             self.sink.refuse_open(Refusal::Overtaken);
-            self.sink.let_go(self.fill).await;
+            self.fill.refuse(self.carried);
         }
         match meta {
             Some(meta) => {
@@ -150,12 +170,40 @@ impl<'a> Pump<'a> {
         }
     }
 
-    /// Waits, when nothing is stored, until the readers have taken enough of what has come.
+    /// Waits, when nothing more is stored, until the readers have taken enough of what has come.
     async fn make_room(&mut self) {
-        self.sink.let_go(self.fill).await;
+        if matches!(self.sink, Sink::Open(_) | Sink::Committed) {
+            return;
+        }
+        if let Sink::Refused(_) = self.sink {
+            self.fill.refuse(self.carried);
+            self.wait_for_readers(|fill, cx| fill.poll_caught_up(cx)).await;
+            self.sink.let_go_if_unneeded(self.fill);
+        }
         if !self.sink.stores() {
             self.lease = None;
-            poll_fn(|cx| self.fill.poll_room(cx, UNSTORED_WINDOW)).await;
+        }
+        let window = (UNSTORED_WINDOW_MIN, self.options.window as u64);
+        self.wait_for_readers(|fill, cx| fill.poll_room(cx, window)).await;
+    }
+
+    /// Waits for the readers of the fill. The slow ones are detached when others wait for them.
+    async fn wait_for_readers(&mut self, ready: impl Fn(&Fill, &mut Context<'_>) -> Poll<()>) {
+        loop {
+            let mut waiting = poll_fn(|cx| ready(self.fill, cx));
+            // Most often there is nothing to wait for, and no timer is needed.
+            let at_once = poll_fn(|cx| Poll::Ready(Pin::new(&mut waiting).poll(cx).is_ready()));
+            if at_once.await {
+                return;
+            }
+            let begun = self.clock.instant();
+            let ended = timeout(PATIENCE.saturating_sub(self.blocked), waiting).await;
+            self.blocked += self.clock.since(begun);
+            if ended.is_ok() {
+                return;
+            }
+            self.blocked = Duration::ZERO;
+            self.fill.detach_slow(SLOW);
         }
     }
 
@@ -180,17 +228,20 @@ impl<'a> Pump<'a> {
                 is_wanted(Unwatched { carried, since, is_stored })
             }
         };
+        if self.fill.is_to_end() {
+            return Poll::Ready(BodyEvent::Broken(Error::Memory));
+        }
         if is_wanted { next_frame(body, cx) } else { Poll::Ready(BodyEvent::Abandoned) }
     }
 
     /// Drops from the fill's window what the store can give back, which is all but the last
     /// [`PIECE_MAX`] bytes that it was given.
     fn trim(&self) {
-        if self.sink.stores() {
+        if matches!(self.sink, Sink::Open(_)) {
             let own = u64::from(PIECE_MAX);
-            let keep = self.budget.keep(own, self.options.window as u64);
             let written = self.before + self.carried;
-            self.fill.trim(keep, written.saturating_sub(own).saturating_sub(self.before));
+            let readable = written.saturating_sub(own).saturating_sub(self.before);
+            self.fill.trim((own, self.options.window as u64), readable);
         }
     }
 }

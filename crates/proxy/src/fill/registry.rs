@@ -19,6 +19,11 @@ use crate::options::fill::FillOptions;
 
 const SHARDS: usize = 16;
 
+/// The first bytes of the names of fills that are known apart from those of their keys: no key
+/// begins with them.
+const HEADS: u8 = 0xF0;
+const UNKEPT: u8 = 0xF1;
+
 /// Fills whose end a shard remembers. More end during one look-up only on a disk that is slow
 /// beside the origin; then a document may be fetched twice.
 const ENDED_MAX: usize = 64;
@@ -28,9 +33,15 @@ pub(crate) struct FillRegistry {
     shards: [Mutex<Shard>; SHARDS],
     /// Of keys, which strangers choose.
     hasher: RandomState,
+    /// Fills that have begun.
+    begun: AtomicU64,
     /// Fills that have ended.
     ended: AtomicU64,
 }
+
+/// How many fills had begun at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct BegunSoFar(u64);
 
 /// How many fills had ended at a moment.
 #[derive(Clone, Copy, Debug)]
@@ -54,19 +65,21 @@ pub(crate) enum HitForMiss {
     /// It is stored, but was stale already when it was asked for, or must be validated for each
     /// request.
     NotFresh,
-    /// It was for a client that identified itself; this says nothing of answers to others.
-    Credentials,
+    /// It was for a client that sent credentials or a cookie, which says nothing of answers to
+    /// others.
+    Personal,
     /// It was about the range that its client asked for.
     Range,
 }
 
 impl HitForMiss {
-    /// Returns the reason for an answer that must not be stored.
-    pub fn of(why: NotStorable) -> HitForMiss {
+    /// Returns the reason for an answer to a request with these facts that must not be stored.
+    pub fn of(why: NotStorable, request: &RequestFacts) -> HitForMiss {
         match why {
             NotStorable::Authorization | NotStorable::Cookie | NotStorable::Identified => {
-                HitForMiss::Credentials
+                HitForMiss::Personal
             }
+            _ if request.is_personal() => HitForMiss::Personal,
             _ => HitForMiss::NotStorable,
         }
     }
@@ -75,7 +88,7 @@ impl HitForMiss {
     pub fn concerns(self, client: &RequestFacts) -> bool {
         match self {
             HitForMiss::NotStorable | HitForMiss::NotFresh => true,
-            HitForMiss::Credentials => client.is_identified(),
+            HitForMiss::Personal => client.is_personal(),
             HitForMiss::Range => client.has_range,
         }
     }
@@ -124,9 +137,23 @@ struct Shard {
     ended: VecDeque<(u64, u64)>,
 }
 
+/// Returns the name of the HEAD that is under way for `key`.
+pub(crate) fn name_of_head(key: &Key) -> Bytes {
+    name(HEADS, key)
+}
+
+/// Returns the name of the fill of `key` of which nothing is kept.
+pub(crate) fn name_of_unkept(key: &Key) -> Bytes {
+    name(UNKEPT, key)
+}
+
+fn name(kind: u8, key: &Key) -> Bytes {
+    [&[kind], &key.as_bytes()[..]].concat().into()
+}
+
 impl Shard {
-    fn begin(&mut self, key: &HashedKey, new: impl FnOnce() -> Fill) -> Arc<Fill> {
-        let fill = Arc::new(new());
+    fn begin(&mut self, key: &HashedKey, fill: Fill) -> Arc<Fill> {
+        let fill = Arc::new(fill);
         self.running.insert(key.clone(), fill.clone());
         fill
     }
@@ -149,8 +176,19 @@ impl FillRegistry {
         FillRegistry {
             shards: Default::default(),
             hasher: RandomState::new(),
+            begun: AtomicU64::new(0),
             ended: AtomicU64::new(0),
         }
+    }
+
+    /// Returns how many fills have begun. A request that notes it when it comes can tell the fills
+    /// that began later ([`Fill::began_after`]).
+    pub fn begun_so_far(&self) -> BegunSoFar {
+        BegunSoFar(self.begun.load(Ordering::Acquire))
+    }
+
+    fn numbered(&self, fill: Fill) -> Fill {
+        fill.numbered(BegunSoFar(self.begun.fetch_add(1, Ordering::AcqRel) + 1))
     }
 
     /// Returns the running fill of `key` that may be joined, if there is one.
@@ -170,7 +208,7 @@ impl FillRegistry {
         let (mut shard, key) = self.shard(key);
         match shard.running.get(&key).filter(|fill| fill.joinable()) {
             Some(running) => (running.clone(), false),
-            None => (shard.begin(&key, new), true),
+            None => (shard.begin(&key, self.numbered(new())), true),
         }
     }
 
@@ -189,7 +227,7 @@ impl FillRegistry {
                 Joining::Running(running.clone())
             }
             None if shard.has_ended(key.hash, since) => Joining::Ended,
-            _ => Joining::Begun(shard.begin(&key, new)),
+            _ => Joining::Begun(shard.begin(&key, self.numbered(new()))),
         }
     }
 
@@ -240,7 +278,7 @@ impl FillRegistry {
         now: Instant,
     ) {
         let (mut shard, key) = self.shard(key);
-        if why == HitForMiss::Credentials
+        if why == HitForMiss::Personal
             && shard.hit_for_miss.get(&key).is_some_and(|(_, until)| *until > now)
         {
             return;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -16,8 +16,9 @@ use crate::fill::state::Fill;
 use crate::object::store::Writer;
 use crate::observe::outcome::Error;
 
-/// Bytes of a body that is not stored which may wait for its readers.
-pub(crate) const UNSTORED_WINDOW: u64 = 128 * 1024;
+/// Bytes of a body that is not stored which may wait for its readers, however little memory there
+/// is.
+pub(crate) const UNSTORED_WINDOW_MIN: u64 = 32 * 1024;
 
 /// What comes next of a body.
 pub(crate) enum BodyEvent {
@@ -99,11 +100,22 @@ impl Sink {
     /// Drops what the store took of a body that it refused in the end, once no reader of `fill`
     /// needs it.
     pub async fn let_go(&mut self, fill: &Fill) {
-        // Most are not, and a writer is large.
-        if matches!(self, Sink::Refused(_))
-            && let Sink::Refused(writer) = std::mem::replace(self, Sink::Nowhere)
-        {
-            poll_fn(|cx| fill.poll_unstored(cx)).await;
+        if matches!(self, Sink::Refused(_)) {
+            poll_fn(|cx| fill.poll_unneeded(cx)).await;
+            self.drop_refused();
+        }
+    }
+
+    /// Does as [`Sink::let_go`], if no reader needs it now.
+    pub fn let_go_if_unneeded(&mut self, fill: &Fill) {
+        let mut cx = Context::from_waker(Waker::noop());
+        if matches!(self, Sink::Refused(_)) && fill.poll_unneeded(&mut cx).is_ready() {
+            self.drop_refused();
+        }
+    }
+
+    fn drop_refused(&mut self) {
+        if let Sink::Refused(writer) = std::mem::replace(self, Sink::Nowhere) {
             drop(writer);
         }
     }

@@ -8,12 +8,14 @@
 //!
 //! Pieces of the body pass through a window in memory. A fill that is stored ([`Fill::is_stored`])
 //! drops from the window what the store can give back; a reader that lags reads on from there. One
-//! that is not stored keeps what any reader still needs, and its fetch waits (`fill::pump`) while
-//! that is too much.
+//! that is not stored keeps what its readers still need, and its fetch waits (`fill::pump`) while
+//! that is too much. A reader that makes others wait is detached: the window drops what it needs,
+//! and it reads on elsewhere or breaks off.
 //!
 //! It promises: no reader sees a byte that the fetch did not deliver, in its order; a reader whose
 //! fill broke gets an error, never a clean end. The lock is never held over an await.
 
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
@@ -25,12 +27,15 @@ use semantics::{StoredHead, VaryMarker};
 use smallvec::SmallVec;
 use store::{FetchToken, Key, Unfinished};
 
-use crate::fill::fill_budget::FillBudget;
-use crate::fill::registry::HitForMiss;
+use crate::fill::fill_budget::WindowShare;
+use crate::fill::registry::{BegunSoFar, HitForMiss};
 use crate::fill::window::Window;
 use crate::object::store_lease::Followed;
 use crate::observe::outcome::{Denied, Error};
 use crate::origin::failure::Failure;
+
+/// Largest number of ranges that are asked of the origin although a fill brings them.
+const PASSED_MAX: u8 = 2;
 
 /// The state of one fill, shared by its task and its readers.
 pub(crate) struct Fill {
@@ -38,34 +43,35 @@ pub(crate) struct Fill {
     /// Proof of when the fetch began: an answer that was purged since must not be joined.
     token: FetchToken,
     begun: Instant,
+    /// Its number among the fills of the table; `None`: it is not in the table.
+    number: Option<BegunSoFar>,
+    /// Ranges that were asked of the origin although this fill brings them.
+    passed: AtomicU8,
     /// Another node may be asked to fetch, with so many hops.
     waits_with: Option<u8>,
     /// The request that began it carries credentials.
     has_credentials: bool,
     /// The mark of the rule that decides the request that began it, if the rule is part of the key.
     rule_mark: Option<HeaderValue>,
-    /// Where the bytes of the window are counted.
-    fill_budget: Arc<FillBudget>,
+    /// The window's part of the memory for windows, and the fill's task.
+    share: Arc<WindowShare>,
 }
 
 #[derive(Default)]
 struct State {
     stage: FillStage,
     window: Window,
-    /// Bytes of the window that are in the budget's count.
-    counted: u64,
     end: Option<End>,
     /// What lagging readers read from; `None` when the fill is not stored.
     unfinished: Option<Unfinished>,
     /// How many bytes the store was given before those of this fill.
     before: u64,
-    /// The store takes no more of it.
-    refused: bool,
+    /// The store takes no more of it than so many bytes.
+    stored_end: Option<u64>,
     /// One place for each client, from when it joins.
     readers: SmallVec<[Option<ReaderSlot>; 1]>,
     /// Places in use.
     interested: usize,
-    task_waker: Option<Waker>,
 }
 
 /// The state of the head.
@@ -194,8 +200,13 @@ pub(crate) enum End {
     Broken(Error),
 }
 
+#[derive(Default)]
 struct ReaderSlot {
     at: u64,
+    /// Where it was when readers were last checked for progress.
+    checked_at: u64,
+    /// The fetch does not wait for it.
+    is_detached: bool,
     waker: Option<Waker>,
 }
 
@@ -212,10 +223,28 @@ pub(crate) enum Next {
 }
 
 impl Fill {
-    pub fn new(token: FetchToken, begun: Instant, fill_budget: Arc<FillBudget>) -> Fill {
+    pub fn new(token: FetchToken, begun: Instant, share: Arc<WindowShare>) -> Fill {
         let (state, waits_with) = (Mutex::default(), None);
-        let (has_credentials, rule_mark) = (false, None);
-        Fill { state, token, begun, waits_with, has_credentials, rule_mark, fill_budget }
+        let (has_credentials, rule_mark, number) = (false, None, None);
+        let passed = AtomicU8::new(0);
+        Fill { state, token, begun, number, passed, waits_with, has_credentials, rule_mark, share }
+    }
+
+    /// Sets its number in the table.
+    pub fn numbered(self, number: BegunSoFar) -> Fill {
+        Fill { number: Some(number), ..self }
+    }
+
+    /// Returns whether it began after so many had begun.
+    pub fn began_after(&self, begun: BegunSoFar) -> bool {
+        self.number.is_some_and(|number| number > begun)
+    }
+
+    /// Returns whether one more request may ask the origin for a range that is far from what has
+    /// come: only a few may.
+    pub fn may_be_passed(&self) -> bool {
+        let one_more = |passed: u8| (passed < PASSED_MAX).then_some(passed + 1);
+        self.passed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
     /// Notes the mark of the rule that decides the request that begins it: its answer is for
@@ -307,7 +336,7 @@ impl Fill {
         }
         let waited = matches!(state.stage, FillStage::Waiting);
         state.interested += 1;
-        let place = Some(ReaderSlot { at: 0, waker: None });
+        let place = Some(ReaderSlot::default());
         let id = match state.readers.iter().position(Option::is_none) {
             Some(free) => {
                 state.readers[free] = place;
@@ -348,10 +377,13 @@ impl Fill {
         if piece.is_empty() {
             return;
         }
+        self.share.advance(piece.len() as u64);
         let mut state = self.lock();
         state.window.push(piece);
-        state.count(&self.fill_budget);
+        self.count(&state);
         state.wake_readers();
+        drop(state);
+        self.share.relieve();
     }
 
     /// Appends the last piece of the body.
@@ -361,13 +393,15 @@ impl Fill {
         }
         let mut state = self.lock();
         state.window.push_last(piece);
-        state.count(&self.fill_budget);
+        self.count(&state);
         state.wake_readers();
     }
 
     /// Drops from the window of a fill that is stored what the store can give back (the first
-    /// `readable` bytes of the body), unless a reader still needs it and `keep` bytes allow it.
-    pub fn trim(&self, keep: u64, readable: u64) {
+    /// `readable` bytes of the body), unless a reader still needs it and the memory allows the
+    /// window more than `least` bytes, up to `most`.
+    pub fn trim(&self, (least, most): (u64, u64), readable: u64) {
+        let keep = self.share.keep(least, most);
         let mut state = self.lock();
         let slowest = state.slowest();
         while let Some(end) = state.window.first_end() {
@@ -377,20 +411,52 @@ impl Fill {
             }
             state.window.drop_first();
         }
-        state.count(&self.fill_budget);
+        self.count(&state);
     }
 
-    /// Waits, after the store refused the rest, until no reader lags so far that it needs what the
-    /// store has. From the first call on no reader joins that would need it.
-    pub fn poll_unstored(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.lock();
-        state.refused = true;
+    /// Notes that the store has the first `bytes` of the body and takes no more. From now on no
+    /// reader joins that would need them. Only the first call counts.
+    pub fn refuse(&self, bytes: u64) {
+        self.lock().stored_end.get_or_insert(bytes);
+    }
+
+    /// Waits, after the store refused the rest, until no reader that is waited for needs what the
+    /// store has.
+    pub fn poll_caught_up(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let state = self.lock();
         if state.slowest().is_none_or(|at| at >= state.window.begin()) {
+            return Poll::Ready(());
+        }
+        self.share.set_task(cx.waker());
+        Poll::Pending
+    }
+
+    /// Waits, after the store refused the rest, until no reader needs what the store has.
+    pub fn poll_unneeded(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.lock();
+        let (begin, end) = (state.window.begin(), state.stored_end.unwrap_or(u64::MAX));
+        if state.readers.iter().flatten().all(|place| place.at >= begin.min(end)) {
             state.unfinished = None;
             return Poll::Ready(());
         }
-        state.task_waker = Some(cx.waker().clone());
+        self.share.set_task(cx.waker());
         Poll::Pending
+    }
+
+    /// Detaches the readers that others wait for and that took fewer than `least` bytes since the
+    /// last call. Returns whether a reader waits for others at all.
+    pub fn detach_slow(&self, least: u64) -> bool {
+        let mut state = self.lock();
+        let first = state.readers.iter().flatten().map(|place| place.at).max().unwrap_or(0);
+        let mut waits = false;
+        for place in state.readers.iter_mut().flatten() {
+            let taken = place.at - std::mem::replace(&mut place.checked_at, place.at);
+            if place.at < first && !place.is_detached {
+                waits = true;
+                place.is_detached = taken < least;
+            }
+        }
+        waits
     }
 
     /// Ends the body; only the first call counts.
@@ -402,29 +468,41 @@ impl Fill {
         state.wake_readers();
     }
 
-    /// Waits, for a fill that is not stored, until at most `keep` bytes wait for a reader, or until
-    /// there is no reader. Drops first what all readers have.
-    pub fn poll_room(&self, cx: &mut Context<'_>, keep: u64) -> Poll<()> {
+    /// Waits, for a fill that is not stored, until at most `least` bytes wait for a reader, or up to
+    /// `most` if the memory allows it; or until there is no reader, or the fill is to end. Drops
+    /// first what all readers have.
+    pub fn poll_room(&self, cx: &mut Context<'_>, (least, most): (u64, u64)) -> Poll<()> {
         let mut state = self.lock();
         let slowest = state.slowest().unwrap_or(u64::MAX);
         while state.window.first_end().is_some_and(|end| end <= slowest) {
             state.window.drop_first();
         }
-        state.count(&self.fill_budget);
-        if state.window.occupied() <= keep || state.interested == 0 {
+        self.count(&state);
+        let has_room = state.window.occupied() <= self.share.keep(least, most);
+        // The end of the fill wakes the task that is set by then.
+        self.share.set_task(cx.waker());
+        if has_room || state.interested == 0 || self.share.is_ended() {
             return Poll::Ready(());
         }
-        state.task_waker = Some(cx.waker().clone());
         Poll::Pending
     }
 
     /// Returns whether any client still wants this. The task is woken when that changes.
     pub fn poll_interest(&self, cx: &mut Context<'_>) -> bool {
-        let mut state = self.lock();
-        if !state.task_waker.as_ref().is_some_and(|task_waker| task_waker.will_wake(cx.waker())) {
-            state.task_waker = Some(cx.waker().clone());
-        }
+        let state = self.lock();
+        self.share.set_task(cx.waker());
         state.interested > 0
+    }
+
+    /// Returns whether the fetch is to end: it makes no progress, and others need the memory of its
+    /// window.
+    pub fn is_to_end(&self) -> bool {
+        self.share.is_ended()
+    }
+
+    /// Counts what the window occupies now.
+    fn count(&self, state: &State) {
+        self.share.set(state.window.occupied());
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -436,35 +514,25 @@ impl Fill {
 impl Followed for Fill {
     fn lags(&self) -> bool {
         let state = self.lock();
-        state.unfinished.is_some() && state.slowest().is_some_and(|at| at < state.window.begin())
+        let begin = state.window.begin();
+        state.unfinished.is_some() && state.readers.iter().flatten().any(|place| place.at < begin)
     }
 
     fn wake(&self) {
-        self.lock().wake_task();
-    }
-}
-
-impl Drop for Fill {
-    fn drop(&mut self) {
-        self.fill_budget.subtract(self.lock().counted);
+        self.share.wake_task();
     }
 }
 
 impl State {
     fn has_begin(&self) -> bool {
-        self.window.begin() == 0 || (!self.refused && self.unfinished.is_some())
+        let is_stored = self.stored_end.is_none() && self.unfinished.is_some();
+        self.window.begin() == 0 || is_stored
     }
 
-    /// Returns the place of the slowest reader.
+    /// Returns the position of the slowest reader that is waited for.
     fn slowest(&self) -> Option<u64> {
-        self.readers.iter().flatten().map(|place| place.at).min()
-    }
-
-    /// Counts in the budget what the window occupies now.
-    fn count(&mut self, fill_budget: &FillBudget) {
-        let before = std::mem::replace(&mut self.counted, self.window.occupied());
-        fill_budget.add(self.counted);
-        fill_budget.subtract(before);
+        let attached = self.readers.iter().flatten().filter(|place| !place.is_detached);
+        attached.map(|place| place.at).min()
     }
 
     fn wait(&mut self, id: usize, cx: &mut Context<'_>) {
@@ -478,12 +546,6 @@ impl State {
             if let Some(waker) = place.waker.take() {
                 waker.wake();
             }
-        }
-    }
-
-    fn wake_task(&mut self) {
-        if let Some(waker) = self.task_waker.take() {
-            waker.wake();
         }
     }
 }
@@ -563,9 +625,12 @@ impl Reader {
             return Poll::Ready(Next::End(None));
         }
         if self.at < state.window.begin() {
+            let is_there = state.stored_end.is_none_or(|end| self.at < end);
             return Poll::Ready(match &state.unfinished {
-                Some(unfinished) => Next::Lagging(unfinished.clone(), state.before + self.at),
-                None => Next::Broken(Error::Store),
+                Some(unfinished) if is_there => {
+                    Next::Lagging(unfinished.clone(), state.before + self.at)
+                }
+                _ => Next::Broken(Error::Store),
             });
         }
         if let Some(bytes) = state.window.read(self.at, self.limit) {
@@ -586,11 +651,13 @@ impl Reader {
     /// Moves on by bytes that were taken, from the window or from the store.
     pub fn advance(&mut self, bytes: u64) {
         self.at += bytes;
+        self.fill.share.advance(bytes);
         let mut state = self.fill.lock();
         if let Some(place) = &mut state.readers[self.id] {
             place.at = self.at;
         }
-        state.wake_task();
+        drop(state);
+        self.fill.share.wake_task();
     }
 }
 
@@ -599,6 +666,7 @@ impl Drop for Reader {
         let mut state = self.fill.lock();
         state.readers[self.id] = None;
         state.interested -= 1;
-        state.wake_task();
+        drop(state);
+        self.fill.share.wake_task();
     }
 }

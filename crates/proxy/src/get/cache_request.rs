@@ -23,6 +23,7 @@ use crate::fill::state::{Fill, Reader};
 use crate::get::collapse::{Collapse, CollapseInput, is_ranged};
 use crate::get::fill_response::{FillResponder, Role};
 use crate::get::fit::{Fit, FitInput};
+use crate::get::head_request::HeadRequest;
 use crate::get::other_memories;
 use crate::get::partial_response::{PartialResponder, Served};
 use crate::get::plan::{Plan, PlanInput};
@@ -187,9 +188,13 @@ impl CacheRequest<'_> {
                 };
                 let to_validate = ToValidate { stored, age, fallback, why };
                 if self.context.parts.method == Method::HEAD && !self.may_follow(&key) {
-                    return Box::pin(self.head(to_validate, transaction)).await;
+                    let ask = HeadRequest { key, marker, to_validate: Some(to_validate) };
+                    return Box::pin(self.head(ask, transaction)).await;
                 }
                 Box::pin(self.fetch(key, marker, Some(to_validate), transaction)).await
+            }
+            (Plan::Pass(Bypass::NoStore), _) => {
+                Box::pin(self.fetch_unkept(key, marker, transaction)).await
             }
             (Plan::Pass(why), _) => {
                 NextAction::Bypass(transaction, CacheStatus::new(Outcome::Bypass(why)))
@@ -282,7 +287,8 @@ impl CacheRequest<'_> {
             return NextAction::Respond(only_if_cached(transaction));
         }
         if context.parts.method == Method::HEAD && !self.may_follow(&key) {
-            return Box::pin(self.fetch_head(key, marker, transaction)).await;
+            let ask = HeadRequest { key, marker, to_validate: None };
+            return Box::pin(self.head(ask, transaction)).await;
         }
         self.fetch(key, marker, None, transaction).await
     }
@@ -337,13 +343,12 @@ impl CacheRequest<'_> {
     /// Decides whether the request shares a fill of `key`. `validates`: something is stored.
     /// `is_elsewhere`: another node has it, and it is not kept here.
     fn collapse(&self, key: &Key, validates: bool, is_elsewhere: bool) -> Collapse {
-        let (fit, headers) = (FitInput::by(self.context), &self.context.parts.headers);
-        let input = CollapseInput::of(&fit, headers, key, validates);
+        let input = CollapseInput::of(&FitInput::by(self.context), key, validates);
         CollapseInput { waits_no_more: self.alone, is_elsewhere, ..input }.decide()
     }
 
     /// Begins the fill of `reader`, and answers. `joinable`: others may join.
-    async fn lead(
+    pub(super) async fn lead(
         &self,
         mut responder: FillResponder<'_>,
         marker: Option<VaryMarker>,
@@ -355,6 +360,9 @@ impl CacheRequest<'_> {
         let mut fetch_task =
             self.fetch_task(fill, key, marker, responder.to_validate.as_ref(), joinable);
         fetch_task.ask_fleet(asking);
+        if self.context.facts.directives.no_store {
+            fetch_task.keep_nothing();
+        }
         transaction.note_upstream(
             &fetch_task.upstream_request.to,
             fetch_task.upstream_request.trail.clone(),
@@ -379,10 +387,11 @@ impl CacheRequest<'_> {
         self.context.asking(self.primary, false)
     }
 
-    fn new_fill(&self, asking: Option<&Asking>) -> Fill {
+    pub(super) fn new_fill(&self, asking: Option<&Asking>) -> Fill {
         let Services { shared, clock, .. } = &**self.context.services;
         let token = self.store.begin_fetch(self.primary);
-        let fill = Fill::new(token, clock.instant(), shared.fill_budget.clone());
+        let share = shared.fill_budget.share(self.primary.locality().site);
+        let fill = Fill::new(token, clock.instant(), share);
         let has_credentials = self.context.facts.has_credentials();
         fill.waiting_with(asking.and_then(Asking::waits_with))
             .with_credentials(has_credentials)
@@ -471,6 +480,7 @@ impl CacheRequest<'_> {
             home: Home::default(),
             is_driven: false,
             handed_over: None,
+            is_kept: true,
         })
     }
 
@@ -486,7 +496,8 @@ impl CacheRequest<'_> {
         let (context, store, primary) = (self.context, self.store, self.primary);
         let FetchedResponse { response, times, token } = fetched;
         let Services { shared, clock, .. } = &**context.services;
-        let fill = Arc::new(Fill::new(token, clock.instant(), shared.fill_budget.clone()));
+        let share = shared.fill_budget.share(primary.locality().site);
+        let fill = Arc::new(Fill::new(token, clock.instant(), share));
         let Some(reader) = fill.join() else {
             return NextAction::Respond(pass_through::relay_response(
                 context,

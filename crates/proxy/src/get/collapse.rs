@@ -1,9 +1,7 @@
 //! The decision whether requests for one key share a fetch, once it is planned that the origin is
 //! asked: a pure decision on the fills of the key (RFC 9111, 4: collapsed requests).
 
-use http::HeaderMap;
-use semantics::cache_control::Delta;
-use semantics::{MethodClass, RequestFacts, Seconds, partial};
+use semantics::{MethodClass, RequestFacts};
 use store::Key;
 
 use crate::fill::registry::HitForMiss;
@@ -34,29 +32,21 @@ pub(crate) struct CollapseInput<'a> {
     pub hit_for_miss: Option<HitForMiss>,
     /// The range of the request is asked for.
     pub ranged: bool,
-    /// Several ranges are: nothing else can use such an answer.
-    pub several_ranges: bool,
+    /// Each request that wants a younger answer than there is asks for itself.
+    pub obeys_reloads: bool,
     /// Something is stored that the origin is asked about.
     pub validates: bool,
     /// It has waited in vain, and does not wait any more.
     pub waits_no_more: bool,
-    /// The memory for the windows of fills is used up.
-    pub is_memory_full: bool,
     /// Another node of the fleet is asked to get it, and nothing of it is kept here.
     pub is_elsewhere: bool,
 }
 
 impl<'a> CollapseInput<'a> {
-    /// Returns the facts for a request with these fields that looks under `key`, and has not waited
-    /// in vain. `validates`: something is stored.
-    pub fn of(
-        fit: &FitInput<'a>,
-        headers: &HeaderMap,
-        key: &Key,
-        validates: bool,
-    ) -> CollapseInput<'a> {
+    /// Returns the facts for a request that looks under `key`, and has not waited in vain.
+    /// `validates`: something is stored.
+    pub fn of(fit: &FitInput<'a>, key: &Key, validates: bool) -> CollapseInput<'a> {
         let (shared, facts) = (&fit.services.shared, fit.facts);
-        let ranged = is_ranged(facts);
         let seen = || shared.fills.hit_for_miss(key.as_bytes(), fit.services.clock.instant());
         CollapseInput {
             facts,
@@ -65,11 +55,10 @@ impl<'a> CollapseInput<'a> {
                 true => seen(),
                 false => Some(HitForMiss::NotStorable),
             },
-            ranged,
-            several_ranges: ranged && !partial::asks_for_one(headers),
+            ranged: is_ranged(facts),
+            obeys_reloads: !fit.shares_reloads(),
             validates,
             waits_no_more: false,
-            is_memory_full: shared.fill_budget.full(),
             is_elsewhere: false,
         }
     }
@@ -83,22 +72,16 @@ impl<'a> CollapseInput<'a> {
         }
         let hit_for_miss = self.hit_for_miss.filter(|why| why.concerns(self.facts));
         let is_unstored =
-            matches!(hit_for_miss, Some(HitForMiss::NotStorable | HitForMiss::Credentials));
+            matches!(hit_for_miss, Some(HitForMiss::NotStorable | HitForMiss::Personal));
         if is_unstored && !self.validates && !self.ranged && !self.facts.is_head {
             return Collapse::PastFills;
         }
         if self.is_elsewhere && !self.validates {
             return Collapse::ReadThrough;
         }
-        if self.is_memory_full && !matches!(self.running, Some(Fit::Follow(_))) {
-            return Collapse::Bypass(Bypass::Memory);
-        }
-        // A reload wants an answer that was asked for after it.
-        let reloads = directives.no_cache || directives.max_age == Delta::Value(Seconds::ZERO);
-        let is_alone = self.several_ranges
-            || self.waits_no_more
+        let is_alone = self.waits_no_more
             || hit_for_miss.is_some()
-            || (reloads && self.running.is_some())
+            || (directives.reloads() && self.obeys_reloads && self.running.is_some())
             || self.running == Some(Fit::Alone);
         if is_alone { Collapse::Alone } else { Collapse::Share }
     }
@@ -129,10 +112,9 @@ mod tests {
             running: None,
             hit_for_miss: None,
             ranged: facts.has_range,
-            several_ranges: false,
+            obeys_reloads: true,
             validates: false,
             waits_no_more: false,
-            is_memory_full: false,
             is_elsewhere: false,
         };
         change(&mut input);
@@ -147,7 +129,6 @@ mod tests {
         assert_eq!(decide(&[], |input| input.running = Some(Fit::Another)), Collapse::Share);
         assert_eq!(decide(&[], |input| input.running = Some(Fit::Alone)), Collapse::Alone);
         assert_eq!(decide(&[], |input| input.waits_no_more = true), Collapse::Alone);
-        assert_eq!(decide(&[], |input| input.several_ranges = true), Collapse::Alone);
     }
 
     #[test]
@@ -156,6 +137,11 @@ mod tests {
         assert_eq!(decide(&reload, |_| ()), Collapse::Share);
         let follow = Some(Fit::Follow(None));
         assert_eq!(decide(&reload, |input| input.running = follow), Collapse::Alone);
+        // It waits for that one, and then shares the next.
+        let shared = |input: &mut CollapseInput<'_>| {
+            (input.running, input.obeys_reloads) = (follow, false);
+        };
+        assert_eq!(decide(&reload, shared), Collapse::Share);
     }
 
     #[test]
@@ -166,9 +152,9 @@ mod tests {
         let range = [(header::RANGE, "bytes=0-1")];
         assert_eq!(decide(&range, miss(HitForMiss::NotStorable)), Collapse::Alone);
         // Of requests with credentials it says nothing about others.
-        assert_eq!(decide(&[], miss(HitForMiss::Credentials)), Collapse::Share);
+        assert_eq!(decide(&[], miss(HitForMiss::Personal)), Collapse::Share);
         let authorized = [(header::AUTHORIZATION, "Basic eDp5")];
-        assert_eq!(decide(&authorized, miss(HitForMiss::Credentials)), Collapse::PastFills);
+        assert_eq!(decide(&authorized, miss(HitForMiss::Personal)), Collapse::PastFills);
         let validates = |input: &mut CollapseInput<'_>| {
             (input.validates, input.hit_for_miss) = (true, Some(HitForMiss::NotStorable));
         };
@@ -192,14 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn with_full_memory_only_what_runs_is_joined() {
-        let full = |running| {
-            move |input: &mut CollapseInput<'_>| {
-                (input.is_memory_full, input.running) = (true, running);
-            }
-        };
-        assert_eq!(decide(&[], full(None)), Collapse::Bypass(Bypass::Memory));
-        assert_eq!(decide(&[], full(Some(Fit::Follow(None)))), Collapse::Share);
+    fn nothing_of_an_exchange_is_kept_that_the_client_wants_unstored() {
         let no_store = [(header::CACHE_CONTROL, "no-store")];
         assert_eq!(decide(&no_store, |_| ()), Collapse::Bypass(Bypass::NoStore));
     }

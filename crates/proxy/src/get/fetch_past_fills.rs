@@ -77,5 +77,5 @@ pub(super) fn judge(
 ) -> Result<(), HitForMiss> {
     let (facts, settings) = (context.facts.of_get(), context.settings());
     let judge = Judge { facts: &facts, times, settings };
-    judge.permits(response.status(), response.headers()).map_err(HitForMiss::of)
+    judge.permits(response.status(), response.headers()).map_err(|why| HitForMiss::of(why, &facts))
 }

@@ -10,7 +10,7 @@ use http::{Method, Response, StatusCode, header};
 use message::informational::Informational;
 use semantics::reuse::StalePermit;
 use semantics::validators::Selected;
-use semantics::{Portion, Seconds, StoredHead, hop_by_hop, reuse};
+use semantics::{Portion, Seconds, StoredHead, hop_by_hop};
 use store::Key;
 use upstream::connection::origin_body::OriginBody;
 
@@ -19,7 +19,7 @@ use crate::body::resume::Resume;
 use crate::fill::detached::Running;
 use crate::fill::state::{Failed, FillHead, FillStage, Reader, SparseStage, Validated};
 use crate::get::cache_request::{NextAction, ToValidate};
-use crate::get::fit::{Fit, FitInput};
+use crate::get::fit::{Fit, FitInput, Waited};
 use crate::get::partial_response;
 use crate::get::partial_response::{PartialResponder, Served};
 use crate::get::vouching;
@@ -106,7 +106,7 @@ impl FillResponder<'_> {
             }
             FillStage::Streaming(head) => self.streaming(&head, (reader, None), transaction).await,
             // The reader stays until the answer has taken its place.
-            FillStage::Sparse(stage) => Box::pin(self.sparse(&stage, transaction)).await,
+            FillStage::Sparse(stage) => Box::pin(self.sparse(&stage, &reader, transaction)).await,
         }
     }
 
@@ -141,7 +141,12 @@ impl FillResponder<'_> {
     }
 
     /// Answers from an object that is being stored in parts.
-    async fn sparse(&self, stage: &SparseStage, transaction: Transaction) -> NextAction {
+    async fn sparse(
+        &self,
+        stage: &SparseStage,
+        reader: &Reader,
+        transaction: Transaction,
+    ) -> NextAction {
         let SparseStage { key, marker, epoch, hit_for_miss } = stage;
         if !self.leads() && self.fit_input().is_concerned(*hit_for_miss) {
             return NextAction::FetchAlone(transaction);
@@ -164,10 +169,12 @@ impl FillResponder<'_> {
             None => Some(self.status),
         };
         let names = stored.selected_by();
-        if !self.leads()
-            && !reuse::may_follow(packed, names, &context.facts, context.came, context.settings())
-        {
-            return NextAction::FetchAlone(transaction);
+        if !self.leads() {
+            match self.fit_input().after_waiting(packed, names, reader.fill()) {
+                Waited::MayHave => {}
+                Waited::WaitsForNext => return NextAction::Retry(transaction),
+                Waited::AsksAlone => return NextAction::FetchAlone(transaction),
+            }
         }
         let age = packed.age(context.now());
         let serving = PartialResponder { status, ..self.serving(&stored, age) };
@@ -196,11 +203,14 @@ impl FillResponder<'_> {
         let Some(to_validate) = &self.to_validate else { return NextAction::Retry(transaction) };
         let packed = validated.head.packed();
         if !self.leads() {
-            let (names, facts) = (to_validate.stored.selected_by(), &context.facts);
-            let permitted =
-                reuse::may_follow(packed, names, facts, context.came, context.settings());
-            if self.fit_input().is_concerned(validated.hit_for_miss) || !permitted {
-                return NextAction::FetchAlone(transaction);
+            let (names, fit) = (to_validate.stored.selected_by(), self.fit_input());
+            match fit.after_waiting(packed, names, reader.fill()) {
+                _ if fit.is_concerned(validated.hit_for_miss) => {
+                    return NextAction::FetchAlone(transaction);
+                }
+                Waited::MayHave => {}
+                Waited::WaitsForNext => return NextAction::Retry(transaction),
+                Waited::AsksAlone => return NextAction::FetchAlone(transaction),
             }
             let same = to_validate.stored.entry.meta() == &validated.meta;
             let purged = reader.is_purged(&self.key, &validated.head);
@@ -280,7 +290,7 @@ impl FillResponder<'_> {
             }
             return self.stream(head, fields, reader, status, transaction);
         }
-        let fit = self.fit_input().of_head(&self.key, head, reader.waited());
+        let fit = self.fit_input().of_head(&self.key, head, reader.fill(), reader.waited());
         let (Fit::Follow(Some((age, permit))), Some(shared)) = (fit, &head.shared) else {
             return match fit {
                 Fit::Alone => NextAction::FetchAlone(transaction),
@@ -360,7 +370,7 @@ impl FillResponder<'_> {
             None => Selected::of(head.status, &fields, self.context.now()),
         };
         let mut portion = self.context.portion(&selected, head.length);
-        if !self.holds(&portion, head, reader.produced()) {
+        if !self.holds(&portion, head, &reader) {
             return past(transaction, Bypass::RangeBeyondFill);
         }
         // Several ranges are not cut from what is still coming: then all of it is sent.
@@ -390,26 +400,24 @@ impl FillResponder<'_> {
         vouching::vouches(voucher, self.context.parts, head.headers()).await
     }
 
-    /// Returns whether the bytes for this request have come already or will soon: for another range
-    /// the origin is quicker, unless it is what the origin was asked for.
-    fn holds(&self, portion: &Portion, head: &FillHead, produced: u64) -> bool {
+    /// Returns whether the request takes its bytes from the fill, which it may have to wait for. A
+    /// range that is far from what has come is asked of the origin, if that sends ranges, for a few
+    /// requests: many would make as many fetches of what comes already.
+    fn holds(&self, portion: &Portion, head: &FillHead, reader: &Reader) -> bool {
         let context = self.context;
         let asked_for = matches!(self.role, Role::Leader { ranged: true, .. });
         if !context.facts.has_range || context.parts.method != Method::GET || asked_for {
             return true;
         }
-        // Without a length, or for one client alone, no range can be cut from it.
-        if head.length.is_none() || head.shared.is_none() {
-            return false;
-        }
-        match portion {
-            Portion::Part(part) => {
-                part.start <= produced.saturating_add(context.options.fill.follow_distance)
-            }
-            // The request that began the fill gets all of it then.
-            Portion::Parts(_) => self.leads(),
-            Portion::Whole | Portion::Unsatisfiable | Portion::NotModified => true,
-        }
+        // From what is for one client alone no range is cut.
+        let Some(shared) = &head.shared else { return false };
+        let Portion::Part(part) = portion else { return true };
+        let near = reader.produced().saturating_add(context.options.fill.follow_distance);
+        let sends_ranges = || {
+            let units = shared.headers().get(header::ACCEPT_RANGES);
+            units.is_some_and(|units| units.as_bytes().eq_ignore_ascii_case(b"bytes"))
+        };
+        part.start <= near || !sends_ranges() || !reader.fill().may_be_passed()
     }
 
     /// Returns whether the client may get another status than the origin sent.

@@ -3,15 +3,16 @@
 //! It promises: no follower gets a byte of an answer that is not to be shared, is of another
 //! variant, or is not what its own request permits. A request that came before the head may have
 //! what was fresh when it was asked for, also when it became stale on its way: asking again would
-//! bring nothing younger (RFC 9111, 4). A request that came later gets what is fresh now.
+//! bring nothing younger (RFC 9111, 4). A request that came later gets what is fresh now. A request
+//! for a younger answer (a reload) gets that of a fetch that began after it.
 
 use fleet::lookup::{Asked, may_wait};
-use http::HeaderValue;
-use semantics::reuse::{Cause, Reuse, StalePermit};
-use semantics::{RequestFacts, Seconds, Settings, Time, reuse};
+use http::{HeaderName, HeaderValue};
+use semantics::reuse::{Cause, FetchTime, Reuse, StalePermit};
+use semantics::{ClientReload, Packed, RequestFacts, Seconds, Settings, Time, reuse};
 use store::Key;
 
-use crate::fill::registry::HitForMiss;
+use crate::fill::registry::{BegunSoFar, HitForMiss};
 use crate::fill::state::{Fill, FillHead, FillStage};
 use crate::options::Options;
 use crate::request::context::RequestContext;
@@ -29,6 +30,18 @@ pub(crate) enum Fit {
     Alone,
 }
 
+/// What comes of a request that waited for another one's fetch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// It may have the answer.
+    MayHave,
+    /// It wants an answer that was asked for after it: that of the next fetch, like others that
+    /// waited.
+    WaitsForNext,
+    /// No shared fetch has an answer for it.
+    AsksAlone,
+}
+
 /// The facts of a request that decide which fills fit it.
 pub(crate) struct FitInput<'a> {
     pub services: &'a Services,
@@ -37,6 +50,8 @@ pub(crate) struct FitInput<'a> {
     pub settings: &'a Settings,
     /// When the request came.
     pub came: Time,
+    /// The fills that had begun by then.
+    pub begun_before: BegunSoFar,
     pub now: Time,
     /// Who wants it.
     pub asked: Asked,
@@ -53,6 +68,7 @@ impl<'a> FitInput<'a> {
             facts: &context.facts,
             settings: context.settings(),
             came: context.came,
+            begun_before: context.begun_before,
             now: context.now(),
             asked: context.asked(),
             rule_mark: context.rule_mark(),
@@ -84,15 +100,15 @@ impl<'a> FitInput<'a> {
             {
                 Fit::Another
             }
-            FillStage::Streaming(head) if fill.has_begin() => self.of_head(key, &head, false),
+            FillStage::Streaming(head) if fill.has_begin() => self.of_head(key, &head, fill, false),
             FillStage::Streaming(_) => Fit::Another,
             _ => Fit::Follow(None),
         }
     }
 
-    /// Returns how an answer with this head fits the request, which looks under `key`. `waited`: it
-    /// had joined before the head was there.
-    pub fn of_head(&self, key: &Key, head: &FillHead, waited: bool) -> Fit {
+    /// Returns how an answer of `fill` with this head fits the request, which looks under `key`.
+    /// `waited`: it had joined before the head was there.
+    pub fn of_head(&self, key: &Key, head: &FillHead, fill: &Fill, waited: bool) -> Fit {
         if self.is_concerned(head.hit_for_miss) {
             return Fit::Alone;
         }
@@ -101,10 +117,11 @@ impl<'a> FitInput<'a> {
         };
         let (packed, vary) = (shared.packed(), shared.vary());
         let names = vary.names();
-        if waited {
-            return match reuse::may_follow(packed, names, self.facts, self.came, self.settings) {
-                true => Fit::Follow(Some((packed.age(self.now), None))),
-                false => Fit::Alone,
+        if waited || fill.began_after(self.begun_before) {
+            return match self.after_waiting(packed, names, fill) {
+                Waited::MayHave => Fit::Follow(Some((packed.age(self.now), None))),
+                Waited::WaitsForNext => Fit::Another,
+                Waited::AsksAlone => Fit::Alone,
             };
         }
         match reuse::decide(packed, names, self.facts, self.now, self.settings) {
@@ -113,8 +130,33 @@ impl<'a> FitInput<'a> {
             Reuse::Validate { cause: Cause::Expired, .. }
             | Reuse::GatewayTimeout { .. }
             | Reuse::Outlived => Fit::Another,
+            Reuse::Validate { cause: Cause::NoCache, .. } => Fit::Alone,
+            Reuse::Validate { .. } if self.shares_reloads() => Fit::Another,
             Reuse::Validate { .. } | Reuse::Unusable | Reuse::NotShared => Fit::Alone,
         }
+    }
+
+    /// Returns whether the request may have the response of a fill that it waited for, which
+    /// `names` select.
+    pub fn after_waiting(&self, packed: &Packed, names: &[HeaderName], fill: &Fill) -> Waited {
+        let fetched = match fill.began_after(self.begun_before) {
+            true => FetchTime::After,
+            false => FetchTime::Before(self.came),
+        };
+        let may_have =
+            |fetched| reuse::may_follow(packed, names, self.facts, fetched, self.settings);
+        if may_have(fetched) {
+            Waited::MayHave
+        } else if self.shares_reloads() && may_have(FetchTime::After) {
+            Waited::WaitsForNext
+        } else {
+            Waited::AsksAlone
+        }
+    }
+
+    /// Returns whether requests that want a younger answer than there is share the next one.
+    pub fn shares_reloads(&self) -> bool {
+        self.settings.client_reload != ClientReload::Obey
     }
 
     /// Returns whether the request should not wait for others for this reason.

@@ -6,20 +6,29 @@
 //! reaches the other, and what a GET brings takes its place. It never takes the place of what a GET
 //! brought: it updates that one's fields, or ends its lifetime (RFC 9111, 4.3.5).
 
+use std::sync::Arc;
+
+use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use semantics::merge::HeadEffect;
 use semantics::packed::Flag;
 use semantics::{ExchangeTimes, StoredHead, VaryMarker, forwarded, merge};
 use store::{FetchToken, Hint, Key, LookupOptions, Refusal};
+use tokio::time::timeout;
 
+use crate::fill::registry::{FillRegistry, Joining, name_of_head};
+use crate::fill::state::{Fill, FillStage};
 use crate::get::cache_request::{
     CacheRequest, FetchedResponse, NextAction, ToValidate, miss_status,
 };
+use crate::get::collapse::{Collapse, CollapseInput};
+use crate::get::fit::{Fit, FitInput};
 use crate::object::lookup;
 use crate::object::lookup::LookupResult;
 use crate::object::object_writer::{Judge, ObjectWriter, RefreshResult, StorageKey};
 use crate::object::stored_response::StoredResponse;
 use crate::observe::cache_status::CacheStatus;
+use crate::observe::event::Event;
 use crate::observe::outcome::{Bypass, Outcome, Stale};
 use crate::origin::failure::Failure;
 use crate::request::upstream_request;
@@ -34,9 +43,72 @@ struct HeadResponse<'a> {
     times: ExchangeTimes,
 }
 
+/// A HEAD that the origin is asked.
+pub(crate) struct HeadRequest {
+    pub key: Key,
+    pub marker: Option<VaryMarker>,
+    /// What is stored and must be validated.
+    pub to_validate: Option<ToValidate>,
+}
+
+/// A HEAD under way in the table of fills. Dropped, it ends, and those that wait for it look again.
+struct HeadEnding<'a> {
+    fills: &'a FillRegistry,
+    name: Bytes,
+    fill: Arc<Fill>,
+}
+
+impl Drop for HeadEnding<'_> {
+    fn drop(&mut self) {
+        self.fills.remove(&self.name, &self.fill);
+        self.fill.publish(FillStage::Absent(false), None);
+    }
+}
+
 impl CacheRequest<'_> {
-    /// Sends a HEAD for what is not stored to the origin as it came.
-    pub async fn fetch_head(
+    /// Sends a HEAD to the origin as it came. Requests for the same meanwhile wait for it, and look
+    /// again: its answer may be stored then.
+    pub async fn head(&self, ask: HeadRequest, transaction: Transaction) -> NextAction {
+        let fit = FitInput::by(self.context);
+        let facts = &self.context.facts;
+        let is_alone = self.alone
+            || facts.has_credentials()
+            || facts.directives.reloads()
+            || matches!(CollapseInput::of(&fit, &ask.key, true).decide(), Collapse::Alone);
+        if is_alone {
+            return self.send_head(ask, transaction).await;
+        }
+        let name = name_of_head(&ask.key);
+        let fills = &self.context.services.shared.fills;
+        let suits = |fill: &Fill| matches!(fit.of(&ask.key, fill), Fit::Follow(_));
+        match fills.join_if(&name, self.since, suits, || self.new_fill(None)) {
+            Joining::Ended => NextAction::Retry(transaction),
+            Joining::Begun(fill) => {
+                let _ending = HeadEnding { fills, name, fill };
+                self.send_head(ask, transaction).await
+            }
+            Joining::Running(fill) => {
+                if let Some(mut reader) = fill.join() {
+                    self.context.services.observer.count(Event::FollowerJoined, 1);
+                    let wait = self.context.options.fill.wait;
+                    // Whether it came or not: without an answer this request sends its own.
+                    timeout(wait, reader.head()).await.ok();
+                }
+                NextAction::FetchAlone(transaction)
+            }
+        }
+    }
+
+    async fn send_head(&self, ask: HeadRequest, transaction: Transaction) -> NextAction {
+        let HeadRequest { key, marker, to_validate } = ask;
+        match to_validate {
+            Some(to_validate) => self.validate_by_head(to_validate, transaction).await,
+            None => self.fetch_head(key, marker, transaction).await,
+        }
+    }
+
+    /// Sends a HEAD for what is not stored.
+    async fn fetch_head(
         &self,
         key: Key,
         marker: Option<VaryMarker>,
@@ -63,9 +135,13 @@ impl CacheRequest<'_> {
         NextAction::Respond(pass_through::relay_response(context, transaction, response, status))
     }
 
-    /// Sends a HEAD for what must be validated to the origin as it came: its answer tells whether
-    /// what is stored is still good (RFC 9111, 4.3.5).
-    pub async fn head(&self, to_validate: ToValidate, mut transaction: Transaction) -> NextAction {
+    /// Sends a HEAD for what must be validated: its answer tells whether what is stored is still
+    /// good (RFC 9111, 4.3.5).
+    async fn validate_by_head(
+        &self,
+        to_validate: ToValidate,
+        mut transaction: Transaction,
+    ) -> NextAction {
         let context = self.context;
         if context.facts.directives.no_store {
             return NextAction::Bypass(

@@ -190,9 +190,6 @@ impl PartialResponder<'_> {
         if directives.no_store {
             return Some(|transaction| past(transaction, Bypass::NoStore));
         }
-        if self.context.services.shared.fill_budget.full() {
-            return Some(|transaction| past(transaction, Bypass::Memory));
-        }
         None
     }
 

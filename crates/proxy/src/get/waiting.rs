@@ -85,7 +85,8 @@ impl CacheRequest<'_> {
         transaction: &mut Transaction,
     ) -> Option<Awaited> {
         self.context.look_at_clock();
-        if FitInput::by(self.context).running(&responder.key) == Some(Fit::Alone) {
+        let fit = FitInput::by(self.context);
+        if fit.facts.directives.no_store || fit.running(&responder.key) == Some(Fit::Alone) {
             return None;
         }
         let asking = self.asking();

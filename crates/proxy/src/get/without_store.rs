@@ -46,7 +46,7 @@ fn asking(context: &RequestContext<'_>) -> Option<(Key, Arc<Asking>)> {
     }
     let key = context.key(&context.url()?)?;
     let fit = FitInput::by(context);
-    let input = CollapseInput::of(&fit, &context.parts.headers, &key, false);
+    let input = CollapseInput::of(&fit, &key, false);
     let input = CollapseInput { is_elsewhere: true, ..input };
     if input.decide() != Collapse::ReadThrough {
         return None;

@@ -63,8 +63,6 @@ reasons! {
         NotShareable = "not-shareable",
         /// The running fill is of another variant.
         Variant = "variant",
-        /// The running fetches hold all the memory that there is for them.
-        Memory = "memory",
         /// The request carries `Authorization` that the stored answer does not allow.
         Authorization = "authorization",
         /// The request says `no-store`.
@@ -114,6 +112,8 @@ reasons! {
         UpstreamTimeout = "upstream-timeout",
         /// The upstream's answer is not HTTP, or over a limit.
         BadAnswer = "bad-answer",
+        /// The fetch made no progress, and others needed the memory that it held.
+        Memory = "memory",
         /// `only-if-cached`, and it is not (504, RFC 9111 section 5.2.1.7).
         OnlyIfCached = "only-if-cached",
         /// A stored object turned out damaged or gone while it was sent.

@@ -13,7 +13,7 @@ use http::uri::PathAndQuery;
 use message::scheme::Scheme;
 use net::address;
 use net::address::bare;
-use semantics::{Identity, RequestFacts, Settings, Url};
+use semantics::{ClientReload, Identity, RequestFacts, Settings, Url};
 use store::Key;
 use upstream::send::origin::{Origin, Voucher};
 use upstream::servers::group::Group;
@@ -344,12 +344,19 @@ impl Site {
         self.vouched.as_ref()
     }
 
-    /// Returns the facts that count here of a request by a client with this identity.
-    pub(crate) fn facts(&self, parts: &Parts, identity: Identity) -> RequestFacts {
+    /// Returns the facts that count here, by the general `settings`, of a request by a client with
+    /// this identity.
+    pub(crate) fn facts(
+        &self,
+        parts: &Parts,
+        identity: Identity,
+        settings: &Settings,
+    ) -> RequestFacts {
         let path = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
         let facts = RequestFacts::of(&parts.method, &parts.headers).with(path, identity);
         match self.vouched {
             Some(_) => facts.without_wishes(),
+            None if settings.client_reload == ClientReload::Ignore => facts.without_reload(),
             None => facts,
         }
     }

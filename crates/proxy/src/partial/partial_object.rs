@@ -294,7 +294,8 @@ impl PartialObject {
     fn new_fill(&self) -> Fill {
         let Services { shared, clock, .. } = &*self.services;
         let token = self.store.begin_fetch(&self.primary);
-        Fill::new(token, clock.instant(), shared.fill_budget.clone())
+        let share = shared.fill_budget.share(self.primary.locality().site);
+        Fill::new(token, clock.instant(), share)
     }
 
     /// Begins a fill for the window of `at`; `None` when one runs there.

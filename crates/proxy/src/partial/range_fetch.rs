@@ -15,6 +15,7 @@ use semantics::partial::Verdict;
 use semantics::range::ByteRange;
 use semantics::{ExchangeTimes, PartHead, partial};
 use store::{FetchToken, Hint, Key};
+use tokio::task::spawn_local;
 use upstream::connection::origin_body::OriginBody;
 
 use crate::fill::pump::{Carried, Incoming, Pump, Unwatched};
@@ -26,6 +27,7 @@ use crate::observe::outcome::Error;
 use crate::origin::failure::Failure;
 use crate::partial::partial_object::{Part, PartialObject};
 use crate::request::upstream_request;
+use crate::services::Services;
 
 /// A fetch of a gap.
 pub(crate) struct RangeFetch {
@@ -198,7 +200,10 @@ impl RangeFetch {
                 Carried::Broken(why) => End::Broken(why),
                 Carried::Abandoned => End::Broken(Error::Upstream),
             });
-            part_writer.sink.let_go(&fill).await;
+            let mut sink = part_writer.sink;
+            if matches!(sink, Sink::Refused(_)) {
+                spawn_local(async move { sink.let_go(&fill).await });
+            }
             match next {
                 Some((key, fill)) => self.now = RegisteredFill { parts: parts.clone(), fill, key },
                 None => break,
@@ -256,9 +261,9 @@ impl RangeFetch {
         part_writer: &mut PartWriter,
     ) -> Carried {
         let PartialObject { services, options, .. } = &*self.parts;
-        let (leases, budget) = (&services.leases, &services.shared.fill_budget);
+        let Services { leases, clock, .. } = &**services;
         let sink = (&mut part_writer.sink, part_writer.before);
-        let mut pump = Pump::new(leases, budget, &options.fill, &self.now.fill, sink);
+        let mut pump = Pump::new(leases, *clock, &options.fill, &self.now.fill, sink);
         let is_wanted = |unwatched: Unwatched| {
             let left = range.count() - unwatched.carried;
             self.interest.strong_count() > 0

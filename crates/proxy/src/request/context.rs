@@ -17,6 +17,7 @@ use upstream::send::origin::Origin;
 
 use crate::client::handle::Client;
 use crate::client::tunnel_places::TunnelPermit;
+use crate::fill::registry::BegunSoFar;
 use crate::object::store::Store;
 use crate::options::Options;
 use crate::origin::site::Site;
@@ -38,6 +39,8 @@ pub(crate) struct RequestContext<'a> {
     pub facts: RequestFacts,
     /// When it came.
     pub came: Time,
+    /// The fills that had begun by then.
+    pub begun_before: BegunSoFar,
     now: Cell<Time>,
     /// The operator's rule for it.
     pub rule: Option<Arc<Rule>>,
@@ -60,12 +63,14 @@ impl<'a> RequestContext<'a> {
         (rule, identity): (Option<Arc<Rule>>, Identity),
         upgrade: Option<Rc<Upgrade>>,
     ) -> RequestContext<'a> {
-        let (came, mut facts) = (services.clock.time(), target.site.facts(parts, identity));
+        let (came, mut facts) =
+            (services.clock.time(), target.site.facts(parts, identity, &options.semantics));
         // Without the fields that say so: the origin answers a user.
         if client.is_logged_in() && target.site.vouched().is_none() {
             facts = facts.logged_in();
         }
         let now = Cell::new(came);
+        let begun_before = services.shared.fills.begun_so_far();
         let place = Cell::default();
         RequestContext {
             services,
@@ -75,6 +80,7 @@ impl<'a> RequestContext<'a> {
             target,
             facts,
             came,
+            begun_before,
             now,
             rule,
             upgrade,

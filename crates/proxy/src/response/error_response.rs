@@ -62,7 +62,7 @@ fn error_type(outcome: Outcome) -> Option<ErrorType> {
             Error::UpstreamTimeout => ErrorType::ConnectionReadTimeout,
             Error::BadAnswer => ErrorType::HttpProtocolError,
             Error::OnlyIfCached | Error::Draining => ErrorType::ProxyInternalResponse,
-            Error::Store | Error::Internal => ErrorType::ProxyInternalError,
+            Error::Store | Error::Memory | Error::Internal => ErrorType::ProxyInternalError,
             Error::Loop => ErrorType::ProxyLoopDetected,
             Error::Overload | Error::UpstreamBusy => ErrorType::ConnectionLimitReached,
         },

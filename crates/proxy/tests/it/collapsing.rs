@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use proxy::observe::event::Event;
 use proxy::rules::request_rules::{Condition, Rule, Rules};
-use semantics::{Lifetime, Lifetimes, Seconds, Settings};
+use semantics::{ClientReload, Lifetime, Lifetimes, Seconds, Settings};
 
 use crate::client::{Answer, Client, request};
 use crate::origin::{Asked, Origin, Then, ok};
@@ -130,9 +130,8 @@ fn it_is_explained_who_would_join_a_running_fetch() {
     for method in ["GET", "HEAD"] {
         assert_eq!(would(method, &[]), "join the running fetch: its answer has not come yet");
     }
-    // What a reload gets was asked for after it; several ranges are for nobody else.
+    // What a reload gets was asked for after it.
     assert_eq!(would("GET", &["Cache-Control:+no-cache"]), "ask the origin");
-    assert_eq!(would("GET", &["Range:+bytes%3D0-0,2-2"]), "ask the origin");
     assert_eq!(would("GET", &["Cache-Control:+no-store"]), "pass it on (no-store)");
     gate.open(1);
     let late = "join the running fetch: fresh, ";
@@ -578,4 +577,116 @@ fn an_origin_has_one_request_for_a_resource_at_a_time() {
     for (path, (_, most)) in now.lock().unwrap().iter() {
         assert_eq!(*most, 1, "requests for {path} at a time");
     }
+}
+
+/// A proxy whose reloads share fetches.
+fn sharing_reloads() -> Rig {
+    Rig::forward_with(|options| options.semantics.client_reload = ClientReload::Share)
+}
+
+#[test]
+fn reloads_that_come_during_a_fetch_share_the_next_one() {
+    let reloads = ["no-cache", "max-age=0", "min-fresh=9999"];
+    for (is_stored, directive) in
+        reloads.map(|directive| [(false, directive), (true, directive)]).concat()
+    {
+        let (origin, gate) = gated(|asked| ok(FRESH, &asked.number.to_string()));
+        let rig = sharing_reloads();
+        let (url, fields) = (origin.url("/"), format!("Cache-Control: {directive}\r\n"));
+        if is_stored {
+            gate.open(1);
+            rig.client().get(&url);
+        }
+        let before = origin.count();
+        let leader = ask(&rig, "GET", &url, &fields);
+        wait_until("the fetch is under way", || origin.count() == before + 1);
+        let later = followers(&rig, 20, &url, &fields);
+        let plain = followers(&rig, if is_stored { 0 } else { 5 }, &url, "");
+        gate.open(1);
+        assert_eq!(leader.join().unwrap().text(), before.to_string());
+        plain.answers().iter().for_each(|answer| assert_eq!(answer.text(), before.to_string()));
+        wait_until("one of the later ones asks for all", || origin.count() == before + 2);
+        gate.open(1);
+        let next = (before + 1).to_string();
+        later.answers().iter().for_each(|answer| assert_eq!(answer.text(), next));
+        assert_eq!(origin.count(), before + 2, "{directive}");
+    }
+}
+
+#[test]
+fn nothing_is_kept_of_an_exchange_that_requests_with_no_store_share() {
+    let (origin, gate) = gated(|asked| ok(FRESH, &asked.number.to_string()));
+    let rig = sharing_reloads();
+    let (url, fields) = (origin.url("/"), "Cache-Control: no-store\r\n");
+    let leader = ask(&rig, "GET", &url, fields);
+    wait_until("the fetch is under way", || origin.count() == 1);
+    let others = followers(&rig, 20, &url, fields);
+    // Requests that let their answer be stored have a fetch of their own, which stores it.
+    let plain = ask(&rig, "GET", &url, "");
+    wait_until("it has its own fetch", || origin.count() == 2);
+    gate.open(2);
+    let theirs = leader.join().unwrap();
+    assert_eq!(theirs.detail(), "BYPASS(no-store)");
+    others.answers().iter().for_each(|answer| assert_eq!(answer.text(), theirs.text()));
+    let kept = plain.join().unwrap().text();
+    assert_ne!(kept, theirs.text());
+    assert_eq!(rig.client().get(&url).text(), kept);
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn heads_share_a_head_whose_answer_is_stored_and_else_ask_at_once() {
+    for (fields, fetches) in [(FRESH, 1), ("Cache-Control: no-store\r\n", 6)] {
+        let (origin, gate) =
+            gated(move |_| format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 10\r\n\r\n"));
+        let rig = Rig::forward();
+        let url = origin.url("/");
+        let leader = ask(&rig, "HEAD", &url, "");
+        wait_until("it is under way", || origin.count() == 1);
+        let joined = rig.seen.metrics.total(Event::FollowerJoined);
+        let heads: Vec<_> = (0..5).map(|_| ask(&rig, "HEAD", &url, "")).collect();
+        wait_until("they wait", || rig.seen.metrics.total(Event::FollowerJoined) == joined + 5);
+        gate.open(1);
+        wait_until("the others ask", || origin.count() == fetches);
+        gate.open(fetches);
+        for answer in [vec![leader], heads].map(Waiters).into_iter().flat_map(Waiters::answers) {
+            assert_eq!(answer.field("content-length").unwrap(), "10");
+        }
+        assert_eq!(origin.count(), fetches);
+    }
+}
+
+#[test]
+fn ranges_that_cannot_be_cut_from_a_running_fetch_get_all_of_it() {
+    let chunked = "Transfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\n0\r\n\r\n";
+    for range in ["bytes=2-4", "bytes=-2", "bytes=0-1,5-6", "items=0-1"] {
+        let (origin, gate) = gated(move |_| format!("HTTP/1.1 200 OK\r\n{FRESH}{chunked}"));
+        let rig = Rig::forward();
+        let (url, fields) = (origin.url("/"), format!("Range: {range}\r\n"));
+        let leader = ask(&rig, "GET", &url, &fields);
+        wait_until("the fetch is under way", || origin.count() == 1);
+        let others = followers(&rig, 10, &url, &fields);
+        gate.open(1);
+        for answer in [leader.join().unwrap()].into_iter().chain(others.answers()) {
+            assert_eq!((answer.status, answer.text().as_str()), (200, "0123456789"), "{range}");
+        }
+        assert_eq!(origin.count(), 1);
+    }
+}
+
+#[test]
+fn a_private_answer_to_a_cookie_leaves_the_others_together() {
+    let (origin, gate) = gated(|asked| match asked.field("cookie") {
+        Some(_) => ok("Cache-Control: private\r\n", "mine"),
+        None => ok(FRESH, "all"),
+    });
+    let rig = Rig::forward();
+    let url = origin.url("/");
+    gate.open(1);
+    assert_eq!(rig.client().get_with(&url, "Cookie: user=1\r\n").text(), "mine");
+    let (leader, waiters) = together(&rig, &origin, 20, &url);
+    gate.open(1);
+    assert_eq!(leader.join().unwrap().text(), "all");
+    waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), "all"));
+    assert_eq!(origin.count(), 2);
 }

@@ -171,23 +171,38 @@ pub fn is_for_waiters(stored: &Packed, when_asked: Millis, settings: &Settings) 
         && (is_fresh || may_be_stale(stored, settings))
 }
 
+/// The time of another request's fetch, seen from a request that waited for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FetchTime {
+    /// It had begun when the request came, at this time.
+    Before(Time),
+    /// It began after the request had come.
+    After,
+}
+
 /// Returns whether a request that came before the response, and waited for it, may have it. The
 /// response is one that [`is_for_waiters`] and that the request selects, by the fields
 /// `selected_by`. The client's directives about age and freshness apply to the time when it asked:
-/// its own fetch would have taken as long.
+/// its own fetch would have taken as long. A fetch that began later is as good as its own.
 pub fn may_follow(
     stored: &Packed,
     selected_by: &[HeaderName],
     request: &RequestFacts,
-    came: Time,
+    fetched: FetchTime,
     settings: &Settings,
 ) -> bool {
-    let case = Case { stored, request, age: stored.age_as_of(came), settings };
+    let meets_directives = match fetched {
+        FetchTime::After => true,
+        FetchTime::Before(came) => {
+            let case = Case { stored, request, age: stored.age_as_of(came), settings };
+            !request.directives.no_cache
+                && !case.is_too_old_for_client()
+                && !case.is_too_short_for_client()
+        }
+    };
     is_usable(stored, request, settings)
         && is_shared(stored, selected_by, request)
-        && !request.directives.no_cache
-        && !case.is_too_old_for_client()
-        && !case.is_too_short_for_client()
+        && meets_directives
 }
 
 /// Returns whether a stored response may be used for a request at all.
@@ -589,7 +604,7 @@ mod tests {
         assert!(matches!(decide(&over, &[header::COOKIE]), Reuse::Validate { .. }));
         let stored = packed(&[modified]);
         let follows = |names: &[HeaderName]| {
-            may_follow(&stored, names, &facts, later(0), &Settings::default())
+            may_follow(&stored, names, &facts, FetchTime::Before(later(0)), &Settings::default())
         };
         assert!(!follows(&[]) && follows(&[header::COOKIE]));
     }
@@ -652,7 +667,7 @@ mod tests {
             let stored =
                 Packed::of(TargetFacts::default(), StatusCode::OK, &response, times, &settings);
             is_for_waiters(&stored, age::when_asked(&response, times), &settings)
-                && may_follow(&stored, &[], &facts, at(1200), &settings)
+                && may_follow(&stored, &[], &facts, FetchTime::Before(at(1200)), &settings)
         };
         let date = format!("Date: {NOW_DATE}");
         let second = "Cache-Control: max-age=1";

@@ -176,6 +176,21 @@ impl RequestDirectives {
         }
         directives
     }
+
+    /// Returns whether they ask for an answer that is made after the request.
+    pub fn reloads(&self) -> bool {
+        self.no_cache || self.max_age == Delta::Value(Seconds::ZERO)
+    }
+
+    /// Returns the same directives without those that ask for an answer of some age.
+    pub fn without_reload(self) -> RequestDirectives {
+        RequestDirectives {
+            no_cache: false,
+            max_age: Delta::Absent,
+            min_fresh: Delta::Absent,
+            ..self
+        }
+    }
 }
 
 /// The directives of a response (RFC 9111, 5.2.2; RFC 5861; `immutable` of RFC 8246).

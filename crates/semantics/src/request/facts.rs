@@ -54,6 +54,8 @@ pub struct RequestFacts {
     pub target: TargetFacts,
     /// A `Range` field is there.
     pub has_range: bool,
+    /// A `Cookie` field is there, whether it identifies the client or not.
+    pub has_cookie: bool,
     /// It asks whether what the client has is still good: `If-None-Match` or `If-Modified-Since`.
     pub conditional: bool,
 }
@@ -123,6 +125,7 @@ impl RequestFacts {
             is_logged_in: false,
             target: TargetFacts::default(),
             has_range: headers.contains_key(header::RANGE),
+            has_cookie: headers.contains_key(header::COOKIE),
             conditional: headers.contains_key(header::IF_NONE_MATCH)
                 || headers.contains_key(header::IF_MODIFIED_SINCE),
         }
@@ -141,9 +144,20 @@ impl RequestFacts {
         RequestFacts { authorized: true, is_logged_in: true, ..self }
     }
 
+    /// Returns the facts of the same request without what it says about the age of answers.
+    pub fn without_reload(self) -> RequestFacts {
+        RequestFacts { directives: self.directives.without_reload(), ..self }
+    }
+
     /// Returns whether the request carries anything that identifies its client.
     pub fn is_identified(&self) -> bool {
         self.authorized || !self.identified_by.is_empty()
+    }
+
+    /// Returns whether the answer to the request may be made for its client: it carries something
+    /// that identifies it, or a cookie.
+    pub fn is_personal(&self) -> bool {
+        self.is_identified() || self.has_cookie
     }
 
     /// Returns whether the request carries credentials: something that identifies its client and is

@@ -8,6 +8,7 @@ use semantics::cache_key;
 use semantics::date;
 use semantics::facts::TargetFacts;
 use semantics::range::{self, Limits, Selection};
+use semantics::reuse::FetchTime;
 use semantics::url::Url;
 use semantics::{
     ExchangeTimes, MethodClass, Packed, RequestFacts, Reuse, Seconds, Settings, StoredHead, Time,
@@ -93,18 +94,20 @@ fn what_is_fresh_on_arrival_is_for_all_who_waited() {
         let facts = RequestFacts::of(&Method::GET, &request);
         let came = times.received.unix_millis() - before;
         let came = Time::from_unix_millis(came.max(times.requested.unix_millis()));
+        let before = FetchTime::Before(came);
         let decision = reuse::decide(packed, &[], &facts, times.received, &settings);
         if let Reuse::Fresh { .. } = decision {
             prop_assert!(is_for_waiters);
-            prop_assert!(reuse::may_follow(packed, &[], &facts, came, &settings));
+            prop_assert!(reuse::may_follow(packed, &[], &facts, before, &settings));
         }
         let no_cache = |headers: &HeaderMap| {
             headers.get_all(header::CACHE_CONTROL).iter().any(|value| value == "no-cache")
         };
         prop_assert!(!(no_cache(&response) && is_for_waiters));
         prop_assert!(
-            !(no_cache(&request) && reuse::may_follow(packed, &[], &facts, came, &settings))
+            !(no_cache(&request) && reuse::may_follow(packed, &[], &facts, before, &settings))
         );
+        prop_assert!(reuse::may_follow(packed, &[], &facts, FetchTime::After, &settings));
         Ok(())
     });
 }

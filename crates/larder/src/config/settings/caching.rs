@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use semantics::Sharing;
 use semantics::trusted::TrustedField;
+use semantics::{ClientReload, Sharing};
 
 use super::common::{MANY, Setting, YEARS, ms};
 use crate::config::configuration::Config;
@@ -19,6 +19,11 @@ const FORWARDED: Kind = Kind::List(&Kind::OneOf(&[
 ]));
 
 choice!(SHARING for Sharing { "careful" => Sharing::Careful, "rfc" => Sharing::Rfc });
+choice!(CLIENT_RELOAD for ClientReload {
+    "obey" => ClientReload::Obey,
+    "share" => ClientReload::Share,
+    "ignore" => ClientReload::Ignore,
+});
 const TRUSTED: Kind = Kind::List(&Kind::Checked(&Checked {
     check: Checked::read::<TrustedField>,
     expected: "a field that is otherwise removed from requests",
@@ -43,6 +48,13 @@ pub const SETTINGS: &[Setting] = fields! {
     /// user, account or certificate; further names may stand beside it.
     "caching.identifying-fields", Kind::List(&Kind::Text("a field's name, * for anything")),
         ["auto"], live -> sharing.identifying;
+
+    /// What the reload of a client does: a request with no-cache, or with a max-age or min-fresh
+    /// that the stored answer does not meet. "obey": each asks the origin server (RFC 9111, 5.2.1).
+    /// "share": those that arrive while the origin server is asked share the next request to it.
+    /// "ignore": it does nothing. "auto" is "share" on a reverse proxy and "obey" on a forward
+    /// proxy.
+    "caching.client-reload", CLIENT_RELOAD, ["auto"], word("auto"), live -> client_reload;
 
     /// How long an answer that says nothing of its lifetime is fresh, in percent of the time since
     /// its last modification (RFC 9111, 4.2.2); 0: not at all.

@@ -1,0 +1,58 @@
+//! A request with `no-store` that nothing stored answers: nothing of the exchange may be kept (RFC
+//! 9111, 5.2.1.5). Where reloads share fetches, those that come while one is under way follow it.
+
+use semantics::VaryMarker;
+use store::Key;
+
+use crate::fill::registry::{Joining, name_of_unkept};
+use crate::fill::state::Fill;
+use crate::get::cache_request::{CacheRequest, NextAction};
+use crate::get::collapse::is_ranged;
+use crate::get::fill_response::{FillResponder, Role};
+use crate::get::fit::{Fit, FitInput};
+use crate::observe::cache_status::CacheStatus;
+use crate::observe::event::Event;
+use crate::observe::outcome::{Bypass, Outcome};
+use crate::response::transaction::Transaction;
+
+impl CacheRequest<'_> {
+    /// Joins the running fetch of `key` of which nothing is kept, or begins one, and answers.
+    pub(super) async fn fetch_unkept(
+        &self,
+        key: Key,
+        marker: Option<VaryMarker>,
+        transaction: Transaction,
+    ) -> NextAction {
+        let (context, fit) = (self.context, FitInput::by(self.context));
+        let fills = &context.services.shared.fills;
+        let status = CacheStatus::new(Outcome::Bypass(Bypass::NoStore));
+        let seen = fills.hit_for_miss(key.as_bytes(), context.services.clock.instant());
+        let is_alone = self.alone
+            || !fit.shares_reloads()
+            || is_ranged(&context.facts)
+            || context.facts.is_head
+            || context.facts.has_credentials()
+            || fit.is_concerned(seen);
+        if is_alone {
+            return NextAction::Bypass(transaction, status);
+        }
+        let suits = |fill: &Fill| matches!(fit.of(&key, fill), Fit::Follow(_));
+        let name = name_of_unkept(&key);
+        let (fill, began) = match fills.join_if(&name, self.since, suits, || self.new_fill(None)) {
+            Joining::Running(fill) => (fill, false),
+            Joining::Begun(fill) => (fill, true),
+            // What has ended is not stored.
+            Joining::Ended => return NextAction::FetchAlone(transaction),
+        };
+        let Some(reader) = fill.join() else { return NextAction::Bypass(transaction, status) };
+        let (store, primary, is_first) = (self.store, self.primary, self.is_first);
+        let (role, to_validate) = (Role::Follower, None);
+        let responder =
+            FillResponder { context, store, primary, key, role, to_validate, status, is_first };
+        if began {
+            return self.lead(responder, marker, None, (reader, true), transaction).await;
+        }
+        context.services.observer.count(Event::FollowerJoined, 1);
+        self.wait(responder, marker, reader, transaction).await
+    }
+}
