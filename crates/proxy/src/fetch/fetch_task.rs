@@ -418,6 +418,7 @@ impl FetchTask {
             Box::pin(self.keep_trunk(&mut sink, shared, head.length)).await;
         }
         if let (Event::FillStored, Some(shared)) = (counted, shared) {
+            self.fill.note_renewal();
             self.note_variant(&self.key, shared);
         }
         fill_guard.counted = counted;

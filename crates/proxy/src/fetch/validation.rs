@@ -91,6 +91,7 @@ impl FetchTask {
             self.remember_hit_for_miss(why);
         }
         if shareable {
+            self.fill.note_renewal();
             self.note_variant(&self.key, &head);
         }
         fill_guard.leave_table();

@@ -133,8 +133,18 @@ struct Shard {
     hit_for_miss: ByKey<(HitForMiss, Instant)>,
     /// The same keys, oldest first.
     order: VecDeque<HashedKey>,
-    /// Hashes of keys whose fills have ended, and which of all that was; oldest first.
-    ended: VecDeque<(u64, u64)>,
+    /// The fills that ended last, oldest first.
+    ended: VecDeque<EndedFill>,
+}
+
+/// A fill that has ended.
+struct EndedFill {
+    /// The hash of its key.
+    key: u64,
+    /// Its number among those that have ended.
+    number: u64,
+    /// Its number among those that have begun, if what is stored is from it.
+    renewal: Option<BegunSoFar>,
 }
 
 /// Returns the name of the HEAD that is under way for `key`.
@@ -158,16 +168,16 @@ impl Shard {
         fill
     }
 
-    fn note_ended(&mut self, key: u64, number: u64) {
+    fn note_ended(&mut self, ended: EndedFill) {
         if self.ended.len() == ENDED_MAX {
             self.ended.pop_front();
         }
-        self.ended.push_back((key, number));
+        self.ended.push_back(ended);
     }
 
     fn has_ended(&self, key: u64, since: EndedSoFar) -> bool {
-        let latest = self.ended.iter().rev().take_while(|(_, number)| *number > since.0);
-        latest.into_iter().any(|(ended, _)| *ended == key)
+        let mut latest = self.ended.iter().rev().take_while(|ended| ended.number > since.0);
+        latest.any(|ended| ended.key == key)
     }
 }
 
@@ -254,7 +264,15 @@ impl FillRegistry {
             running.remove();
         }
         let number = self.ended.fetch_add(1, Ordering::AcqRel) + 1;
-        shard.note_ended(key.hash, number);
+        shard.note_ended(EndedFill { key: key.hash, number, renewal: fill.renewal() });
+    }
+
+    /// Returns whether what is stored under `key` is known to be from a fill that began after so
+    /// many had begun.
+    pub fn is_renewed_after(&self, key: &Bytes, begun: BegunSoFar) -> bool {
+        let (shard, key) = self.shard(key);
+        let renews = |ended: &EndedFill| ended.renewal.is_some_and(|number| number > begun);
+        shard.ended.iter().any(|ended| ended.key == key.hash && renews(ended))
     }
 
     /// Remembers that the answer for `key` could not be shared, for as long and of as many keys as
@@ -325,12 +343,15 @@ mod tests {
     fn the_end_of_a_fill_is_seen_by_those_who_looked_before() {
         let (mut shard, [a, b]) = (Shard::default(), [1, 2]);
         let ended = |shard: &Shard, key, since| shard.has_ended(key, EndedSoFar(since));
-        shard.note_ended(a, 5);
-        shard.note_ended(b, 7);
+        let note = |shard: &mut Shard, key, number| {
+            shard.note_ended(EndedFill { key, number, renewal: None });
+        };
+        note(&mut shard, a, 5);
+        note(&mut shard, b, 7);
         assert!(ended(&shard, a, 4) && ended(&shard, b, 4) && ended(&shard, b, 6));
         assert!(!ended(&shard, a, 5) && !ended(&shard, b, 7) && !ended(&shard, 3, 0));
         // Only the latest are known.
-        (8..8 + ENDED_MAX as u64 - 1).for_each(|number| shard.note_ended(3, number));
+        (8..8 + ENDED_MAX as u64 - 1).for_each(|number| note(&mut shard, 3, number));
         assert!(!ended(&shard, a, 4) && ended(&shard, b, 4) && ended(&shard, 3, 0));
     }
 }

@@ -15,7 +15,7 @@
 //! It promises: no reader sees a byte that the fetch did not deliver, in its order; a reader whose
 //! fill broke gets an error, never a clean end. The lock is never held over an await.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
@@ -45,6 +45,8 @@ pub(crate) struct Fill {
     begun: Instant,
     /// Its number among the fills of the table; `None`: it is not in the table.
     number: Option<BegunSoFar>,
+    /// What is stored under its key is from it.
+    renews: AtomicBool,
     /// Ranges that were asked of the origin although this fill brings them.
     passed: AtomicU8,
     /// Another node may be asked to fetch, with so many hops.
@@ -226,8 +228,29 @@ impl Fill {
     pub fn new(token: FetchToken, begun: Instant, share: Arc<WindowShare>) -> Fill {
         let (state, waits_with) = (Mutex::default(), None);
         let (has_credentials, rule_mark, number) = (false, None, None);
-        let passed = AtomicU8::new(0);
-        Fill { state, token, begun, number, passed, waits_with, has_credentials, rule_mark, share }
+        let (renews, passed) = (AtomicBool::new(false), AtomicU8::new(0));
+        Fill {
+            state,
+            token,
+            begun,
+            number,
+            renews,
+            passed,
+            waits_with,
+            has_credentials,
+            rule_mark,
+            share,
+        }
+    }
+
+    /// Notes that what is stored under its key is from it.
+    pub fn note_renewal(&self) {
+        self.renews.store(true, Ordering::Release);
+    }
+
+    /// Returns its number in the table, if what is stored under its key is from it.
+    pub fn renewal(&self) -> Option<BegunSoFar> {
+        self.number.filter(|_| self.renews.load(Ordering::Acquire))
     }
 
     /// Sets its number in the table.

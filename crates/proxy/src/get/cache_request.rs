@@ -104,6 +104,7 @@ pub(crate) async fn answer(
         let cache_request = CacheRequest { context, store, primary, is_first, since, alone };
         let vouched = vouching::vouched(context.site(), context.parts, &found).await;
         let (plan, event) = PlanInput::by(context, vouched).plan(&found);
+        let plan = if is_first { plan } else { cache_request.plan_again(plan, &found) };
         // A further lookup is for the same request.
         let count = |event| context.services.observer.count(event, u64::from(is_first));
         event.into_iter().for_each(count);
@@ -204,6 +205,22 @@ impl CacheRequest<'_> {
                 Box::pin(self.missing(key, marker, transaction)).await
             }
         }
+    }
+
+    /// Returns the plan for a request that has waited: what was fetched since it came is young
+    /// enough for it, where reloads share fetches.
+    fn plan_again(&self, plan: Plan, found: &LookupResult) -> Plan {
+        let (Plan::Validate { age, cause, .. }, LookupResult::Stored(stored)) = (plan, found)
+        else {
+            return plan;
+        };
+        let (context, fills) = (self.context, &self.context.services.shared.fills);
+        let is_wish = !matches!(cause, Cause::NoCache | Cause::Expired);
+        let is_renewed = is_wish
+            && FitInput::by(context).shares_reloads()
+            && stored.head.packed().is_fresh(context.now())
+            && fills.is_renewed_after(stored.key.as_bytes(), context.begun_before);
+        if is_renewed { Plan::Serve { age, stale: None } } else { plan }
     }
 
     /// Serves what is stored, and starts a validation in the background where one is due.

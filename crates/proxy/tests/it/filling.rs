@@ -350,29 +350,21 @@ fn a_fill_that_is_not_stored_follows_its_clients_pace() {
 
 #[test]
 fn a_client_that_reads_nothing_does_not_stop_those_that_follow_the_same_fetch() {
-    let origin = Origin::start(|asked, stream| {
-        if asked.method == "POST" {
-            let _ = stream.write_all(ok("", "").as_bytes());
-            return Then::Stay;
-        }
-        // The body is larger than what sockets hold, and too large to be stored.
-        let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 60000000";
-        let _ = stream.write_all(format!("{head}\r\n\r\n").as_bytes());
-        for _ in 0..60 {
-            if stream.write_all(&[b'x'; 1_000_000]).is_err() {
-                return Then::Close;
-            }
-        }
-        Then::Stay
-    });
+    // The body is larger than what sockets hold, and too large to be stored.
+    let (origin, pieces) = stepwise();
     let rig = Rig::forward();
     let url = origin.url("/");
+    let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 60000000\r\n\r\n");
     let mut stalled = rig.client();
     stalled.send(request("GET", &url, ""));
+    pieces.send(head.into_bytes()).unwrap();
     stalled.head();
     let mut other = rig.client();
     other.send(request("GET", &url, ""));
     other.head();
+    for _ in 0..60 {
+        pieces.send(vec![b'x'; 1_000_000]).unwrap();
+    }
     let mut body = Vec::new();
     assert!(other.exactly(60_000_000, &mut body));
     assert_eq!(origin.count(), 1);
