@@ -18,7 +18,7 @@ use crate::client::tunnel_places::Places;
 use crate::fill::detached::Detached;
 use crate::fill::fill_budget::FillBudget;
 use crate::fill::neighbour_budget::Neighbours;
-use crate::fill::registry::{EndedSoFar, FillRegistry};
+use crate::fill::registry::{BegunSoFar, EndedSoFar, FillRegistry};
 use crate::object::deferred_invalidations::DeferredInvalidations;
 use crate::object::lookup::FoundVariant;
 use crate::object::purge_labels::ObjectLabels;
@@ -76,6 +76,9 @@ impl Shared {
 
 /// The moment at which a lookup began, by the fills that had ended.
 pub(crate) type LookupStart = EndedSoFar;
+
+/// The moment at which a request came, by the fills that had begun.
+pub(crate) type Arrival = BegunSoFar;
 
 /// What a lookup found under a key, for the first lookup of the request that it was made for.
 pub(crate) struct FoundAhead {
@@ -168,6 +171,11 @@ impl Services {
     /// Returns the moment for a lookup that begins now.
     pub fn lookup_start(&self) -> LookupStart {
         self.shared.fills.ended_so_far()
+    }
+
+    /// Returns the moment for a request that comes now.
+    pub fn arrival(&self) -> Arrival {
+        self.shared.fills.begun_so_far()
     }
 
     /// Leaves what a lookup found to the request that is dispatched next, until the task that

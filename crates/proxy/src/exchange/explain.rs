@@ -293,7 +293,7 @@ impl Case<'_> {
         let (came, now) = (self.now, self.now);
         let rule_mark = self.rule.as_ref().and_then(|rule| rule.mark.as_ref());
         let asked = Asked::ByClient;
-        let begun_before = services.shared.fills.begun_so_far();
+        let begun_before = services.arrival();
         let fit = FitInput {
             services,
             options,

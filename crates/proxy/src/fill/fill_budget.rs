@@ -18,8 +18,10 @@ use crate::observe::metrics::{Samples, Source};
 
 /// Counters of sites. Sites whose hashes meet in one share it.
 const SITES: usize = 256;
-/// Windows of at most so many bytes never end for the memory that they take.
-const SMALL: u64 = 64 * 1024;
+/// Fills with windows of at most so many bytes never end for the memory that they take.
+const SMALL: u64 = 16 * 1024;
+/// Nor do those with windows of at most so many bytes that make progress.
+const MODERATE: u64 = 64 * 1024;
 /// Time between two searches for fills without progress.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -122,7 +124,10 @@ impl FillBudget {
         large.shares.retain(|share| share.strong_count() > 0);
         let shares: Vec<_> = large.shares.iter().filter_map(Weak::upgrade).collect();
         drop(large);
-        let stalled = shares.iter().filter(|share| share.is_stalled() || is_urgent);
+        let is_in_the_way = |share: &&Arc<WindowShare>| {
+            share.is_stalled() || (is_urgent && share.counted() > MODERATE)
+        };
+        let stalled = shares.iter().filter(is_in_the_way);
         let mut windows: Vec<_> = stalled.filter(|share| !share.is_ended()).collect();
         windows.sort_by_cached_key(|share| {
             std::cmp::Reverse((self.site_bytes(share.site), share.site, share.counted()))

@@ -491,8 +491,8 @@ impl Fill {
         state.wake_readers();
     }
 
-    /// Waits, for a fill that is not stored, until at most `least` bytes wait for a reader, or up to
-    /// `most` if the memory allows it; or until there is no reader, or the fill is to end. Drops
+    /// Waits, for a fill that is not stored, until at most `least` bytes wait for a reader, `most`
+    /// bytes if the memory allows it; or until there is no reader, or the fill is to end. Drops
     /// first what all readers have.
     pub fn poll_room(&self, cx: &mut Context<'_>, (least, most): (u64, u64)) -> Poll<()> {
         let mut state = self.lock();

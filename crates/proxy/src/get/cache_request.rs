@@ -23,7 +23,6 @@ use crate::fill::state::{Fill, Reader};
 use crate::get::collapse::{Collapse, CollapseInput, is_ranged};
 use crate::get::fill_response::{FillResponder, Role};
 use crate::get::fit::{Fit, FitInput};
-use crate::get::head_request::HeadRequest;
 use crate::get::other_memories;
 use crate::get::partial_response::{PartialResponder, Served};
 use crate::get::plan::{Plan, PlanInput};
@@ -67,6 +66,14 @@ pub(crate) struct ToValidate {
     pub fallback: Fallback,
     /// What requires the validation: the stored answer's age or the request.
     pub why: Fwd,
+}
+
+/// A HEAD that the origin is asked.
+pub(crate) struct HeadRequest {
+    pub key: Key,
+    pub marker: Option<VaryMarker>,
+    /// What is stored and must be validated.
+    pub to_validate: Option<ToValidate>,
 }
 
 /// Answers a GET or HEAD.

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use crate::fill::registry::{FillRegistry, Joining, name_of_head};
 use crate::fill::state::{Fill, FillStage};
 use crate::get::cache_request::{
-    CacheRequest, FetchedResponse, NextAction, ToValidate, miss_status,
+    CacheRequest, FetchedResponse, HeadRequest, NextAction, ToValidate, miss_status,
 };
 use crate::get::collapse::{Collapse, CollapseInput};
 use crate::get::fit::{Fit, FitInput};
@@ -41,14 +41,6 @@ struct HeadResponse<'a> {
     status: StatusCode,
     headers: HeaderMap,
     times: ExchangeTimes,
-}
-
-/// A HEAD that the origin is asked.
-pub(crate) struct HeadRequest {
-    pub key: Key,
-    pub marker: Option<VaryMarker>,
-    /// What is stored and must be validated.
-    pub to_validate: Option<ToValidate>,
 }
 
 /// A HEAD under way in the table of fills. Dropped, it ends, and those that wait for it look again.

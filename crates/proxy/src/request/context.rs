@@ -17,7 +17,6 @@ use upstream::send::origin::Origin;
 
 use crate::client::handle::Client;
 use crate::client::tunnel_places::TunnelPermit;
-use crate::fill::registry::BegunSoFar;
 use crate::object::store::Store;
 use crate::options::Options;
 use crate::origin::site::Site;
@@ -27,7 +26,7 @@ use crate::peers::question::{About, Question};
 use crate::request::upstream_request::UpstreamRequest;
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
-use crate::services::Services;
+use crate::services::{Arrival, Services};
 
 /// A request, its client, and what was derived from both.
 pub(crate) struct RequestContext<'a> {
@@ -40,7 +39,7 @@ pub(crate) struct RequestContext<'a> {
     /// When it came.
     pub came: Time,
     /// The fills that had begun by then.
-    pub begun_before: BegunSoFar,
+    pub begun_before: Arrival,
     now: Cell<Time>,
     /// The operator's rule for it.
     pub rule: Option<Arc<Rule>>,
@@ -70,7 +69,7 @@ impl<'a> RequestContext<'a> {
             facts = facts.logged_in();
         }
         let now = Cell::new(came);
-        let begun_before = services.shared.fills.begun_so_far();
+        let begun_before = services.arrival();
         let place = Cell::default();
         RequestContext {
             services,
