@@ -1,5 +1,7 @@
-//! Bodies that are read from files, one piece ahead of the reader.
+//! Bodies that are read from files, one piece ahead of the reader: a file, a range of it, or
+//! several as `multipart/byteranges`.
 
+use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -7,6 +9,8 @@ use std::task::{Context, Poll, ready};
 use bytes::{Bytes, BytesMut};
 use files::Reader;
 use http_body::{Body, Frame, SizeHint};
+use semantics::multipart::Multipart;
+use semantics::range::ByteRange;
 use tokio::task::JoinHandle;
 
 use crate::pool::Pool;
@@ -22,10 +26,14 @@ pub(crate) const WHOLE_MAX: u64 = PIECE;
 /// A piece, and what reads on behind it.
 type Piece = io::Result<(Reader, Bytes)>;
 
-/// The bytes of a file or of a range of it.
+/// The bytes of a file, or of ranges of it.
 pub(crate) struct FileBody {
     /// Read and not taken yet.
     ready: Option<Bytes>,
+    /// The ranges that follow, and the bytes before each.
+    parts: VecDeque<(Bytes, ByteRange)>,
+    /// The bytes behind the last range.
+    closing: Option<Bytes>,
     /// The next piece.
     reading: Option<JoinHandle<Piece>>,
     /// Bytes that the body has still to give.
@@ -39,7 +47,8 @@ impl FileBody {
     pub fn of(bytes: Bytes) -> FileBody {
         let left = bytes.len() as u64;
         let ready = Some(bytes).filter(|bytes| !bytes.is_empty());
-        FileBody { ready, reading: None, left, open: None }
+        let (parts, closing) = (VecDeque::new(), None);
+        FileBody { ready, parts, closing, reading: None, left, open: None }
     }
 
     /// Returns all of its bytes, if they are there.
@@ -50,14 +59,31 @@ impl FileBody {
     /// Makes a body of all that a reader reads, and begins to read it.
     pub fn read(reader: Reader, pool: Pool, place: Place) -> FileBody {
         let (left, open) = (reader.remaining(), Some((pool, place)));
-        let mut body = FileBody { ready: None, reading: None, left, open };
+        let mut body = FileBody::of(Bytes::new());
+        (body.left, body.open) = (left, open);
         body.read_on(reader);
         body
     }
 
-    fn read_on(&mut self, reader: Reader) {
+    /// Makes a body of several ranges, and begins to read the first.
+    pub fn read_parts(reader: Reader, frame: &Multipart, pool: Pool, place: Place) -> FileBody {
+        let mut body = FileBody::of(Bytes::new());
+        (body.left, body.open) = (frame.total_length(), Some((pool, place)));
+        body.parts = frame.parts().iter().cloned().collect();
+        body.closing = Some(frame.closing());
+        body.read_on(reader.within(ByteRange { start: 0, end: 0 }));
+        body
+    }
+
+    /// Begins to read the next piece.
+    fn read_on(&mut self, mut reader: Reader) {
         if reader.remaining() == 0 {
-            self.open = None;
+            let Some((head, range)) = self.parts.pop_front() else {
+                (self.ready, self.open) = (self.closing.take(), None);
+                return;
+            };
+            self.ready = Some(head);
+            reader = reader.within(range);
         }
         let Some((pool, _)) = &self.open else { return };
         let pool = pool.clone();

@@ -1,9 +1,13 @@
 //! The bytes of a file, all of one version.
 //!
-//! It promises: whoever gets the last piece got the bytes of the version, and nothing else; what
-//! was changed meanwhile ends in [`ReadError::Changed`] before the last piece is given out. So an
-//! answer that is not cut short is never made of old and new bytes. See [`crate::Version`] for what
-//! the kernel does not tell.
+//! It promises: a caller that gets the last piece got the bytes of the version, and nothing else;
+//! what was changed meanwhile ends in [`ReadError::Changed`] before the last piece is given out. So
+//! an answer that is not cut short is never made of old and new bytes. See [`crate::Version`] for
+//! what the kernel does not tell.
+//!
+//! A [tolerant](Reader::tolerant) reader accepts more, for bodies that are under way and cannot
+//! begin anew: changes of permissions and names, and bytes appended behind the version. It cannot
+//! tell these from bytes changed in place by a program that then sets `mtime` back or appends.
 
 use std::fmt;
 use std::io;
@@ -65,6 +69,7 @@ pub struct Reader<F = OwnedFd> {
     at: u64,
     /// Where it stops.
     end: u64,
+    is_tolerant: bool,
     /// From where on the kernel has yet to be told to forget what it read; `None` when it may keep
     /// it, or was told.
     forgotten: Option<u64>,
@@ -74,7 +79,14 @@ impl<F: AsFd> Reader<F> {
     /// Begins to read. With `forget` the kernel is asked to drop from its cache what was read,
     /// since it goes into another one.
     pub(crate) fn new(file: F, version: Version, forget: bool) -> Reader<F> {
-        Reader { file, version, at: 0, end: version.size, forgotten: forget.then_some(0) }
+        let (end, forgotten) = (version.size, forget.then_some(0));
+        Reader { file, version, at: 0, end, is_tolerant: false, forgotten }
+    }
+
+    /// Accepts changes that leave the bytes of the version in place, as far as size and `mtime`
+    /// tell, and checks with each piece that the file has not become shorter.
+    pub fn tolerant(self) -> Reader<F> {
+        Reader { is_tolerant: true, ..self }
     }
 
     /// Reads nothing but a range, from its beginning. What lies behind the end of the file is left
@@ -108,7 +120,7 @@ impl<F: AsFd> Reader<F> {
         let wanted = usize::try_from(room).unwrap_or(buffer.len());
         self.read_at(self.at, &mut buffer[..wanted])?;
         self.at += room;
-        if self.remaining() == 0 {
+        if self.remaining() == 0 || self.is_tolerant {
             self.verify()?;
         }
         self.give_back();
@@ -173,7 +185,11 @@ impl<F: AsFd> Reader<F> {
     /// When it is not, or the kernel cannot say.
     pub fn verify(&self) -> Result<(), ReadError> {
         let stat = fstat(&self.file)?;
-        if self.version.holds(&stat) { Ok(()) } else { Err(ReadError::Changed) }
+        let holds = match self.is_tolerant {
+            true => self.version.holds_at_start(&stat),
+            false => self.version.holds(&stat),
+        };
+        if holds { Ok(()) } else { Err(ReadError::Changed) }
     }
 
     /// Tells the kernel to forget what was read. Advice: that it fails changes no answer.
