@@ -23,6 +23,10 @@ const PIECE: u64 = 256 << 10;
 /// read again instead of cut.
 pub(crate) const WHOLE_MAX: u64 = PIECE;
 
+/// Pieces that were given out whose memory is kept to be used again: more than are under way at a
+/// time, which the reader of the body bounds.
+const GIVEN_MAX: usize = 4;
+
 /// A piece, and what reads on behind it.
 type Piece = io::Result<(Reader, Bytes)>;
 
@@ -36,6 +40,8 @@ pub(crate) struct FileBody {
     closing: Option<Bytes>,
     /// The next piece.
     reading: Option<JoinHandle<Piece>>,
+    /// The latest pieces that were given out: new memory for each would cost more than reading.
+    given: VecDeque<Bytes>,
     /// Bytes that the body has still to give.
     left: u64,
     /// While there is more to be read.
@@ -47,8 +53,8 @@ impl FileBody {
     pub fn of(bytes: Bytes) -> FileBody {
         let left = bytes.len() as u64;
         let ready = Some(bytes).filter(|bytes| !bytes.is_empty());
-        let (parts, closing) = (VecDeque::new(), None);
-        FileBody { ready, parts, closing, reading: None, left, open: None }
+        let (parts, given) = (VecDeque::new(), VecDeque::new());
+        FileBody { ready, parts, closing: None, reading: None, given, left, open: None }
     }
 
     /// Returns all of its bytes, if they are there.
@@ -85,18 +91,40 @@ impl FileBody {
             self.ready = Some(head);
             reader = reader.within(range);
         }
+        let buffer = self.free_buffer();
         let Some((pool, _)) = &self.open else { return };
         let pool = pool.clone();
-        let reading = async move { pool.run(move || read_piece(reader)).await? };
+        let reading = async move { pool.run(move || read_piece(reader, buffer)).await? };
         self.reading = Some(tokio::spawn(reading));
+    }
+
+    /// Notes a piece that is given out.
+    fn note_given(&mut self, bytes: &Bytes) {
+        if self.given.len() == GIVEN_MAX {
+            self.given.pop_front();
+        }
+        self.given.push_back(bytes.clone());
+    }
+
+    /// Returns the memory of the oldest piece that was given out, if nothing else uses it any more.
+    fn free_buffer(&mut self) -> Option<BytesMut> {
+        match self.given.pop_front()?.try_into_mut() {
+            Ok(buffer) => Some(buffer),
+            Err(used) => {
+                self.given.push_front(used);
+                None
+            }
+        }
     }
 }
 
-/// Reads a piece. With the last one the version is checked, so that the end comes only when all was
-/// of one version.
-fn read_piece(mut reader: Reader) -> Piece {
+/// Reads a piece, into `buffer` if that is large enough. With the last one the version is checked,
+/// so that the end comes only when all was of one version.
+fn read_piece(mut reader: Reader, buffer: Option<BytesMut>) -> Piece {
     let length = usize::try_from(reader.remaining().min(PIECE)).map_err(io::Error::other)?;
-    let mut buffer = BytesMut::zeroed(length);
+    let fitting = buffer.filter(|buffer| buffer.len() >= length);
+    let mut buffer = fitting.unwrap_or_else(|| BytesMut::zeroed(length));
+    buffer.truncate(length);
     reader.read(&mut buffer).map_err(io::Error::other)?;
     Ok((reader, buffer.freeze()))
 }
@@ -124,6 +152,7 @@ impl Body for FileBody {
                 self.reading = None;
                 let (reader, bytes) = read.map_err(io::Error::other)??;
                 self.read_on(reader);
+                self.note_given(&bytes);
                 bytes
             }
         };
