@@ -122,8 +122,8 @@ impl Known {
         self.pool.run(move || finding.fetch(&reading)).await?
     }
 
-    /// Notes that the answer with these fields is current while the stamp holds. One with a weak tag
-    /// may not be.
+    /// Notes that the answer with these fields is current while the stamp holds, unless its tag is
+    /// weak.
     pub fn note(&self, path: &str, accepted: Accepted, fields: &HeaderMap, stamp: Stamp) {
         let is_strong = |tag: &HeaderValue| !tag.as_bytes().starts_with(b"W/");
         let version =

@@ -111,7 +111,7 @@ pub(crate) fn page(
     let directory = Directory::open(resolver, &listing.path)?;
     let entries = directory.read(hide_dotfiles, &wanted, limit)?;
     let next = wanted.offset.saturating_add(limit);
-    let next = (next < entries.count).then(|| ListingQuery { offset: next, ..wanted });
+    let next = (next < entries.count).then_some(ListingQuery { offset: next, ..wanted });
     let next = next.map(ListingQuery::to_query);
     let (text, media_type) = match wanted.is_json {
         true => (to_json(&entries.shown), "application/json"),

@@ -63,7 +63,8 @@ impl<'a> Target<'a> {
         text
     }
 
-    /// Returns the URL that it names, as its site spells it; `None` when its path or host is not valid.
+    /// Returns the URL that it names, as its site spells it; `None` when its path or host is not
+    /// valid.
     pub fn url(&self, limits: &UpstreamLimits) -> Option<Url> {
         let Target { scheme, host, path, .. } = self;
         let authority = match host.is_empty() {

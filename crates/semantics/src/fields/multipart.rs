@@ -82,8 +82,8 @@ mod tests {
         sent.extend_from_slice(&multipart.closing());
         let boundary = "00000000000000000000000000000abc";
         let expected = format!(
-            "\r\n--{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes 8-9/10\r\n\r\n89\r\n\
-             --{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes 0-2/10\r\n\r\n012\r\n\
+            "\r\n--{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes 8-9/10\r\n\r\n\
+             89\r\n--{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes 0-2/10\r\n\r\n012\r\n\
              --{boundary}--\r\n"
         );
         assert_eq!(String::from_utf8(sent).unwrap(), expected);
