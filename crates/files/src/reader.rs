@@ -6,8 +6,10 @@
 //! what the kernel does not tell.
 //!
 //! A [tolerant](Reader::tolerant) reader accepts more, for bodies that are under way and cannot
-//! begin anew: changes of permissions and names, and bytes appended behind the version. It cannot
-//! tell these from bytes changed in place by a program that then sets `mtime` back or appends.
+//! begin anew: changes of permissions and names, and bytes appended behind the version. A file that
+//! has become longer must still have samples of the bytes that were read, so that one that was
+//! emptied and written anew is noticed. Not noticed are a few bytes that are changed in place before
+//! `mtime` is set back or bytes are appended.
 
 use std::fmt;
 use std::io;
@@ -19,6 +21,7 @@ use rustix::fs::{Advice, fadvise, fstat};
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 
 use semantics::range::ByteRange;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::version::Version;
 
@@ -27,6 +30,23 @@ const GIVE_BACK: u64 = 8 << 20;
 
 /// The size of the kernel's pieces of a file in memory; most are smaller.
 const PIECE: u64 = 2 << 20;
+
+/// Bytes of a sample.
+const SAMPLE: usize = 4 << 10;
+
+/// Bytes that were read, by their hash.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    offset: u64,
+    length: usize,
+    hash: u64,
+}
+
+impl Sample {
+    fn of(offset: u64, bytes: &[u8]) -> Sample {
+        Sample { offset, length: bytes.len(), hash: xxh3_64(bytes) }
+    }
+}
 
 /// Why a read ended.
 #[derive(Debug)]
@@ -70,6 +90,8 @@ pub struct Reader<F = OwnedFd> {
     /// Where it stops.
     end: u64,
     is_tolerant: bool,
+    /// Of a tolerant reader: of the first piece and of the latest.
+    samples: [Option<Sample>; 2],
     /// From where on the kernel has yet to be told to forget what it read; `None` when it may keep
     /// it, or was told.
     forgotten: Option<u64>,
@@ -80,7 +102,7 @@ impl<F: AsFd> Reader<F> {
     /// since it goes into another one.
     pub(crate) fn new(file: F, version: Version, forget: bool) -> Reader<F> {
         let (end, forgotten) = (version.size, forget.then_some(0));
-        Reader { file, version, at: 0, end, is_tolerant: false, forgotten }
+        Reader { file, version, at: 0, end, is_tolerant: false, samples: [None; 2], forgotten }
     }
 
     /// Accepts changes that leave the bytes of the version in place, as far as size and `mtime`
@@ -118,10 +140,14 @@ impl<F: AsFd> Reader<F> {
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
         let room = u64::try_from(buffer.len()).unwrap_or(u64::MAX).min(self.remaining());
         let wanted = usize::try_from(room).unwrap_or(buffer.len());
-        self.read_at(self.at, &mut buffer[..wanted])?;
+        let (begin, piece) = (self.at, &mut buffer[..wanted]);
+        self.read_at(begin, piece)?;
         self.at += room;
         if self.remaining() == 0 || self.is_tolerant {
             self.verify()?;
+        }
+        if self.is_tolerant {
+            self.take_samples(begin, piece);
         }
         self.give_back();
         Ok(wanted)
@@ -189,7 +215,27 @@ impl<F: AsFd> Reader<F> {
             true => self.version.holds_at_start(&stat),
             false => self.version.holds(&stat),
         };
-        if holds { Ok(()) } else { Err(ReadError::Changed) }
+        if !holds {
+            return Err(ReadError::Changed);
+        }
+        let is_longer = u64::try_from(stat.st_size).is_ok_and(|size| size > self.version.size);
+        let samples = self.samples.iter().flatten().filter(|_| is_longer);
+        for Sample { offset, length, hash } in samples {
+            let mut bytes = vec![0; *length];
+            self.read_at(*offset, &mut bytes)?;
+            if xxh3_64(&bytes) != *hash {
+                return Err(ReadError::Changed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes samples of a piece that was read from `begin` on.
+    fn take_samples(&mut self, begin: u64, piece: &[u8]) {
+        let [first, latest] = &mut self.samples;
+        first.get_or_insert_with(|| Sample::of(begin, &piece[..piece.len().min(SAMPLE)]));
+        let skipped = piece.len().saturating_sub(SAMPLE);
+        *latest = Some(Sample::of(begin + skipped as u64, &piece[skipped..]));
     }
 
     /// Tells the kernel to forget what was read. Advice: that it fails changes no answer.

@@ -143,6 +143,7 @@ fn a_tolerant_reading_ends_only_when_bytes_of_the_version_may_be_gone() {
     );
     let append: Change =
         |path| OpenOptions::new().append(true).open(path).unwrap().set_len(300_000).unwrap();
+    let refill_longer: Change = |path| fs::write(path, vec![b'x'; 2 * SIZE]).unwrap();
     let (overwrite, shorten, refill): (Change, Change, Change) = (
         |path| {
             let file = OpenOptions::new().write(true).open(path).unwrap();
@@ -159,8 +160,9 @@ fn a_tolerant_reading_ends_only_when_bytes_of_the_version_may_be_gone() {
         (overwrite, false),
         (shorten, false),
         (refill, false),
+        (refill_longer, false),
     ] {
-        for before in [0, 100_000, SIZE - 1] {
+        for before in [1, 100_000, SIZE - 1] {
             let (tree, root, bytes) = file();
             let mut reader = open(&root).tolerant();
             let mut start = vec![0; before];
