@@ -8,8 +8,8 @@
 //! A [tolerant](Reader::tolerant) reader accepts more, for bodies that are under way and cannot
 //! begin anew: changes of permissions and names, and bytes appended behind the version. A file that
 //! has become longer must still have samples of the bytes that were read, so that one that was
-//! emptied and written anew is noticed. Not noticed are a few bytes that are changed in place before
-//! `mtime` is set back or bytes are appended.
+//! emptied and written anew is noticed. Not noticed are a few bytes that are changed in place
+//! before `mtime` is set back or bytes are appended.
 
 use std::fmt;
 use std::io;

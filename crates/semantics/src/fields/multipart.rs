@@ -83,7 +83,8 @@ mod tests {
         let boundary = "00000000000000000000000000000abc";
         let expected = format!(
             "\r\n--{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes 8-9/10\r\n\r\n\
-             89\r\n--{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes 0-2/10\r\n\r\n012\r\n\
+             89\r\n--{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes 0-2/10\r\n\r\n\
+             012\r\n\
              --{boundary}--\r\n"
         );
         assert_eq!(String::from_utf8(sent).unwrap(), expected);
