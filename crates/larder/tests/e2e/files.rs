@@ -510,7 +510,7 @@ fn sites_of_one_host_by_path() {
         assert_eq!((reply.status, reply.header("location")), (301, to), "{path}");
     }
     // What another site is for is none of a root's, and a spelling changes nothing.
-    for path in ["/m/.secret", "/m/nothing", "/static/../m/.secret", "/m%2f.secret", "/m/../.."] {
+    for path in ["/m/.secret", "/m/nothing", "/static/../m/.secret", "/m%2f.secret"] {
         assert!([400, 404].contains(&ask("a.test", path).status), "{path}");
     }
     for path in ["/static/../m/a.txt", "/m%2fa.txt"] {
