@@ -43,16 +43,26 @@ static PLACES: LazyLock<Semaphore> = LazyLock::new(|| {
     Semaphore::new((processors / 2).max(1))
 });
 
-/// Returns the strong tag of what is sent. Another release may hold other encoders, so a tag of
-/// what they made is one of the release.
+/// Returns the strong tag of what is sent.
 pub(crate) fn etag(sent: &Representation) -> String {
-    let Some(coding) = sent.compress else { return sent.version.etag() };
-    let how = match coding {
-        Coding::Gzip => format!("gzip {GZIP_LEVEL}"),
-        Coding::Zstd => format!("zstd {ZSTD_LEVEL}"),
-        Coding::Brotli => format!("br {BROTLI_LEVEL} {BROTLI_WINDOW}"),
+    sent.version.etag(&how(sent))
+}
+
+/// Returns a text that is another one after any change of what is sent, or of its file.
+pub(crate) fn identity(sent: &Representation) -> String {
+    sent.version.identity(&how(sent))
+}
+
+/// Returns how what is sent was made of the bytes of the file. Another release may hold other
+/// encoders, so its bytes may be others.
+fn how(sent: &Representation) -> String {
+    let how = match sent.compress {
+        None => return sent.coding.map_or(String::new(), |coding| coding.name().to_owned()),
+        Some(Coding::Gzip) => format!("gzip {GZIP_LEVEL}"),
+        Some(Coding::Zstd) => format!("zstd {ZSTD_LEVEL}"),
+        Some(Coding::Brotli) => format!("br {BROTLI_LEVEL} {BROTLI_WINDOW}"),
     };
-    sent.version.etag_of_made(&format!("{how} {}", env!("CARGO_PKG_VERSION")))
+    format!("{how} {}", env!("CARGO_PKG_VERSION"))
 }
 
 /// Returns a place among those who compress; `None` when there is none in time.
@@ -127,12 +137,14 @@ mod tests {
     fn each_coding_has_a_tag_of_its_own() {
         let time = Timestamp { seconds: 1, nanoseconds: 1 };
         let version = Version { device: 1, inode: 1, size: 1, modified: time, changed: time };
-        let of = |compress| etag(&Representation { version, compress, varies: true });
-        let mut tags: Vec<String> = Coding::ALL.map(Some).map(of).to_vec();
-        tags.push(of(None));
-        assert_eq!(tags[3], version.etag());
+        let of =
+            |coding, compress| etag(&Representation { version, coding, compress, varies: true });
+        let mut tags: Vec<String> = Coding::ALL.map(|it| of(None, Some(it))).to_vec();
+        tags.extend(Coding::ALL.map(|it| of(Some(it), None)));
+        tags.push(of(None, None));
+        assert_eq!(tags[6], version.etag(""));
         tags.sort();
         tags.dedup();
-        assert_eq!(tags.len(), 4);
+        assert_eq!(tags.len(), 7);
     }
 }

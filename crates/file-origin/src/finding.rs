@@ -8,6 +8,7 @@
 //! long as the stamp holds they say the same.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -44,12 +45,17 @@ pub(crate) struct Fetched {
 }
 
 /// The bytes that are read together with the search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reading {
     /// Of files of at most so many; of none, when it is 0.
     pub most: u64,
-    /// Of larger files the kernel forgets them.
-    pub page_cache_max: u64,
+    /// The kernel forgets those of files that are larger than the first and at most the second.
+    pub forgotten: RangeInclusive<u64>,
+}
+
+/// Returns whether the kernel is to forget what was read of a file of `size` bytes.
+pub(crate) fn is_forgotten(size: u64, forgotten: &RangeInclusive<u64>) -> bool {
+    forgotten.contains(&size) && size > *forgotten.start()
 }
 
 /// A search that waits for no disk: `None` when only a disk can tell.
@@ -70,7 +76,7 @@ impl Finding {
     }
 
     /// Finds and opens what answers, and reads it, without waiting for a disk.
-    pub fn fetch_cached(&self, reading: Reading) -> Quick<Fetched> {
+    pub fn fetch_cached(&self, reading: &Reading) -> Quick<Fetched> {
         if !self.is_local {
             return Ok(None);
         }
@@ -88,7 +94,7 @@ impl Finding {
     ///
     /// # Errors
     /// The kernel fails.
-    pub fn fetch(&self, reading: Reading) -> io::Result<Fetched> {
+    pub fn fetch(&self, reading: &Reading) -> io::Result<Fetched> {
         let find = || self.root.find(&self.request()).map(Some);
         let file = self.stamped(find, false)?.ok_or(io::ErrorKind::WouldBlock)?;
         let bytes = reading.wanted(&file).map(|wanted| reading.reader(wanted).read_rest());
@@ -130,12 +136,12 @@ impl Finding {
 
 impl Reading {
     /// Begins to read a file.
-    fn reader(self, file: &files::File) -> files::Reader<BorrowedFd<'_>> {
-        file.reader(file.version.size > self.page_cache_max)
+    fn reader<'f>(&self, file: &'f files::File) -> files::Reader<BorrowedFd<'f>> {
+        file.reader(is_forgotten(file.version.size, &self.forgotten))
     }
 
     /// Returns the file whose bytes are to be read.
-    fn wanted(self, file: &Stamped<files::File>) -> Option<&files::File> {
+    fn wanted<'f>(&self, file: &'f Stamped<files::File>) -> Option<&'f files::File> {
         match &file.found.outcome {
             Outcome::File(file) if file.compress.is_none() => {
                 (1..=self.most).contains(&file.version.size).then_some(file)

@@ -13,7 +13,10 @@ pub struct FileOptions {
     pub watch: WatchOptions,
     /// Stored answers that are known to be current, at most; 16 bytes each. Others cost a look.
     pub answers: usize,
-    /// Bytes of the largest file that stays in the kernel's own cache when it was read.
+    /// How long a look at a file holds at most, even where the kernel reports changes.
+    pub recheck: Duration,
+    /// Bytes of the largest file that stays in the kernel's own cache when it was read to be
+    /// stored.
     pub page_cache_max: u64,
 }
 
@@ -23,6 +26,7 @@ impl Default for FileOptions {
             files: files::Options::default(),
             watch: WatchOptions { most: 65_536, interval: Duration::from_secs(1) },
             answers: 1 << 20,
+            recheck: Duration::from_secs(10),
             page_cache_max: 0,
         }
     }

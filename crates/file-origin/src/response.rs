@@ -1,5 +1,6 @@
 //! The heads of answers: pure functions of what was found.
 
+use std::borrow::Cow;
 use std::time::SystemTime;
 
 use files::File;
@@ -8,6 +9,7 @@ use http::{Method, StatusCode};
 use semantics::range::{self, ByteRange};
 use semantics::validators::{self, Selected, Verdict};
 use semantics::{Portion, RequestFacts, Time};
+use upstream::send::origin::VERSION;
 
 use crate::compress;
 
@@ -19,6 +21,8 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 pub(crate) enum Sent {
     /// Bytes of it, with status and fields.
     Bytes(StatusCode, HeaderMap, ByteRange),
+    /// Several ranges of it, with the fields of the whole.
+    Parts(HeaderMap, Vec<ByteRange>),
     /// Only status and fields.
     Head(StatusCode, HeaderMap),
 }
@@ -48,7 +52,21 @@ pub(crate) fn fields(file: &File, now: SystemTime) -> HeaderMap {
         put(header::VARY, "accept-encoding");
     }
     put(header::ACCEPT_RANGES, "bytes");
+    put(VERSION, &compress::identity(&file.representation()));
     fields
+}
+
+/// Returns a request without the questions about what the cache has stored, if that was made of
+/// another state of the file than these fields: the tag may be the same nevertheless.
+pub(crate) fn settled<'a>(request: &'a HeaderMap, fields: &HeaderMap) -> Cow<'a, HeaderMap> {
+    let stored = request.get(VERSION);
+    if stored.is_none() || stored == fields.get(VERSION) {
+        return Cow::Borrowed(request);
+    }
+    let mut request = request.clone();
+    request.remove(header::IF_NONE_MATCH);
+    request.remove(header::IF_MODIFIED_SINCE);
+    Cow::Owned(request)
 }
 
 /// Decides what is sent of a file of `length` bytes with these fields. Without the length, as long
@@ -62,7 +80,7 @@ pub(crate) fn decide(
 ) -> Sent {
     let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let now = Time::from_unix(now.as_secs());
-    let selected = Selected::of(StatusCode::OK, &fields, now);
+    let selected = Selected::of(StatusCode::OK, &fields, now).vouched(now);
     match validators::as_origin(method, request, &selected, now) {
         Verdict::NotModified => return Sent::Head(StatusCode::NOT_MODIFIED, fields),
         Verdict::PreconditionFailed => {
@@ -81,8 +99,8 @@ pub(crate) fn decide(
             fields.insert(header::CONTENT_RANGE, range::unsatisfied_content_range(end));
             return Sent::Head(StatusCode::RANGE_NOT_SATISFIABLE, fields);
         }
-        // The cache cuts several parts out of the whole itself.
-        Portion::Whole | Portion::Parts(_) | Portion::NotModified => (StatusCode::OK, whole),
+        Portion::Parts(parts) => return Sent::Parts(fields, parts),
+        Portion::Whole | Portion::NotModified => (StatusCode::OK, whole),
     };
     let mut fields = fields;
     if length.is_some() {
@@ -95,6 +113,14 @@ pub(crate) fn decide(
         true => Sent::Head(status, fields),
         false => Sent::Bytes(status, fields, range),
     }
+}
+
+/// Returns whether a listing is wanted as JSON, as Caddy decides it.
+pub(crate) fn accepts_json(request: &HeaderMap) -> bool {
+    let is_json = |value: &HeaderValue| {
+        value.to_str().is_ok_and(|text| text.to_ascii_lowercase().contains("application/json"))
+    };
+    request.get_all(header::ACCEPT).iter().any(is_json)
 }
 
 /// Returns whether a request is for all of a file, whatever state it is in.

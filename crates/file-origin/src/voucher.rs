@@ -4,6 +4,9 @@
 //! What was found current is noted with the stamp of the directories that it depends on
 //! ([`files::watch`]). While that stamp holds no system call but one is made for a stored answer:
 //! the question whether the kernel has anything to report.
+//!
+//! The kernel does not report writes by a name in an unwatched directory that a file got later (a
+//! hard link). So a look holds for a bounded time nevertheless ([`FileOptions::recheck`]).
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -15,8 +18,8 @@ use std::time::Instant;
 use files::watch::verified::{Tag, Verified};
 use files::watch::watcher::{self, Stamp, WatchOptions, Watcher};
 use files::{Accepted, OpenError, Outcome, Representation, Root};
-use http::header::{self, HeaderMap};
-use upstream::send::origin::{Amount, Earlier, Figure};
+use http::header::{self, HeaderMap, HeaderValue};
+use upstream::send::origin::{Amount, Earlier, Figure, VERSION};
 
 use crate::compress;
 use crate::finding::{Fetched, Finding, Reading, Stamped};
@@ -33,6 +36,8 @@ pub(crate) struct Known {
     /// The root lies on a file system of this machine.
     pub is_local: bool,
     verified: Verified,
+    /// Milliseconds after which a look does not hold any more though no change was reported.
+    recheck: u64,
     hasher: RandomState,
     began: Instant,
 }
@@ -62,6 +67,7 @@ impl Known {
             pool: Pool::new(),
             is_local,
             verified: Verified::new(options.answers),
+            recheck: u64::try_from(options.recheck.as_millis()).unwrap_or(u64::MAX),
             hasher: RandomState::new(),
             began: Instant::now(),
         })
@@ -110,25 +116,28 @@ impl Known {
         reading: Reading,
     ) -> io::Result<Fetched> {
         let finding = self.finding(path, accepted);
-        if let Some(fetched) = finding.fetch_cached(reading)? {
+        if let Some(fetched) = finding.fetch_cached(&reading)? {
             return Ok(fetched);
         }
-        self.pool.run(move || finding.fetch(reading)).await?
+        self.pool.run(move || finding.fetch(&reading)).await?
     }
 
-    /// Notes that the answer with these fields is current while the stamp holds. A weak tag says
-    /// nothing of the kind.
+    /// Notes that the answer with these fields is current while the stamp holds, unless its tag is
+    /// weak.
     pub fn note(&self, path: &str, accepted: Accepted, fields: &HeaderMap, stamp: Stamp) {
-        let (tag, varies) = (fields.get(header::ETAG), fields.contains_key(header::VARY));
-        if let Some(tag) = tag.filter(|tag| !tag.as_bytes().starts_with(b"W/")) {
-            self.verified.note(self.tag(path, accepted, tag.as_bytes(), varies), stamp);
+        let is_strong = |tag: &HeaderValue| !tag.as_bytes().starts_with(b"W/");
+        let version =
+            fields.get(VERSION).filter(|_| fields.get(header::ETAG).is_some_and(is_strong));
+        if let Some(version) = version {
+            let varies = fields.contains_key(header::VARY);
+            self.verified.note(self.tag(path, accepted, version.as_bytes(), varies), stamp);
         }
     }
 
     /// Returns whether an answer is known to be current.
     pub fn is_current(&self, earlier: &Earlier<'_>) -> bool {
         let accepted = Accepted::of(earlier.request);
-        let tag = self.tag(earlier.path, accepted, earlier.tag, earlier.varies);
+        let tag = self.tag(earlier.path, accepted, earlier.version, earlier.varies);
         self.verified.stamp(tag).is_some_and(|stamp| self.watcher.holds(stamp, self.now()))
     }
 
@@ -143,7 +152,7 @@ impl Known {
                 self.pool.run(move || finding.version()).await.ok().and_then(Result::ok).flatten()
             }
         };
-        let tag = self.tag(earlier.path, accepted, earlier.tag, earlier.varies);
+        let tag = self.tag(earlier.path, accepted, earlier.version, earlier.varies);
         let same = seen.filter(|seen| is_same(seen, &earlier));
         match same.as_ref().and_then(|same| same.stamp) {
             Some(stamp) => self.verified.note(tag, stamp),
@@ -158,9 +167,11 @@ impl Known {
         Finding { root, watcher, path, accepted, is_local, now }
     }
 
-    /// Returns what an answer is noted by: all that it depends on, and its version.
-    fn tag(&self, path: &str, accepted: Accepted, etag: &[u8], varies: bool) -> Tag {
-        self.hasher.hash_one((path, accepted, etag, varies))
+    /// Returns what an answer is noted by: all that it depends on, its version, and the period in
+    /// which it is noted.
+    fn tag(&self, path: &str, accepted: Accepted, version: &[u8], varies: bool) -> Tag {
+        let hash = self.hasher.hash_one((path, accepted, version, varies));
+        in_period(hash, self.now(), self.recheck)
     }
 
     fn now(&self) -> u64 {
@@ -168,9 +179,35 @@ impl Known {
     }
 }
 
+/// Returns the tag by which an answer with this hash is noted at `now`. In the next period of
+/// `recheck` milliseconds it is another one, so that the file is looked at again. The periods of
+/// different answers begin at different times.
+fn in_period(hash: u64, now: u64, recheck: u64) -> Tag {
+    let recheck = recheck.max(1);
+    let period = now.saturating_add(hash % recheck) / recheck;
+    // An odd factor, so that no two periods of an answer share a tag.
+    hash ^ period.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 /// Returns whether what was found is the earlier answer. That it varied once (a sibling is gone)
 /// makes it no other one.
 fn is_same(seen: &Stamped<Representation>, earlier: &Earlier<'_>) -> bool {
     let Outcome::File(sent) = &seen.found.outcome else { return false };
-    (earlier.varies || !sent.varies) && compress::etag(sent).as_bytes() == earlier.tag
+    (earlier.varies || !sent.varies) && compress::identity(sent).as_bytes() == earlier.version
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_noted_is_found_for_one_period_at_most() {
+        for hash in [0, 7, 9_999, u64::MAX] {
+            let tags: Vec<Tag> = (0..40).map(|at| in_period(hash, at * 1_000, 10_000)).collect();
+            assert!(tags.iter().zip(&tags[10..]).all(|(now, later)| now != later), "{hash}");
+            let changes = tags.windows(2).filter(|two| two[0] != two[1]).count();
+            assert!((3..=4).contains(&changes), "{hash}: {changes}");
+            in_period(hash, u64::MAX, 0);
+        }
+    }
 }

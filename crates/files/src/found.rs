@@ -87,6 +87,8 @@ pub struct File {
 pub struct Representation {
     /// The state of the file.
     pub version: Version,
+    /// It lies ready in this coding, as [`File::coding`] says.
+    pub coding: Option<Coding>,
     /// It is to be compressed, as [`File::compress`] says.
     pub compress: Option<Coding>,
     /// As [`File::varies`] says.
@@ -96,7 +98,8 @@ pub struct Representation {
 impl File {
     /// Returns what is sent of it.
     pub fn representation(&self) -> Representation {
-        Representation { version: self.version, compress: self.compress, varies: self.varies }
+        let File { version, coding, compress, varies, .. } = *self;
+        Representation { version, coding, compress, varies }
     }
 
     /// Returns the path of a URL that is its path below the root.

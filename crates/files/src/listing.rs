@@ -1,18 +1,23 @@
-//! The page that lists a directory.
+//! The page that lists a directory, in HTML or JSON, as a whole or in parts.
 //!
-//! Directories come first, then files, each in the order of their names' bytes. What a request
-//! would not get is not listed: hidden names, symbolic links that the policy does not allow, what
-//! is neither file nor directory.
+//! What a request would not get is not listed: hidden names, symbolic links that the policy does
+//! not allow, what is neither file nor directory.
 //!
-//! A directory may be as large as its owner likes, so the page has bounds: of at most [`READ_MAX`]
-//! entries the first [`LISTED_MAX`] are shown, and the page says when there are more.
+//! A directory may be as large as its owner likes, so the work has bounds: at most [`READ_MAX`]
+//! entries are read, and a page has at most [`LISTED_MAX`] of them, [`JSON_MAX`] in JSON. Pages
+//! link to the ones before and behind them; where entries were not read the page says so. Files
+//! are looked at for their sizes only where the order or the page needs it.
 
-use std::collections::BTreeSet;
+mod query;
+
+use std::cmp::Ordering;
+use std::fmt::Write as _;
 use std::io;
 
 use jiff::Timestamp;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use rustix::fs::{Dir, FileType, fstat};
+use rustix::fs::{AtFlags, Dir, FileType, Stat, fstat, statat};
+use rustix::io::Errno;
 
 use crate::found::Listing;
 use crate::request_path::{encode, is_hidden};
@@ -20,11 +25,24 @@ use crate::resolve::{Purpose, Resolver};
 use crate::select::{Look, join, kind, refusal};
 use crate::version::{self, Version};
 
+use query::Sort;
+
+pub use query::ListingQuery;
+
 /// The number of entries on a page.
 pub const LISTED_MAX: usize = 2_000;
 
+/// The number of entries in one JSON array.
+const JSON_MAX: usize = 100_000;
+
 /// The number of entries of a directory that are read.
-pub const READ_MAX: usize = 100_000;
+pub const READ_MAX: usize = 500_000;
+
+/// The bit of a directory in the modes of Caddy's listings, which are those of Go.
+const GO_DIRECTORY: u32 = 1 << 31;
+
+/// The bit of a symbolic link there.
+const GO_LINK: u32 = 1 << 27;
 
 /// The look of the page: the system's font, light or dark as the reader's system is, no column
 /// wider than a phone.
@@ -35,161 +53,347 @@ h1{font-size:1.25rem;overflow-wrap:anywhere}\
 table{border-collapse:collapse;width:100%}\
 th,td{text-align:left;padding:.25rem .5rem;border-bottom:1px solid #8884;vertical-align:top}\
 td:first-child{overflow-wrap:anywhere}\
+th a{color:inherit}\
 .n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}\
 @media(max-width:32rem){.t{display:none}}";
 
-/// A page in HTML.
+/// A listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListingPage {
-    /// The page, in UTF-8.
-    pub html: String,
-    /// A strong entity tag, made of the page.
+    /// The text, in UTF-8.
+    pub text: String,
+    /// The value of `Content-Type`.
+    pub media_type: &'static str,
+    /// The query of the next page, which begins with `?`, if there is one.
+    pub next: Option<String>,
+    /// A strong entity tag, made of the text.
     pub etag: String,
 }
 
-/// One line: directories sort before files.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Name {
+/// An entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    name: Box<[u8]>,
     is_file: bool,
-    bytes: Vec<u8>,
+    is_link: bool,
+    /// The state and the mode, once it was looked at.
+    state: Option<(Version, u32)>,
 }
 
-/// What is shown of a directory.
+/// The entries of a directory that are listed.
 #[derive(Debug, Default)]
 struct Entries {
-    /// The first names, with the version of each.
-    shown: Vec<(Name, Version)>,
-    /// There are more.
+    /// Those of the page.
+    shown: Vec<Entry>,
+    /// Those of all pages.
+    count: usize,
+    /// Not all were read.
     is_cut: bool,
 }
 
-/// Makes the page of a directory.
+/// A directory that is read.
+struct Directory<'a> {
+    resolver: &'a Resolver,
+    path: &'a [u8],
+    entries: Dir,
+}
+
+/// Makes the page of a directory that `wanted` names.
 pub(crate) fn page(
     resolver: &Resolver,
     hide_dotfiles: bool,
     listing: &Listing,
+    wanted: &ListingQuery,
 ) -> io::Result<ListingPage> {
-    let entries = read(resolver, hide_dotfiles, &listing.path)?;
-    let html = render(&listing.title, listing.path.is_empty(), &entries).into_string();
-    let etag = version::etag_of(html.as_bytes());
-    Ok(ListingPage { html, etag })
+    let most = if wanted.is_json { JSON_MAX } else { LISTED_MAX };
+    let limit = wanted.limit.unwrap_or(most).min(most);
+    let wanted = ListingQuery { limit: wanted.limit.map(|_| limit), ..*wanted };
+    let directory = Directory::open(resolver, &listing.path)?;
+    let entries = directory.read(hide_dotfiles, &wanted, limit)?;
+    let next = wanted.offset.saturating_add(limit);
+    let next = (next < entries.count).then_some(ListingQuery { offset: next, ..wanted });
+    let next = next.map(ListingQuery::to_query);
+    let (text, media_type) = match wanted.is_json {
+        true => (to_json(&entries.shown), "application/json"),
+        false => {
+            let page = Page { wanted, limit, next: next.as_deref(), entries: &entries };
+            let html = page.render(&listing.title, listing.path.is_empty());
+            (html.into_string(), "text/html; charset=utf-8")
+        }
+    };
+    let etag = version::etag_of(text.as_bytes());
+    Ok(ListingPage { text, media_type, next, etag })
 }
 
-/// Reads the first entries of a directory.
-fn read(resolver: &Resolver, hide_dotfiles: bool, path: &[u8]) -> io::Result<Entries> {
-    let descriptor = resolver.open(path, Purpose::List).result?;
-    let mut names = BTreeSet::new();
-    let mut entries = Entries::default();
-    let mut count = 0;
-    for entry in Dir::new(descriptor)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if matches!(name, b"." | b"..") {
-            continue;
-        }
-        count += 1;
-        if count > READ_MAX {
-            entries.is_cut = true;
-            break;
-        }
-        if hide_dotfiles && is_hidden(name) {
-            continue;
-        }
-        let Some(is_file) = is_file(resolver, path, name, entry.file_type())? else { continue };
-        names.insert(Name { is_file, bytes: name.to_vec() });
-        if names.len() > LISTED_MAX {
-            names.pop_last();
-            entries.is_cut = true;
-        }
+impl<'a> Directory<'a> {
+    fn open(resolver: &'a Resolver, path: &'a [u8]) -> io::Result<Directory<'a>> {
+        let descriptor = resolver.open(path, Purpose::List).result?;
+        Ok(Directory { resolver, path, entries: Dir::new(descriptor)? })
     }
-    for name in names {
-        match (look(resolver, &join(path, &name.bytes))?, name.is_file) {
-            (Look::File(version), true) | (Look::Directory(version), false) => {
-                entries.shown.push((name, version));
+
+    /// Reads the entries, and looks at those that the page or its order needs.
+    fn read(
+        mut self,
+        hide_dotfiles: bool,
+        wanted: &ListingQuery,
+        limit: usize,
+    ) -> io::Result<Entries> {
+        let (mut all, is_cut) = self.names(hide_dotfiles)?;
+        if matches!(wanted.sort, Sort::Size | Sort::Time) {
+            self.look_at_all(&mut all)?;
+        }
+        let (sort, is_descending) = (wanted.sort, wanted.is_descending);
+        all.sort_unstable_by(|a, b| match is_descending {
+            true => compare(sort, b, a),
+            false => compare(sort, a, b),
+        });
+        let count = all.len();
+        let mut shown: Vec<Entry> = all.into_iter().skip(wanted.offset).take(limit).collect();
+        self.look_at_all(&mut shown)?;
+        Ok(Entries { shown, count, is_cut })
+    }
+
+    /// Returns the first entries, and whether there are more.
+    fn names(&mut self, hide_dotfiles: bool) -> io::Result<(Vec<Entry>, bool)> {
+        let (mut all, mut count) = (Vec::new(), 0);
+        while let Some(entry) = self.entries.next() {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if matches!(name, b"." | b"..") {
+                continue;
             }
-            // It was changed meanwhile.
-            _ => {}
+            count += 1;
+            if count > READ_MAX {
+                return Ok((all, true));
+            }
+            if hide_dotfiles && is_hidden(name) {
+                continue;
+            }
+            all.extend(self.entry(name, entry.file_type())?);
+        }
+        Ok((all, false))
+    }
+
+    /// Returns the entry of this name; `None` when it is not listed.
+    fn entry(&self, name: &[u8], told: FileType) -> io::Result<Option<Entry>> {
+        let is_file = match told {
+            FileType::RegularFile => Some(true),
+            FileType::Directory => Some(false),
+            // Not every file system tells.
+            FileType::Symlink | FileType::Unknown => None,
+            _ => return Ok(None),
+        };
+        let (is_link, name) = (told == FileType::Symlink, name.into());
+        let mut entry = Entry { name, is_file: is_file == Some(true), is_link, state: None };
+        let is_listed = is_file.is_some() || self.look_at(&mut entry)?;
+        Ok(is_listed.then_some(entry))
+    }
+
+    /// Looks at entries that were not looked at, and removes those that are no longer what the
+    /// directory said.
+    fn look_at_all(&self, entries: &mut Vec<Entry>) -> io::Result<()> {
+        let mut failed = Ok(());
+        entries.retain_mut(|entry| {
+            let was_file = entry.is_file;
+            match entry.state.is_some() || failed.is_err() {
+                true => true,
+                false => match self.look_at(entry) {
+                    Ok(is_listed) => is_listed && was_file == entry.is_file,
+                    Err(why) => {
+                        failed = Err(why);
+                        true
+                    }
+                },
+            }
+        });
+        failed
+    }
+
+    /// Looks at what an entry leads to. Returns whether it is listed.
+    fn look_at(&self, entry: &mut Entry) -> io::Result<bool> {
+        let Some(stat) = self.stat(entry)? else { return Ok(false) };
+        let (version, is_file) = match kind(&stat) {
+            Look::File(version) => (version, true),
+            Look::Directory(version) => (version, false),
+            Look::Other | Look::Missing | Look::Forbidden => return Ok(false),
+        };
+        (entry.state, entry.is_file) = (Some((version, stat.st_mode)), is_file);
+        Ok(true)
+    }
+
+    fn stat(&self, entry: &Entry) -> io::Result<Option<Stat>> {
+        if !entry.is_link {
+            let flags = AtFlags::SYMLINK_NOFOLLOW;
+            let stat = statat(self.entries.fd()?, &*entry.name, flags);
+            if !matches!(&stat, Ok(stat) if is_link(stat)) {
+                return stat.map_or_else(nothing, |stat| Ok(Some(stat)));
+            }
+        }
+        match self.resolver.open(&join(self.path, &entry.name), Purpose::Look).result {
+            Ok(descriptor) => Ok(Some(fstat(descriptor)?)),
+            Err(errno) => nothing(errno),
         }
     }
-    Ok(entries)
 }
 
-/// Returns whether an entry is a file or else a directory; `None` when it is not listed.
-fn is_file(
-    resolver: &Resolver,
-    path: &[u8],
-    name: &[u8],
-    told: FileType,
-) -> io::Result<Option<bool>> {
-    match told {
-        FileType::RegularFile => Ok(Some(true)),
-        FileType::Directory => Ok(Some(false)),
-        // Not every file system tells.
-        FileType::Symlink | FileType::Unknown => Ok(match look(resolver, &join(path, name))? {
-            Look::File(_) => Some(true),
-            Look::Directory(_) => Some(false),
-            Look::Other | Look::Missing | Look::Forbidden => None,
-        }),
-        _ => Ok(None),
-    }
+fn is_link(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Symlink
 }
 
-fn look(resolver: &Resolver, path: &[u8]) -> io::Result<Look> {
-    match resolver.open(path, Purpose::Look).result {
-        Ok(descriptor) => Ok(kind(&fstat(descriptor)?)),
-        Err(errno) => refusal(errno),
-    }
+/// Returns that there is nothing to list, unless the error says nothing about the entry.
+fn nothing(errno: Errno) -> io::Result<Option<Stat>> {
+    refusal(errno).map(|_| None)
 }
 
-/// Writes the page. It has no script and fetches nothing. From the top, which need not be that of
-/// the URL, no link leads upwards: there is nothing of this root.
-fn render(title: &[u8], is_top: bool, entries: &Entries) -> Markup {
-    let slash = if title.is_empty() { "" } else { "/" };
-    let title = format!("Index of /{}{slash}", String::from_utf8_lossy(title));
-    html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                h1 { (title) }
-                table {
-                    thead { tr {
-                        th scope="col" { "Name" }
-                        th.n scope="col" { "Size" }
-                        th.n.t scope="col" { "Modified (UTC)" }
-                    } }
-                    tbody {
-                        @if !is_top {
-                            tr { td { a href="../" { "../" } } td.n {} td.n.t {} }
+fn compare(sort: Sort, a: &Entry, b: &Entry) -> Ordering {
+    let size = |entry: &Entry| match &entry.state {
+        Some((version, _)) if entry.is_file => version.size,
+        _ => 0,
+    };
+    let time = |entry: &Entry| entry.state.as_ref().map(|(version, _)| version.modified);
+    let first = match sort {
+        Sort::Name => Ordering::Equal,
+        Sort::NameDirectoriesFirst => a.is_file.cmp(&b.is_file),
+        Sort::Size => a.is_file.cmp(&b.is_file).then_with(|| size(a).cmp(&size(b))),
+        Sort::Time => time(a).cmp(&time(b)),
+    };
+    first.then_with(|| a.name.cmp(&b.name))
+}
+
+/// What is written of a listing in HTML.
+struct Page<'a> {
+    wanted: ListingQuery,
+    limit: usize,
+    next: Option<&'a str>,
+    entries: &'a Entries,
+}
+
+impl Page<'_> {
+    /// Writes the page. It has no script and fetches nothing. From the top, which need not be that
+    /// of the URL, no link leads upwards: there is nothing of this root.
+    fn render(&self, title: &[u8], is_top: bool) -> Markup {
+        let slash = if title.is_empty() { "" } else { "/" };
+        let title = format!("Index of /{}{slash}", String::from_utf8_lossy(title));
+        let column = |sort, text: &str| {
+            html! { a rel="nofollow" href=(self.wanted.sorted_by(sort).to_query()) { (text) } }
+        };
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    title { (title) }
+                    style { (PreEscaped(STYLE)) }
+                }
+                body {
+                    h1 { (title) }
+                    table {
+                        thead { tr {
+                            th scope="col" { (column(Sort::NameDirectoriesFirst, "Name")) }
+                            th.n scope="col" { (column(Sort::Size, "Size")) }
+                            th.n.t scope="col" { (column(Sort::Time, "Modified (UTC)")) }
+                        } }
+                        tbody {
+                            @if !is_top {
+                                tr { td { a href="../" { "../" } } td.n {} td.n.t {} }
+                            }
+                            @for entry in &self.entries.shown { (row(entry)) }
                         }
-                        @for (name, version) in &entries.shown { (row(name, version)) }
+                    }
+                    (self.place())
+                }
+            }
+        }
+    }
+
+    /// Writes which part of the directory it is, and links to the others; nothing for all of it.
+    fn place(&self) -> Markup {
+        let (offset, Entries { shown, count, is_cut }) = (self.wanted.offset, self.entries);
+        let previous = offset.saturating_sub(self.limit);
+        let previous = ListingQuery { offset: previous.min(*count), ..self.wanted };
+        html! {
+            @if *is_cut {
+                p { "There are more entries: only the first " (READ_MAX) " were read." }
+            }
+            @if offset > 0 || self.next.is_some() {
+                p {
+                    (shown.len()) " of " (count) " entries, " (offset) " before them."
+                    @if offset > 0 {
+                        " " a rel="prev" href=(previous.to_query()) { "Previous page" }
+                    }
+                    @if let Some(next) = self.next {
+                        " " a rel="next" href=(next) { "Next page" }
                     }
                 }
-                @if entries.is_cut {
-                    p { "Only " (entries.shown.len()) " entries are shown, there are more." }
-                }
             }
         }
     }
 }
 
-fn row(name: &Name, version: &Version) -> Markup {
-    let slash = if name.is_file { "" } else { "/" };
-    let link = format!("{}{slash}", encode(&name.bytes));
+fn row(entry: &Entry) -> Markup {
+    let slash = if entry.is_file { "" } else { "/" };
+    let version = entry.state.as_ref().map(|(version, _)| version);
     html! {
         tr {
-            td { a href=(link) { (String::from_utf8_lossy(&name.bytes)) (slash) } }
-            @if name.is_file {
+            td { a href=(link(entry)) { (String::from_utf8_lossy(&entry.name)) (slash) } }
+            @if let Some(version) = version.filter(|_| entry.is_file) {
                 td.n title={ (version.size) " bytes" } { (size(version.size)) }
             } @else {
                 td.n {}
             }
-            td.n.t { (modified(version)) }
+            td.n.t { (version.map(modified).unwrap_or_default()) }
+        }
+    }
+}
+
+/// Returns the link to an entry, relative to the directory. A colon in the first segment would end
+/// a scheme.
+fn link(entry: &Entry) -> String {
+    let (name, slash) = (encode(&entry.name), if entry.is_file { "" } else { "/" });
+    let begin = if name.contains(':') { "./" } else { "" };
+    format!("{begin}{name}{slash}")
+}
+
+/// Writes entries as Caddy does: an array of objects.
+fn to_json(entries: &[Entry]) -> String {
+    let mut text = String::from("[");
+    for (at, entry) in entries.iter().enumerate() {
+        let Some((version, mode)) = &entry.state else { continue };
+        let slash = if entry.is_file { "" } else { "/" };
+        let kind = if entry.is_file { 0 } else { GO_DIRECTORY };
+        let mode = (mode & 0o777) | kind | if entry.is_link { GO_LINK } else { 0 };
+        let time = timestamp(version).unwrap_or_default();
+        let (name, url) = (String::from_utf8_lossy(&entry.name), encode(&entry.name));
+        if at > 0 {
+            text.push(',');
+        }
+        text.push_str("{\"name\":\"");
+        push_escaped(&mut text, &name);
+        // Writing to memory does not fail.
+        let _ = write!(
+            text,
+            "{slash}\",\"size\":{},\"url\":\"./{url}{slash}\",\"mod_time\":\"{time}\",\
+             \"mode\":{mode},\"is_dir\":{},\"is_symlink\":{}}}",
+            version.size, !entry.is_file, entry.is_link
+        );
+    }
+    text.push_str("]\n");
+    text
+}
+
+/// Appends the inside of a JSON string (RFC 8259, 7) that is also safe in HTML.
+fn push_escaped(text: &mut String, part: &str) {
+    for letter in part.chars() {
+        match letter {
+            '"' | '\\' => text.extend(['\\', letter]),
+            '<' | '>' | '&' | '\'' | '\u{2028}' | '\u{2029}' | '\0'..=' ' | '\u{7f}'
+                if letter != ' ' =>
+            {
+                // Writing to memory does not fail.
+                let _ = write!(text, "\\u{:04x}", u32::from(letter));
+            }
+            _ => text.push(letter),
         }
     }
 }
@@ -214,13 +418,25 @@ fn size(bytes: u64) -> String {
 }
 
 fn modified(version: &Version) -> String {
-    let time = Timestamp::from_second(version.modified.seconds);
-    time.map_or(String::new(), |time| time.strftime("%Y-%m-%d %H:%M").to_string())
+    timestamp(version).map_or(String::new(), |time| time.strftime("%Y-%m-%d %H:%M").to_string())
+}
+
+fn timestamp(version: &Version) -> Option<Timestamp> {
+    let nanoseconds = i32::try_from(version.modified.nanoseconds).ok()?;
+    Timestamp::new(version.modified.seconds, nanoseconds).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_escaped_in_json() {
+        let mut text = String::new();
+        push_escaped(&mut text, "a \"\\\n\0</script>&'\u{2028}\u{7f}é");
+        let expected = r#"a \"\\\u000a\u0000\u003c/script\u003e\u0026\u0027\u2028\u007fé"#;
+        assert_eq!(text, expected);
+    }
 
     #[test]
     fn sizes_are_rounded_to_a_tenth() {

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// What is said of a file that nothing is known of: browsers save it.
-const UNKNOWN: &str = "application/octet-stream";
+pub(crate) const UNKNOWN: &str = "application/octet-stream";
 
 /// Entries that come before the table's.
 const OURS: [(&str, &str); 1] = [
@@ -22,23 +22,27 @@ const OURS: [(&str, &str); 1] = [
 ];
 
 /// The types of the files of one root.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct MediaTypes {
     /// By extension in lower case.
     chosen: BTreeMap<String, String>,
+    /// The type of names whose extension says nothing, or that have none.
+    default: String,
 }
 
 impl MediaTypes {
-    /// Makes a table with an operator's own entries before all others.
-    pub(crate) fn new(chosen: &BTreeMap<String, String>) -> MediaTypes {
+    /// Makes a table with an operator's own entries before all others, and the type of names that
+    /// no entry is for.
+    pub(crate) fn new(chosen: &BTreeMap<String, String>, default: &str) -> MediaTypes {
         let lower =
             |(extension, text): (&String, &String)| (extension.to_ascii_lowercase(), text.clone());
-        MediaTypes { chosen: chosen.iter().map(lower).collect() }
+        MediaTypes { chosen: chosen.iter().map(lower).collect(), default: default.to_owned() }
     }
 
     /// Returns the value of `Content-Type` for a path.
     pub(crate) fn of(&self, path: &[u8]) -> Cow<'static, str> {
-        let Some(extension) = extension(path) else { return UNKNOWN.into() };
+        let unknown = || self.default.clone().into();
+        let Some(extension) = extension(path) else { return unknown() };
         if let Some(text) = self.chosen.get(&extension) {
             return text.clone().into();
         }
@@ -46,7 +50,7 @@ impl MediaTypes {
         match ours.or_else(|| mime_infer::from_ext(&extension).first_raw()) {
             Some(text) if text.starts_with("text/") => format!("{text}; charset=utf-8").into(),
             Some(text) => text.into(),
-            None => UNKNOWN.into(),
+            None => unknown(),
         }
     }
 }
@@ -76,7 +80,7 @@ mod tests {
 
     #[test]
     fn types_go_by_extension() {
-        let types = MediaTypes::default();
+        let types = MediaTypes::new(&BTreeMap::new(), UNKNOWN);
         for (path, expected) in [
             ("index.html", "text/html; charset=utf-8"),
             ("a/b.c/INDEX.HTM", "text/html; charset=utf-8"),
@@ -109,10 +113,13 @@ mod tests {
     fn an_operators_types_come_first() {
         let chosen = [("TS", "text/plain"), ("x", "text/html; charset=iso-8859-1")];
         let chosen = chosen.map(|(extension, text)| (extension.to_owned(), text.to_owned()));
-        let types = MediaTypes::new(&chosen.into());
+        let types = MediaTypes::new(&chosen.into(), "text/plain; charset=utf-8");
         assert_eq!(types.of(b"a.ts"), "text/plain");
         assert_eq!(types.of(b"a.X"), "text/html; charset=iso-8859-1");
         assert_eq!(types.of(b"a.png"), "image/png");
+        for path in ["README", "a.b/c", "a.unknown-one", ".x"] {
+            assert_eq!(types.of(path.as_bytes()), "text/plain; charset=utf-8", "{path}");
+        }
     }
 
     /// Tries the extensions of up to three letters, which most are.
@@ -122,7 +129,8 @@ mod tests {
         for (a, b) in letters().flat_map(|a| letters().map(move |b| (a, b))) {
             for c in letters() {
                 let extension: String = [a, b, c].into_iter().flatten().collect();
-                let text = MediaTypes::default().of(format!("a.{extension}").as_bytes());
+                let text = MediaTypes::new(&BTreeMap::new(), UNKNOWN)
+                    .of(format!("a.{extension}").as_bytes());
                 assert!(is_valid(&text), "{extension}: {text}");
             }
         }

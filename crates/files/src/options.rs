@@ -7,6 +7,9 @@ use crate::coding::{Accepted, Coding};
 use crate::media_type;
 use crate::pattern::{BadPattern, Pattern};
 
+/// The statuses of answers without a file, beside that at the end of `try_files`.
+const ERROR_STATUSES: [u16; 8] = [400, 403, 404, 405, 412, 416, 500, 503];
+
 /// Which symbolic links below the root are followed. The root itself may be one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Symlinks {
@@ -40,6 +43,8 @@ pub struct Options {
     /// Paths with a name that begins with a dot are answered as if they were not there;
     /// `.well-known` is.
     pub hide_dotfiles: bool,
+    /// `%2F` in the path of a URL separates names as `/` does; else such a path names nothing.
+    pub encoded_slashes: bool,
     /// Which symbolic links are followed.
     pub symlinks: Symlinks,
     /// The codings of the files that may lie compressed beside others.
@@ -51,6 +56,8 @@ pub struct Options {
     pub error_pages: BTreeMap<u16, String>,
     /// Extension, without the dot → media type, which is sent exactly as it stands here.
     pub media_types: BTreeMap<String, String>,
+    /// The media type of files whose extension says nothing, or that have none.
+    pub default_type: String,
 }
 
 /// Which files are to be compressed by whoever sends them.
@@ -91,11 +98,13 @@ impl Default for Options {
             clean_urls: false,
             try_files: Vec::new(),
             hide_dotfiles: true,
+            encoded_slashes: true,
             symlinks: Symlinks::default(),
             precompressed: Coding::ALL.to_vec(),
             compress: Compress::default(),
             error_pages: BTreeMap::new(),
             media_types: BTreeMap::new(),
+            default_type: media_type::UNKNOWN.to_owned(),
         }
     }
 }
@@ -107,7 +116,7 @@ pub enum BadOptions {
     Index(String),
     /// A status stands before the end of `try_files`.
     StatusFirst,
-    /// The status of an error page is none from 400 to 599.
+    /// No answer has the status of an error page.
     ErrorStatus(u16),
     /// The path of an error page is bad.
     ErrorPage(String, BadPattern),
@@ -115,6 +124,8 @@ pub enum BadOptions {
     Extension(String),
     /// The media type for an extension is none.
     MediaType(String),
+    /// The default media type is none.
+    DefaultType(String),
     /// What is to be compressed is no media type.
     CompressType(String),
     /// The smallest file that is to be compressed is larger than the largest.
@@ -127,7 +138,12 @@ impl fmt::Display for BadOptions {
             BadOptions::Index(name) => write!(f, "{name:?} is no name of an index file"),
             BadOptions::StatusFirst => f.write_str("a status may only be the last to be tried"),
             BadOptions::ErrorStatus(status) => {
-                write!(f, "{status} has no error page: it is no status from 400 to 599")
+                let known = ERROR_STATUSES.map(|status| status.to_string()).join(", ");
+                write!(
+                    f,
+                    "{status} has no error page: the statuses of files are {known}, and the one at \
+                     the end of try-files"
+                )
             }
             BadOptions::ErrorPage(path, why) => {
                 write!(f, "{path:?} is no path of an error page: {why}")
@@ -136,7 +152,9 @@ impl fmt::Display for BadOptions {
             BadOptions::CompressSizes => {
                 f.write_str("the smallest file to compress is larger than the largest")
             }
-            BadOptions::MediaType(text) | BadOptions::CompressType(text) => {
+            BadOptions::MediaType(text)
+            | BadOptions::DefaultType(text)
+            | BadOptions::CompressType(text) => {
                 write!(f, "{text:?} is no media type (such as \"text/plain\")")
             }
         }
@@ -155,10 +173,12 @@ impl Options {
         if let Some(name) = self.index.iter().find(|name| !is_name(name)) {
             return Err(BadOptions::Index(name.clone()));
         }
-        if self.try_files.iter().rev().skip(1).any(Pattern::is_status) {
+        if self.try_files.iter().rev().skip(1).any(|pattern| pattern.status().is_some()) {
             return Err(BadOptions::StatusFirst);
         }
-        if let Some(status) = self.error_pages.keys().find(|status| !(400..600).contains(*status)) {
+        let last = self.try_files.last().and_then(Pattern::status);
+        let is_answered = |status: &u16| ERROR_STATUSES.contains(status) || last == Some(*status);
+        if let Some(status) = self.error_pages.keys().find(|status| !is_answered(status)) {
             return Err(BadOptions::ErrorStatus(*status));
         }
         self.error_patterns()?;
@@ -178,7 +198,10 @@ impl Options {
                 return Err(BadOptions::MediaType(text.clone()));
             }
         }
-        Ok(())
+        match media_type::is_valid(&self.default_type) {
+            true => Ok(()),
+            false => Err(BadOptions::DefaultType(self.default_type.clone())),
+        }
     }
 
     /// Returns what is tried, also where nothing was chosen.
@@ -260,6 +283,13 @@ mod tests {
         assert_eq!(got, Err(BadOptions::StatusFirst));
         let got = of(&|options| drop(options.error_pages.insert(200, "/a".into())));
         assert_eq!(got, Err(BadOptions::ErrorStatus(200)));
+        let with_page = |options: &mut Options| drop(options.error_pages.insert(410, "/a".into()));
+        assert_eq!(of(&with_page), Err(BadOptions::ErrorStatus(410)));
+        let got = of(&|options| {
+            with_page(options);
+            options.try_files = vec!["$uri".parse().unwrap(), "=410".parse().unwrap()];
+        });
+        assert_eq!(got, Ok(()));
         for path in ["a", "$uri", "/a/", "=404"] {
             let got = of(&|options| drop(options.error_pages.insert(404, path.into())));
             assert_eq!(got, Err(BadOptions::ErrorPage(path.into(), BadPattern::Start)));
@@ -279,6 +309,8 @@ mod tests {
         for text in ["", "text", "text/", "/plain", "text/plain\n", "a b/c", "text/é"] {
             let got = of(&|options| drop(options.media_types.insert("md".into(), text.into())));
             assert_eq!(got, Err(BadOptions::MediaType(text.into())));
+            let got = of(&|options| options.default_type = text.into());
+            assert_eq!(got, Err(BadOptions::DefaultType(text.into())));
         }
     }
 }

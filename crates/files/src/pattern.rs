@@ -114,9 +114,12 @@ impl Pattern {
         Pattern(Kind::Path { before: Vec::new(), behind, is_directory })
     }
 
-    /// Returns whether it is a status.
-    pub(crate) fn is_status(&self) -> bool {
-        matches!(self.0, Kind::Status(_))
+    /// Returns the status that it is, if it is one.
+    pub(crate) fn status(&self) -> Option<u16> {
+        match self.0 {
+            Kind::Status(status) => Some(status),
+            Kind::Path { .. } => None,
+        }
     }
 
     /// Returns whether it is one file whatever is asked for.
@@ -207,7 +210,7 @@ mod tests {
             ("/", "/a", Some(("", true, false))),
         ];
         for (pattern, request, expected) in cases {
-            let path = RequestPath::parse(request.as_bytes()).unwrap();
+            let path = RequestPath::parse(request.as_bytes(), true).unwrap();
             let expected = expected.map(|(path, is_directory, follows_request)| {
                 let path = path.as_bytes().to_vec();
                 Candidate::Path { path, is_directory, follows_request }
@@ -215,10 +218,11 @@ mod tests {
             let got = pattern.parse::<Pattern>().unwrap().apply(&path);
             assert_eq!(got, expected, "{pattern} {request}");
         }
-        let path = RequestPath::parse(b"/x").unwrap();
+        let path = RequestPath::parse(b"/x", true).unwrap();
         let got = "=410".parse::<Pattern>().unwrap().apply(&path);
         assert_eq!(got, Some(Candidate::Status(410)));
-        let longest = RequestPath::parse(format!("/{}", "a".repeat(4095)).as_bytes()).unwrap();
+        let longest =
+            RequestPath::parse(format!("/{}", "a".repeat(4095)).as_bytes(), true).unwrap();
         assert_eq!(Pattern::html().apply(&longest), None);
     }
 

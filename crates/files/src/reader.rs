@@ -1,9 +1,15 @@
 //! The bytes of a file, all of one version.
 //!
-//! It promises: whoever gets the last piece got the bytes of the version, and nothing else; what
-//! was changed meanwhile ends in [`ReadError::Changed`] before the last piece is given out. So an
-//! answer that is not cut short is never made of old and new bytes. See [`crate::Version`] for what
-//! the kernel does not tell.
+//! It promises: a caller that gets the last piece got the bytes of the version, and nothing else;
+//! what was changed meanwhile ends in [`ReadError::Changed`] before the last piece is given out. So
+//! an answer that is not cut short is never made of old and new bytes. See [`crate::Version`] for
+//! what the kernel does not tell.
+//!
+//! A [tolerant](Reader::tolerant) reader accepts more, for bodies that are under way and cannot
+//! begin anew: changes of permissions and names, and bytes appended behind the version. A file that
+//! has become longer must still have samples of the bytes that were read, so that one that was
+//! emptied and written anew is noticed. Not noticed are a few bytes that are changed in place
+//! before `mtime` is set back or bytes are appended.
 
 use std::fmt;
 use std::io;
@@ -15,6 +21,7 @@ use rustix::fs::{Advice, fadvise, fstat};
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 
 use semantics::range::ByteRange;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::version::Version;
 
@@ -23,6 +30,23 @@ const GIVE_BACK: u64 = 8 << 20;
 
 /// The size of the kernel's pieces of a file in memory; most are smaller.
 const PIECE: u64 = 2 << 20;
+
+/// Bytes of a sample.
+const SAMPLE: usize = 4 << 10;
+
+/// Bytes that were read, by their hash.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    offset: u64,
+    length: usize,
+    hash: u64,
+}
+
+impl Sample {
+    fn of(offset: u64, bytes: &[u8]) -> Sample {
+        Sample { offset, length: bytes.len(), hash: xxh3_64(bytes) }
+    }
+}
 
 /// Why a read ended.
 #[derive(Debug)]
@@ -65,6 +89,9 @@ pub struct Reader<F = OwnedFd> {
     at: u64,
     /// Where it stops.
     end: u64,
+    is_tolerant: bool,
+    /// Of a tolerant reader: of the first piece and of the latest.
+    samples: [Option<Sample>; 2],
     /// From where on the kernel has yet to be told to forget what it read; `None` when it may keep
     /// it, or was told.
     forgotten: Option<u64>,
@@ -74,7 +101,14 @@ impl<F: AsFd> Reader<F> {
     /// Begins to read. With `forget` the kernel is asked to drop from its cache what was read,
     /// since it goes into another one.
     pub(crate) fn new(file: F, version: Version, forget: bool) -> Reader<F> {
-        Reader { file, version, at: 0, end: version.size, forgotten: forget.then_some(0) }
+        let (end, forgotten) = (version.size, forget.then_some(0));
+        Reader { file, version, at: 0, end, is_tolerant: false, samples: [None; 2], forgotten }
+    }
+
+    /// Accepts changes that leave the bytes of the version in place, as far as size and `mtime`
+    /// tell, and checks with each piece that the file has not become shorter.
+    pub fn tolerant(self) -> Reader<F> {
+        Reader { is_tolerant: true, ..self }
     }
 
     /// Reads nothing but a range, from its beginning. What lies behind the end of the file is left
@@ -106,10 +140,14 @@ impl<F: AsFd> Reader<F> {
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
         let room = u64::try_from(buffer.len()).unwrap_or(u64::MAX).min(self.remaining());
         let wanted = usize::try_from(room).unwrap_or(buffer.len());
-        self.read_at(self.at, &mut buffer[..wanted])?;
+        let (begin, piece) = (self.at, &mut buffer[..wanted]);
+        self.read_at(begin, piece)?;
         self.at += room;
-        if self.remaining() == 0 {
+        if self.remaining() == 0 || self.is_tolerant {
             self.verify()?;
+        }
+        if self.is_tolerant {
+            self.take_samples(begin, piece);
         }
         self.give_back();
         Ok(wanted)
@@ -173,7 +211,31 @@ impl<F: AsFd> Reader<F> {
     /// When it is not, or the kernel cannot say.
     pub fn verify(&self) -> Result<(), ReadError> {
         let stat = fstat(&self.file)?;
-        if self.version.holds(&stat) { Ok(()) } else { Err(ReadError::Changed) }
+        let holds = match self.is_tolerant {
+            true => self.version.holds_at_start(&stat),
+            false => self.version.holds(&stat),
+        };
+        if !holds {
+            return Err(ReadError::Changed);
+        }
+        let is_longer = u64::try_from(stat.st_size).is_ok_and(|size| size > self.version.size);
+        let samples = self.samples.iter().flatten().filter(|_| is_longer);
+        for Sample { offset, length, hash } in samples {
+            let mut bytes = vec![0; *length];
+            self.read_at(*offset, &mut bytes)?;
+            if xxh3_64(&bytes) != *hash {
+                return Err(ReadError::Changed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes samples of a piece that was read from `begin` on.
+    fn take_samples(&mut self, begin: u64, piece: &[u8]) {
+        let [first, latest] = &mut self.samples;
+        first.get_or_insert_with(|| Sample::of(begin, &piece[..piece.len().min(SAMPLE)]));
+        let skipped = piece.len().saturating_sub(SAMPLE);
+        *latest = Some(Sample::of(begin + skipped as u64, &piece[skipped..]));
     }
 
     /// Tells the kernel to forget what was read. Advice: that it fails changes no answer.

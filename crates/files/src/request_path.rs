@@ -1,10 +1,10 @@
 //! The path of a URL as names below the root: decoded once, checked, empty segments left out.
 //!
 //! Names of files are bytes, so nothing need be UTF-8; a backslash and a `+` are bytes like others.
-//! Empty segments are merged away, as nginx does. Segments `.` and `..` are refused however they
-//! are spelled: clients resolve them before they send (RFC 3986, 5.2.4), and whoever matches rules
-//! against the path would see another one than the file system. An encoded slash is part of no
-//! name, so there is no such file.
+//! An encoded slash separates segments as a plain one does, unless the operator turns that off:
+//! no name can contain a slash. Empty segments are merged away, then `.` and `..` are resolved
+//! (RFC 3986, 5.2.4), however they are spelled. This is the reading of [`semantics::Url::tidied`],
+//! by which sites are chosen. A `..` above the root is an error.
 //!
 //! It promises: what is accepted has no segment that is empty, `.` or `..`, no NUL, and is shorter
 //! than a path may be.
@@ -20,7 +20,7 @@ pub const SEGMENTS_MAX: usize = 256;
 const PATH_MAX: usize = 4095;
 
 /// What is encoded in paths that are written: all but what a segment may have as it is (RFC 3986,
-/// 3.3). A colon is, so that no relative link looks like one with a scheme.
+/// 3.3).
 const ENCODED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -35,6 +35,7 @@ const ENCODED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'*')
     .remove(b'+')
     .remove(b',')
+    .remove(b':')
     .remove(b';')
     .remove(b'=')
     .remove(b'@');
@@ -50,9 +51,9 @@ pub enum BadPath {
     Encoding,
     /// A NUL, which no name may have.
     Nul,
-    /// A segment `.` or `..`, in any spelling.
-    DotSegment,
-    /// A slash that is encoded (`%2F`): no name may have one.
+    /// A segment `..` leads above the root.
+    AboveRoot,
+    /// A slash is encoded (`%2F`), and is not to be decoded.
     EncodedSlash,
     /// More than [`SEGMENTS_MAX`] segments, or longer than a path may be.
     TooLong,
@@ -72,7 +73,7 @@ impl fmt::Display for BadPath {
             BadPath::Delimiter => "there is a ? or # in the path",
             BadPath::Encoding => "a % in the path is not followed by two hex digits",
             BadPath::Nul => "there is a NUL in the path",
-            BadPath::DotSegment => "there is a . or .. in the path",
+            BadPath::AboveRoot => "a .. in the path leads above the root",
             BadPath::EncodedSlash => "there is an encoded slash in the path",
             BadPath::TooLong => "the path is too long",
         })
@@ -98,24 +99,38 @@ impl RequestPath {
         RequestPath { bytes: Vec::new(), is_directory: true, stripped: Vec::new() }
     }
 
-    /// Decodes and checks the path of a URL.
-    pub(crate) fn parse(raw: &[u8]) -> Result<RequestPath, BadPath> {
+    /// Decodes, resolves and checks the path of a URL. Encoded slashes separate segments if
+    /// `encoded_slashes` says so; else no path with one names anything.
+    pub(crate) fn parse(raw: &[u8], encoded_slashes: bool) -> Result<RequestPath, BadPath> {
         let rest = raw.strip_prefix(b"/").ok_or(BadPath::NotAbsolute)?;
-        let mut bytes = Vec::with_capacity(rest.len());
-        let mut count = 0;
-        for raw_segment in rest.split(|&byte| byte == b'/').filter(|segment| !segment.is_empty()) {
-            if !bytes.is_empty() {
-                bytes.push(b'/');
+        let decoded = decode(rest)?;
+        if !encoded_slashes && count_slashes(&decoded) > count_slashes(rest) {
+            return Err(BadPath::EncodedSlash);
+        }
+        let mut bytes: Vec<u8> = Vec::with_capacity(decoded.len());
+        let (mut count, mut is_directory) = (0, true);
+        for segment in decoded.split(|&byte| byte == b'/') {
+            is_directory = matches!(segment, b"" | b"." | b"..");
+            match segment {
+                b"" | b"." => {}
+                b".." if bytes.is_empty() => return Err(BadPath::AboveRoot),
+                b".." => {
+                    count -= 1;
+                    bytes.truncate(parent(&bytes).len());
+                }
+                name => {
+                    count += 1;
+                    if !bytes.is_empty() {
+                        bytes.push(b'/');
+                    }
+                    bytes.extend_from_slice(name);
+                }
             }
-            let start = bytes.len();
-            decode(raw_segment, &mut bytes)?;
-            check(&bytes[start..])?;
-            count += 1;
         }
         if count > SEGMENTS_MAX || !fits(&bytes) {
             return Err(BadPath::TooLong);
         }
-        Ok(RequestPath { bytes, is_directory: raw.ends_with(b"/"), stripped: Vec::new() })
+        Ok(RequestPath { bytes, is_directory, stripped: Vec::new() })
     }
 
     /// Takes the longest of these beginnings away, which are decoded, without slashes at their
@@ -164,13 +179,22 @@ impl RequestPath {
 }
 
 /// Returns the one spelling of a path that all spellings with the same meaning share, such as
-/// `/a/b%20c` for `//%61/b%20c`: what rules are to be matched against.
+/// `/a/b%20c` for `//x/../%61/b%20c`. Encoded slashes separate segments.
 ///
 /// # Errors
 ///
 /// When the path names nothing below any root.
 pub fn canonical_path(raw: &[u8]) -> Result<String, BadPath> {
-    RequestPath::parse(raw).map(|path| path.to_url(path.is_directory))
+    RequestPath::parse(raw, true).map(|path| path.to_url(path.is_directory))
+}
+
+/// Returns whether a path is surely the canonical one: nothing is encoded or would be, nothing is
+/// to be resolved.
+pub(crate) fn is_canonical(path: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,:;=@/".contains(&byte);
+    path.starts_with('/')
+        && path.bytes().all(is_plain)
+        && !path.as_bytes().windows(2).any(|two| matches!(two, b"//" | b"/."))
 }
 
 /// Returns whether a name is hidden.
@@ -201,46 +225,35 @@ pub(crate) fn parent(path: &[u8]) -> &[u8] {
     &path[..slash.unwrap_or(0)]
 }
 
-/// Appends the decoded bytes of one segment.
-fn decode(raw: &[u8], bytes: &mut Vec<u8>) -> Result<(), BadPath> {
-    let mut rest = raw;
+/// Returns the decoded bytes of a path.
+fn decode(raw: &[u8]) -> Result<Vec<u8>, BadPath> {
+    let (mut rest, mut bytes) = (raw, Vec::with_capacity(raw.len()));
     while let Some((&byte, behind)) = rest.split_first() {
         rest = behind;
-        match byte {
+        let decoded = match byte {
             b'%' => {
                 let (digits, behind) = rest.split_at_checked(2).ok_or(BadPath::Encoding)?;
                 rest = behind;
-                bytes.push(hex(digits[0])? << 4 | hex(digits[1])?);
+                hex(digits[0])? << 4 | hex(digits[1])?
             }
             b'?' | b'#' => return Err(BadPath::Delimiter),
-            byte => bytes.push(byte),
+            byte => byte,
+        };
+        if decoded == 0 {
+            return Err(BadPath::Nul);
         }
+        bytes.push(decoded);
     }
-    Ok(())
+    Ok(bytes)
+}
+
+fn count_slashes(path: &[u8]) -> usize {
+    path.iter().filter(|&&byte| byte == b'/').count()
 }
 
 fn hex(digit: u8) -> Result<u8, BadPath> {
     let value = char::from(digit).to_digit(16).ok_or(BadPath::Encoding)?;
     u8::try_from(value).map_err(|_| BadPath::Encoding)
-}
-
-/// Checks a decoded segment.
-fn check(segment: &[u8]) -> Result<(), BadPath> {
-    if segment.contains(&0) {
-        Err(BadPath::Nul)
-    } else if segment.contains(&b'/') {
-        // One that hides a `..` is no honest one.
-        let dots = segment.split(|&byte| byte == b'/').any(is_dots);
-        Err(if dots { BadPath::DotSegment } else { BadPath::EncodedSlash })
-    } else if is_dots(segment) {
-        Err(BadPath::DotSegment)
-    } else {
-        Ok(())
-    }
-}
-
-fn is_dots(segment: &[u8]) -> bool {
-    matches!(segment, b"." | b"..")
 }
 
 #[cfg(test)]
@@ -250,7 +263,7 @@ mod tests {
     #[test]
     fn paths_are_decoded_once_and_merged() {
         let long = format!("/{}", "a".repeat(4095));
-        let cases: [(&[u8], &[u8], bool); 16] = [
+        let cases: [(&[u8], &[u8], bool); 29] = [
             (b"/", b"", true),
             (b"///", b"", true),
             (b"/a", b"a", false),
@@ -266,19 +279,49 @@ mod tests {
             (b"/...", b"...", false),
             (b"/..a/.b", b"..a/.b", false),
             (b"/a%3Fb%23", b"a?b#", false),
+            (b"/.", b"", true),
+            (b"/./a", b"a", false),
+            (b"/a/./b/.", b"a/b", true),
+            (b"/a/../b", b"b", false),
+            (b"/a/b/..", b"a", true),
+            (b"/a/%2E%2e/b", b"b", false),
+            (b"/s//../a", b"a", false),
+            (b"/a/..%2fb", b"b", false),
+            (b"/a%2fb", b"a/b", false),
+            (b"/a%2F", b"a", true),
+            (b"/%2f%2Fa", b"a", false),
+            (b"/a/%252e%252e/b", b"a/%2e%2e/b", false),
+            (b"/a%255c..%5c..%5cb", b"a%5c..\\..\\b", false),
             (long.as_bytes(), &long.as_bytes()[1..], false),
         ];
         for (raw, bytes, is_directory) in cases {
             let expected = RequestPath { bytes: bytes.to_vec(), is_directory, stripped: vec![] };
-            assert_eq!(RequestPath::parse(raw), Ok(expected), "{}", raw.escape_ascii());
+            let path = RequestPath::parse(raw, true);
+            assert_eq!(path, Ok(expected), "{}", raw.escape_ascii());
+            // Sites are chosen by the same reading.
+            let Ok(text) = std::str::from_utf8(raw) else { continue };
+            let tidied = semantics::Url::tidied(text).into_owned();
+            let tidied = tidied.strip_suffix('/').unwrap_or(&tidied);
+            let whole = String::from_utf8_lossy(bytes);
+            assert_eq!(tidied.trim_start_matches('/'), whole, "{text}");
         }
+    }
+
+    #[test]
+    fn encoded_slashes_may_be_part_of_no_name() {
+        for raw in ["/a%2fb", "/a%2F", "/%2F", "/a/..%2fb", "/%2e%2e%2fetc"] {
+            let path = RequestPath::parse(raw.as_bytes(), false);
+            assert_eq!(path, Err(BadPath::EncodedSlash), "{raw}");
+        }
+        let both = [true, false].map(|slashes| RequestPath::parse(b"/a/%2e%2e/b%252f", slashes));
+        assert_eq!(both[0], both[1]);
     }
 
     #[test]
     fn paths_that_name_nothing_are_refused() {
         let deep = "/a".repeat(SEGMENTS_MAX + 1);
         let long = format!("/{}", "a".repeat(4096));
-        let cases: [(&str, BadPath); 26] = [
+        let cases: [(&str, BadPath); 22] = [
             ("", BadPath::NotAbsolute),
             ("a", BadPath::NotAbsolute),
             ("*", BadPath::NotAbsolute),
@@ -292,22 +335,18 @@ mod tests {
             ("/%+1", BadPath::Encoding),
             ("/a%00.txt", BadPath::Nul),
             ("/\0", BadPath::Nul),
-            ("/.", BadPath::DotSegment),
-            ("/..", BadPath::DotSegment),
-            ("/a/../b", BadPath::DotSegment),
-            ("/a/./b", BadPath::DotSegment),
-            ("/%2e%2E/b", BadPath::DotSegment),
-            ("/.%2e/", BadPath::DotSegment),
-            ("/%2e", BadPath::DotSegment),
-            ("/a/..%2fb", BadPath::DotSegment),
-            ("/%2e%2e%2fetc", BadPath::DotSegment),
-            ("/a%2fb", BadPath::EncodedSlash),
-            ("/a%2F", BadPath::EncodedSlash),
+            ("/..", BadPath::AboveRoot),
+            ("/../a", BadPath::AboveRoot),
+            ("/a/../../b", BadPath::AboveRoot),
+            ("/%2e%2E/b", BadPath::AboveRoot),
+            ("/.%2e/", BadPath::AboveRoot),
+            ("/a/..%2f..", BadPath::AboveRoot),
+            ("/%2e%2e%2fetc", BadPath::AboveRoot),
             (&deep, BadPath::TooLong),
             (&long, BadPath::TooLong),
         ];
         for (raw, why) in cases {
-            assert_eq!(RequestPath::parse(raw.as_bytes()), Err(why), "{raw}");
+            assert_eq!(RequestPath::parse(raw.as_bytes(), true), Err(why), "{raw}");
         }
     }
 
@@ -317,7 +356,8 @@ mod tests {
             ("//evil.example", "/evil.example"),
             ("/%5cevil.example/", "/%5Cevil.example/"),
             ("//%61/b%20c", "/a/b%20c"),
-            ("/a:b/c%3Ad", "/a%3Ab/c%3Ad"),
+            ("/a:b/c%3Ad", "/a:b/c:d"),
+            ("/x/..//a%2Fb/./c", "/a/b/c"),
             ("/%ff", "/%FF"),
             ("/%E2%82%AC", "/%E2%82%AC"),
             ("/a+b/", "/a+b/"),
@@ -326,12 +366,14 @@ mod tests {
         for (raw, expected) in cases {
             let written = canonical_path(raw.as_bytes()).unwrap();
             assert_eq!(written, expected, "{raw}");
-            let again = RequestPath::parse(written.as_bytes());
-            assert_eq!(again, RequestPath::parse(raw.as_bytes()), "{raw}");
+            assert!(!is_canonical(raw) || raw == expected, "{raw}");
+            let again = RequestPath::parse(written.as_bytes(), true);
+            assert_eq!(again, RequestPath::parse(raw.as_bytes(), true), "{raw}");
         }
+        assert!(["/", "/a/b.c/", "/-._~!$&'()*+,:;=@"].into_iter().all(is_canonical));
         let all: Vec<u8> = (1..=255).filter(|&byte| byte != b'/').collect();
         let path = RequestPath { bytes: all, is_directory: false, stripped: vec![] };
-        assert_eq!(RequestPath::parse(path.to_url(false).as_bytes()), Ok(path));
+        assert_eq!(RequestPath::parse(path.to_url(false).as_bytes(), true), Ok(path));
     }
 
     #[test]
@@ -350,7 +392,7 @@ mod tests {
             ("/", None),
             ("/x/s", None),
         ] {
-            let path = RequestPath::parse(raw.as_bytes()).unwrap();
+            let path = RequestPath::parse(raw.as_bytes(), true).unwrap();
             let url = path.to_url(path.is_directory);
             let stripped = path.clone().strip(&prefixes);
             let parts = stripped.as_ref().map(|path| (&path.stripped[..], &path.bytes[..]));
@@ -380,7 +422,7 @@ mod tests {
             ("/a.b", false),
             ("/", false),
         ] {
-            let path = RequestPath::parse(raw.as_bytes()).unwrap();
+            let path = RequestPath::parse(raw.as_bytes(), true).unwrap();
             assert_eq!(path.is_hidden(), expected, "{raw}");
         }
     }

@@ -4,6 +4,7 @@
 //! that the link led to then. Whoever deploys by such a link asks [`Root::is_current`] and opens
 //! anew.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
@@ -17,7 +18,7 @@ use rustix::io::Errno;
 
 use crate::coding::Accepted;
 use crate::found::{Found, Listing, Outcome, Representation};
-use crate::listing::{self, ListingPage};
+use crate::listing::{self, ListingPage, ListingQuery};
 use crate::media_type::MediaTypes;
 use crate::options::{BadOptions, Options};
 use crate::pattern::Pattern;
@@ -136,7 +137,7 @@ impl Root {
             resolver,
             patterns: options.patterns(),
             error_pages,
-            media_types: MediaTypes::new(&options.media_types),
+            media_types: MediaTypes::new(&options.media_types, &options.default_type),
             options,
             path: path.to_owned(),
         })
@@ -238,6 +239,11 @@ impl Root {
         }
     }
 
+    /// Returns whether a page was chosen for a status.
+    pub fn has_error_page(&self, status: u16) -> bool {
+        self.error_pages.contains_key(&status)
+    }
+
     /// Finds the page for a status; `None` when none was chosen. Anything but a file is as good as
     /// no page.
     ///
@@ -249,19 +255,29 @@ impl Root {
         self.search(std::slice::from_ref(pattern), &RequestPath::root(), accepted).map(Some)
     }
 
-    /// Makes the page that lists a directory.
+    /// Returns the one spelling of the path of a URL that all spellings with the same answer share;
+    /// `None` for a path that names nothing.
+    pub fn canonical_path<'p>(&self, path: &'p str) -> Option<Cow<'p, str>> {
+        if request_path::is_canonical(path) {
+            return Some(Cow::Borrowed(path));
+        }
+        let path = RequestPath::parse(path.as_bytes(), self.options.encoded_slashes).ok()?;
+        Some(Cow::Owned(path.to_url(path.is_directory)))
+    }
+
+    /// Makes the page that lists a directory, or the part of it that `wanted` names.
     ///
     /// # Errors
     ///
     /// When the directory cannot be read: it is gone (`NotFound`), or may not be
     /// (`PermissionDenied`).
-    pub fn list(&self, listing: &Listing) -> io::Result<ListingPage> {
-        listing::page(&self.resolver, self.options.hide_dotfiles, listing)
+    pub fn list(&self, listing: &Listing, wanted: &ListingQuery) -> io::Result<ListingPage> {
+        listing::page(&self.resolver, self.options.hide_dotfiles, listing, wanted)
     }
 
     /// Returns the path below the root, or the answer to one that leads nowhere.
     fn parse(&self, raw: &[u8]) -> Result<RequestPath, Outcome<Infallible>> {
-        let path = match RequestPath::parse(raw) {
+        let path = match RequestPath::parse(raw, self.options.encoded_slashes) {
             Ok(path) => path.strip(&self.options.strip).ok_or(Outcome::Missing)?,
             Err(why) if why.is_missing() => return Err(Outcome::Missing),
             Err(_) => return Err(Outcome::Malformed),

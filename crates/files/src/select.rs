@@ -117,7 +117,7 @@ impl<'a> Search<'a> {
             Some(file) => file.representation(),
             None => {
                 let (compress, varies) = self.compression(&chosen, chosen.version.size);
-                Representation { version: chosen.version, compress, varies }
+                Representation { version: chosen.version, coding: None, compress, varies }
             }
         });
         self.found(chosen)

@@ -78,34 +78,30 @@ impl Version {
         }
     }
 
-    /// Returns a strong entity tag (RFC 9110, 8.8.3), with its quotes. A precompressed file is a
-    /// file of its own and so has another one.
+    /// Returns a strong entity tag (RFC 9110, 8.8.3), with its quotes, of what was made of the
+    /// file's bytes in a way that `how` names; of the bytes themselves, if that is empty. The same
+    /// name stands for the same bytes.
     ///
-    /// It is as sure as the version is: mark it weak as long as that is not settled.
-    pub fn etag(&self) -> String {
-        self.etag_of_made("")
+    /// It follows from size and `mtime` alone: a copy that keeps both has the same tag, on another
+    /// node too. It is as sure as the version is: mark it weak as long as that is not settled.
+    pub fn etag(&self, how: &str) -> String {
+        etag_of(&[&bytes_of(&self.of_bytes())[..], how.as_bytes()].concat())
     }
 
-    /// Returns a strong entity tag of what was made of the file's bytes, in a way that `how` names:
-    /// the same name stands for the same bytes.
-    pub fn etag_of_made(&self, how: &str) -> String {
-        let words = [
-            self.device,
-            self.inode,
-            self.size,
-            self.modified.seconds.cast_unsigned(),
-            u64::from(self.modified.nanoseconds),
-            self.changed.seconds.cast_unsigned(),
-            u64::from(self.changed.nanoseconds),
-        ];
-        let mut bytes = [0; 56];
-        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
-            place.copy_from_slice(&word.to_le_bytes());
-        }
-        match how {
-            "" => etag_of(&bytes),
-            how => etag_of(&[&bytes, how.as_bytes()].concat()),
-        }
+    /// Returns a text that is another one after any change that shows in the version, also one that
+    /// the entity tag does not show; `how` as for the tag.
+    pub fn identity(&self, how: &str) -> String {
+        let Version { device, inode, changed, .. } = *self;
+        let (seconds, nanoseconds) = (changed.seconds.cast_unsigned(), changed.nanoseconds.into());
+        let others = bytes_of(&[device, inode, seconds, nanoseconds]);
+        let bytes = [&bytes_of(&self.of_bytes())[..], &others, how.as_bytes()].concat();
+        format!("{:032x}", xxh3_128(&bytes))
+    }
+
+    /// Returns the facts about the bytes alone.
+    fn of_bytes(&self) -> [u64; 3] {
+        let Timestamp { seconds, nanoseconds } = self.modified;
+        [self.size, seconds.cast_unsigned(), nanoseconds.into()]
     }
 
     /// Returns the value of `Last-Modified`, which must not lie after that of `Date` (RFC 9110,
@@ -128,7 +124,7 @@ impl Version {
         self.changed.since_epoch() + step + TICKS <= since_epoch(now)
     }
 
-    /// Returns whether a file that had this version still has these bytes.
+    /// Returns whether a file that had this version surely still has these bytes.
     ///
     /// When the last name of a file goes, as when a new file takes that name, `ctime` changes and
     /// no byte does: then it is enough that the other facts hold.
@@ -137,11 +133,23 @@ impl Version {
         let is_gone = stat.st_nlink == 0;
         *self == now || (is_gone && *self == Version { changed: self.changed, ..now })
     }
+
+    /// Returns whether a file that had this version still has these bytes at its beginning, as far
+    /// as size and `mtime` tell: permissions and names may have changed, and bytes may have been
+    /// appended.
+    pub(crate) fn holds_at_start(&self, stat: &Stat) -> bool {
+        let now = Version::of(stat);
+        now.size > self.size || now.of_bytes() == self.of_bytes()
+    }
 }
 
 /// Returns the tag of some bytes.
 pub(crate) fn etag_of(bytes: &[u8]) -> String {
     format!("\"{:032x}\"", xxh3_128(bytes))
+}
+
+fn bytes_of(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
 fn since_epoch(time: SystemTime) -> Duration {
@@ -167,27 +175,32 @@ mod tests {
     }
 
     #[test]
-    fn every_fact_is_in_the_tag() {
+    fn the_tag_has_the_facts_that_copies_keep_and_the_identity_has_all() {
         let changes: [fn(&mut Version); 7] = [
-            |v| v.device += 1,
-            |v| v.inode += 1,
             |v| v.size += 1,
             |v| v.modified.seconds += 1,
             |v| v.modified.nanoseconds += 1,
+            |v| v.device += 1,
+            |v| v.inode += 1,
             |v| v.changed.seconds += 1,
             |v| v.changed.nanoseconds += 1,
         ];
-        let mut tags = vec![sample().etag()];
+        let (mut tags, mut identities) = (vec![], vec![sample().identity("")]);
         for change in changes {
             let mut version = sample();
             change(&mut version);
-            tags.push(version.etag());
+            tags.push(version.etag(""));
+            identities.push(version.identity(""));
         }
-        tags.extend(["gzip", "br"].map(|how| sample().etag_of_made(how)));
+        assert!(tags[3..].iter().all(|tag| *tag == sample().etag("")));
+        tags.extend(["gzip", "br"].map(|how| sample().etag(how)));
+        identities.extend(["gzip", "br"].map(|how| sample().identity(how)));
         assert!(tags.iter().all(|tag| semantics::EntityTag::parse(tag.as_bytes()).is_some()));
-        tags.sort();
-        tags.dedup();
-        assert_eq!(tags.len(), 10);
+        for (mut all, expected) in [(tags, 6), (identities, 10)] {
+            all.sort();
+            all.dedup();
+            assert_eq!(all.len(), expected);
+        }
     }
 
     #[test]

@@ -225,7 +225,7 @@ fn permissions_are_kept() {
         let root = Root::open(tree.at(b""), listed).unwrap();
         let found = root.find(&request(b"/blind/")).unwrap();
         let Outcome::Listing(listing) = found.outcome else { panic!("{found:?}") };
-        let why = root.list(&listing).unwrap_err();
+        let why = root.list(&listing, &ListingQuery::default()).unwrap_err();
         assert_eq!(why.kind(), io::ErrorKind::PermissionDenied);
     });
     mode("shut", 0o700);

@@ -145,7 +145,10 @@ impl Site {
     pub fn aliases(&self, ports: &[u16]) -> Aliases {
         match self.hosts.is_empty() && self.is_one() {
             true => Aliases::of_every_host(ports),
-            false => Aliases::new(&self.hosts, self.is_one(), ports),
+            false => {
+                let aliases = Aliases::new(&self.hosts, self.is_one(), ports);
+                if self.root.is_some() { aliases.with_every_port() } else { aliases }
+            }
         }
     }
 

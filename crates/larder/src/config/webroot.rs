@@ -142,6 +142,7 @@ fn key_of(why: &files::BadOptions) -> &'static str {
         files::BadOptions::ErrorStatus(_) | files::BadOptions::ErrorPage(..) => "error-pages",
         files::BadOptions::CompressType(_) => "compress-types",
         files::BadOptions::CompressSizes => "compress-min",
+        files::BadOptions::DefaultType(_) => "default-type",
         files::BadOptions::Extension(_) | files::BadOptions::MediaType(_) => "media-types",
     }
 }

@@ -19,6 +19,7 @@ mod bench;
 mod bench_scale;
 mod broken_origins;
 mod cache_file;
+mod file_clients;
 mod files;
 mod fleet;
 mod fleet_attacks;

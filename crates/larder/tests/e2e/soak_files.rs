@@ -234,18 +234,18 @@ impl World {
         let judged = self.judge(place, accepted, &reply, condition, began, ended);
         if let Some((of, contents)) = judged {
             let tag = reply.header("etag").to_owned();
-            self.note(&tag, &reply.body);
+            self.note(place, &tag, &reply.body);
             known.insert((place, accepted), Known { tag, place: of, contents });
         }
         Ok(whole)
     }
 
-    /// One tag is one content.
-    fn note(&self, tag: &str, body: &[u8]) {
+    /// One tag is one content of a file; other files of the same size and time have it, too.
+    fn note(&self, place: Place, tag: &str, body: &[u8]) {
         if tag.starts_with('"') {
             let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(body);
             let mut tags = self.tags.lock().unwrap_or_else(PoisonError::into_inner);
-            let noted = *tags.entry(tag.to_owned()).or_insert(hash);
+            let noted = *tags.entry(format!("{} {tag}", place.path())).or_insert(hash);
             assert_eq!(noted, hash, "{tag} is of two versions");
         }
     }

@@ -88,6 +88,7 @@ async fn decide(
     trust: Trust,
     key: Option<Key>,
 ) -> Response<ResponseBody> {
+    target::encode_path(&mut parts.uri);
     let is_long = trust == Trust::TooLong || parts.headers.len() > options.client.headers;
     let purge_fields = PurgeFields::of(options, parts);
     hop_by_hop::strip_named(&mut parts.headers);

@@ -20,6 +20,7 @@ use semantics::{
 use store::{Hint, Home, Key, Kind, Refusal};
 use upstream::connection::origin_body::OriginBody;
 use upstream::send::origin::Group;
+use upstream::send::origin::VERSION;
 
 use crate::body::peer_body;
 use crate::fetch::piggyback_validation;
@@ -229,6 +230,11 @@ impl FetchTask {
         }
         if let Some(stale) = &validated {
             self.upstream_request.confirms = stale.head.packed().status();
+            if let Some(version) = stale.head.stored().headers().get(VERSION)
+                && self.upstream_request.to.voucher().is_some()
+            {
+                self.upstream_request.headers.insert(VERSION, version.clone());
+            }
         }
         let others = self.ask_about_others(validated.as_deref());
         let asks_about = validated.is_some() || !others.is_empty();

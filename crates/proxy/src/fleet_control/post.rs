@@ -145,6 +145,7 @@ async fn send(
         reuse_only: false,
         place: "",
         pinned: None,
+        store_max: 0,
         upgrade: None,
         trail: None,
     };

@@ -3,7 +3,7 @@
 
 use http::header::{self, HeaderMap};
 use http::request::Parts;
-use upstream::send::origin::{Earlier, Voucher};
+use upstream::send::origin::{Earlier, VERSION, Voucher};
 
 use crate::object::lookup::LookupResult;
 use crate::origin::site::Site;
@@ -19,9 +19,9 @@ pub(crate) async fn vouched(site: &Site, parts: &Parts, found: &LookupResult) ->
 
 /// Returns whether an origin vouches for an answer of its own with these fields.
 pub(crate) async fn vouches(voucher: &dyn Voucher, parts: &Parts, fields: &HeaderMap) -> bool {
-    let Some(tag) = fields.get(header::ETAG) else { return false };
+    let Some(version) = fields.get(VERSION) else { return false };
     let (path, request) = (parts.uri.path(), &parts.headers);
     let varies = fields.contains_key(header::VARY);
-    let earlier = Earlier { tag: tag.as_bytes(), varies, path, request };
+    let earlier = Earlier { version: version.as_bytes(), varies, path, request };
     voucher.is_current(&earlier) || voucher.look(earlier).await
 }

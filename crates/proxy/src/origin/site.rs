@@ -4,6 +4,7 @@
 //! A forward proxy is one site without a name, whose requests name their server. All other
 //! differences from a reverse proxy are decided here.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::fmt;
 use std::sync::Arc;
@@ -324,9 +325,28 @@ impl Site {
     /// origin vouches for its answers the query is no part of it.
     pub(crate) fn key(&self, url: &Url) -> Option<Key> {
         match self.vouched {
-            Some(_) => primary_key(&self.key_prefix, &url.without_query()),
+            Some(_) => {
+                let url = self.canonical(url.clone());
+                primary_key(&self.key_prefix, &url.without_query())
+            }
             None => primary_key(&self.key_prefix, url),
         }
+    }
+
+    /// Returns a URL in the spelling that stands for all with the same answer, where the origin
+    /// tells which they are: rules and keys then see what it sees.
+    pub(crate) fn canonical(&self, url: Url) -> Url {
+        let Some(voucher) = self.voucher() else { return url };
+        let (path, query) = match url.sent().split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (url.sent(), None),
+        };
+        let Some(Cow::Owned(path)) = voucher.canonical_path(path) else { return url };
+        let sent = match query {
+            Some(query) => format!("{path}?{query}"),
+            None => path,
+        };
+        Url::new(url.scheme(), url.authority(), &sent).unwrap_or(url)
     }
 
     /// Returns what vouches for its stored answers, if its origin does; else HTTP's lifetimes

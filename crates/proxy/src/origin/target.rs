@@ -63,13 +63,15 @@ impl<'a> Target<'a> {
         text
     }
 
-    /// Returns the URL that it names; `None` when its path or host is not valid.
+    /// Returns the URL that it names, as its site spells it; `None` when its path or host is not
+    /// valid.
     pub fn url(&self, limits: &UpstreamLimits) -> Option<Url> {
         let Target { scheme, host, path, .. } = self;
-        if host.is_empty() {
-            return Url::new(scheme.name(), &self.origin(limits).name(), path).ok();
-        }
-        Url::new(scheme.name(), &self.authority(), path).ok()
+        let authority = match host.is_empty() {
+            true => self.origin(limits).name(),
+            false => self.authority(),
+        };
+        Some(self.site.canonical(Url::new(scheme.name(), &authority, path).ok()?))
     }
 
     /// Returns its origin.

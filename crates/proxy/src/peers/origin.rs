@@ -88,6 +88,7 @@ impl FleetOrigin {
             reuse_only: false,
             place: "",
             pinned: None,
+            store_max: 0,
             upgrade: None,
             trail: outgoing.trail,
         };

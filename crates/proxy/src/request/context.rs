@@ -13,7 +13,7 @@ use net::address;
 use semantics::validators::Selected;
 use semantics::{Identity, Portion, RequestFacts, Settings, Time, Url, connection_login};
 use store::{Key, LookupOptions, Retention, Tiers};
-use upstream::send::origin::Origin;
+use upstream::send::origin::{Origin, VERSION};
 
 use crate::client::handle::Client;
 use crate::client::tunnel_places::TunnelPermit;
@@ -172,7 +172,11 @@ impl<'a> RequestContext<'a> {
     /// decided here alone. `length` is that of the body in bytes; without it ranges do not count.
     pub fn portion(&self, selected: &Selected<'_>, length: Option<u64>) -> Portion {
         let Parts { method, headers, .. } = self.parts;
-        Portion::of(&self.facts, method, headers, selected, length, self.now())
+        let selected = match self.site().vouched() {
+            Some(_) => selected.vouched(self.now()),
+            None => *selected,
+        };
+        Portion::of(&self.facts, method, headers, &selected, length, self.now())
     }
 
     /// Returns whether it is a GET for all of a representation, whatever the client has.
@@ -194,7 +198,7 @@ impl<'a> RequestContext<'a> {
     /// the time at which the head goes out.
     pub fn make_own(&self, fields: &mut HeaderMap) {
         if self.site().vouched().is_some() {
-            for name in [header::AGE, header::DATE, header::VIA] {
+            for name in [header::AGE, header::DATE, header::VIA, VERSION] {
                 fields.remove(name);
             }
         }

@@ -5,17 +5,20 @@
 //! information of a URL is in none of its fields; in a reverse proxy the site follows from the
 //! configuration alone.
 
+use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv6Addr};
 
 use http::header::{HeaderMap, HeaderValue};
 use http::request::Parts;
-use http::{Method, StatusCode, Version, header};
+use http::uri::PathAndQuery;
+use http::{Method, StatusCode, Uri, Version, header};
 use message::framing;
 use message::scheme::Scheme;
 use message::via::has_member;
 use net::address::bare;
 use semantics::forwarded::X_FORWARDED_PROTO;
 use semantics::{claims, trusted};
+use upstream::send::origin::VERSION;
 
 use crate::observe::outcome::Invalid;
 use crate::options::Options;
@@ -55,6 +58,7 @@ pub(crate) fn distrust(
     // They mean something between nodes alone.
     fields.remove(FLEET);
     fields.remove(PURGES);
+    fields.remove(VERSION);
     if let Some(secret) = &options.purging.secret {
         fields.remove(secret.field());
     }
@@ -74,6 +78,27 @@ pub(crate) fn distrust(
     scheme
 }
 
+/// Encodes the bytes beyond ASCII in path and query of a request's URL, as clients should have done
+/// (RFC 3986, 2.1).
+pub(crate) fn encode_path(uri: &mut Uri) {
+    let Some(path) = uri.path_and_query().map(PathAndQuery::as_str) else { return };
+    if path.is_ascii() {
+        return;
+    }
+    let mut encoded = String::with_capacity(3 * path.len());
+    for byte in path.bytes() {
+        match byte.is_ascii() {
+            true => encoded.push(char::from(byte)),
+            // Writing to memory does not fail.
+            false => _ = write!(encoded, "%{byte:02X}"),
+        }
+    }
+    let mut parts = std::mem::take(uri).into_parts();
+    parts.path_and_query = PathAndQuery::try_from(encoded).ok();
+    // Scheme, authority and path are there as before.
+    *uri = Uri::from_parts(parts).unwrap_or_default();
+}
+
 /// Checks a request that is not a CONNECT and returns its target. `scheme` is the one that
 /// [`distrust`] returned.
 pub(crate) fn target<'a>(
@@ -85,7 +110,7 @@ pub(crate) fn target<'a>(
     let host = single_host(&parts.headers)?;
     let path = parts.uri.path_and_query().map_or("", |p| p.as_str());
     if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let text = "A URL has bytes beyond ASCII percent-encoded (RFC 3986, 2.1).";
+        let text = "A URL has control characters percent-encoded (RFC 3986, 2.1).";
         return Err(Refused::bad(Invalid::Target, text));
     }
     let scheme = check_scheme(parts, front, scheme)?;
@@ -317,6 +342,21 @@ mod tests {
             "u@h", "a:1:2",
         ] {
             assert_eq!(split(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn bytes_beyond_ascii_are_encoded() {
+        for (uri, expected) in [
+            ("/ü?é=\u{1f980}%fc", "/%C3%BC?%C3%A9=%F0%9F%A6%80%fc"),
+            ("http://a.example:81/ü", "http://a.example:81/%C3%BC"),
+            ("/a%fc|", "/a%fc|"),
+            ("a.example:443", "a.example:443"),
+            ("*", "*"),
+        ] {
+            let mut encoded = uri.parse().unwrap();
+            encode_path(&mut encoded);
+            assert_eq!(encoded.to_string(), expected, "{uri}");
         }
     }
 

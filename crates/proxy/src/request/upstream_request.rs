@@ -336,7 +336,7 @@ impl UpstreamRequest {
             check: &|address| rules.permits(address),
         };
         let Some(body) = body else {
-            let outgoing = Outgoing { again, ..self.outgoing(request) };
+            let outgoing = Outgoing { again, ..self.outgoing(services, request) };
             let sent = self.to.clone().send(with, outgoing).await;
             return sent.map_err(|failure| rules.explain(failure));
         };
@@ -350,13 +350,14 @@ impl UpstreamRequest {
             let value = HeaderValue::from_static("chunked");
             request.headers_mut().insert(header::TRANSFER_ENCODING, value);
         }
-        let outgoing = Outgoing { progress, ..self.outgoing(request) };
+        let outgoing = Outgoing { progress, ..self.outgoing(services, request) };
         let sent = self.to.clone().send(with, outgoing).await;
         sent.map_err(|failure| rules.explain(failure))
     }
 
-    fn outgoing(&self, request: Box<Request<OutBody>>) -> Outgoing<'_> {
+    fn outgoing(&self, services: &Services, request: Box<Request<OutBody>>) -> Outgoing<'_> {
         Outgoing {
+            store_max: services.usable_store().map_or(0, |store| store.object_max()),
             request: Some(request),
             progress: None,
             interim: self.interim.as_ref(),

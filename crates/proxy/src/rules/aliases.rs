@@ -20,6 +20,8 @@ pub struct Aliases {
     every: bool,
     /// The ports of the proxy's listeners.
     ports: Vec<u16>,
+    /// All other ports are these, too.
+    every_port: bool,
 }
 
 impl Aliases {
@@ -31,14 +33,24 @@ impl Aliases {
             false => host.clone(),
         };
         let hosts = hosts.iter().map(in_url).collect();
-        Aliases { hosts, are_one, every: false, ports: ports.to_vec() }
+        Aliases { hosts, are_one, every: false, ports: ports.to_vec(), every_port: false }
     }
 
-    /// Makes the aliases of a site for which every host is one, whatever it is called: its answers
-    /// do not depend on it.
+    /// Makes the aliases of a site for which every host and port is one, whatever it is called: its
+    /// answers do not depend on it.
     pub fn of_every_host(ports: &[u16]) -> Aliases {
-        let hosts = vec!["localhost".to_owned()];
-        Aliases { hosts, are_one: true, every: true, ports: ports.to_vec() }
+        let ours = Aliases::new(&["localhost".to_owned()], true, ports);
+        Aliases { every: true, ..ours }.with_every_port()
+    }
+
+    /// Makes every port one, beside those of the listeners: the answers do not depend on it.
+    #[must_use]
+    pub fn with_every_port(self) -> Aliases {
+        Aliases { every_port: true, ..self }
+    }
+
+    fn has_port(&self, port: u16) -> bool {
+        self.every_port || self.ports.contains(&port)
     }
 
     fn includes(&self, host: &str) -> bool {
@@ -63,7 +75,7 @@ impl Aliases {
     /// Returns the host and port that a request to `port` is for; `None`: those that it names.
     pub(crate) fn canonical(&self, port: u16, default: u16) -> Option<(&str, u16)> {
         let host = self.hosts.first().filter(|_| self.are_one)?;
-        Some((host, if self.ports.contains(&port) { default } else { port }))
+        Some((host, if self.has_port(port) { default } else { port }))
     }
 
     /// Returns the URL that `url` is treated as, in normal form.
@@ -92,7 +104,7 @@ impl Aliases {
         }
         let single = [host.to_owned()];
         let hosts = if self.are_one { &self.hosts[..] } else { &single[..] };
-        let ours = port.is_none_or(|port| self.ports.contains(&port));
+        let ours = port.is_none_or(|port| self.has_port(port));
         let own = self.ports.iter().filter(|_| ours).copied().map(Some);
         let ports: Vec<Option<u16>> = match ours {
             true => std::iter::once(None).chain(own).collect(),
@@ -128,7 +140,7 @@ impl Aliases {
         if let Some(first) = self.hosts.first().filter(|_| self.are_one)
             && self.includes(name)
         {
-            let port = port.filter(|port| !self.ports.contains(port));
+            let port = port.filter(|port| !self.has_port(*port));
             all.push(port.map_or_else(|| first.clone(), |port| format!("{first}:{port}")));
         }
         all
@@ -169,6 +181,12 @@ mod tests {
         let one = |text: &str| ours.one(Url::parse(text).unwrap()).to_string();
         assert_eq!(one("http://any.test:8080/x"), "http://localhost/x");
         assert_eq!(one("http://localhost/x"), "http://localhost/x");
+        assert_eq!(one("http://any.test:99/x"), "http://localhost/x");
+        assert_eq!(one("https://any.test:99/x"), "https://localhost/x");
+        assert_eq!(ours.hosts("any.test:99"), ["any.test:99", "localhost"]);
+        let url = Url::parse("http://any.test:99/").unwrap();
+        let all = ["any.test:99", "localhost", "localhost:8080"];
+        assert_eq!(ours.authorities(&url), all);
         assert_eq!(ours.hosts("any.test"), ["any.test", "localhost"]);
         let url = Url::parse("http://any.test/").unwrap();
         assert_eq!(ours.authorities(&url), ["any.test", "localhost", "localhost:8080"]);

@@ -150,11 +150,12 @@ fn several_ranges_come_as_multipart() {
     let boundary = content_type.strip_prefix("multipart/byteranges; boundary=").unwrap();
     let part = |range: &str, text: &str| {
         format!(
-            "--{boundary}\r\nContent-Type: text/x\r\nContent-Range: bytes {range}/800\r\n\r\n\
-             {text}\r\n"
+            "\r\n--{boundary}\r\nContent-Type: text/x\r\nContent-Range: bytes {range}/800\r\n\r\n\
+             {text}"
         )
     };
-    let expected = part("0-3", "0000") + &part("400-403", "0100") + &format!("--{boundary}--\r\n");
+    let end = format!("\r\n--{boundary}--\r\n");
+    let expected = part("0-3", "0000") + &part("400-403", "0100") + &end;
     assert_eq!(answer.text(), expected);
     assert_eq!(origin.count(), 1);
 }

@@ -22,12 +22,10 @@ impl Multipart {
         boundary: u128,
     ) -> Multipart {
         let boundary = format!("{boundary:032x}");
-        let head = |at: usize, part: &ByteRange| {
+        let head = |part: &ByteRange| {
             let mut head = Vec::with_capacity(160);
-            if at > 0 {
-                head.extend_from_slice(b"\r\n");
-            }
-            head.extend_from_slice(b"--");
+            // Also before the first part, as nginx and Apache do: zsync looks for it.
+            head.extend_from_slice(b"\r\n--");
             head.extend_from_slice(boundary.as_bytes());
             if let Some(content_type) = content_type {
                 head.extend_from_slice(b"\r\nContent-Type: ");
@@ -38,7 +36,7 @@ impl Multipart {
             head.extend_from_slice(b"\r\n\r\n");
             Bytes::from(head)
         };
-        let parts = parts.iter().enumerate().map(|(at, part)| (head(at, part), *part)).collect();
+        let parts = parts.iter().map(|part| (head(part), *part)).collect();
         Multipart { boundary, parts }
     }
 
@@ -84,8 +82,9 @@ mod tests {
         sent.extend_from_slice(&multipart.closing());
         let boundary = "00000000000000000000000000000abc";
         let expected = format!(
-            "--{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes 8-9/10\r\n\r\n89\r\n\
-             --{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes 0-2/10\r\n\r\n012\r\n\
+            "\r\n--{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes 8-9/10\r\n\r\n\
+             89\r\n--{boundary}\r\nContent-Type: text/plain\r\nContent-Range: bytes 0-2/10\r\n\r\n\
+             012\r\n\
              --{boundary}--\r\n"
         );
         assert_eq!(String::from_utf8(sent).unwrap(), expected);

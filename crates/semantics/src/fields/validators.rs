@@ -40,6 +40,14 @@ impl<'a> Selected<'a> {
         Selected { status, headers, received, strong_last_modified }
     }
 
+    /// Returns it as what its origin would answer at `now`. Its `Last-Modified` is strong once the
+    /// second that it names is over: a later change has another date.
+    #[must_use]
+    pub fn vouched(self, now: Time) -> Selected<'a> {
+        let is_old = self.last_modified().is_some_and(|modified| modified < now.second());
+        Selected { strong_last_modified: self.strong_last_modified || is_old, ..self }
+    }
+
     /// Returns its entity tag if it has a well-formed one.
     pub fn etag(&self) -> Option<EntityTag<'a>> {
         EntityTag::parse(self.headers.get(ETAG)?.as_bytes())
@@ -294,6 +302,22 @@ mod tests {
 
     fn date(name: &str, date: &str) -> String {
         format!("{name}: {date}")
+    }
+
+    #[test]
+    fn the_date_of_what_is_vouched_for_is_strong_after_its_second() {
+        for (stored, expected) in [
+            (vec![date("Last-Modified", EARLIER_DATE)], true),
+            (vec![date("Last-Modified", NOW_DATE)], false),
+            (vec![date("Last-Modified", LATER_DATE)], false),
+            (vec![], false),
+        ] {
+            let stored: Vec<&str> = stored.iter().map(String::as_str).collect();
+            let fields = headers(&stored);
+            let selected = Selected::of(StatusCode::OK, &fields, NOW);
+            assert!(!selected.strong_last_modified);
+            assert_eq!(selected.vouched(NOW).strong_last_modified, expected, "{stored:?}");
+        }
     }
 
     #[test]

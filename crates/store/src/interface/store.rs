@@ -325,6 +325,11 @@ impl<D: Device, C: Clock> Store<D, C> {
         whole
     }
 
+    /// Returns the length of the largest body that any device takes, in bytes.
+    pub fn object_max(&self) -> u64 {
+        self.volumes.iter().map(|volume| volume.shared.object_max).max().unwrap_or(0)
+    }
+
     /// Returns the figures of every device, in the order in which they were given.
     pub fn stats(&self) -> Vec<Stats> {
         self.share().stats()

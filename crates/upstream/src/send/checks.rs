@@ -64,6 +64,7 @@ async fn ask(
         reuse_only: false,
         place: "",
         pinned: None,
+        store_max: 0,
         upgrade: None,
         trail: None,
     };

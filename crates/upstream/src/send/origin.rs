@@ -4,11 +4,12 @@
 //! It promises: a request that fails ends; an answer is read at the caller's pace, and one that
 //! breaks off is told from one that ended.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use http::{HeaderMap, Response};
+use http::{HeaderMap, HeaderName, Response};
 
 use crate::connection::origin_body::OriginBody;
 use crate::failure::error::Failure;
@@ -90,11 +91,16 @@ impl Amount {
     }
 }
 
+/// The field of an answer whose origin vouches for it: a text that is another one for every state
+/// of what the answer was made of. It is stored with the answer and never sent to clients. A
+/// request that asks whether a stored answer is good has that answer's.
+pub const VERSION: HeaderName = HeaderName::from_static("larder-version");
+
 /// An earlier answer of an origin, as a cache has it.
 #[derive(Clone, Copy, Debug)]
 pub struct Earlier<'a> {
-    /// Its strong entity tag, with the quotes.
-    pub tag: &'a [u8],
+    /// Its [`VERSION`].
+    pub version: &'a [u8],
     /// It says that the fields of requests choose among several (`Vary`).
     pub varies: bool,
     /// The path of the request, without query.
@@ -112,6 +118,10 @@ pub trait Voucher {
     /// Gives the fields that choose among its answers one spelling for all that mean the same, so
     /// that no request makes it answer anew by a spelling.
     fn tidy(&self, _request: &mut HeaderMap) {}
+
+    /// Returns the one spelling of the path of a URL that all spellings with the same answer share;
+    /// `None` for a path that names nothing.
+    fn canonical_path<'p>(&self, path: &'p str) -> Option<Cow<'p, str>>;
 
     /// Returns whether the answer is known to be current, without waiting for anything.
     fn is_current(&self, earlier: &Earlier<'_>) -> bool;

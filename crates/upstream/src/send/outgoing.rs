@@ -36,6 +36,8 @@ pub struct Outgoing<'a> {
     /// The connection to an origin that belongs to its client's connection; `None`: a connection on
     /// which this request logs in is closed after its answer.
     pub pinned: Option<Weak<PinnedConnection>>,
+    /// Bytes of the largest body that the caller would store; 0: it stores none.
+    pub store_max: u64,
     /// It asks for another protocol.
     pub upgrade: Option<&'a Upgrade>,
     /// The list of servers that it was sent to.

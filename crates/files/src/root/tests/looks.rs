@@ -35,7 +35,9 @@ fn names_of_every_kind_are_found() {
         ("/%2541", "%41"),
         ("/d/e/f", "d/e/f"),
         ("/d//e///f", "d/e/f"),
-        ("/d%2Fe%2Ff", "404"),
+        ("/d%2Fe%2Ff", "d/e/f"),
+        ("/d%252Fe", "404"),
+        ("/./d/x/../e/./f", "d/e/f"),
         ("/back\\slash", "back\\\\slash"),
         ("/back%5Cslash", "back\\\\slash"),
         ("/%C3%BC", "\\xc3\\xbc"),
@@ -43,10 +45,15 @@ fn names_of_every_kind_are_found() {
         ("/none", "404"),
         ("/none/none", "404"),
         ("/a.txt%00", "400"),
-        ("/d/../a.txt", "400"),
+        ("/d/../a.txt", "a.txt"),
         ("/%2e%2e/outside/secret", "400"),
         ("/..%2foutside%2fsecret", "400"),
-        ("/%2e", "400"),
+        ("/d/..%2f..%2foutside/secret", "400"),
+        ("/%252e%252e/outside/secret", "404"),
+        ("/..\\outside\\secret", "404"),
+        ("/..%5coutside%5csecret", "404"),
+        ("/d/e/f/..", "403"),
+        ("/%2e", "403"),
         ("a.txt", "400"),
         ("/a.txt?x", "400"),
         (&too_long, "404"),
@@ -54,6 +61,14 @@ fn names_of_every_kind_are_found() {
     ];
     check(&tree.roots(&Options::default()), &cases);
     check(&tree.roots(&Options::default()), &[(&format!("/{long}"), &long)]);
+}
+
+#[test]
+fn encoded_slashes_may_name_nothing() {
+    let tree = Tree::with(&["d/e"]);
+    let options = Options { encoded_slashes: false, ..Options::default() };
+    let cases = [("/d%2Fe", "404"), ("/d/..%2fd/e", "404"), ("/d/../d/e", "d/e")];
+    check(&tree.roots(&options), &cases);
 }
 
 #[test]
@@ -66,6 +81,8 @@ fn hidden_names_are_as_if_they_were_not_there() {
         ("/.git/", "404"),
         ("/.git/config", "404"),
         ("/a/.b/c", "404"),
+        ("/a%2f.b%2fc", "404"),
+        ("/a/x/../.b/./c", "404"),
         ("/...", "404"),
         ("/.well-known/acme/x", ".well-known/acme/x"),
         ("/.well-known", "-> /.well-known/"),
@@ -95,7 +112,8 @@ fn directories_redirect_and_have_index_files() {
         // A directory of this name is no index.
         ("/f/", "403"),
         ("//evil.example", "-> /evil.example/"),
-        ("/%2fevil.example", "404"),
+        ("/%2fevil.example", "-> /evil.example/"),
+        ("/%5cevil.example", "404"),
     ];
     check(&tree.roots(&options), &cases);
     let listed = Options { listing: true, index: Vec::new(), ..Options::default() };

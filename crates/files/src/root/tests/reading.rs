@@ -123,7 +123,7 @@ fn whatever_changes_a_file_ends_its_reading() {
                 panic!("{found:?}")
             };
             assert_ne!(version, reader.version(), "{name}");
-            assert_ne!(version.etag(), reader.version().etag(), "{name}");
+            assert_ne!(version.identity(""), reader.version().identity(""), "{name}");
         }
     }
     // To be sure that what is tested is a change: opening is none.
@@ -131,6 +131,54 @@ fn whatever_changes_a_file_ends_its_reading() {
     let mut reader = open(&root);
     drop(writable(&tree.at(b"file")));
     assert_eq!(rest(&mut reader, 30_000).unwrap(), bytes);
+}
+
+#[test]
+fn a_tolerant_reading_ends_only_when_bytes_of_the_version_may_be_gone() {
+    type Change = fn(&Path);
+    let (chmod, link, rename): (Change, Change, Change) = (
+        |path| fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap(),
+        |path| fs::hard_link(path, path.with_extension("link")).unwrap(),
+        |path| fs::rename(path, path.with_extension("moved")).unwrap(),
+    );
+    let append: Change =
+        |path| OpenOptions::new().append(true).open(path).unwrap().set_len(300_000).unwrap();
+    let refill_longer: Change = |path| fs::write(path, vec![b'x'; 2 * SIZE]).unwrap();
+    let (overwrite, shorten, refill): (Change, Change, Change) = (
+        |path| {
+            let file = OpenOptions::new().write(true).open(path).unwrap();
+            file.write_all_at(b"!", 7).unwrap();
+        },
+        |path| OpenOptions::new().write(true).open(path).unwrap().set_len(150_000).unwrap(),
+        |path| fs::write(path, vec![b'x'; SIZE]).unwrap(),
+    );
+    for (change, holds) in [
+        (chmod, true),
+        (link, true),
+        (rename, true),
+        (append, true),
+        (overwrite, false),
+        (shorten, false),
+        (refill, false),
+        (refill_longer, false),
+    ] {
+        for before in [1, 100_000, SIZE - 1] {
+            let (tree, root, bytes) = file();
+            let mut reader = open(&root).tolerant();
+            let mut start = vec![0; before];
+            assert_eq!(reader.read(&mut start).unwrap(), before);
+            change(&tree.at(b"file"));
+            match rest(&mut reader, 30_000) {
+                Ok(end) => assert!(holds && [start, end].concat() == bytes),
+                Err(why) => assert!(!holds && matches!(why, ReadError::Changed), "{why:?}"),
+            }
+        }
+    }
+    // A file that becomes shorter is noticed at once, not at the end.
+    let (tree, root, _) = file();
+    let mut reader = open(&root).tolerant();
+    fs::write(tree.at(b"file"), "").unwrap();
+    assert!(matches!(reader.read(&mut [0; 10]), Err(ReadError::Changed)));
 }
 
 /// Returns how many of 64 places of a file the kernel has in memory.
@@ -181,7 +229,7 @@ fn one_version_is_always_the_same_bytes() {
             let Ok(bytes) = rest(&mut reader, 8192) else { continue };
             if version.is_settled(now) {
                 let mut seen = seen.lock().unwrap();
-                let known = seen.entry(version.etag()).or_insert_with(|| bytes.clone());
+                let known = seen.entry(version.identity("")).or_insert_with(|| bytes.clone());
                 assert!(*known == bytes, "two contents of {version:?}");
             }
         }

@@ -40,6 +40,10 @@ for_all_and_site! {
     /// Whether names that begin with a dot are served, too. `.well-known` always is.
     "dotfiles", Kind::Bool, ["false"] => |m, v| m.options.files.hide_dotfiles = !bool::take(v);
 
+    /// Whether an encoded slash (%2F) in a path separates names as / does. Without it such a path
+    /// names nothing (404).
+    "encoded-slashes", Kind::Bool, ["true"] -> options.files.encoded_slashes;
+
     /// Which symbolic links are followed: none, those that stay inside of the directory, or all.
     /// What lies behind one is looked at for every request.
     "symlinks", SYMLINKS, ["inside"] -> options.files.symlinks;
@@ -85,7 +89,8 @@ for_all_and_site! {
     /// meanwhile, on at most one thread for two processors.
     "compress-max", Kind::Size(0, 256 << 20), ["10M"] -> options.files.compress.most;
 
-    /// Pages for statuses from 400 on: the status and a path, such as "404=/404.html".
+    /// Pages for the statuses 400, 403, 404, 405, 412, 416, 500 and 503, and for one that
+    /// `try-files` ends with: the status and a path, such as "404=/404.html".
     "error-pages", Kind::List(&Kind::Text("a status and a path such as 404=/404.html")), []
         -> error_pages;
 
@@ -93,10 +98,18 @@ for_all_and_site! {
     "media-types", Kind::List(&Kind::Text("an extension and a type such as md=text/markdown")), []
         -> media_types;
 
+    /// Media type of files whose extension has none, or that have no extension.
+    "default-type", Kind::Text("a media type such as text/plain"), ["application/octet-stream"]
+        -> options.files.default_type;
+
     /// How long a look at a file holds where the kernel does not report changes: on file systems of
     /// other machines, and beyond `watches`. Also the time between two looks at the root's path,
     /// which may be a link.
     "look-interval", Kind::Time(ms(0), hours(24)), ["1s"] -> options.watch.interval;
+
+    /// How long a look at a file holds at most, even where the kernel reports changes: it does not
+    /// report writes by a name elsewhere (a hard link) that a file got later. Longer saves looks.
+    "recheck-interval", Kind::Time(ms(0), hours(24 * 365)), ["10s"] -> options.recheck;
 
     /// Directories that the kernel is asked to report changes of, at most; 0: none, and all are
     /// looked at every `look-interval`. Each takes about 1 KB of the kernel's memory
@@ -110,6 +123,6 @@ for_all_and_site! {
         => |m, v| m.options.answers = u64::take(v) as usize;
 
     /// Largest file that the kernel may keep in its own cache when it was read for Larder's; larger
-    /// ones are dropped from there.
+    /// ones are dropped from there, but for those that Larder does not store.
     "page-cache-max", Kind::Size(0, 1 << 40), ["0"] -> options.page_cache_max;
 }
