@@ -52,6 +52,7 @@ impl Shared {
     /// fills.
     pub fn new(
         options: &Options,
+        clock: TokioClock,
         observer: Arc<dyn Observer>,
         fill_budget: u64,
         node: Option<Arc<Node>>,
@@ -67,7 +68,7 @@ impl Shared {
             missed: DeferredInvalidations::new(),
             labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
             fill_budget: Arc::new(FillBudget::new(fill_budget)),
-            tunnels: Arc::default(),
+            tunnels: Arc::new(Places::new(clock)),
             node,
         }
     }
