@@ -1,5 +1,5 @@
-//! The watch over the files of the caches in use. A file that is removed, replaced or shortened goes
-//! on being used, and is lost at the next start: that is reported.
+//! The watch over the files of the caches in use. A file that is removed, replaced or shortened
+//! goes on being used, and is lost at the next start: that is reported.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -222,7 +222,8 @@ fn beyond(config: &Config, memory: Option<u64>, cores: usize) -> Vec<String> {
     if config.memory_is_auto && config.memory < sizing::DEFAULT_MEMORY {
         let (chosen, usual) = (about(config.memory), about(sizing::DEFAULT_MEMORY));
         all.push(format!(
-            "memory: \"auto\" is {chosen} here instead of {usual}: half of what this process may have"
+            "memory: \"auto\" is {chosen} here instead of {usual}: half of what this process may \
+             have"
         ));
     }
     if let Some(workers) = config.workers.filter(|asked| *asked > cores * WORKERS_PER_CORE) {

@@ -206,14 +206,7 @@ pub(crate) async fn explain(
         Some(found) => vouching::vouched(case.target.site, parts, found).await,
         None => None,
     };
-    let plan = match &route {
-        Route::Cache(_) => {
-            found.as_ref().map_or(Plan::Pass(Bypass::LongUrl), |f| case.plan(f, current))
-        }
-        Route::Pass(why) | Route::Write(why) => Plan::Pass(*why),
-        Route::Refuse => Plan::Refuse(None),
-        Route::BadUrl => return Err("the URL's host or path is not valid".to_owned()),
-    };
+    let plan = case.plan_on(&route, found.as_ref(), current)?;
     let (plan, joined) = match &found {
         Some(found) => case.collapse(services, plan, found),
         None => (plan, None),
@@ -303,6 +296,23 @@ impl Case<'_> {
             has_store,
         };
         asked.route(|| Some(key))
+    }
+
+    /// Returns the plan of a request that goes this way.
+    fn plan_on(
+        &self,
+        route: &Route,
+        found: Option<&LookupResult>,
+        vouched: Option<bool>,
+    ) -> Result<Plan, String> {
+        Ok(match route {
+            Route::Cache(_) => {
+                found.map_or(Plan::Pass(Bypass::LongUrl), |found| self.plan(found, vouched))
+            }
+            Route::Pass(why) | Route::Write(why) => Plan::Pass(*why),
+            Route::Refuse => Plan::Refuse(None),
+            Route::BadUrl => return Err("the URL's host or path is not valid".to_owned()),
+        })
     }
 
     fn plan(&self, found: &LookupResult, vouched: Option<bool>) -> Plan {

@@ -196,7 +196,8 @@ fn wrong_types() {
     assert_eq!(problems("site = 'a'"), "larder.toml:1: site: expected [[site]] tables, got \"a\"");
     assert_eq!(
         problems("memory = [1]"),
-        "larder.toml:1: memory: expected a size such as 10G, from 16M to 64T, or \"auto\", got a list"
+        "larder.toml:1: memory: expected a size such as 10G, from 16M to 64T, or \"auto\", \
+         got a list"
     );
     assert_eq!(
         problems("connect-ports = [443, 70000, '9-1', 1.5]"),
