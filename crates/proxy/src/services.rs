@@ -52,9 +52,9 @@ impl Shared {
     /// fills.
     pub fn new(
         options: &Options,
+        clock: TokioClock,
         observer: Arc<dyn Observer>,
         fill_budget: u64,
-        clock: TokioClock,
         node: Option<Arc<Node>>,
     ) -> Shared {
         Shared {
@@ -68,7 +68,7 @@ impl Shared {
             missed: DeferredInvalidations::new(),
             labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
             fill_budget: Arc::new(FillBudget::new(fill_budget, clock)),
-            tunnels: Arc::default(),
+            tunnels: Arc::new(Places::new(clock)),
             node,
         }
     }

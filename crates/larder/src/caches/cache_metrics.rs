@@ -1,6 +1,7 @@
 //! Metrics of the caches: the counts of the store and its devices, under the names that operators
 //! see.
 
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use device::{CacheFile, Feature};
@@ -14,8 +15,9 @@ pub struct CacheMetrics {
     pub share: Arc<OnceLock<StoreShare>>,
     /// The files of its devices, in its order.
     pub files: Vec<Arc<CacheFile>>,
-    /// Caches that could not be used from the start.
-    pub unusable: Vec<Arc<CacheFile>>,
+    /// Caches that could not be used from the start: their paths, and their files where they could
+    /// be opened.
+    pub unusable: Vec<(PathBuf, Option<Arc<CacheFile>>)>,
     /// Bytes of `memory`.
     pub memory: u64,
     /// The eviction policy, in the layouts that have slots.
@@ -30,7 +32,8 @@ impl proxy::observe::metrics::Source for CacheMetrics {
         for ((file, stats), figures) in self.files.iter().zip(&stats).zip(&all_locks) {
             let path = file.path().display().to_string();
             let cache = [("cache", path.as_str())];
-            state(out, &cache, file, stats.online);
+            online(out, &cache, stats.online);
+            state(out, &cache, file);
             device(out, &cache, file);
             store(out, &cache, stats);
             slots(out, &path, stats, self.policy);
@@ -39,18 +42,25 @@ impl proxy::observe::metrics::Source for CacheMetrics {
             memory(out, &path, stats);
             amplification(out, &cache, file, stats);
         }
-        for file in &self.unusable {
-            let path = file.path().display().to_string();
-            state(out, &[("cache", path.as_str())], file, false);
+        for (path, file) in &self.unusable {
+            let path = path.display().to_string();
+            let cache = [("cache", path.as_str())];
+            online(out, &cache, false);
+            file.iter().for_each(|file| state(out, &cache, file));
         }
     }
 }
 
 type Labels<'a> = [(&'static str, &'a str)];
 
-fn state(out: &mut Samples, cache: &Labels<'_>, file: &CacheFile, online: bool) {
+fn online(out: &mut Samples, cache: &Labels<'_>, online: bool) {
     let help = "1 while the cache is in use, 0 when it is served without.";
     out.gauge("larder_cache_online", help, cache, online);
+}
+
+fn state(out: &mut Samples, cache: &Labels<'_>, file: &CacheFile) {
+    let help = "1 when the file in use was removed, replaced or shortened, else 0.";
+    out.gauge("larder_cache_file_changed", help, cache, file.path_change().is_some());
     out.gauge("larder_cache_bytes", "Size of the cache.", cache, file.geometry().len);
     let refused = file.fallbacks();
     for feature in Feature::ALL {

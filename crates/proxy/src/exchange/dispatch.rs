@@ -247,7 +247,8 @@ async fn dispatch(
     key: Option<Key>,
 ) -> Response<ResponseBody> {
     if context.upgrade.is_some() {
-        let place = context.services.shared.tunnels.take(context.options.tunnels.max);
+        let (tunnels, max) = (&context.services.shared.tunnels, context.options.tunnels.max);
+        let place = Box::pin(tunnels.take(max, context.client.address.ip())).await;
         if place.is_none() {
             return too_many_tunnels(transaction);
         }
@@ -387,7 +388,7 @@ fn handed_over(transaction: Transaction) -> Response<ResponseBody> {
 
 /// Returns the answer to a request for a tunnel when there are as many as may be.
 fn too_many_tunnels(transaction: Transaction) -> Response<ResponseBody> {
-    let text = "As many tunnels are open as may be (client.tunnels): ask again later.\n";
+    let text = "As many tunnels are active as may be (client.tunnels): ask again later.\n";
     let outcome = Outcome::Error(Error::Overload);
     let mut response =
         error_response::plain(transaction, StatusCode::SERVICE_UNAVAILABLE, outcome, text);
@@ -442,7 +443,8 @@ async fn connect(
     if let Verdict::Deny(denial) = options.access.before(&query) {
         return failed(transaction, Failure::Denied(denial));
     }
-    let Some(place) = services.shared.tunnels.take(options.tunnels.max) else {
+    let place = services.shared.tunnels.take(options.tunnels.max, client.address.ip()).await;
+    let Some(place) = place else {
         return too_many_tunnels(transaction);
     };
     let rules = AddressCheck::new(&options.access, query);

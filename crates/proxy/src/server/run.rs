@@ -155,7 +155,7 @@ fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
     let (reclaimer, asked) = ConnectionReclaimer::new(workers, options.client.connections);
     let node = fleet.as_ref().map(|fleet| fleet.node.clone());
     let mut fleet = fleet;
-    let requests = Arc::new(Shared::new(&options, observer, cache.memory() / 8, clock, node));
+    let requests = Arc::new(Shared::new(&options, clock, observer, cache.memory() / 8, node));
     if let (Some(admin), Some(node)) = (&admin, &requests.node) {
         admin.metrics.add_source(Box::new(FleetFigures(node.clone())));
     }

@@ -350,10 +350,6 @@ fn a_tunnel_carries_bytes_both_ways() {
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
     assert_eq!(client.answer().text(), "through");
     std::thread::sleep(Duration::from_millis(100));
-    let mut second = rig.client();
-    second.send(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n"));
-    let refused = second.answer();
-    assert_eq!((refused.status, refused.detail().as_str()), (503, "ERROR(overload)"));
     client.send("GET /again HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_eq!(client.answer().text(), "through");
     client.half_close();

@@ -318,9 +318,19 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// is complete at once. [`Store::run_background`] must be running; it ends then. False when a
     /// device could not be ended in order: it recovers at the next start.
     pub async fn shutdown(&self) -> bool {
-        let mut whole = true;
+        let mut closed = Vec::new();
         for volume in self.volumes.iter() {
-            whole &= volume.close().await;
+            closed.push(volume.close().await);
+        }
+        // Only among several is there one that can tell that another one is an old image, and only
+        // when all can say that the run is over. Nothing slow comes between their superblocks.
+        let raises_run = closed.len() > 1 && closed.iter().all(Option::is_some);
+        let mut whole = true;
+        for (volume, dumped) in self.volumes.iter().zip(closed) {
+            whole &= match dumped {
+                Some(dumped) => volume.name_end(dumped, raises_run).await,
+                None => false,
+            };
         }
         whole
     }

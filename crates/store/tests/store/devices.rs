@@ -153,6 +153,21 @@ fn what_was_purged_while_its_device_was_away_does_not_come_back_with_it() {
 }
 
 #[test]
+fn what_was_purged_after_a_device_was_copied_does_not_come_back_with_the_copy() {
+    let devices = [formatted(), formatted()];
+    let copy = with_store(&devices, async |store, _| {
+        fill(store).await;
+        let copy = devices[0].crash_process();
+        for number in 0..OBJECTS {
+            store.purge(&key(number)).await.unwrap();
+        }
+        copy
+    });
+    let restored = [copy, devices[1].clone()];
+    assert_eq!(with_store(&restored, async |store, _| count(store).await), 0);
+}
+
+#[test]
 fn what_was_purged_after_its_device_was_given_up_does_not_come_back_with_it() {
     let devices = [formatted(), formatted(), formatted()];
     with_store(&devices, async |store, _| fill(store).await);

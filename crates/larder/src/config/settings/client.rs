@@ -57,8 +57,8 @@ pub const SETTINGS: &[Setting] = fields! {
     "client.rate-min", Kind::Size(0, 1 << 40), ["16"], live -> client.rate_min;
 
     /// Most tunnels at a time, of CONNECT and of connections that changed their protocol
-    /// (WebSocket); further requests for one are answered with 503. Each holds a connection to a
-    /// server, or a stream of one.
+    /// (WebSocket). A further one takes the place of an idle one; when all are active, its request
+    /// is answered with 503. Each holds a connection to a server, or a stream of one.
     "client.tunnels", Kind::Int(0, MANY), ["4096"], live -> tunnels.max;
 
     /// How long a tunnel may be without a byte either way; then it is ended.
