@@ -10,9 +10,11 @@ use crate::connection::events::Event;
 use crate::connection::origin_body::OriginBody;
 use crate::failure::error::Failure;
 use crate::failure::error::Reason;
+use crate::send::client::ServerError;
 use crate::send::origin::{Connector, Origin, Sending};
 use crate::send::outgoing::Outgoing;
 use crate::servers::group::{Group, Next};
+use crate::servers::health::Blame;
 use crate::settings::endpoint::Endpoint;
 
 /// Sends a request to one server of a group after another, each once.
@@ -25,6 +27,7 @@ async fn ask_any(
     let options = group.options();
     let uri = outgoing.request.as_deref().map(Request::uri);
     let hash = uri.map_or(0, |uri| group.hash(outgoing.place, uri));
+    let page = uri.map_or(0, |uri| group.page(outgoing.place, uri));
     let (mut tried, mut tries, mut last) = (0u64, 0, None);
     let pinned = outgoing.pinned.as_ref().and_then(Weak::upgrade);
     let pinned = pinned.and_then(|pinned| group.at(|endpoint| pinned.leads_to(endpoint)));
@@ -57,7 +60,7 @@ async fn ask_any(
                     serving.succeeded();
                 } else {
                     let cause = format!("it answered {}", status.as_u16());
-                    serving.failed(&cause);
+                    serving.failed(Blame::Request(page), &cause);
                     upstream.bad_answer(endpoint, &cause);
                     if more && outgoing.may_repeat() {
                         continue;
@@ -71,7 +74,7 @@ async fn ask_any(
             }
             Err(unanswered) => {
                 if let (true, Failure::Failed(_, why)) = (unanswered.counts, &unanswered.failure) {
-                    serving.failed(why);
+                    serving.failed(blame_of(&unanswered, page), why);
                 }
                 let safe = unanswered.untouched || outgoing.may_repeat();
                 if !more || !safe || !options.next.covers(&unanswered.failure) {
@@ -80,6 +83,15 @@ async fn ask_any(
                 last = Some(unanswered.failure);
             }
         }
+    }
+}
+
+/// Returns the cause of a failure. `page`: the hash of the URL.
+fn blame_of(unanswered: &ServerError, page: u64) -> Blame {
+    match &unanswered.failure {
+        _ if unanswered.had_connection => Blame::Request(page),
+        Failure::Failed(Reason::DnsTimeout | Reason::ConnectTimeout, _) => Blame::Silence,
+        _ => Blame::Server,
     }
 }
 
