@@ -19,6 +19,7 @@ use crate::fill::detached::Detached;
 use crate::fill::fill_budget::FillBudget;
 use crate::fill::neighbour_budget::Neighbours;
 use crate::fill::registry::{EndedSoFar, FillRegistry};
+use crate::object::buffers::Buffers;
 use crate::object::deferred_invalidations::DeferredInvalidations;
 use crate::object::lookup::FoundVariant;
 use crate::object::purge_labels::ObjectLabels;
@@ -42,6 +43,10 @@ pub(crate) struct Shared {
     pub missed: DeferredInvalidations,
     pub labels: Arc<ObjectLabels>,
     pub fill_budget: Arc<FillBudget>,
+    /// The windows of bodies that go through the store without being stored: as small as can be.
+    pub spill_budget: Arc<FillBudget>,
+    /// The memory of bodies that wait for slow clients.
+    pub buffers: Arc<Buffers>,
     pub tunnels: Arc<Places>,
     /// This node of a fleet, if it is one.
     pub node: Option<Arc<Node>>,
@@ -67,6 +72,8 @@ impl Shared {
             missed: DeferredInvalidations::new(),
             labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
             fill_budget: Arc::new(FillBudget::new(fill_budget)),
+            spill_budget: Arc::new(FillBudget::new(0)),
+            buffers: Arc::default(),
             tunnels: Arc::default(),
             node,
         }

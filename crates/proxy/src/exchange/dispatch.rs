@@ -39,7 +39,7 @@ use crate::request::prepare::{Prepared, prepare};
 use crate::request::purge_order::{Purge, Purged, Scope};
 use crate::request::route::Route;
 use crate::request::target::Refused;
-use crate::request::{login, route, target};
+use crate::request::{buffering, login, route, target};
 use crate::response::failure::failed;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
@@ -252,6 +252,13 @@ async fn dispatch(
         }
         context.place.set(place);
     }
+    let body = match body.is_end_stream() {
+        true => body,
+        false => match Box::pin(buffering::read_body(context, body)).await {
+            Ok(body) => body,
+            Err(failure) => return failed(transaction, failure),
+        },
+    };
     let store = context.store();
     let asked = route::RouteInput {
         facts: &context.facts,

@@ -338,6 +338,11 @@ impl Fill {
         self.publish(stage, unfinished);
     }
 
+    /// Makes lagging readers of a body without a head read from what the store takes of it.
+    pub fn publish_spill(&self, unfinished: Unfinished) {
+        self.lock().unfinished = Some(unfinished);
+    }
+
     /// Returns whether the store has, or is to have, the body.
     pub fn is_stored(&self) -> bool {
         self.lock().unfinished.is_some()

@@ -7,6 +7,9 @@ use std::time::Duration;
 pub struct FillOptions {
     /// Bytes of a running fetch kept in memory for its readers. Default 512 KiB.
     pub window: usize,
+    /// Bytes of an answer that is not stored which may go through the store because its client is
+    /// slow; 0: none may. Default 64 MiB.
+    pub spill_max: u64,
     /// A stored fetch whose last reader left goes on when at least this share of its body, in
     /// percent, has come. Default 50.
     pub finish_percent: u8,
@@ -39,6 +42,7 @@ impl Default for FillOptions {
     fn default() -> Self {
         FillOptions {
             window: 512 * 1024,
+            spill_max: 64 << 20,
             finish_percent: 50,
             finish_rest: 1 << 20,
             follow_distance: 1 << 20,

@@ -340,6 +340,10 @@ impl UpstreamRequest {
             let sent = self.to.clone().send(with, outgoing).await;
             return sent.map_err(|failure| rules.explain(failure));
         };
+        if matches!(body, RequestBody::Buffered(_)) {
+            // The client has been told to send it.
+            request.headers_mut().remove(header::EXPECT);
+        }
         let expects = request.headers().contains_key(header::EXPECT);
         let chunked = http_body::Body::size_hint(&body).exact().is_none();
         let body = ClientBody::new(body, self.interim.clone().filter(|_| expects));

@@ -18,6 +18,7 @@ use upstream::connection::origin_body::OriginBody;
 use upstream::connection::tunnel::UpstreamTunnel;
 
 use crate::body::peer_body;
+use crate::body::relayed_body::Relay;
 use crate::client::handle::Client;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::event::Event;
@@ -108,7 +109,14 @@ pub(crate) fn relay_response(
     // The version on the client's side does not depend on the upstream's.
     head.version = Version::HTTP_11;
     head.extensions.clear();
-    Response::from_parts(head, ResponseBody::new(BodySource::Upstream(body), transaction))
+    let body = BodySource::of_upstream(body, || relay_of(context));
+    Response::from_parts(head, ResponseBody::new(body, transaction))
+}
+
+/// Returns the means to take the body of an answer to this request off its origin.
+pub(crate) fn relay_of(context: &RequestContext<'_>) -> Relay {
+    let (client, host) = (context.client.address.ip(), context.target.host);
+    Relay::new(context.services, context.options, client, host)
 }
 
 /// Passes on an answer that changed the protocol: the bytes flow once it has been written.

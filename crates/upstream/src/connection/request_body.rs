@@ -52,6 +52,30 @@ enum Broken {
     Slow,
 }
 
+impl Broken {
+    fn of(error: &BrokenOff) -> Broken {
+        match error {
+            BrokenOff::Slow => Broken::Slow,
+            BrokenOff::Http1(_) | BrokenOff::Http2(_) => Broken::Off,
+        }
+    }
+
+    fn status_and_text(self) -> (StatusCode, &'static str) {
+        match self {
+            Broken::Off => (
+                StatusCode::BAD_REQUEST,
+                "The request's body broke off or is not framed as HTTP has it.",
+            ),
+            Broken::Slow => (StatusCode::REQUEST_TIMEOUT, "The request's body came too slowly."),
+        }
+    }
+}
+
+/// Returns the status and the sentence for the client whose body broke off.
+pub fn status_of(error: &BrokenOff) -> (StatusCode, &'static str) {
+    Broken::of(error).status_and_text()
+}
+
 impl Progress {
     /// Returns how many frames were passed on so far.
     pub fn frames(&self) -> u64 {
@@ -61,13 +85,7 @@ impl Progress {
     /// Returns the failure for the client when its body broke off, turned out not to be framed as
     /// it should, or came too slowly.
     pub fn failure(&self) -> Option<Failure> {
-        let (status, text) = match self.broken.get()? {
-            Broken::Off => (
-                StatusCode::BAD_REQUEST,
-                "The request's body broke off or is not framed as HTTP has it.",
-            ),
-            Broken::Slow => (StatusCode::REQUEST_TIMEOUT, "The request's body came too slowly."),
-        };
+        let (status, text) = self.broken.get()?.status_and_text();
         Some(Failure::Request(status, text.to_owned()))
     }
 
@@ -119,8 +137,7 @@ impl Body for OutBody {
         let progress = &body.progress;
         progress.frames.set(progress.frames.get() + 1);
         progress.broken.set(match &frame {
-            Some(Err(BrokenOff::Slow)) => Some(Broken::Slow),
-            Some(Err(_)) => Some(Broken::Off),
+            Some(Err(error)) => Some(Broken::of(error)),
             _ => None,
         });
         if frame.is_none() || body.incoming.is_end_stream() {
