@@ -29,6 +29,7 @@ use crate::object::variants::Variants;
 use crate::observe::cache_status::HitStatus;
 use crate::observe::observer::Observer;
 use crate::options::Options;
+use crate::origin::outages::Outages;
 use crate::peers::node::Node;
 
 /// The state that the requests of all workers share.
@@ -38,6 +39,8 @@ pub(crate) struct Shared {
     pub pseudonym: Pseudonym,
     pub hit_status: HitStatus,
     pub fills: FillRegistry,
+    /// Failures of origins that are known.
+    pub outages: Outages,
     pub neighbours: Neighbours,
     pub variants: Variants,
     pub missed: DeferredInvalidations,
@@ -67,6 +70,7 @@ impl Shared {
             hit_status: HitStatus::new(options.pseudonym.as_str()),
             pseudonym: options.pseudonym.clone(),
             fills: FillRegistry::new(),
+            outages: Outages::new(),
             neighbours: Neighbours::default(),
             variants: Variants::default(),
             missed: DeferredInvalidations::new(),

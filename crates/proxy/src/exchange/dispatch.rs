@@ -16,6 +16,7 @@ use semantics::invalidation::Write;
 use semantics::{ExchangeTimes, MethodClass, Url, claims, hop_by_hop, max_forwards, storability};
 use store::Key;
 use upstream::send::attempts::Attempts;
+use upstream::servers::group::Group;
 use upstream::settings::endpoint::Endpoint;
 
 use crate::client::handle::Client;
@@ -252,6 +253,7 @@ async fn dispatch(
         }
         context.place.set(place);
     }
+    context.client.state.asks(context.site().group().map_or(0, Group::number));
     let body = match body.is_end_stream() {
         true => body,
         false => match Box::pin(buffering::read_body(context, body)).await {

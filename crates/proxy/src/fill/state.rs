@@ -423,6 +423,22 @@ impl Fill {
         Poll::Pending
     }
 
+    /// Ends a fill without a head that no client waits for any more, and returns whether it did.
+    /// The task is woken when the last client leaves.
+    pub fn is_abandoned(&self, cx: &mut Context<'_>) -> bool {
+        let mut state = self.lock();
+        if !matches!(state.stage, FillStage::Waiting) {
+            return false;
+        }
+        if state.interested == 0 {
+            // A request that finds it all the same looks again.
+            state.stage = FillStage::Absent(false);
+            return true;
+        }
+        state.task_waker = Some(cx.waker().clone());
+        false
+    }
+
     /// Returns whether any client still wants this. The task is woken when that changes.
     pub fn poll_interest(&self, cx: &mut Context<'_>) -> bool {
         let mut state = self.lock();

@@ -33,6 +33,10 @@ pub struct FillOptions {
     /// A fetch that others wait for and that has no head after this time is begun once more, by one
     /// of them for all. Default 20 s.
     pub wait: Duration,
+    /// Time after a failure of the origin for which stale answers are given at once, where they may
+    /// be given in place of an error, while one request tries again; zero: each request waits.
+    /// Default 10 s.
+    pub stale_refresh_time: Duration,
     /// Neighbours of what is validated that may be validated in the background, for each second and
     /// site ([`semantics::Settings::validate_neighbours`] says how many at a time). Default 20.
     pub neighbour_rate: u32,
@@ -51,6 +55,7 @@ impl Default for FillOptions {
             unshareable_for: Duration::from_secs(30),
             unshareable_keys: 16_384,
             wait: Duration::from_secs(20),
+            stale_refresh_time: Duration::from_secs(10),
             neighbour_rate: 20,
         }
     }

@@ -17,6 +17,7 @@ use message::{framing, via};
 use net::address;
 use semantics::forwarded::Hop;
 use semantics::{MethodClass, Settings, claims, forwarded, hop_by_hop, max_forwards, value};
+use store::Key;
 use upstream::connection::origin_body::OriginBody;
 use upstream::connection::pinned::PinnedConnection;
 use upstream::connection::request_body::{ClientBody, OutBody};
@@ -29,6 +30,7 @@ use crate::observe::outcome::Error;
 use crate::options::Options;
 use crate::origin::address_check::AddressCheck;
 use crate::origin::failure::Failure;
+use crate::origin::outages::{Concerned, Outages};
 use crate::origin::target::Target;
 use crate::peers::asking::Asking;
 use crate::peers::origin::{FleetOrigin, FromPeer};
@@ -305,6 +307,11 @@ impl UpstreamRequest {
     /// Returns the address of the client on whose behalf it is.
     pub fn client(&self) -> SocketAddr {
         self.client
+    }
+
+    /// Returns what a failure of it may concern: its host, and this key.
+    pub fn concerned(&self, outages: &Outages, key: &Key) -> Concerned {
+        outages.concerned(&self.named.0, self.named.1, key.as_bytes())
     }
 
     /// Returns the settings of caching for its answer.

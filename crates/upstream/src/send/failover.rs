@@ -1,21 +1,27 @@
 //! Requests to a site with several servers: sent to one after another until one answers, as long as
 //! that is safe.
 
+use std::pin::pin;
 use std::rc::Weak;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Request, Response};
+use tokio::time::timeout;
 
 use crate::connection::events::Event;
 use crate::connection::origin_body::OriginBody;
 use crate::failure::error::Failure;
 use crate::failure::error::Reason;
-use crate::send::client::ServerError;
+use crate::send::client::{ServerError, Upstream};
 use crate::send::origin::{Connector, Origin, Sending};
 use crate::send::outgoing::Outgoing;
-use crate::servers::group::{Group, Next};
+use crate::servers::group::{Group, Next, Serving};
 use crate::servers::health::Blame;
 use crate::settings::endpoint::Endpoint;
+
+/// Pause between two looks for places that can be freed while a request waits.
+const FREE_EVERY: Duration = Duration::from_secs(1);
 
 /// Sends a request to one server of a group after another, each once.
 async fn ask_any(
@@ -36,9 +42,7 @@ async fn ask_any(
     let others = others.filter(|others| group.has_other(*others, upstream.clock.millis()));
     loop {
         let chosen = match tries {
-            0 if !outgoing.reuse_only => {
-                group.admit(others.unwrap_or(0), hash, upstream.clock).await
-            }
+            0 if !outgoing.reuse_only => admit(&group, upstream, others.unwrap_or(0), hash).await,
             // It has waited enough, or does not wait: it takes any server with room.
             _ => group.choose(tried, hash, upstream.clock),
         };
@@ -82,6 +86,33 @@ async fn ask_any(
                 }
                 last = Some(unanswered.failure);
             }
+        }
+    }
+}
+
+/// Waits for a server. Places of requests whose clients may be gone are freed meanwhile, as many as
+/// there are requests in line.
+async fn admit(
+    group: &Arc<Group>,
+    upstream: &Upstream,
+    refused: u64,
+    hash: u64,
+) -> Result<Serving, Failure> {
+    let clock = upstream.clock;
+    let free_places = async || {
+        if let Some(holder) = &upstream.descriptors {
+            holder.free_places(group.number(), group.waiting() + 1).await;
+        }
+    };
+    if !group.is_crowded(clock.millis()) {
+        return group.admit(refused, hash, clock).await;
+    }
+    free_places().await;
+    let mut admitted = pin!(group.admit(refused, hash, clock));
+    loop {
+        match timeout(FREE_EVERY, admitted.as_mut()).await {
+            Ok(served) => return served,
+            Err(_) => free_places().await,
         }
     }
 }

@@ -140,6 +140,17 @@ impl Group {
         Group::new("default", vec![Server::new(endpoint)], GroupOptions::default())
     }
 
+    /// Returns a number that is this group's alone as long as it lives.
+    pub fn number(self: &Arc<Self>) -> usize {
+        Arc::as_ptr(self) as usize
+    }
+
+    /// Returns whether a request has to wait for a server, or finds none.
+    pub(crate) fn is_crowded(&self, now: u64) -> bool {
+        let is_limited = self.servers.iter().any(|server| server.max_requests.is_some());
+        is_limited && (self.waiting() > 0 || !self.has_room(now))
+    }
+
     /// Returns the servers, in the order of the configuration.
     pub fn servers(&self) -> &[Server] {
         &self.servers
