@@ -5,9 +5,9 @@
 //! An open connection that waits for its client occupies a place without any use. Where places are
 //! short it is closed for a client with a request, so that no client can exclude the others by
 //! opening connections and leaving them idle. A connection with a request under way is closed only
-//! when its client sends nothing more and so may be gone; these go first. Of the others those are closed first that have asked for nothing, or not ended a head,
-//! in [`GRACE`]; then those between two requests; and then new ones. Within each group those that
-//! have waited longest come first.
+//! when its client sends nothing more and so may be gone; these go first. Of the others those are
+//! closed first that have asked for nothing, or not ended a head, in [`GRACE`]; then those between
+//! two requests; and then new ones. Within each group those that have waited longest come first.
 //!
 //! Connections of other nodes of a fleet have places of their own, so that who can reach the
 //! address for nodes takes none of the clients'. There one on which nothing was ever asked is

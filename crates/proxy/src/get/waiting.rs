@@ -62,7 +62,7 @@ impl CacheRequest<'_> {
                 },
             };
             let Awaited { reader, role } = places.swap_remove(at);
-            // A fetch without an answer leaves the others, unless a stale answer may take its place.
+            // A fetch without an answer leaves the others, unless a stale one may take its place.
             let may_be_stale = responder.to_validate.as_ref();
             let may_be_stale = may_be_stale.is_some_and(|stale| stale.fallback.on_unreachable);
             let is_void = match stage {

@@ -1,9 +1,9 @@
 //! Memory for bodies that wait: those of requests until they have come, and those of answers until
 //! their clients take them.
 //!
-//! It exists so that a slow client does not keep an origin server busy. All bodies together have one
-//! limit, and it is shared out: a client, and likewise a host, gets at most half of what is free at
-//! the moment. So many slow clients of one host cannot take the memory of the others.
+//! It exists so that a slow client does not keep an origin server busy. All bodies together have
+//! one limit, and it is shared out: a client, and likewise a host, gets at most half of what is
+//! free at the moment. So many slow clients of one host cannot take the memory of the others.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;

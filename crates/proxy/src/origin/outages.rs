@@ -2,9 +2,9 @@
 //! used do not each wait until the origin fails once more.
 //!
 //! A failure to connect concerns all of a host; so does a time-out during which the host answered
-//! nothing else. Any other failure concerns the one key. While a failure is known, stale answers are
-//! given at once where the rules permit them (`semantics::reuse::Fallback`), and one request at a
-//! time tries the origin again. Its success, or any other answer, ends that.
+//! nothing else. Any other failure concerns the one key. While a failure is known, stale answers
+//! are given at once where the rules permit them (`semantics::reuse::Fallback`), and one request at
+//! a time tries the origin again. Its success, or any other answer, ends that.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;

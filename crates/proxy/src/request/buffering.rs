@@ -1,9 +1,10 @@
 //! Bodies of requests, which are read before an origin is asked: a client that sends slowly holds
 //! neither a connection to an origin nor a place there meanwhile.
 //!
-//! A body longer than a bound, or one for which there is no memory, is sent on as it comes once that
-//! much has been read. One that is announced to be longer and waits for `100 Continue` is left to
-//! the origin, which may refuse it. Bodies of gRPC are never waited for: both sides talk at once.
+//! A body longer than a bound, or one for which there is no memory, is sent on as it comes once
+//! that much has been read. One that is announced to be longer and waits for `100 Continue` is left
+//! to the origin, which may refuse it. Bodies of gRPC are never waited for, as both sides talk at
+//! once.
 
 use std::future::poll_fn;
 use std::pin::Pin;

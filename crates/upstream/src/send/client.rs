@@ -67,6 +67,13 @@ pub(crate) struct ServerError {
     pub(crate) had_connection: bool,
 }
 
+impl ServerError {
+    /// Makes the failure of a server to which there was a connection.
+    fn connected(failure: Failure, untouched: bool, counts: bool) -> ServerError {
+        ServerError { failure, untouched, counts, had_connection: true }
+    }
+}
+
 /// The failure of a connection to bring an answer.
 struct ConnectionError {
     /// The request, when it is as it was.
@@ -150,8 +157,8 @@ impl Upstream {
                 outgoing.note(endpoint, None);
                 // It was not sent, or only on a connection that proved dead.
                 let untouched = outgoing.request.is_some();
-                let counts = !outgoing.reuse_only;
-                ServerError { failure, untouched, counts, had_connection: false }
+                let had_connection = false;
+                ServerError { failure, untouched, counts: !outgoing.reuse_only, had_connection }
             })?;
             let Some(request) = outgoing.next(endpoint) else { break };
             outgoing.note(endpoint, connection.address());
@@ -171,8 +178,7 @@ impl Upstream {
                 Err(broke) => broke,
             };
             if let Some(failure) = outgoing.progress.as_deref().and_then(Progress::failure) {
-                let (untouched, counts, had_connection) = (false, false, true);
-                return Err(ServerError { failure, untouched, counts, had_connection });
+                return Err(ServerError::connected(failure, false, false));
             }
             let (unsent, phase) = (broke.is_unsent, broke.phase(outgoing));
             outgoing.request = broke.request;
@@ -190,8 +196,7 @@ impl Upstream {
             if !again {
                 let untouched = unsent || (broke.untouched && outgoing.again.is_some());
                 let counts = fresh || !broke.dead;
-                let (failure, had_connection) = (broke.failure, true);
-                return Err(ServerError { failure, untouched, counts, had_connection });
+                return Err(ServerError::connected(broke.failure, untouched, counts));
             }
             self.events.count(Event::Retried);
         }

@@ -6,8 +6,8 @@
 //! failures take a lock.
 //!
 //! A single bad page must not take a server out of use. So failures of one URL count once, and a
-//! server that has answered another request within [`ANSWERED_LATELY`] stays in use, unless it could
-//! not be connected to.
+//! server that has answered another request within [`ANSWERED_LATELY`] stays in use, unless it
+//! could not be connected to.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -145,7 +145,7 @@ impl Health {
         self.trying.store(false, Relaxed);
     }
 
-    /// Returns whether it may get requests while all servers are out of use: a failure is soon known.
+    /// Returns whether it may get requests while all servers are out of use: it fails fast.
     pub fn is_last_resort(&self) -> bool {
         !self.ill.load(Relaxed) && !self.silent.load(Relaxed)
     }

@@ -71,8 +71,8 @@ pub const SETTINGS: &[Setting] = fields! {
 
     /// How long after a failure of the origin server stale answers that may be given in its place
     /// are given at once, while one request at a time tries the server again. A failure to connect,
-    /// or a time-out while the server answered nothing else, counts for all of a host; any other for
-    /// one URL. 0: each request waits for the server.
+    /// or a time-out while the server answered nothing else, counts for all of a host; any other
+    /// failure for one URL. 0: each request waits for the server.
     "caching.stale-refresh-time", Kind::Time(ms(0), hours(24)), ["10s"], live
         -> fill.stale_refresh_time;
 
