@@ -22,6 +22,16 @@ pub enum RequestBody {
     Buffered(Box<BufferedBody>),
 }
 
+impl RequestBody {
+    /// Returns whether all of it has been read, so that it can be sent without waiting.
+    pub fn is_whole(&self) -> bool {
+        match self {
+            RequestBody::Buffered(body) => body.rest.is_end_stream(),
+            other => other.is_end_stream(),
+        }
+    }
+}
+
 /// A body of which some or all has been read before it is sent on.
 pub struct BufferedBody {
     /// What has been read.

@@ -41,6 +41,8 @@ pub struct ClientBody {
 #[derive(Default)]
 pub struct Progress {
     frames: Cell<u64>,
+    /// When it was begun to be sent, its client had not sent all of it.
+    is_open: Cell<bool>,
     ended: Cell<bool>,
     broken: Cell<Option<Broken>>,
 }
@@ -89,6 +91,11 @@ impl Progress {
         Some(Failure::Request(status, text.to_owned()))
     }
 
+    /// Returns whether the client had not sent all of the body when sending it on began.
+    pub fn is_open(&self) -> bool {
+        self.is_open.get()
+    }
+
     /// Returns whether all of the body was passed on.
     pub fn ended(&self) -> bool {
         self.ended.get()
@@ -101,6 +108,7 @@ impl ClientBody {
     pub fn new(incoming: RequestBody, expects: Option<Arc<Informational>>) -> ClientBody {
         let progress = Rc::new(Progress::default());
         progress.ended.set(incoming.is_end_stream());
+        progress.is_open.set(!incoming.is_whole());
         let hold = expects.map(|interim| (interim, Box::pin(sleep(CONTINUE_WAIT))));
         ClientBody { incoming, progress, hold }
     }

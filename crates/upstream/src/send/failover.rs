@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use crate::connection::events::Event;
 use crate::connection::origin_body::OriginBody;
+use crate::connection::request_body::Progress;
 use crate::failure::error::Failure;
 use crate::failure::error::Reason;
 use crate::send::client::{ServerError, Upstream};
@@ -34,6 +35,10 @@ async fn ask_any(
     let uri = outgoing.request.as_deref().map(Request::uri);
     let hash = uri.map_or(0, |uri| group.hash(outgoing.place, uri));
     let page = uri.map_or(0, |uri| group.page(outgoing.place, uri));
+    let mut upload = match outgoing.progress.as_deref().is_some_and(Progress::is_open) {
+        true => group.admit_upload().await?,
+        false => None,
+    };
     let (mut tried, mut tries, mut last) = (0u64, 0, None);
     let pinned = outgoing.pinned.as_ref().and_then(Weak::upgrade);
     let pinned = pinned.and_then(|pinned| group.at(|endpoint| pinned.leads_to(endpoint)));
@@ -46,7 +51,7 @@ async fn ask_any(
             // It has waited enough, or does not wait: it takes any server with room.
             _ => group.choose(tried, hash, upstream.clock),
         };
-        let serving = match chosen {
+        let mut serving = match chosen {
             Ok(serving) => serving,
             Err(nobody) => return Err(last.unwrap_or(nobody)),
         };
@@ -56,9 +61,10 @@ async fn ask_any(
             upstream.events.count(Event::Retried);
         }
         let more = tries < options.tries.max(1) && group.has_other(tried, upstream.clock.millis());
-        let endpoint = serving.endpoint();
+        let endpoint = &serving.endpoint().clone();
         match upstream.ask(endpoint, limits, check, &mut outgoing, Some(&serving)).await {
             Ok(response) => {
+                serving.keep_upload(upload.take());
                 let status = response.status();
                 if !options.next.statuses.contains(&status) {
                     serving.succeeded();

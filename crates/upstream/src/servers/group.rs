@@ -11,6 +11,8 @@ use std::time::Duration;
 use std::{fmt, mem};
 
 use http::{StatusCode, Uri};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use crate::failure::error::Failure;
 use crate::failure::error::Reason;
@@ -31,6 +33,8 @@ pub struct Group {
     options: GroupOptions,
     turns: Turns,
     queue: Arc<Queue>,
+    /// Places of requests whose bodies are still being sent by their clients: half of all.
+    uploads: Option<Arc<Semaphore>>,
 }
 
 /// The options of a site's servers.
@@ -132,7 +136,11 @@ impl Group {
     pub fn new(name: &str, mut servers: Vec<Server>, options: GroupOptions) -> Group {
         servers.truncate(SERVERS_MAX);
         let (name, turns, queue) = (name.to_owned(), Turns::default(), Arc::default());
-        Group { name, servers, options, turns, queue }
+        // Without a limit at one server there is none for all.
+        let places = servers.iter().map(|server| Some(server.max_requests? as usize));
+        let half = |places: usize| (places / 2).clamp(1, Semaphore::MAX_PERMITS);
+        let uploads = places.sum::<Option<usize>>().map(|all| Arc::new(Semaphore::new(half(all))));
+        Group { name, servers, options, turns, queue, uploads }
     }
 
     /// Makes the group of a site with one server.
@@ -143,6 +151,22 @@ impl Group {
     /// Returns a number that is this group's alone as long as it lives.
     pub fn number(self: &Arc<Self>) -> usize {
         Arc::as_ptr(self) as usize
+    }
+
+    /// Waits for a place of a request whose body its client is still sending. They get at most half
+    /// of all, so that slow uploads leave some to others.
+    pub(crate) async fn admit_upload(&self) -> Result<Option<OwnedSemaphorePermit>, Failure> {
+        let Some(uploads) = &self.uploads else { return Ok(None) };
+        let bound = self.options.queue_timeout;
+        match timeout(bound, uploads.clone().acquire_owned()).await {
+            // It is never closed.
+            Ok(permit) => Ok(permit.ok()),
+            Err(_) => {
+                let seconds = bound.as_secs_f32();
+                let text = format!("{self} had as many uploads as they may for {seconds} s");
+                Err(Failure::Failed(Reason::UpstreamBusy, text))
+            }
+        }
     }
 
     /// Returns whether a request has to wait for a server, or finds none.
@@ -345,6 +369,8 @@ pub(crate) struct Serving {
     pub at: usize,
     trial: Cell<bool>,
     clock: TokioClock,
+    /// Its place among the uploads.
+    upload: Option<OwnedSemaphorePermit>,
 }
 
 impl Serving {
@@ -352,7 +378,12 @@ impl Serving {
         let health = &group.servers[at].health;
         health.active.fetch_add(1, Relaxed);
         health.figures.requests.fetch_add(1, Relaxed);
-        Serving { group, at, trial: Cell::new(trial), clock }
+        Serving { group, at, trial: Cell::new(trial), clock, upload: None }
+    }
+
+    /// Keeps its place among the uploads until it ends.
+    pub fn keep_upload(&mut self, upload: Option<OwnedSemaphorePermit>) {
+        self.upload = upload;
     }
 
     fn health(&self) -> &Health {
@@ -511,6 +542,21 @@ mod tests {
         assert!(matches!(failure, Failure::Failed(Reason::UpstreamBusy, _)));
         drop(held);
         assert!(all.choose(0, 0, clock()).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn open_uploads_get_half_of_the_places() {
+        let all = group(GroupOptions::default(), |_, server| server.max_requests = Some(1));
+        let held = all.admit_upload().await.unwrap();
+        assert!(held.is_some());
+        let busy = all.admit_upload().await;
+        assert!(matches!(busy, Err(Failure::Failed(Reason::UpstreamBusy, _))));
+        let mut serving = all.choose(0, 0, clock()).unwrap();
+        serving.keep_upload(held);
+        drop(serving);
+        assert!(all.admit_upload().await.unwrap().is_some());
+        let unlimited = group(GroupOptions::default(), |_, _| ());
+        assert!(unlimited.admit_upload().await.unwrap().is_none());
     }
 
     #[test]
