@@ -72,21 +72,25 @@ pub(crate) struct RelayedBody {
     is_done: bool,
 }
 
+/// The next frame of a body; `None` at its end.
+type NextFrame = Option<Result<Frame<Bytes>, Error>>;
+
 /// The place that the next bytes come from.
 enum Source {
     /// The origin: nothing has been read yet.
-    Origin(Option<(OriginBody, Relay)>),
+    Origin(Option<Box<(OriginBody, Relay)>>),
     /// What a task has taken off the origin.
     Queue(Rc<Queue>),
     /// What went through the store.
-    Spilled(FillBody),
+    Spilled(Box<FillBody>),
 }
 
 impl RelayedBody {
     /// Makes the body of an origin's answer.
     pub fn new(body: OriginBody, relay: Relay) -> RelayedBody {
         let left = body.size_hint().exact();
-        RelayedBody { source: Source::Origin(Some((body, relay))), left, is_done: false }
+        let source = Source::Origin(Some(Box::new((body, relay))));
+        RelayedBody { source, left, is_done: false }
     }
 
     /// Returns how many bytes are still to come, when known.
@@ -116,13 +120,16 @@ impl RelayedBody {
         loop {
             match &mut self.source {
                 Source::Origin(origin) => {
-                    let Some((body, _)) = origin else { return Poll::Ready(None) };
+                    let Some(begun) = origin else { return Poll::Ready(None) };
+                    let body = &mut begun.0;
                     let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
-                    let frame = frame.map(|frame| frame.map_err(|error| error.reason().into()));
+                    let frame: NextFrame =
+                        frame.map(|frame| frame.map_err(|error| error.reason().into()));
                     if matches!(frame, Some(Ok(_)))
                         && !body.is_end_stream()
-                        && let Some((body, relay)) = origin.take()
+                        && let Some(begun) = origin.take()
                     {
+                        let (body, relay) = *begun;
                         self.source = Source::Queue(Queue::begin(body, relay));
                     }
                     return Poll::Ready(frame);
@@ -162,13 +169,13 @@ struct Waiting {
     held: Buffered,
     trailers: Option<HeaderMap>,
     end: Option<Result<(), Error>>,
-    spilled: Option<FillBody>,
+    spilled: Option<Box<FillBody>>,
 }
 
 /// What comes next for the client.
 enum Next {
-    Frame(Option<Result<Frame<Bytes>, Error>>),
-    Spilled(FillBody),
+    Frame(NextFrame),
+    Spilled(Box<FillBody>),
 }
 
 impl Queue {
@@ -210,11 +217,7 @@ impl Queue {
     }
 
     /// Waits for the next frame of the origin; `None` when the client is gone.
-    fn poll_origin(
-        &self,
-        body: &mut OriginBody,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Option<Result<Frame<Bytes>, Error>>>> {
+    fn poll_origin(&self, body: &mut OriginBody, cx: &mut Context<'_>) -> Poll<Option<NextFrame>> {
         if self.is_left.get() {
             return Poll::Ready(None);
         }
@@ -320,7 +323,7 @@ impl Spill {
         fill.publish_spill(writer.unfinished());
         let length = left.map(|left| left + data.len() as u64);
         let spilled = FillBody::new(fill.join()?, Some(store), length, true);
-        queue.waiting.borrow_mut().spilled = Some(spilled);
+        queue.waiting.borrow_mut().spilled = Some(Box::new(spilled));
         queue.wake_reader();
         Some(Spill { fill, writer, _held: held })
     }

@@ -22,7 +22,7 @@ use crate::fill::state::Fill;
 pub(crate) type Running = Pin<Box<dyn Future<Output = Option<Box<OriginBody>>>>>;
 
 /// A fetch whose request has left.
-type LeftFetch = (Running, Arc<Fill>);
+type LeftFetch = (Running, Option<Arc<Fill>>);
 
 /// A worker's fetches whose request has left.
 pub(crate) struct Detached {
@@ -43,7 +43,9 @@ impl Detached {
         let Some(mut receiver) = self.receiver.take() else { return };
         while let Some((mut running, fill)) = receiver.recv().await {
             spawn_local(poll_fn(move |cx| match running.as_mut().poll(cx) {
-                Poll::Pending if fill.is_abandoned(cx) => Poll::Ready(()),
+                Poll::Pending if fill.as_ref().is_some_and(|fill| fill.is_abandoned(cx)) => {
+                    Poll::Ready(())
+                }
                 polled => polled.map(drop),
             }));
         }
@@ -52,7 +54,7 @@ impl Detached {
     /// Drives a fetch until its fill has a head, and as far as that goes without waiting. Dropped
     /// before, the fetch goes on all the same. Returns what the fetch does, if it has ended.
     pub async fn drive(&self, fill: &Arc<Fill>, fetch: Running) -> Option<Box<OriginBody>> {
-        let mut led = Led { running: Some(fetch), fill, detached: self };
+        let mut led = Led { running: Some(fetch), fill: Some(fill), detached: self };
         let handed_over = poll_fn(|cx| {
             let Some(running) = &mut led.running else { return Poll::Ready(None) };
             match running.as_mut().poll(cx) {
@@ -73,7 +75,8 @@ impl Detached {
 /// A fetch that is driven by a request.
 struct Led<'a> {
     running: Option<Running>,
-    fill: &'a Arc<Fill>,
+    /// What it ends with, when no client waits for it; `None`: it goes on in any case.
+    fill: Option<&'a Arc<Fill>>,
     detached: &'a Detached,
 }
 
@@ -83,7 +86,7 @@ impl Drop for Led<'_> {
         self.running
             .take()
             .into_iter()
-            .for_each(|running| drop(self.detached.sender.send((running, self.fill.clone()))));
+            .for_each(|running| drop(self.detached.sender.send((running, self.fill.cloned()))));
     }
 }
 
@@ -104,7 +107,7 @@ mod tests {
             noted.set(true);
             None
         });
-        drop(Led { running: Some(fetch), detached: &detached });
+        drop(Led { running: Some(fetch), fill: None, detached: &detached });
         let taking = detached.clone();
         let worker = spawn_local(async move { taking.run().await });
         tokio::task::yield_now().await;

@@ -109,7 +109,7 @@ mod tests {
         let all = Arc::<Buffers>::default();
         let begin = |client: u32, host| Buffers::begin(&all, all.shares(client, host), 1000);
         let mut first: Vec<_> = (0..100).map(|client| begin(client, "a")).collect();
-        let taken = first.iter_mut().filter(|one| one.grow(10)).count();
+        let taken = first.iter_mut().map(|one| one.grow(10)).filter(|grown| *grown).count();
         assert_eq!(taken, 50);
         let mut one = begin(700, "b");
         assert!(one.grow(200) && !one.grow(100));

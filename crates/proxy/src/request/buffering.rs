@@ -44,7 +44,8 @@ pub(crate) async fn read_body(
 fn is_read_first(limits: &ClientLimits, headers: &HeaderMap, body: &RequestBody) -> bool {
     let is_long = body.size_hint().exact().is_some_and(|length| length > limits.request_buffer);
     let waits = headers.contains_key(header::EXPECT);
-    !body.is_end_stream() && limits.request_buffer > 0 && !(is_long && waits) && !is_grpc(headers)
+    let is_left = limits.request_buffer == 0 || (is_long && waits) || is_grpc(headers);
+    !(is_left || body.is_end_stream())
 }
 
 /// Returns whether a request is one of gRPC, in any of its forms.
