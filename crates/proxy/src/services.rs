@@ -19,6 +19,7 @@ use crate::fill::detached::Detached;
 use crate::fill::fill_budget::FillBudget;
 use crate::fill::neighbour_budget::Neighbours;
 use crate::fill::registry::{BegunSoFar, EndedSoFar, FillRegistry};
+use crate::object::buffers::Buffers;
 use crate::object::deferred_invalidations::DeferredInvalidations;
 use crate::object::lookup::FoundVariant;
 use crate::object::purge_labels::ObjectLabels;
@@ -28,6 +29,7 @@ use crate::object::variants::Variants;
 use crate::observe::cache_status::HitStatus;
 use crate::observe::observer::Observer;
 use crate::options::Options;
+use crate::origin::outages::Outages;
 use crate::peers::node::Node;
 
 /// The state that the requests of all workers share.
@@ -37,11 +39,15 @@ pub(crate) struct Shared {
     pub pseudonym: Pseudonym,
     pub hit_status: HitStatus,
     pub fills: FillRegistry,
+    /// Failures of origins that are known.
+    pub outages: Outages,
     pub neighbours: Neighbours,
     pub variants: Variants,
     pub missed: DeferredInvalidations,
     pub labels: Arc<ObjectLabels>,
     pub fill_budget: Arc<FillBudget>,
+    /// The memory of bodies that wait for slow clients.
+    pub buffers: Arc<Buffers>,
     pub tunnels: Arc<Places>,
     /// This node of a fleet, if it is one.
     pub node: Option<Arc<Node>>,
@@ -63,11 +69,13 @@ impl Shared {
             hit_status: HitStatus::new(options.pseudonym.as_str()),
             pseudonym: options.pseudonym.clone(),
             fills: FillRegistry::new(),
+            outages: Outages::new(),
             neighbours: Neighbours::default(),
             variants: Variants::default(),
             missed: DeferredInvalidations::new(),
             labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
             fill_budget: Arc::new(FillBudget::new(fill_budget, clock)),
+            buffers: Arc::default(),
             tunnels: Arc::new(Places::new(clock)),
             node,
         }

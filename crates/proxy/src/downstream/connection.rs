@@ -148,7 +148,9 @@ async fn answer(
         return finished(connection, left, wants_tunnel || trust != Trust::Good);
     }
     let answer = dispatch::answer(&connections.services, client, request, trust).await;
-    let ends = wants_tunnel || state.trust(number) != Trust::Good;
+    // What is left of the body is not waited for (RFC 9112, 9.6).
+    let is_early = state.is_receiving(number);
+    let ends = wants_tunnel || is_early || state.trust(number) != Trust::Good;
     finished(connection, answer, ends)
 }
 

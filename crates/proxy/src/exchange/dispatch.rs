@@ -16,6 +16,7 @@ use semantics::invalidation::Write;
 use semantics::{ExchangeTimes, MethodClass, Url, claims, hop_by_hop, max_forwards, storability};
 use store::Key;
 use upstream::send::attempts::Attempts;
+use upstream::servers::group::Group;
 use upstream::settings::endpoint::Endpoint;
 
 use crate::client::handle::Client;
@@ -39,7 +40,7 @@ use crate::request::prepare::{Prepared, prepare};
 use crate::request::purge_order::{Purge, Purged, Scope};
 use crate::request::route::Route;
 use crate::request::target::Refused;
-use crate::request::{login, route, target};
+use crate::request::{buffering, login, route, target};
 use crate::response::failure::failed;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
@@ -254,6 +255,14 @@ async fn dispatch(
         }
         context.place.set(place);
     }
+    context.client.state.asks(context.site().group().map_or(0, Group::number));
+    let body = match body.is_end_stream() {
+        true => body,
+        false => match Box::pin(buffering::read_body(context, body)).await {
+            Ok(body) => body,
+            Err(failure) => return failed(transaction, failure),
+        },
+    };
     let store = context.store();
     let asked = route::RouteInput {
         facts: &context.facts,

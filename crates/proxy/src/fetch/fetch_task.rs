@@ -239,10 +239,12 @@ impl FetchTask {
         let others = self.ask_about_others(validated.as_deref());
         let asks_about = validated.is_some() || !others.is_empty();
         let may_ask_again = asks_about || self.ranged || self.asking.is_some();
+        let sent = clock.millis();
         let first = match may_ask_again {
             true => self.ask().await,
             false => self.upstream_request.run_last(&self.services, &self.options).await,
         };
+        self.note_health(&first, sent);
         let answer = match first {
             Ok(response) if asks_about && response.status() == StatusCode::NOT_MODIFIED => {
                 let times = ExchangeTimes { requested, received: clock.time() };
@@ -279,6 +281,21 @@ impl FetchTask {
                 self.fail(self.upstream_request.bad_answer(&self.services, cause), fill_guard);
             }
             Err(failure) => self.fail(failure, fill_guard),
+        }
+    }
+
+    /// Notes for later requests whether the origin answered what was sent at `sent`.
+    fn note_health(&self, answer: &Result<Response<OriginBody>, Failure>, sent: u64) {
+        let (outages, now) = (&self.services.shared.outages, self.services.clock.millis());
+        let hold = self.options.fill.stale_refresh_time;
+        let concerned = self.upstream_request.concerned(outages, &self.key);
+        match answer {
+            Ok(response) => {
+                let status = response.status();
+                let error = self.fallback.covers(status).then_some(status);
+                outages.answered(concerned, error, now, hold);
+            }
+            Err(failure) => outages.failed(concerned, failure, (sent, now), hold),
         }
     }
 

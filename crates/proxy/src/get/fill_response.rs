@@ -31,7 +31,7 @@ use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
 use crate::request::context::RequestContext;
 use crate::response::builder;
 use crate::response::builder::{BodyPart, ResponseParts};
-use crate::response::pass_through::relay;
+use crate::response::pass_through::{relay, relay_of};
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 
@@ -283,7 +283,9 @@ impl FillResponder<'_> {
             status.append_to(transaction.pseudonym(), &mut fields);
             if self.context.is_for_all() {
                 let body = match handed_over {
-                    Some(body) => BodySource::Upstream(*body),
+                    Some(body) => {
+                        BodySource::of_upstream(*body, || relay_of(self.context, &fields))
+                    }
                     None => self.all_of(head, reader),
                 };
                 return self.send_all(head.status, fields, body, status, transaction);

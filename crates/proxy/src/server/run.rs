@@ -26,6 +26,7 @@ use crate::downstream::listener::{Accepted, Listener};
 use crate::fill::fill_budget::WindowFigures;
 use crate::fleet_control::upkeep;
 use crate::fleet_control::upkeep::FleetSetup;
+use crate::object::buffers::BufferFigures;
 use crate::observe::observer::Observer;
 use crate::options::control::Control;
 use crate::peers::status::FleetFigures;
@@ -161,6 +162,7 @@ fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
     }
     if let Some(admin) = &admin {
         admin.metrics.add_source(Box::new(WindowFigures(requests.fill_budget.clone())));
+        admin.metrics.add_source(Box::new(BufferFigures(requests.buffers.clone())));
         admin.metrics.add_source(Box::new(ServerFigures(control.clone(), clock)));
     }
     let process = Arc::new(Process {

@@ -28,5 +28,6 @@ mod refusals;
 mod rig;
 mod secure;
 mod servers;
+mod slow_clients;
 mod stages;
 mod traffic;
