@@ -1,7 +1,7 @@
 //! Threads that carry out the operations on one file where io_uring is refused.
 //!
 //! It promises: a job taken by the pool runs to its end, also when its future is dropped; dropping
-//! the pool waits for all of them.
+//! the pool waits for all of them, but not for long: a device that hangs holds up no end.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -11,12 +11,17 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::transfer::counters::Counters;
 use crate::transfer::payload::Payload;
 
 /// Threads per file. Deep enough to keep a drive busy, few enough to cost nothing when idle.
 const THREADS: usize = 8;
+
+/// How long dropping a pool waits for its jobs, in steps.
+const DRAIN_STEPS: u32 = 1_000;
+const DRAIN_STEP: Duration = Duration::from_millis(2);
 
 /// The threads that serve one file.
 pub(crate) struct Pool {
@@ -77,9 +82,14 @@ impl Drop for Pool {
     fn drop(&mut self) {
         lock(&self.queue.jobs).closing = true;
         self.queue.changed.notify_all();
-        for thread in self.threads.drain(..) {
-            _ = thread.join();
+        let ended = |threads: &[JoinHandle<()>]| threads.iter().all(JoinHandle::is_finished);
+        for _ in 0..DRAIN_STEPS {
+            if ended(&self.threads) {
+                break;
+            }
+            std::thread::sleep(DRAIN_STEP);
         }
+        // A job owns its buffer and its file: those that are left can go on alone.
     }
 }
 

@@ -31,6 +31,8 @@ impl proxy::observe::metrics::Source for CacheMetrics {
             let path = file.path().display().to_string();
             let cache = [("cache", path.as_str())];
             state(out, &cache, file, stats.online);
+            let help = "1 while a write takes longer than `store.write-bound`, else 0.";
+            out.gauge("larder_cache_writes_stalled", help, &cache, stats.writes_stall);
             device(out, &cache, file);
             store(out, &cache, stats);
             slots(out, &path, stats, self.policy);
@@ -92,6 +94,10 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     let help = "Records whose checksum, key or place was wrong; each was a miss.";
     counter("larder_store_damaged_records", help, counters.damaged_records);
     counter("larder_store_device_errors", "Failed operations seen.", counters.device_errors);
+    let help = "Times that a write took longer than `store.write-bound`.";
+    counter("larder_store_write_stalls", help, counters.write_stalls);
+    let help = "Purges and invalidations that were answered before they were durable.";
+    counter("larder_store_not_durable", help, counters.not_durable);
     counter("larder_store_insertions", "Objects stored.", counters.insertions);
     let help = "Bytes of objects stored: key, metadata and body.";
     counter("larder_store_inserted_bytes", help, counters.inserted_bytes);

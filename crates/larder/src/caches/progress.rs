@@ -51,6 +51,17 @@ pub fn listener(paths: Vec<PathBuf>) -> impl Fn(Event) + Send + Sync + 'static {
                     path(device)
                 );
             }
+            Event::WritesStalled { device, bound } => {
+                log::warn!(
+                    "{}: a write has not ended within {bound:?} (`store.write-bound`): no answer \
+                     waits for the disk until it writes again; new objects that find no room in \
+                     memory are not stored, and purges are refused as not durable",
+                    path(device)
+                );
+            }
+            Event::WritesResumed { device, after } => {
+                log::info!("{}: the disk writes again, after {after:.1?}", path(device));
+            }
             Event::SuperblockRestored { device } => {
                 log::warn!("{}: one superblock was damaged; the other is used", path(device));
             }

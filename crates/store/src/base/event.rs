@@ -1,6 +1,7 @@
 //! Events of the store that an operator should know.
 
 use std::fmt;
+use std::time::Duration;
 
 /// Something to be logged. `device` counts from 0 in the order in which devices were given.
 #[derive(Clone, Debug)]
@@ -20,6 +21,21 @@ pub enum Event {
         device: usize,
         /// Why.
         reason: String,
+    },
+    /// A write or flush has not ended within [`crate::Options::write_bound`]: nobody waits for the
+    /// device until one does, and what finds no room in memory is not stored.
+    WritesStalled {
+        /// Number of the device.
+        device: usize,
+        /// The bound.
+        bound: Duration,
+    },
+    /// The device writes again.
+    WritesResumed {
+        /// Number of the device.
+        device: usize,
+        /// Time since the operation began that had stalled first.
+        after: Duration,
     },
     /// One superblock copy was bad and has been restored from the other.
     SuperblockRestored {
@@ -79,6 +95,12 @@ impl fmt::Display for Event {
             }
             Event::Offline { device, reason } => {
                 write!(f, "cache device {device} is given up, serving without it: {reason}")
+            }
+            Event::WritesStalled { device, bound } => {
+                write!(f, "cache device {device} has not finished a write in {bound:?}")
+            }
+            Event::WritesResumed { device, after } => {
+                write!(f, "cache device {device} writes again, after {after:?}")
             }
             Event::SuperblockRestored { device } => write!(
                 f,

@@ -20,6 +20,8 @@ pub(super) struct MaintenanceState {
     pub(super) draining: bool,
     /// The last step was for those who wait for the journal.
     pub(super) synced: bool,
+    /// A write takes longer than it may: nobody waits for the background.
+    pub(super) writes_stall: bool,
     /// An insertion found no place.
     pub(super) starved: bool,
     /// Clusters that are being given up together.

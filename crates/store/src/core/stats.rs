@@ -29,6 +29,8 @@ pub struct Stats {
     pub transit_bytes: usize,
     /// The device is in use.
     pub online: bool,
+    /// A write or flush takes longer than it may: nothing waits for the device.
+    pub writes_stall: bool,
     /// Clusters that recovery has read, and how many there are; equal when it is complete.
     pub recovered: (u32, u32),
     /// Recovery goes on.
@@ -106,6 +108,7 @@ impl Core {
             held: self.held.stats(),
             transit_bytes: self.memory.in_transit.bytes(),
             online: self.online(),
+            writes_stall: self.maintenance.writes_stall,
             recovered: self.scanned,
             recovering: self.recovering.is_some(),
             index_entries: self.index.len(),

@@ -16,7 +16,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// says so. False when that was not possible; the next start recovers then as after a kill.
     /// The background must be running.
     pub(crate) async fn close(&self) -> bool {
-        let drained = self.reach(Goal::Drained, Some(self.stall_deadline())).await;
+        let drained = self.reach_in_the_end(Goal::Drained).await;
         // From here on nothing changes: the background stops, lookups miss.
         let complete = {
             let mut core = self.shared.lock();
@@ -25,8 +25,17 @@ impl<D: Device, C: Clock> Volume<D, C> {
             online && !recovering
         };
         // What the background had begun changes index and table when it ends: wait for that.
-        let stopped = self.reach(Goal::BackgroundEnded, Some(self.stall_deadline())).await;
-        if !stopped || !drained || !self.checkpoint().await {
+        let stopped = self.reach_in_the_end(Goal::BackgroundEnded).await;
+        if !stopped || !drained {
+            return false;
+        }
+        self.unless_stalled(self.save(complete)).await.unwrap_or(false)
+    }
+
+    /// Writes the last checkpoint and, of a volume whose index is complete, what the next start
+    /// reads in place of a recovery. False when it was not possible.
+    async fn save(&self, complete: bool) -> bool {
+        if !self.checkpoint().await {
             return false;
         }
         let dumped = complete && self.dump().await.is_some();
