@@ -1,6 +1,6 @@
 //! Threads that carry out the operations on one file where io_uring is refused.
 //!
-//! It promises: a job taken by the pool runs to its end, also when its future is dropped; dropping
+//! It promises: a job begun by the pool runs to its end, also when its future is dropped; dropping
 //! the pool waits for all of them, but not for long: a device that hangs holds up no end.
 
 use std::collections::VecDeque;
@@ -18,6 +18,8 @@ use crate::transfer::payload::Payload;
 
 /// Threads per file. Deep enough to keep a drive busy, few enough to cost nothing when idle.
 const THREADS: usize = 8;
+/// Threads that read at a time: reads that hang leave the others to writes.
+const READERS: usize = 6;
 
 /// How long dropping a pool waits for its jobs, in steps.
 const DRAIN_STEPS: u32 = 1_000;
@@ -38,8 +40,35 @@ pub(crate) struct Queue {
 
 #[derive(Default)]
 struct Jobs {
-    waiting: VecDeque<Job>,
+    reads: VecDeque<Job>,
+    /// Writes and flushes.
+    writes: VecDeque<Job>,
+    /// Threads that read.
+    reading: usize,
     closing: bool,
+}
+
+impl Jobs {
+    fn push(&mut self, job: Job) {
+        if !job.is_read() {
+            return self.writes.push_back(job);
+        }
+        // Behind reads that hang those would pile up whose callers have given up.
+        while let Some(job) = self.reads.pop_front_if(|job| job.is_abandoned()) {
+            job.counters.abandon();
+        }
+        self.reads.push_back(job);
+    }
+
+    /// Takes the next job that a thread may begin.
+    fn pop(&mut self) -> Option<Job> {
+        if let Some(job) = self.writes.pop_front() {
+            return Some(job);
+        }
+        let job = if self.reading < READERS { self.reads.pop_front() } else { None };
+        self.reading += usize::from(job.is_some());
+        job
+    }
 }
 
 struct Job {
@@ -104,7 +133,7 @@ impl Queue {
     ) -> (Payload, io::Result<()>) {
         let answer = Arc::new(Mutex::new(Answer::Pending(None)));
         let job = Job { file, counters, offset, payload, answer: answer.clone() };
-        lock(&self.jobs).waiting.push_back(job);
+        lock(&self.jobs).push(job);
         self.changed.notify_one();
         poll_fn(|context| {
             let mut answer = lock(&answer);
@@ -122,14 +151,19 @@ impl Queue {
 
     fn serve(&self) {
         while let Some(job) = self.next() {
+            let is_read = job.is_read();
             job.run();
+            if is_read {
+                lock(&self.jobs).reading -= 1;
+                self.changed.notify_one();
+            }
         }
     }
 
     fn next(&self) -> Option<Job> {
         let mut jobs = lock(&self.jobs);
         loop {
-            if let Some(job) = jobs.waiting.pop_front() {
+            if let Some(job) = jobs.pop() {
                 return Some(job);
             }
             if jobs.closing {
@@ -141,6 +175,15 @@ impl Queue {
 }
 
 impl Job {
+    fn is_read(&self) -> bool {
+        matches!(self.payload, Payload::Read(_))
+    }
+
+    /// Returns whether the caller's future was dropped.
+    fn is_abandoned(&self) -> bool {
+        Arc::strong_count(&self.answer) == 1
+    }
+
     fn run(mut self) {
         let result = match &mut self.payload {
             Payload::Read(buf) => self.file.read_exact_at(buf, self.offset),

@@ -108,7 +108,7 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     counter("larder_store_removals", help, counters.removals);
     let help = "Purges of tags, hosts, prefixes and everything.";
     counter("larder_store_purges", help, counters.purges);
-    let help = "Those of them that were of names that nothing stored bore.";
+    let help = "Those of them that were of names or prefixes that nothing stored bore.";
     counter("larder_store_purges_unborne", help, counters.purges_unborne);
     let help = "Times that the oldest of them became one purge of everything as old.";
     counter("larder_store_purges_merged", help, counters.purges_merged);
@@ -157,6 +157,8 @@ fn tables(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     out.gauge("larder_store_dead_records", "Dead records on disk.", cache, stats.dead_records);
     let help = "Purges of tags, hosts, prefixes and everything in force.";
     out.gauge("larder_store_purge_entries", help, cache, stats.purges);
+    let help = "Entries that there is room for before the oldest are merged.";
+    out.gauge("larder_store_purge_entries_max", help, cache, stats.purges_max);
     let help = "1 while recovery goes on.";
     out.gauge("larder_store_recovering", help, cache, stats.recovering);
     out.gauge("larder_index_entries", "Records in the index.", cache, stats.index_entries);

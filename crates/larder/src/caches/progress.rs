@@ -51,6 +51,23 @@ pub fn listener(paths: Vec<PathBuf>) -> impl Fn(Event) + Send + Sync + 'static {
                     path(device)
                 );
             }
+            Event::PurgesFull { device, entries, max, merged: false } => {
+                log::warn!(
+                    "{}: {entries} purges of tags, hosts and prefixes are in force, of {max} that \
+                     there is room for: if more come, the oldest quarter becomes one purge of \
+                     everything that is as old; purge fewer and wider ones, or make the cache \
+                     larger",
+                    path(device)
+                );
+            }
+            Event::PurgesFull { device, max, merged: true, .. } => {
+                log::warn!(
+                    "{}: more than {max} purges of tags, hosts and prefixes were in force: the \
+                     oldest quarter became one purge of everything that was as old, which will be \
+                     fetched again",
+                    path(device)
+                );
+            }
             Event::WritesStalled { device, bound } => {
                 log::warn!(
                     "{}: a write has not ended within {bound:?} (`store.write-bound`): no answer \

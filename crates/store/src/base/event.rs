@@ -22,6 +22,18 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// The table of purges in force is nearly full, or was full: its oldest quarter became one purge
+    /// of everything as old ([`crate::Options::purges`]).
+    PurgesFull {
+        /// Number of the device.
+        device: usize,
+        /// Entries in force.
+        entries: usize,
+        /// The most that there may be.
+        max: usize,
+        /// The oldest were merged; else they will be if more come.
+        merged: bool,
+    },
     /// A write or flush has not ended within [`crate::Options::write_bound`]: nobody waits for the
     /// device until one does, and what finds no room in memory is not stored.
     WritesStalled {
@@ -95,6 +107,10 @@ impl fmt::Display for Event {
             }
             Event::Offline { device, reason } => {
                 write!(f, "cache device {device} is given up, serving without it: {reason}")
+            }
+            Event::PurgesFull { device, entries, max, merged } => {
+                let what = if *merged { "the oldest were merged" } else { "nearly full" };
+                write!(f, "cache device {device}: {entries} of {max} purges in force: {what}")
             }
             Event::WritesStalled { device, bound } => {
                 write!(f, "cache device {device} has not finished a write in {bound:?}")

@@ -77,6 +77,8 @@ pub struct Stats {
     pub slots: Option<SlotStats>,
     /// Purges of labels, prefixes and everything in force.
     pub purges: usize,
+    /// How many there may be before the oldest are merged.
+    pub purges_max: usize,
     /// How often the cache was opened.
     pub generation: u64,
 }
@@ -140,6 +142,7 @@ impl Core {
             layout: LayoutName::of(self.superblock.layout),
             slots: self.space.slots().map(SlotSpace::stats),
             purges: self.purges.len(),
+            purges_max: self.purges.max(),
             generation: self.superblock.generation,
         }
     }

@@ -19,7 +19,9 @@ use crate::base::now::Now;
 use crate::base::record::Place;
 use crate::base::refusal::Refusal;
 use crate::config::options::Options;
-use crate::core::{Constants, Core, Counted, Goal, NewObject, TryInsert, WaiterId, Wanted};
+use crate::core::{
+    Constants, Core, Counted, Goal, NewObject, PurgesFull, TryInsert, WaiterId, Wanted,
+};
 use crate::format::device_layout::Areas;
 use crate::format::journal::JournalPosition;
 use crate::shell::core_lock::{CoreGuard, CoreLock, LockFigures};
@@ -314,6 +316,16 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let mut core = self.shared.lock();
         let (up_to, newest) = core.purge(targets, mode, now);
         self.shared.newest_purge.store(newest, Ordering::Release);
+        let report = core.purges_to_report();
+        drop(core);
+        if let Some(PurgesFull { entries, max, merged }) = report {
+            self.shared.emit(Event::PurgesFull {
+                device: self.shared.number,
+                entries,
+                max,
+                merged,
+            });
+        }
         up_to
     }
 

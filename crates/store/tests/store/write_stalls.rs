@@ -39,6 +39,7 @@ fn stall(rig: &mut Rig) {
     let (result, took) = timed(rig, |rig| rig.insert(0, 3_000));
     assert!(result.is_ok(), "it is in memory, in place of the old one");
     assert_eq!(took, Options::default().write_bound);
+    rig.pass(Duration::from_millis(1));
     assert!(rig.store.stats()[0].writes_stall && rig.store.share().stalled() == 1);
 }
 
