@@ -206,3 +206,33 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing under these locks can panic half-way.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::IoBuf;
+
+    fn job(payload: Payload, answer: &Arc<Mutex<Answer>>) -> Job {
+        let file = Arc::new(File::open("/dev/null").expect("there is one"));
+        Job { file, counters: Arc::default(), offset: 0, payload, answer: answer.clone() }
+    }
+
+    #[test]
+    fn reads_that_hang_leave_threads_to_writes_and_those_given_up_do_not_pile_up() {
+        let (mut jobs, answer) = (Jobs::default(), Arc::new(Mutex::new(Answer::Pending(None))));
+        let read = || Payload::Read(IoBuf::zeroed(512));
+        for _ in 0..=READERS {
+            jobs.push(job(read(), &answer));
+        }
+        jobs.push(job(Payload::Flush, &answer));
+        assert!(jobs.pop().is_some_and(|job| !job.is_read()), "writes first");
+        let begun: Vec<_> = std::iter::from_fn(|| jobs.pop()).collect();
+        assert_eq!((begun.len(), jobs.reads.len()), (READERS, 1));
+        drop((begun, answer));
+        let answer = Arc::new(Mutex::new(Answer::Pending(None)));
+        jobs.push(job(read(), &answer));
+        assert_eq!(jobs.reads.len(), 1, "the caller of the other one is gone");
+        jobs.push(job(Payload::Flush, &answer));
+        assert!(jobs.pop().is_some() && jobs.pop().is_none());
+    }
+}

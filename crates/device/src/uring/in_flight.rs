@@ -121,6 +121,14 @@ mod tests {
     }
 
     #[test]
+    fn a_write_never_blocks_the_thread_that_begins_it() {
+        let (_directory, operation) = read(65536);
+        let payload = Payload::Write(IoBuf::zeroed(4096).freeze());
+        let mut write = InFlight::new(operation.file, 0, payload);
+        assert!(write.insist && write.advance(4096).is_some_and(|end| end.is_ok()));
+    }
+
+    #[test]
     fn the_end_of_the_file_and_a_refusal_are_errors() {
         let (_directory, mut operation) = read(65536);
         assert!(operation.advance(8192).is_none());

@@ -29,4 +29,5 @@ mod rig;
 mod secure;
 mod servers;
 mod stages;
+mod stalled_disk;
 mod traffic;

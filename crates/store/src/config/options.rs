@@ -180,7 +180,7 @@ pub struct Options {
     /// Purges of labels and prefixes that are in force at a time, without those of labels that
     /// nothing bears; beyond it the oldest quarter of them becomes one purge of everything that is
     /// as old. At least 1, and no more than a checkpoint of the device has room for (some 1,000 at
-    /// 64 MiB, 16,000 for each GiB) and a thirty-second of the memory (116,000 for 256 MiB).
+    /// 64 MiB, 16,000 for each GiB) and a thirty-second of the memory (104,000 for 256 MiB).
     pub purges: u32,
     /// Whether purges are logged by name for stores elsewhere that follow them
     /// ([`crate::Store::purges_since`]); it takes up to 256 KiB of memory for each device.

@@ -36,6 +36,9 @@ const ERRORS_MAX: u32 = 16;
 /// What must not be lost is tried to be read so often before it is given up.
 const READ_ATTEMPTS: u32 = 4;
 
+/// What a read is called where it fails.
+const READ: &str = "read";
+
 /// Nanoseconds between two reads that are tried on a stalled device.
 const PROBE_INTERVAL: Nanos = 1_000_000_000;
 
@@ -66,7 +69,7 @@ pub(crate) struct Shared {
     errors_in_a_row: AtomicU32,
     /// Of the newest purge, so that nobody takes the lock to learn that there was none.
     newest_purge: AtomicU64,
-    /// A read took longer than the stall bound, and nothing succeeded since.
+    /// A read took longer than the stall bound, and none has succeeded since.
     stalled: AtomicBool,
     /// When a read was last tried on a stalled device.
     probed_at: AtomicU64,
@@ -131,7 +134,9 @@ impl Shared {
         let error = match result {
             Ok(value) => {
                 self.errors_in_a_row.store(0, Ordering::Relaxed);
-                self.stalled.store(false, Ordering::Relaxed);
+                if operation == READ {
+                    self.stalled.store(false, Ordering::Relaxed);
+                }
                 return Some(value);
             }
             Err(error) => error,
@@ -170,7 +175,7 @@ impl Shared {
                 .is_ok()
     }
 
-    /// Returns whether a read took longer than the stall bound, and nothing succeeded since.
+    /// Returns whether a read took longer than the stall bound, and none has succeeded since.
     pub(crate) fn stalls(&self) -> bool {
         self.stalled.load(Ordering::Relaxed)
     }
@@ -250,7 +255,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             })
         })
         .await;
-        self.shared.record_result("read", extent.offset, result)
+        self.shared.record_result(READ, extent.offset, result)
     }
 
     /// Reads what would be lost for good if it could not be read: an error that passes, or a

@@ -177,3 +177,18 @@ fn only_what_was_stored_costs_an_invalidation_a_flush_and_many_share_one() {
     assert!(flushes(&rig) <= before + 3, "{} flushes", flushes(&rig) - before);
     assert!((1..12).all(|number| rig.entry(number).is_none()));
 }
+
+#[test]
+fn a_write_that_succeeds_does_not_have_lookups_wait_for_reads_that_hang() {
+    let mut rig = filled().reopen();
+    rig.probe.watch.stall_read();
+    let (seen, took) = timed(&mut rig, |rig| rig.look(1));
+    assert_eq!((seen, took), (Seen::Nothing, Options::default().stall_bound));
+    rig.remove(2);
+    assert_eq!(timed(&mut rig, |rig| rig.look(3)), (Seen::Nothing, Duration::ZERO));
+    assert_eq!(rig.store.share().stalled(), 1);
+    rig.probe.watch.resume_read();
+    rig.pass(Duration::from_secs(1));
+    assert!(matches!(rig.look(3), Seen::Whole(_)));
+    assert_eq!(rig.store.share().stalled(), 0);
+}
