@@ -22,8 +22,8 @@ pub enum Event {
         /// Why.
         reason: String,
     },
-    /// The table of purges in force is nearly full, or was full: its oldest quarter became one purge
-    /// of everything as old ([`crate::Options::purges`]).
+    /// The table of purges in force is nearly full, or was full: its oldest quarter became one
+    /// purge of everything as old ([`crate::Options::purges`]).
     PurgesFull {
         /// Number of the device.
         device: usize,

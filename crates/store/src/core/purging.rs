@@ -145,7 +145,7 @@ impl Core {
         }
     }
 
-    /// Returns how many entries the table of purges has, and may have, when an operator should know:
+    /// Returns how many entries the table of purges has, and may have, when operators should know:
     /// once when it fills up, and once more when the oldest of them had to be merged.
     pub(crate) fn purges_to_report(&mut self) -> Option<PurgesFull> {
         let (entries, max) = (self.purges.len(), self.purges.max());

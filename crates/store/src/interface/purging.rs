@@ -1,5 +1,5 @@
-//! Invalidations, and purges: of keys, of all that a label, a prefix or everything concerns, and those that another
-//! store follows or has made.
+//! Invalidations, and purges: of keys, of all that a label, a prefix or everything concerns, and
+//! those that another store follows or has made.
 
 use std::rc::Rc;
 
@@ -172,8 +172,8 @@ impl<D: Device, C: Clock> Store<D, C> {
         self.go_on_without(&done, deadline).await
     }
 
-    /// Makes durable that those devices that are given up, and so not `done`, missed something: they
-    /// are not believed any more when they return.
+    /// Makes durable that those devices that are given up, and so not `done`, missed something:
+    /// they are not believed any more when they return.
     ///
     /// # Errors
     /// `Offline`: no device can say so. `Busy`: a device stalls. It is not given up: what it missed

@@ -211,7 +211,7 @@ impl Purges {
         }
     }
 
-    /// Notes that all objects that an entry for a prefix concerns have the beginning of this digest.
+    /// Notes the digest of a beginning that all objects have which an entry for a prefix concerns.
     pub(crate) fn note_beginning(&mut self, scope: Scope, beginning: u64) {
         if let Some(stamp) = self.entries.get_mut(&scope) {
             stamp.beginning = beginning;

@@ -334,7 +334,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         up_to
     }
 
-    /// Returns until when a read may take, and a caller who has to know may wait for the background.
+    /// Returns when a read is given up, and so does a caller that waits for a purge.
     pub(crate) fn stall_deadline(&self) -> Nanos {
         self.clock.now() + self.shared.options.stall_bound.as_nanos() as Nanos
     }
