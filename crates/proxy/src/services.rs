@@ -202,16 +202,15 @@ impl Services {
         drop(self.found_ahead.borrow_mut().take());
     }
 
-    /// Removes what is stored under these keys: now, or as soon as the store is open. `fetch`: the
-    /// token of the fetch whose answer makes them invalid, which these removals do not overtake.
-    pub async fn forget(&self, mut keys: Vec<Key>, mut fetch: Option<&mut FetchToken>) {
+    /// Removes what is stored under these keys, durably: now, or as soon as the store is open.
+    /// `fetch`: the token of the fetch whose answer makes them invalid, which these removals do not
+    /// overtake. A device that does not write in time makes it durable later: the answer to the
+    /// unsafe request, which the origin has carried out, goes to its client all the same.
+    pub async fn forget(&self, mut keys: Vec<Key>, fetch: Option<&mut FetchToken>) {
         loop {
             if let Some(store) = self.store() {
-                for key in &keys {
-                    match &mut fetch {
-                        Some(token) => store.remove_for_fetch(token, key).await,
-                        None => store.remove(key).await,
-                    };
+                if let Err(refusal) = store.invalidate(&keys, fetch).await {
+                    log::debug!("an invalidation is not durable yet: {refusal}");
                 }
                 return;
             }

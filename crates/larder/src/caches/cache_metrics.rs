@@ -34,6 +34,8 @@ impl proxy::observe::metrics::Source for CacheMetrics {
             let cache = [("cache", path.as_str())];
             online(out, &cache, stats.online);
             state(out, &cache, file);
+            let help = "1 while a write takes longer than `store.write-bound`, else 0.";
+            out.gauge("larder_cache_writes_stalled", help, &cache, stats.writes_stall);
             device(out, &cache, file);
             store(out, &cache, stats);
             slots(out, &path, stats, self.policy);
@@ -102,6 +104,10 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     let help = "Records whose checksum, key or place was wrong; each was a miss.";
     counter("larder_store_damaged_records", help, counters.damaged_records);
     counter("larder_store_device_errors", "Failed operations seen.", counters.device_errors);
+    let help = "Times that a write took longer than `store.write-bound`.";
+    counter("larder_store_write_stalls", help, counters.write_stalls);
+    let help = "Purges and invalidations that were answered before they were durable.";
+    counter("larder_store_not_durable", help, counters.not_durable);
     counter("larder_store_insertions", "Objects stored.", counters.insertions);
     let help = "Bytes of objects stored: key, metadata and body.";
     counter("larder_store_inserted_bytes", help, counters.inserted_bytes);
@@ -112,7 +118,7 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     counter("larder_store_removals", help, counters.removals);
     let help = "Purges of tags, hosts, prefixes and everything.";
     counter("larder_store_purges", help, counters.purges);
-    let help = "Those of them that were of names that nothing stored bore.";
+    let help = "Those of them that were of names or prefixes that nothing stored bore.";
     counter("larder_store_purges_unborne", help, counters.purges_unborne);
     let help = "Times that the oldest of them became one purge of everything as old.";
     counter("larder_store_purges_merged", help, counters.purges_merged);
@@ -161,6 +167,8 @@ fn tables(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     out.gauge("larder_store_dead_records", "Dead records on disk.", cache, stats.dead_records);
     let help = "Purges of tags, hosts, prefixes and everything in force.";
     out.gauge("larder_store_purge_entries", help, cache, stats.purges);
+    let help = "Entries that there is room for before the oldest are merged.";
+    out.gauge("larder_store_purge_entries_max", help, cache, stats.purges_max);
     let help = "1 while recovery goes on.";
     out.gauge("larder_store_recovering", help, cache, stats.recovering);
     out.gauge("larder_index_entries", "Records in the index.", cache, stats.index_entries);

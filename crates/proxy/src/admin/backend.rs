@@ -93,7 +93,13 @@ impl Backend for ProxyBackend {
             return Readiness::Recovering("the index is not complete yet".to_owned());
         }
         match share.offline() {
-            (0, _) => (self.trouble)().map_or(Readiness::Ready, Readiness::Uncached),
+            (0, all) => match share.stalled() {
+                0 => (self.trouble)().map_or(Readiness::Ready, Readiness::Uncached),
+                stalled => {
+                    let out = format!("{stalled} of {all} caches stall");
+                    Readiness::Uncached(format!("{out}: they are served around"))
+                }
+            },
             (offline, all) => {
                 let out = format!("{offline} of {all} caches cannot be used");
                 Readiness::Uncached(format!("{out}: their share is not stored"))

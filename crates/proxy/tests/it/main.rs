@@ -30,4 +30,5 @@ mod secure;
 mod servers;
 mod slow_clients;
 mod stages;
+mod stalled_disk;
 mod traffic;

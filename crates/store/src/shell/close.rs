@@ -16,7 +16,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
     /// Returns whether it was dumped; `None` when not everything could be written: the next start
     /// recovers then as after a kill. The background must be running.
     pub(crate) async fn close(&self) -> Option<bool> {
-        let drained = self.reach(Goal::Drained, Some(self.stall_deadline())).await;
+        let drained = self.reach_in_the_end(Goal::Drained).await;
         // From here on nothing changes: the background stops, lookups miss.
         let complete = {
             let mut core = self.shared.lock();
@@ -25,8 +25,18 @@ impl<D: Device, C: Clock> Volume<D, C> {
             online && !recovering
         };
         // What the background had begun changes index and table when it ends: wait for that.
-        let stopped = self.reach(Goal::BackgroundEnded, Some(self.stall_deadline())).await;
-        if !stopped || !drained || !self.checkpoint().await {
+        let stopped = self.reach_in_the_end(Goal::BackgroundEnded).await;
+        if !stopped || !drained {
+            return None;
+        }
+        self.unless_stalled(self.save(complete)).await.flatten()
+    }
+
+    /// Writes the last checkpoint and, of a volume whose index is complete, what the next start
+    /// reads in place of a recovery. Returns whether that was dumped; `None` when the checkpoint
+    /// was not written.
+    async fn save(&self, complete: bool) -> Option<bool> {
+        if !self.checkpoint().await {
             return None;
         }
         Some(complete && self.dump().await.is_some())
@@ -40,7 +50,9 @@ impl<D: Device, C: Clock> Volume<D, C> {
             superblock.condition = Condition::Clean;
         }
         superblock.run += u64::from(raises_run);
-        self.write_superblocks(&superblock, superblock.places()).await.is_some() && dumped
+        let writing = self.write_superblocks(&superblock, superblock.places());
+        let written = self.unless_stalled(writing).await.flatten();
+        written.is_some() && dumped
     }
 
     async fn dump(&self) -> Option<()> {

@@ -224,6 +224,33 @@ fn a_stalled_device_is_passed_by_and_used_again_when_it_answers() {
 }
 
 #[test]
+fn a_purge_while_one_of_two_devices_hangs_is_refused_and_kept_on_both() {
+    let devices = [formatted(), formatted()];
+    with_store(&devices, async |store, clock| {
+        fill(store).await;
+        devices[0].hold();
+        let before = clock.now();
+        let purged = store.purge_all(&[Target::Everything], Mode::Hard).await;
+        assert_eq!(purged, Err(Refusal::Busy));
+        assert!(clock.now() - before <= Options::default().stall_bound.as_nanos() as u64);
+        assert_eq!(count(store).await, 0);
+        fill(store).await;
+        assert_eq!(count(store).await, OBJECTS);
+        devices[0].release_all();
+        for number in 100..120 {
+            insert(store, number).await;
+        }
+    });
+    // It was not given up: it has missed nothing, and nothing on it is lost.
+    with_store(&devices, async |store, _| {
+        assert_eq!(count(store).await, OBJECTS);
+        for number in 100..120 {
+            assert!(is_there(store, number).await, "{number}");
+        }
+    });
+}
+
+#[test]
 fn devices_keep_their_shares_in_any_order() {
     let [a, b, c] = [formatted(), formatted(), formatted()];
     let there = async |store: &Several, _: &ManualClock| {
