@@ -78,9 +78,11 @@ pub struct Config {
     /// The fields to add are in `forwarded_add`.
     pub forwarded: Forwarded,
     pub forwarded_add: Vec<String>,
-    /// The number of connections is in `connections`.
+    /// The number of connections is in `connections`, the buffers are in `client_buffers`.
     pub client: ClientLimits,
     pub connections: Option<usize>,
+    /// `None`: by the memory.
+    pub client_buffers: Option<u64>,
     pub tunnels: TunnelLimits,
     pub tls: TlsOptions,
     pub http2: Http2Options,

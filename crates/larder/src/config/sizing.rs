@@ -20,6 +20,9 @@ pub const DEFAULT_CACHE_SIZE: u64 = 10 << 30;
 /// The memory in bytes when none was asked for and the machine has enough.
 pub const DEFAULT_MEMORY: u64 = 256 * M;
 
+/// The most memory in bytes for bodies that wait for slow clients, when none was asked for.
+const CLIENT_BUFFERS_MAX: u64 = 64 * M;
+
 /// The least memory in bytes.
 pub const MEMORY_MIN: u64 = 16 * M;
 
@@ -43,6 +46,11 @@ pub fn default_cache_size(free: u64, caches: u64) -> u64 {
 pub fn default_memory(available: Option<u64>) -> u64 {
     let half = available.map_or(DEFAULT_MEMORY, |available| available / 2 / M * M);
     half.clamp(MEMORY_MIN, DEFAULT_MEMORY)
+}
+
+/// Returns the memory in bytes for bodies that wait for slow clients, when none was asked for.
+pub fn client_buffers(memory: u64) -> u64 {
+    (memory / 4).min(CLIENT_BUFFERS_MAX)
 }
 
 /// Refuses an index of `index` bytes that would take more than half of `memory`, in words.

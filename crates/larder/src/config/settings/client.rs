@@ -63,9 +63,10 @@ pub const SETTINGS: &[Setting] = fields! {
     "client.request-buffer", Kind::Size(0, 1 << 30), ["1M"], live -> client.request_buffer;
 
     /// Memory for all bodies that wait for slow clients, of requests and of answers that are not
-    /// stored. One client, and one host, gets at most half of what is free. What finds no memory is
-    /// passed on at its client's speed.
-    "client.buffers", Kind::Size(0, 1 << 40), ["64M"], live -> client.buffers;
+    /// stored, beside `memory`. One client, and one host, gets at most half of what is free. What
+    /// finds no memory is passed on at its client's speed. "auto" is a quarter of `memory`, at most
+    /// 64M.
+    "client.buffers", Kind::Size(0, 1 << 40), ["auto"], word("auto"), live -> client_buffers;
 
     /// Most tunnels at a time, of CONNECT and of connections that changed their protocol
     /// (WebSocket). A further one takes the place of an idle one; when all are active, its request
