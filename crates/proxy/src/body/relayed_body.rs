@@ -17,9 +17,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body as _, Frame};
+use semantics::range::ByteRange;
 use store::{Hint, Home, Key, Locality, PIECE_MAX, Refusal};
 use tokio::task::spawn_local;
 use upstream::connection::origin_body::OriginBody;
@@ -82,7 +83,9 @@ impl Relay {
 /// The body of an answer on its way from the origin to one client.
 pub(crate) struct RelayedBody {
     source: Source,
-    /// Bytes that are still to come, if that is known.
+    /// Bytes that come before those that are wanted.
+    skip: u64,
+    /// Wanted bytes that are still to come, if that is known.
     left: Option<u64>,
     is_done: bool,
 }
@@ -105,7 +108,14 @@ impl RelayedBody {
     pub fn new(body: OriginBody, relay: Relay) -> RelayedBody {
         let left = body.size_hint().exact();
         let source = Source::Origin(Some(Box::new((body, relay))));
-        RelayedBody { source, left, is_done: false }
+        RelayedBody { source, skip: 0, left, is_done: false }
+    }
+
+    /// Makes a body of a range of an origin's answer.
+    pub fn part(body: OriginBody, relay: Relay, range: ByteRange) -> RelayedBody {
+        let mut part = RelayedBody::new(body, relay);
+        (part.skip, part.left) = (range.start, Some(range.count()));
+        part
     }
 
     /// Returns how many bytes are still to come, when known.
@@ -120,15 +130,29 @@ impl RelayedBody {
 
     /// Waits for the next frame.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        let frame = ready!(self.poll_source(cx));
-        match &frame {
-            Some(Ok(frame)) => {
-                let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
-                self.left = self.left.map(|left| left.saturating_sub(bytes));
+        loop {
+            let frame = match ready!(self.poll_source(cx)) {
+                Some(Ok(frame)) => frame,
+                end => {
+                    self.is_done = true;
+                    return Poll::Ready(end);
+                }
+            };
+            let mut data = match frame.into_data() {
+                Ok(data) => data,
+                Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+            };
+            let skipped = self.skip.min(data.len() as u64);
+            self.skip -= skipped;
+            data.advance(skipped as usize);
+            if let Some(left) = &mut self.left {
+                data.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
+                *left -= data.len() as u64;
             }
-            Some(Err(_)) | None => self.is_done = true,
+            if !data.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(data))));
+            }
         }
-        Poll::Ready(frame)
     }
 
     fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {

@@ -77,8 +77,8 @@ pub(crate) struct FetchTask {
     pub asking: Option<Arc<Asking>>,
     /// Where the answer is kept.
     pub home: Home,
-    /// The request that began it drives it until there is a head, and wants all of the body: an
-    /// answer that is for its client alone is handed over to it.
+    /// The request that began it drives it until there is a head, and wants the body: an answer that
+    /// is for its client alone is handed over to it.
     pub is_driven: bool,
     /// Its answer may be stored; else only requests that came at the same time share it.
     pub is_kept: bool,
@@ -295,6 +295,8 @@ impl FetchTask {
                 let error = self.fallback.covers(status).then_some(status);
                 outages.answered(concerned, error, now, hold);
             }
+            // That of a neighbour takes no new connection: it says nothing of the origin.
+            Err(_) if self.purpose == FetchPurpose::Neighbour => {}
             Err(failure) => outages.failed(concerned, failure, (sent, now), hold),
         }
     }
@@ -392,7 +394,12 @@ impl FetchTask {
 
     /// Ends the fill with an answer that is for the client alone that began it, and drives it: that
     /// reads the body itself.
-    fn hand_over(&mut self, head: FillHead, body: OriginBody, fill_guard: &mut FillGuard) {
+    pub(crate) fn hand_over(
+        &mut self,
+        head: FillHead,
+        body: OriginBody,
+        fill_guard: &mut FillGuard,
+    ) {
         fill_guard.counted = Event::FillUnstored;
         fill_guard.leave_table();
         self.fill.publish(FillStage::Streaming(Arc::new(head)), None);

@@ -177,6 +177,9 @@ impl FetchTask {
             selected,
             of_peer: false,
         };
+        if self.is_driven {
+            return self.hand_over(head, body, fill_guard);
+        }
         self.fill.publish(FillStage::Streaming(Arc::new(head)), None);
         fill_guard.leave_table();
         let (end, counted) = self.carry(body, &mut Sink::Nowhere, length, None).await;

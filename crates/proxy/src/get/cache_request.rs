@@ -417,7 +417,7 @@ impl CacheRequest<'_> {
         );
         let (interim, ranged) = (fetch_task.upstream_request.interim.clone(), fetch_task.ranged);
         responder.role = Role::Leader { interim, ranged };
-        fetch_task.is_driven = self.context.is_for_all();
+        fetch_task.is_driven = self.context.parts.method == Method::GET;
         responder.lead(Box::pin(fetch_task.run()), reader, transaction).await
     }
 

@@ -111,12 +111,18 @@ fn an_answer_is_read_whole_though_its_client_reads_nothing() {
         Then::Stay
     });
     let rig = one_at_a_time(origin.address);
-    let mut client = rig.client();
-    client.send(head("GET", "/large", ""));
-    wait_until("the origin has sent all", || is_sent.load(SeqCst));
-    assert_eq!(rig.client().send(head("GET", "/small", "")).answer().status, 200);
-    let answer = client.answer();
-    assert!(answer.body == *body);
+    let range = "Range: bytes=1000-\r\n";
+    for (fields, status, from) in
+        [("", 200, 0), ("If-None-Match: \"x\"\r\n", 200, 0), (range, 206, 1000)]
+    {
+        is_sent.store(false, SeqCst);
+        let mut client = rig.client();
+        client.send(head("GET", &format!("/large{status}{}", fields.len()), fields));
+        wait_until("the origin has sent all", || is_sent.load(SeqCst));
+        assert_eq!(rig.client().send(head("GET", "/small", "")).answer().status, 200);
+        let answer = client.answer();
+        assert!(answer.status == status && answer.body == body[from..]);
+    }
 }
 
 #[test]
