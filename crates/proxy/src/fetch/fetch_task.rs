@@ -77,8 +77,8 @@ pub(crate) struct FetchTask {
     pub asking: Option<Arc<Asking>>,
     /// Where the answer is kept.
     pub home: Home,
-    /// The request that began it drives it until there is a head, and wants the body: an answer that
-    /// is for its client alone is handed over to it.
+    /// The request that began it drives it until there is a head, and wants the body: an answer
+    /// that is for its client alone is handed over to it.
     pub is_driven: bool,
     /// Its answer may be stored; else only requests that came at the same time share it.
     pub is_kept: bool,
