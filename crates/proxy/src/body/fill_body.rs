@@ -57,6 +57,9 @@ impl FillBody {
 
     /// Adds the means to fetch the rest from the origin when the store cannot give it.
     pub fn with_rescue(mut self, rescue: Option<Resume>) -> FillBody {
+        if rescue.is_some() {
+            self.reader.set_resumable();
+        }
         self.rescue = rescue;
         self
     }

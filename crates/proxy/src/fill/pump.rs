@@ -25,8 +25,9 @@ use crate::options::fill::FillOptions;
 
 /// Time for which the readers of a fill wait for the slowest of them before it is detached.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Bytes that a reader must have taken in that time to stay.
-const SLOW: u64 = 256 * 1024;
+/// Bytes that a reader must have taken in that time to stay: one that can go on from the origin, and
+/// one whose transfer would break off.
+const SLOW: (u64, u64) = (4 << 20, 64 << 10);
 
 /// A body that is being carried.
 pub(crate) struct Incoming<B> {
@@ -242,7 +243,10 @@ impl<'a> Pump<'a> {
         if self.fill.is_to_end() {
             return Poll::Ready(BodyEvent::Broken(Error::Memory));
         }
-        if is_wanted { next_frame(body, cx) } else { Poll::Ready(BodyEvent::Abandoned) }
+        match is_wanted || !self.fill.abandon() {
+            true => next_frame(body, cx),
+            false => Poll::Ready(BodyEvent::Abandoned),
+        }
     }
 
     /// Drops from the fill's window what the store can give back, which is all but the last

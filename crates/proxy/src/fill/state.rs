@@ -74,6 +74,8 @@ struct State {
     readers: SmallVec<[Option<ReaderSlot>; 1]>,
     /// Places in use.
     interested: usize,
+    /// The fetch ends before its body does, for it has no reader.
+    is_abandoned: bool,
 }
 
 /// The state of the head.
@@ -209,6 +211,8 @@ struct ReaderSlot {
     checked_at: u64,
     /// The fetch does not wait for it.
     is_detached: bool,
+    /// It goes on elsewhere when it is left behind.
+    can_resume: bool,
     waker: Option<Waker>,
 }
 
@@ -313,7 +317,7 @@ impl Fill {
     /// Returns whether a new request may join: nothing that concerns the answer was purged since
     /// the fetch began, and the fetch did not fail.
     pub fn joinable(&self) -> bool {
-        if self.token.overtaken() {
+        if self.token.overtaken() || self.lock().is_abandoned {
             return false;
         }
         match self.stage() {
@@ -354,7 +358,7 @@ impl Fill {
     /// when the begin of the body is no longer to be had.
     pub fn join(self: &Arc<Self>) -> Option<Reader> {
         let mut state = self.lock();
-        if !state.has_begin() {
+        if !state.has_begin() || state.is_abandoned {
             return None;
         }
         let waited = matches!(state.stage, FillStage::Waiting);
@@ -472,19 +476,15 @@ impl Fill {
     }
 
     /// Detaches the readers that others wait for and that took fewer than `least` bytes since the
-    /// last call. Returns whether a reader waits for others at all.
-    pub fn detach_slow(&self, least: u64) -> bool {
+    /// last call: so many if they can go on elsewhere, so many if not.
+    pub fn detach_slow(&self, (resumable, other): (u64, u64)) {
         let mut state = self.lock();
         let first = state.readers.iter().flatten().map(|place| place.at).max().unwrap_or(0);
-        let mut waits = false;
         for place in state.readers.iter_mut().flatten() {
             let taken = place.at - std::mem::replace(&mut place.checked_at, place.at);
-            if place.at < first && !place.is_detached {
-                waits = true;
-                place.is_detached = taken < least;
-            }
+            let least = if place.can_resume { resumable } else { other };
+            place.is_detached |= place.at < first && taken < least;
         }
-        waits
     }
 
     /// Ends the body; only the first call counts.
@@ -536,6 +536,18 @@ impl Fill {
         let state = self.lock();
         self.share.set_task(cx.waker());
         state.interested > 0
+    }
+
+    /// Ends the fetch for readers, if there is none: from now on none joins. Returns whether it does.
+    pub fn abandon(&self) -> bool {
+        let mut state = self.lock();
+        state.is_abandoned = state.interested == 0;
+        state.is_abandoned
+    }
+
+    /// Returns how many bytes of the body have come.
+    pub fn produced(&self) -> u64 {
+        self.lock().window.end()
     }
 
     /// Returns whether the fetch is to end: it makes no progress, and others need the memory of its
@@ -637,8 +649,14 @@ impl Reader {
 
     /// Returns how many bytes of the body have come already.
     pub fn produced(&self) -> u64 {
-        let state = self.fill.lock();
-        state.window.end()
+        self.fill.produced()
+    }
+
+    /// Notes that the reader goes on elsewhere when it is left behind.
+    pub fn set_resumable(&self) {
+        if let Some(place) = &mut self.fill.lock().readers[self.id] {
+            place.can_resume = true;
+        }
     }
 
     /// Returns all of the body, if it has ended without trailers, and lies in the window in one

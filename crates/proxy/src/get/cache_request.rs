@@ -7,6 +7,9 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
 
 use http::{Method, Response, StatusCode};
 use message::request_body::RequestBody;
@@ -15,10 +18,11 @@ use semantics::reuse::{Cause, Fallback, StalePermit};
 use semantics::{ExchangeTimes, Seconds, VaryMarker, reuse};
 use store::{FetchToken, Home, Key, Source};
 use tokio::task::spawn_local;
+use tokio::time::sleep;
 use upstream::connection::origin_body::OriginBody;
 
 use crate::fetch::fetch_task::{FetchPurpose, FetchTask};
-use crate::fill::registry::Joining;
+use crate::fill::registry::{Joining, name_of_head};
 use crate::fill::state::{Fill, Reader};
 use crate::get::collapse::{Collapse, CollapseInput, is_ranged};
 use crate::get::fill_response::{FillResponder, Role};
@@ -42,6 +46,9 @@ use crate::services::{LookupStart, Services};
 
 /// Lookups after which a request passes the cache.
 const LOOKUPS_MAX: u32 = 6;
+
+/// Time between two fetches of one key for reloads, while the body of the first still comes.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(2);
 
 /// One of so many hits on an answer that expires soon has it validated.
 const REFRESH_ONE_IN: u64 = 8;
@@ -226,10 +233,15 @@ impl CacheRequest<'_> {
         };
         let (context, fills) = (self.context, &self.context.services.shared.fills);
         let is_wish = !matches!(cause, Cause::NoCache | Cause::Expired);
+        let (packed, since) = (stored.head.packed(), context.begun_before);
+        let by_head = || {
+            packed.received() >= context.came
+                && fills.is_renewed_after(&name_of_head(&stored.key), since)
+        };
         let is_renewed = is_wish
             && FitInput::by(context).shares_reloads()
-            && stored.head.packed().is_fresh(context.now())
-            && fills.is_renewed_after(stored.key.as_bytes(), context.begun_before);
+            && packed.is_fresh(context.now())
+            && (fills.is_renewed_after(stored.key.as_bytes(), since) || by_head());
         if is_renewed { Plan::Serve { age, stale: None } } else { plan }
     }
 
@@ -355,6 +367,10 @@ impl CacheRequest<'_> {
         transaction: Transaction,
     ) -> NextAction {
         let context = self.context;
+        if let Some(pause) = self.reload_pause(key.as_bytes()) {
+            sleep(pause).await;
+            return NextAction::Retry(transaction);
+        }
         let asking = self.asking();
         let elsewhere =
             asking.as_ref().is_some_and(|asking| asking.asks_owner() && asking.keeps_nothing());
@@ -386,6 +402,23 @@ impl CacheRequest<'_> {
         }
         context.services.observer.count(Event::FollowerJoined, 1);
         Box::pin(self.wait(responder, marker, reader, transaction)).await
+    }
+
+    /// Returns how long a request that wants an answer of its own waits behind a running fetch whose
+    /// body still comes: reloads that come meanwhile share the next one.
+    pub(super) fn reload_pause(&self, name: &Bytes) -> Option<Duration> {
+        let (context, fit) = (self.context, FitInput::by(self.context));
+        let directives = &context.facts.directives;
+        let wants_own = directives.reloads() || directives.no_store;
+        if self.alone || !wants_own || !fit.shares_reloads() || context.facts.has_credentials() {
+            return None;
+        }
+        let running = context.services.shared.fills.running(name)?;
+        if running.is_waiting() || running.began_after(context.begun_before) {
+            return None;
+        }
+        let since = context.services.clock.since(running.begun());
+        RELOAD_INTERVAL.checked_sub(since).filter(|pause| !pause.is_zero())
     }
 
     /// Decides whether the request shares a fill of `key`. `validates`: something is stored.

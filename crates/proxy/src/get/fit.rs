@@ -18,6 +18,9 @@ use crate::options::Options;
 use crate::request::context::RequestContext;
 use crate::services::Services;
 
+/// Bytes a second of a body below which a fetch that has run for long is not joined any more.
+const CRAWL: u64 = 16 * 1024;
+
 /// The fit of a fill for a request that did not begin it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
@@ -100,7 +103,9 @@ impl<'a> FitInput<'a> {
             {
                 Fit::Another
             }
-            FillStage::Streaming(head) if fill.has_begin() => self.of_head(key, &head, fill, false),
+            FillStage::Streaming(head) if fill.has_begin() && !self.crawls(fill) => {
+                self.of_head(key, &head, fill, false)
+            }
             FillStage::Streaming(_) => Fit::Another,
             _ => Fit::Follow(None),
         }
@@ -152,6 +157,13 @@ impl<'a> FitInput<'a> {
         } else {
             Waited::AsksAlone
         }
+    }
+
+    /// Returns whether the body comes so slowly that a new request had better ask anew: the fetch
+    /// may hang although the origin would answer now.
+    fn crawls(&self, fill: &Fill) -> bool {
+        let running = self.services.clock.since(fill.begun());
+        running >= self.options.fill.wait && fill.produced() < running.as_secs() * CRAWL
     }
 
     /// Returns whether requests that want a younger answer than there is share the next one.

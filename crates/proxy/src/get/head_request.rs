@@ -48,12 +48,16 @@ struct HeadEnding<'a> {
     fills: &'a FillRegistry,
     name: Bytes,
     fill: Arc<Fill>,
+    has_answer: bool,
 }
 
 impl Drop for HeadEnding<'_> {
     fn drop(&mut self) {
+        if self.has_answer {
+            self.fill.note_renewal();
+        }
         self.fills.remove(&self.name, &self.fill);
-        self.fill.publish(FillStage::Absent(false), None);
+        self.fill.publish(FillStage::Absent(self.has_answer), None);
     }
 }
 
@@ -65,7 +69,7 @@ impl CacheRequest<'_> {
         let facts = &self.context.facts;
         let is_alone = self.alone
             || facts.has_credentials()
-            || facts.directives.reloads()
+            || (facts.directives.reloads() && !fit.shares_reloads())
             || matches!(CollapseInput::of(&fit, &ask.key, true).decide(), Collapse::Alone);
         if is_alone {
             return self.send_head(ask, transaction).await;
@@ -76,16 +80,26 @@ impl CacheRequest<'_> {
         match fills.join_if(&name, self.since, suits, || self.new_fill(None)) {
             Joining::Ended => NextAction::Retry(transaction),
             Joining::Begun(fill) => {
-                let _ending = HeadEnding { fills, name, fill };
-                self.send_head(ask, transaction).await
+                let mut ending = HeadEnding { fills, name, fill, has_answer: false };
+                let action = self.send_head(ask, transaction).await;
+                ending.has_answer = true;
+                action
             }
             Joining::Running(fill) => {
                 if let Some(mut reader) = fill.join() {
                     self.context.services.observer.count(Event::FollowerJoined, 1);
                     let wait = self.context.options.fill.wait;
-                    // Whether it came or not: without an answer this request sends its own.
-                    timeout(wait, reader.head()).await.ok();
+                    let ended = timeout(wait, reader.head()).await;
+                    let is_young = fill.began_after(self.context.begun_before);
+                    // Its client left, or this request wants an answer that was asked for after it:
+                    // one of those that waited asks next.
+                    if matches!(ended, Ok(FillStage::Absent(false)))
+                        || (ended.is_ok() && facts.directives.reloads() && !is_young)
+                    {
+                        return NextAction::Retry(transaction);
+                    }
                 }
+                // The answer is stored, or this request sends its own.
                 NextAction::FetchAlone(transaction)
             }
         }

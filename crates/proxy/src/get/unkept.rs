@@ -3,6 +3,7 @@
 
 use semantics::VaryMarker;
 use store::Key;
+use tokio::time::sleep;
 
 use crate::fill::registry::{Joining, name_of_unkept};
 use crate::fill::state::Fill;
@@ -38,6 +39,10 @@ impl CacheRequest<'_> {
         }
         let suits = |fill: &Fill| matches!(fit.of(&key, fill), Fit::Follow(_));
         let name = name_of_unkept(&key);
+        if let Some(pause) = self.reload_pause(&name) {
+            sleep(pause).await;
+            return NextAction::Retry(transaction);
+        }
         let (fill, began) = match fills.join_if(&name, self.since, suits, || self.new_fill(None)) {
             Joining::Running(fill) => (fill, false),
             Joining::Begun(fill) => (fill, true),

@@ -691,3 +691,87 @@ fn a_private_answer_to_a_cookie_leaves_the_others_together() {
     waiters.answers().iter().for_each(|answer| assert_eq!(answer.text(), "all"));
     assert_eq!(origin.count(), 2);
 }
+
+#[test]
+fn heads_that_reload_share_the_next_head() {
+    let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 10\r\n\r\n");
+    let (origin, gate) = gated(move |_| head.clone());
+    let rig = sharing_reloads();
+    let (url, fields) = (origin.url("/"), "Cache-Control: no-cache\r\n");
+    let leader = ask(&rig, "HEAD", &url, fields);
+    wait_until("it is under way", || origin.count() == 1);
+    let joined = || rig.seen.metrics.total(Event::FollowerJoined);
+    let heads: Vec<_> = (0..10).map(|_| ask(&rig, "HEAD", &url, fields)).collect();
+    wait_until("they wait", || joined() == 10);
+    gate.open(1);
+    wait_until("one of them asks for all", || origin.count() == 2);
+    wait_until("the others wait", || joined() == 19);
+    gate.open(1);
+    for answer in [vec![leader], heads].map(Waiters).into_iter().flat_map(Waiters::answers) {
+        assert_eq!(answer.field("content-length").unwrap(), "10");
+    }
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn a_head_whose_client_leaves_is_asked_again_by_one() {
+    let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 10\r\n\r\n");
+    let (origin, gate) = gated(move |_| head.clone());
+    let rig = Rig::forward();
+    let url = origin.url("/");
+    let mut leader = rig.client();
+    leader.send(request("HEAD", &url, ""));
+    wait_until("it is under way", || origin.count() == 1);
+    let heads: Vec<_> = (0..10).map(|_| ask(&rig, "HEAD", &url, "")).collect();
+    wait_until("they wait", || rig.seen.metrics.total(Event::FollowerJoined) == 10);
+    leader.reset();
+    wait_until("one of them asks", || origin.count() == 2);
+    gate.open(2);
+    Waiters(heads).answers().iter().for_each(|answer| assert_eq!(answer.status, 200));
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn reloads_beside_a_body_that_still_comes_share_the_next_fetch() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let origin = Origin::start(move |asked, stream| {
+        let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 4\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        if asked.number == 0 {
+            held.pass();
+        }
+        send(stream, &format!("{:04}", asked.number))
+    });
+    let rig = sharing_reloads();
+    let url = origin.url("/");
+    let mut first = rig.client();
+    first.send(request("GET", &url, ""));
+    first.head();
+    let fields = "Cache-Control: no-cache\r\n";
+    let reloads = Waiters((0..10).map(|_| ask(&rig, "GET", &url, fields)).collect());
+    reloads.answers().iter().for_each(|answer| assert_eq!(answer.text(), "0001"));
+    gate.open(1);
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn a_body_that_does_not_come_is_not_what_later_clients_wait_for() {
+    let origin = Origin::start(move |asked, stream| {
+        let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: 4\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        match asked.number {
+            0 => Then::Stay,
+            _ => send(stream, "body"),
+        }
+    });
+    let wait = Duration::from_secs(1);
+    let rig = Rig::forward_with(|options| options.fill.wait = wait);
+    let url = origin.url("/");
+    let mut first = rig.client();
+    first.send(request("GET", &url, ""));
+    first.head();
+    thread::sleep(wait);
+    assert_eq!(rig.client().get(&url).text(), "body");
+    assert_eq!(origin.count(), 2);
+}

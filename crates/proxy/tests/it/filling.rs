@@ -336,12 +336,12 @@ fn a_fill_that_is_not_stored_follows_its_clients_pace() {
             Then::Stay
         })
     };
-    let rig = Rig::forward();
+    let rig = Rig::forward_with(|options| options.client.buffers = 1 << 20);
     let mut client = rig.client();
     client.send(request("GET", &origin.url("/"), ""));
     client.head();
     thread::sleep(std::time::Duration::from_millis(300));
-    // What sockets and the window hold, but never the whole.
+    // What sockets and buffers hold, but never the whole.
     assert!(*sent.lock().unwrap() < 40_000_000);
     let mut body = Vec::new();
     assert!(client.exactly(50_000_000, &mut body));
