@@ -395,7 +395,7 @@ impl Origin for FileOrigin {
             });
             let answer = self.with_error_page(answer, method, Accepted::of(fields)).await;
             let Answer { status, fields, body, group } = answer;
-            let mut response = Response::new(OriginBody::stream(body, silence));
+            let mut response = Response::new(OriginBody::file(body, silence));
             *response.status_mut() = status;
             *response.headers_mut() = fields;
             if let Some(group) = group {

@@ -40,6 +40,15 @@ impl Stream {
         }
     }
 
+    /// Returns the socket, if what is written to it is what the client gets, and it has a
+    /// descriptor.
+    pub fn bare_socket(&self) -> Option<&Socket> {
+        match self {
+            Stream::Plain(raw) => Some(raw.get_ref()).filter(|socket| socket.has_descriptor()),
+            Stream::Tls(_) => None,
+        }
+    }
+
     /// Makes the close a reset, if that is possible: a plain end would look like the end of a body.
     pub fn reset_at_close(&self) {
         match self {

@@ -77,8 +77,8 @@ pub(crate) struct FetchTask {
     pub asking: Option<Arc<Asking>>,
     /// Where the answer is kept.
     pub home: Home,
-    /// The request that began it drives it until there is a head, and wants all of the body: an
-    /// answer that is for its client alone is handed over to it.
+    /// The request that began it drives it until there is a head, and wants all of the body, or the
+    /// range that is fetched: an answer that is for its client alone is handed over to it.
     pub is_driven: bool,
     /// Its answer may be stored; else only requests that came at the same time share it.
     pub is_kept: bool,
@@ -356,6 +356,12 @@ impl FetchTask {
             }
         };
         let (stored, key, selected) = (writer.is_some(), self.key.clone(), false);
+        let is_driven = self.is_driven && !self.ranged;
+        let (shared, hit_for_miss) = match is_driven && !stored && body.is_file() {
+            // A local file need not be shared: other requests read it themselves.
+            true => (None, hit_for_miss.or(Some(HitForMiss::NotStorable))),
+            false => (shared, hit_for_miss),
+        };
         let head = FillHead {
             status,
             asker_fields: headers.into(),
@@ -367,7 +373,7 @@ impl FetchTask {
             selected,
             of_peer,
         };
-        if self.is_driven && head.shared.is_none() {
+        if is_driven && head.shared.is_none() {
             return self.hand_over(head, body, fill_guard);
         }
         Box::pin(self.bring(Arc::new(head), writer, body, fill_guard)).await;
@@ -375,7 +381,7 @@ impl FetchTask {
 
     /// Ends the fill with an answer that is for the client alone that began it, and drives it: that
     /// reads the body itself.
-    fn hand_over(&mut self, head: FillHead, body: OriginBody, fill_guard: &mut FillGuard) {
+    pub fn hand_over(&mut self, head: FillHead, body: OriginBody, fill_guard: &mut FillGuard) {
         fill_guard.counted = Event::FillUnstored;
         fill_guard.leave_table();
         self.fill.publish(FillStage::Streaming(Arc::new(head)), None);

@@ -393,8 +393,14 @@ impl CacheRequest<'_> {
         );
         let (interim, ranged) = (fetch_task.upstream_request.interim.clone(), fetch_task.ranged);
         responder.role = Role::Leader { interim, ranged };
-        fetch_task.is_driven = self.context.is_for_all();
+        fetch_task.is_driven = self.drives(ranged);
         responder.lead(Box::pin(fetch_task.run()), reader, transaction).await
+    }
+
+    /// Returns whether the answer of a fetch is the client's as it is. `ranged`: the client's range
+    /// is fetched.
+    fn drives(&self, ranged: bool) -> bool {
+        self.context.is_for_all() || (ranged && !self.context.facts.conditional)
     }
 
     /// Returns the running fill of `key` if it may fit this request; else a new one in its place,
@@ -531,7 +537,7 @@ impl CacheRequest<'_> {
             ));
         };
         let mut fetch_task = self.fetch_task(fill, key.clone(), marker, None, false);
-        fetch_task.is_driven = context.is_for_all();
+        fetch_task.is_driven = self.drives(fetch_task.ranged);
         let role = Role::Leader { interim: None, ranged: fetch_task.ranged };
         let fetch = Box::pin(fetch_task.run_answered(response, times));
         let (to_validate, is_first) = (None, self.is_first);

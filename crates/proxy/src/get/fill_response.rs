@@ -281,11 +281,12 @@ impl FillResponder<'_> {
             };
             self.context.make_own(&mut fields);
             status.append_to(transaction.pseudonym(), &mut fields);
+            if let Some(body) = handed_over {
+                let body = BodySource::Upstream(*body);
+                return self.send_all(head.status, fields, body, status, transaction);
+            }
             if self.context.is_for_all() {
-                let body = match handed_over {
-                    Some(body) => BodySource::Upstream(*body),
-                    None => self.all_of(head, reader),
-                };
+                let body = self.all_of(head, reader);
                 return self.send_all(head.status, fields, body, status, transaction);
             }
             return self.stream(head, fields, reader, status, transaction);
