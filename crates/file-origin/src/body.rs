@@ -33,7 +33,7 @@ const GIVEN_MAX: usize = 4;
 /// Bytes that the kernel sends at once at most, and that are loaded from the disk at once.
 const SENT_AT_ONCE: u64 = 1 << 20;
 
-/// A piece, and what reads on behind it. Without bytes the next ones were loaded.
+/// A piece, and what reads on behind it. The piece is empty if the next bytes were only loaded.
 type Piece = io::Result<(Reader, Bytes)>;
 
 /// The bytes of a file, or of ranges of it.
@@ -52,23 +52,22 @@ pub(crate) struct FileBody {
     left: u64,
     /// While there is more to be read.
     open: Option<(Pool, Place)>,
-    /// What the kernel is to send.
     kernel: Kernel,
 }
 
-/// The bytes that the kernel sends.
+/// The part of the kernel in sending a body.
 #[derive(Default)]
 enum Kernel {
-    /// None: all are read.
+    /// All bytes are read and given out as frames.
     #[default]
     Off,
-    /// What lies between the pieces that are being read.
+    /// A piece is being read; what follows is for the kernel.
     On,
-    /// The next bytes, of which the first so many need not be waited for.
+    /// The kernel sends next. The page cache is known to hold so many of the next bytes.
     Next(Box<Reader>, u64),
-    /// The next bytes, which are being loaded.
+    /// The next bytes are being loaded into the page cache, by `reading`.
     Loading,
-    /// None any more, for what was sent is no longer what the file has.
+    /// The file has changed, or could not be loaded: the next frame is this error.
     Broken(io::Error),
 }
 
@@ -116,13 +115,13 @@ impl FileBody {
         }
     }
 
-    /// Ends what the kernel sends with an error.
+    /// Makes the next frame an error.
     fn break_off(&mut self, error: impl Into<io::Error>) -> Poll<Sent> {
         self.kernel = Kernel::Broken(error.into());
         Poll::Ready(Sent::Frames)
     }
 
-    /// Begins to load the next bytes.
+    /// Begins to load the next bytes into the page cache.
     fn load(&mut self, reader: Reader) {
         let Some((pool, _)) = &self.open else { return };
         let (pool, length) = (pool.clone(), SENT_AT_ONCE.min(reader.remaining()));
