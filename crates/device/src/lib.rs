@@ -23,7 +23,7 @@ mod uring;
 
 pub use attach::AnyDevice;
 pub use clock::{Clock, ManualClock, Nanos};
-pub use file::cache_file::{CacheFile, Contents};
+pub use file::cache_file::{CacheFile, Contents, PathChange};
 pub use file::fallback::{Fallback, Feature};
 pub use file::open::{Access, FileKind, OpenError, OpenOptions};
 pub use memory::{Fault, Held, MemoryDevice};

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use device::{
     Access, CacheFile, Contents, Device, Feature, FileKind, IoBuf, OpenError, OpenOptions,
+    PathChange,
 };
 use support::{Mount, command, frozen, is_pattern, new_file, ring_or_skip, run, skip};
 
@@ -43,6 +44,38 @@ fn a_new_file_is_private_whole_and_blank() {
     let again = create(&path, 1 << 30).unwrap();
     assert!(!again.was_created());
     assert_eq!(again.geometry().len, (1 << 20) + 4096, "an existing file keeps its size");
+}
+
+#[test]
+fn a_new_file_begins_with_its_mark() {
+    let directory = directory();
+    let path = directory.path().join("cache");
+    let options = OpenOptions { create: Some(1 << 20), mark: b"begun", ..OpenOptions::default() };
+    CacheFile::open(&path, &options).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    assert!(bytes.len() == 1 << 20 && bytes.starts_with(b"begun\0"));
+}
+
+#[test]
+fn what_others_do_with_the_file_is_noticed() {
+    let directory = directory();
+    let path = directory.path().join("cache");
+    let file = create(&path, 1 << 20).unwrap();
+    let moved = directory.path().join("moved");
+    let looked = || {
+        let found = file.look_at_path();
+        assert_eq!(found, file.path_change());
+        found
+    };
+    assert_eq!(looked(), None);
+    fs::rename(&path, &moved).unwrap();
+    assert_eq!(looked(), Some(PathChange::Removed));
+    fs::write(&path, "another").unwrap();
+    assert_eq!(looked(), Some(PathChange::Replaced));
+    fs::rename(&moved, &path).unwrap();
+    assert_eq!(looked(), None);
+    fs::File::options().write(true).open(&path).unwrap().set_len(4096).unwrap();
+    assert_eq!(looked(), Some(PathChange::Shortened));
 }
 
 #[test]
@@ -119,9 +152,7 @@ fn space_that_is_not_there_is_an_error_with_figures_and_leaves_nothing() {
             assert!(free < needed);
         }
         // Beyond the largest file that the file system knows.
-        OpenError::Io { ref source, .. } => {
-            assert!(source.kind() == ErrorKind::FileTooLarge, "{error}");
-        }
+        OpenError::TooLarge { len, limit, .. } => assert_eq!((len, limit), (1 << 60, None)),
         error => panic!("{error}"),
     }
     assert!(!path.exists());

@@ -7,3 +7,4 @@ pub mod executor;
 pub mod open_caches;
 pub mod progress;
 pub mod store_options;
+pub mod watch;

@@ -1,6 +1,7 @@
 //! The configuration: the declarations of settings, their reading, and their translation for the
 //! crates below.
 
+pub mod cgroup;
 pub mod checks;
 pub mod configuration;
 pub mod example_file;

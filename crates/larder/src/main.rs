@@ -20,6 +20,10 @@ use commands::command_line::Invocation;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
+    let refused = process::signals::outlive_file_size_limit();
+    if let Err(error) = refused {
+        return report(&Failure::runtime(format!("cannot handle SIGXFSZ: {error}")));
+    }
     let outcome = match commands::command_line::parse() {
         Ok(Invocation::Serve { file, flags }) => commands::serve::run(file, flags),
         Ok(Invocation::CheckConfig { file }) => commands::check_config::run(&file),

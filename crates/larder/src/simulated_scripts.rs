@@ -86,6 +86,7 @@ async fn larder(
         guard: guard(&config).unwrap(),
         metrics: Arc::new(Metrics::new(1, world.clock)),
         reload: Arc::new(|| Err("there is nothing to reload".to_owned())),
+        trouble: Box::new(|| None),
     });
     (proxy.start(world).unwrap(), address, admin)
 }

@@ -193,7 +193,7 @@ fn wrong_flags_are_usage_errors() {
         &output,
         2,
         "",
-        "larder: --memory: expected a size such as 10G, from 16M to 64T, got \"1M\"\n\
+        "larder: --memory: expected a size such as 10G, from 16M to 64T, or \"auto\", got \"1M\"\n\
          larder: --log-format: expected combined, squid or json, got \"csv\"\n",
     );
     let output = larder(dir.path(), &["serve", "--cach", "x"]);

@@ -272,6 +272,95 @@ fn one_of_two_caches_may_be_lost() {
 }
 
 #[test]
+fn a_creation_that_was_cut_short_is_repeated() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("larder.cache");
+    let mut mark = b"LARDER: a creation has begun and not ended\n".to_vec();
+    mark.resize(4096, 0);
+    for len in [4096, 16 << 20] {
+        fs::write(&path, &mark).expect("written");
+        fs::File::options().write(true).open(&path).and_then(|f| f.set_len(len)).expect("sized");
+        let server = Server::start(dir.path(), &["--cache-size", "16M"]);
+        assert!(server.says("its creation was cut short"), "{:#?}", server.said);
+        assert!(server.says("cache larder.cache: 16M"), "{:#?}", server.said);
+    }
+}
+
+#[test]
+fn copies_of_one_cache_are_not_used_and_a_second_name_is_used_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    assert!(larder(dir.path(), &["format", "a.cache", "--cache-size", "16M"]).status.success());
+    let [a, copy, link] = ["a.cache", "copy", "link"].map(|name| dir.path().join(name));
+    fs::copy(&a, copy).expect("copied");
+    let server = Server::start(dir.path(), &["--cache", "a.cache", "--cache", "copy"]);
+    for (cache, other) in [("a.cache", "copy"), ("copy", "a.cache")] {
+        let line = format!("cache {cache}: NOT IN USE: it has the same identity as {other}");
+        assert!(server.says(&line), "{:#?}", server.said);
+    }
+    assert!(server.says("SERVING WITHOUT CACHING"), "{:#?}", server.said);
+    drop(server);
+    fs::hard_link(&a, link).expect("linked");
+    let server = Server::start(dir.path(), &["--cache", "a.cache", "--cache", "link"]);
+    let line = "cache link: NOT IN USE: it is the same file as a.cache";
+    assert!(server.says(line) && server.says("cache a.cache: 16M"), "{:#?}", server.said);
+}
+
+#[test]
+fn a_file_that_is_removed_under_it_is_reported() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut server = Server::start(dir.path(), &["--cache-size", "16M"]);
+    fs::remove_file(dir.path().join("larder.cache")).expect("removed");
+    server.wait_for("cache larder.cache: its file was removed while it is in use");
+    let ready = get(&server.address("admin on "), "/readyz");
+    let expected = "ready, but cache larder.cache: its file was removed";
+    assert!(ready.starts_with("HTTP/1.1 200") && ready.contains(expected), "{ready}");
+}
+
+#[test]
+fn a_limit_on_file_sizes_is_named() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let program = env!("CARGO_BIN_EXE_larder");
+    let line = format!("ulimit -f 8192; exec {program} {} --cache-size 16M", SERVE.join(" "));
+    let mut limited = Command::new("bash");
+    let output = limited.args(["-c", &line]).current_dir(dir.path()).output().expect("it runs");
+    let limit = "may write no file beyond 8388608 bytes";
+    expect_failure(&output, 1, &["larder.cache: a file of 16777216 bytes", limit]);
+    assert!(!dir.path().join("larder.cache").exists());
+}
+
+#[test]
+fn on_a_read_only_file_system_it_serves_without_a_cache() {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::create_dir(dir.path().join("ro")).expect("made");
+    let program = env!("CARGO_BIN_EXE_larder");
+    let check = format!("exec {program} check-config larder.toml");
+    fs::write(dir.path().join("larder.toml"), "cache = 'ro/cache'\ncache-size = '16M'\n")
+        .expect("written");
+    let in_mount = |line: &str| {
+        let line = format!("mount -t tmpfs -o ro none ro || exit 77; {line}");
+        let mut command = Command::new("unshare");
+        command.args(["-m", "sh", "-c", &line]).current_dir(dir.path()).output()
+    };
+    let Ok(output) = in_mount(&check) else { return };
+    if output.status.code() == Some(77) || !Path::new("/proc/self/ns/mnt").exists() {
+        eprintln!("skipped: nothing can be mounted here");
+        return;
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if said.contains("unshare") {
+        eprintln!("skipped: {said}");
+        return;
+    }
+    assert!(output.status.success() && said.contains("is read-only"), "{said}");
+    let serve = format!("timeout 3 {program} {} --config larder.toml", SERVE.join(" "));
+    let output = in_mount(&serve).expect("it ran before");
+    let said = String::from_utf8_lossy(&output.stderr);
+    for part in ["cache ro/cache: NOT IN USE: its file system is read-only", "ready: "] {
+        assert!(said.contains(part), "{part:?} is not in {said}");
+    }
+}
+
+#[test]
 fn a_cache_grows_but_does_not_shrink() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("larder.cache");

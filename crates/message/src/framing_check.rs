@@ -218,6 +218,15 @@ impl RequestFraming {
         begins && self.heads == requests && self.odd.is_none()
     }
 
+    /// Returns whether the body of the request with this number has not come to its end.
+    pub fn is_within(&self, number: u64) -> bool {
+        let of_head = matches!(
+            self.state,
+            State::LineStart | State::EmptyLine | State::Name(_) | State::Length | State::Line
+        );
+        self.heads == number && !of_head && self.odd.is_none()
+    }
+
     /// Returns whether a request so far was not as it seemed, so that those behind it are not
     /// trusted.
     pub fn is_suspect(&self) -> bool {

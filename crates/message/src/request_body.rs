@@ -1,9 +1,10 @@
 //! The body of a client's request as it comes in, of any HTTP version.
 
+use std::any::Any;
 use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -17,6 +18,73 @@ pub enum RequestBody {
     Http1(Incoming),
     /// The body on a stream in HTTP/2, or from any other source.
     Stream(Pin<Box<dyn Body<Data = Bytes, Error = BrokenOff>>>),
+    /// A body of which some or all has been read before it is sent on.
+    Buffered(Box<BufferedBody>),
+}
+
+impl RequestBody {
+    /// Returns whether all of it has been read, so that it can be sent without waiting.
+    pub fn is_whole(&self) -> bool {
+        match self {
+            RequestBody::Buffered(body) => body.rest.is_end_stream(),
+            other => other.is_end_stream(),
+        }
+    }
+}
+
+/// A body of which some or all has been read before it is sent on.
+pub struct BufferedBody {
+    /// What has been read.
+    front: Bytes,
+    /// What is still to come.
+    rest: RequestBody,
+    /// Counts the memory of `front`; dropped with it.
+    held: Option<Box<dyn Any>>,
+    /// A body without a length must say that it ends, be it empty.
+    has_end: bool,
+}
+
+impl BufferedBody {
+    /// Makes the body of what has been read, which `held` counts, and of what is still to come.
+    /// `has_length`: the head says how long it is.
+    pub fn new(
+        front: Bytes,
+        rest: RequestBody,
+        held: Box<dyn Any>,
+        has_length: bool,
+    ) -> BufferedBody {
+        BufferedBody { front, rest, held: Some(held), has_end: has_length }
+    }
+}
+
+impl Body for BufferedBody {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        let this = self.get_mut();
+        if !this.front.is_empty() {
+            return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut this.front)))));
+        }
+        this.held = None;
+        let frame = ready!(Pin::new(&mut this.rest).poll_frame(cx));
+        this.has_end |= frame.is_none();
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.has_end && self.front.is_empty() && self.rest.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self.rest.size_hint().exact() {
+            Some(rest) if self.has_end => SizeHint::with_exact(self.front.len() as u64 + rest),
+            _ => SizeHint::default(),
+        }
+    }
 }
 
 /// The error of a body that did not come to its end.
@@ -62,6 +130,7 @@ impl Body for RequestBody {
             RequestBody::Empty => Poll::Ready(None),
             RequestBody::Http1(body) => Pin::new(body).poll_frame(cx).map_err(BrokenOff::Http1),
             RequestBody::Stream(body) => body.as_mut().poll_frame(cx),
+            RequestBody::Buffered(body) => Pin::new(&mut **body).poll_frame(cx),
         }
     }
 
@@ -70,6 +139,7 @@ impl Body for RequestBody {
             RequestBody::Empty => true,
             RequestBody::Http1(body) => body.is_end_stream(),
             RequestBody::Stream(body) => body.is_end_stream(),
+            RequestBody::Buffered(body) => body.is_end_stream(),
         }
     }
 
@@ -78,6 +148,7 @@ impl Body for RequestBody {
             RequestBody::Empty => SizeHint::with_exact(0),
             RequestBody::Http1(body) => body.size_hint(),
             RequestBody::Stream(body) => body.size_hint(),
+            RequestBody::Buffered(body) => body.size_hint(),
         }
     }
 }

@@ -22,6 +22,15 @@ pub enum Socket {
     Other(Box<dyn OtherSocket>),
 }
 
+/// The end of the other side of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerEnd {
+    /// It sends nothing more, but may still read.
+    Half,
+    /// It is gone: the connection was reset.
+    Reset,
+}
+
 /// A connection of a network that is not the system's.
 pub trait OtherSocket: AsyncRead + AsyncWrite + Send + Unpin {
     /// Waits until there is something to read: bytes, the end, or an error.
@@ -150,6 +159,18 @@ impl Socket {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 polled => return polled?.map(Ok),
             }
+        }
+    }
+
+    /// Waits until the other side of a TCP connection ends, while nothing is read from it. Where
+    /// there are bytes to read before that end, or the system does not tell, it never does.
+    pub fn poll_peer_end(&self, cx: &mut Context<'_>) -> Poll<PeerEnd> {
+        let Socket::Tcp(stream) = self else { return Poll::Pending };
+        let mut byte = [0];
+        match stream.poll_peek(cx, &mut ReadBuf::new(&mut byte)) {
+            Poll::Ready(Ok(0)) => Poll::Ready(PeerEnd::Half),
+            Poll::Ready(Ok(_)) | Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(_)) => Poll::Ready(PeerEnd::Reset),
         }
     }
 

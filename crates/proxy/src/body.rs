@@ -3,5 +3,6 @@
 
 pub(crate) mod fill_body;
 pub(crate) mod peer_body;
+pub(crate) mod relayed_body;
 pub(crate) mod resume;
 pub(crate) mod stored_body;

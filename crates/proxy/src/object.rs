@@ -1,6 +1,7 @@
 //! Stored objects: responses, their variants, the labels they are purged by. Who needs the store,
 //! and what is removed from it as soon as it is open.
 
+pub(crate) mod buffers;
 pub(crate) mod deferred_invalidations;
 pub(crate) mod epoch;
 pub(crate) mod head;

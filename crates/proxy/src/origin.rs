@@ -4,6 +4,7 @@
 pub(crate) mod address_check;
 pub(crate) mod events;
 pub(crate) mod failure;
+pub(crate) mod outages;
 pub mod path_prefix;
 pub mod site;
 pub(crate) mod target;

@@ -1,5 +1,6 @@
 //! A request's meaning: target, facts, rule, and the request that is sent upstream for it.
 
+pub(crate) mod buffering;
 pub(crate) mod context;
 pub(crate) mod key_check;
 pub(crate) mod login;

@@ -19,6 +19,7 @@ use crate::fill::detached::Detached;
 use crate::fill::fill_budget::FillBudget;
 use crate::fill::neighbour_budget::Neighbours;
 use crate::fill::registry::{BegunSoFar, EndedSoFar, FillRegistry};
+use crate::object::buffers::Buffers;
 use crate::object::deferred_invalidations::DeferredInvalidations;
 use crate::object::lookup::FoundVariant;
 use crate::object::purge_labels::ObjectLabels;
@@ -28,6 +29,7 @@ use crate::object::variants::Variants;
 use crate::observe::cache_status::HitStatus;
 use crate::observe::observer::Observer;
 use crate::options::Options;
+use crate::origin::outages::Outages;
 use crate::peers::node::Node;
 
 /// The state that the requests of all workers share.
@@ -37,11 +39,15 @@ pub(crate) struct Shared {
     pub pseudonym: Pseudonym,
     pub hit_status: HitStatus,
     pub fills: FillRegistry,
+    /// Failures of origins that are known.
+    pub outages: Outages,
     pub neighbours: Neighbours,
     pub variants: Variants,
     pub missed: DeferredInvalidations,
     pub labels: Arc<ObjectLabels>,
     pub fill_budget: Arc<FillBudget>,
+    /// The memory of bodies that wait for slow clients.
+    pub buffers: Arc<Buffers>,
     pub tunnels: Arc<Places>,
     /// This node of a fleet, if it is one.
     pub node: Option<Arc<Node>>,
@@ -52,9 +58,9 @@ impl Shared {
     /// fills.
     pub fn new(
         options: &Options,
+        clock: TokioClock,
         observer: Arc<dyn Observer>,
         fill_budget: u64,
-        clock: TokioClock,
         node: Option<Arc<Node>>,
     ) -> Shared {
         Shared {
@@ -63,12 +69,14 @@ impl Shared {
             hit_status: HitStatus::new(options.pseudonym.as_str()),
             pseudonym: options.pseudonym.clone(),
             fills: FillRegistry::new(),
+            outages: Outages::new(),
             neighbours: Neighbours::default(),
             variants: Variants::default(),
             missed: DeferredInvalidations::new(),
             labels: Arc::new(ObjectLabels { tags: options.purging.tags.clone() }),
             fill_budget: Arc::new(FillBudget::new(fill_budget, clock)),
-            tunnels: Arc::default(),
+            buffers: Arc::default(),
+            tunnels: Arc::new(Places::new(clock)),
             node,
         }
     }
@@ -194,16 +202,15 @@ impl Services {
         drop(self.found_ahead.borrow_mut().take());
     }
 
-    /// Removes what is stored under these keys: now, or as soon as the store is open. `fetch`: the
-    /// token of the fetch whose answer makes them invalid, which these removals do not overtake.
-    pub async fn forget(&self, mut keys: Vec<Key>, mut fetch: Option<&mut FetchToken>) {
+    /// Removes what is stored under these keys, durably: now, or as soon as the store is open.
+    /// `fetch`: the token of the fetch whose answer makes them invalid, which these removals do not
+    /// overtake. A device that does not write in time makes it durable later: the answer to the
+    /// unsafe request, which the origin has carried out, goes to its client all the same.
+    pub async fn forget(&self, mut keys: Vec<Key>, fetch: Option<&mut FetchToken>) {
         loop {
             if let Some(store) = self.store() {
-                for key in &keys {
-                    match &mut fetch {
-                        Some(token) => store.remove_for_fetch(token, key).await,
-                        None => store.remove(key).await,
-                    };
+                if let Err(refusal) = store.invalidate(&keys, fetch).await {
+                    log::debug!("an invalidation is not durable yet: {refusal}");
                 }
                 return;
             }

@@ -54,6 +54,7 @@ pub(crate) use neighbour_records::{
 };
 pub(crate) use new_object::{Fetched, NewObject, TryInsert};
 pub(crate) use piece_run::PieceRun;
+pub(crate) use purging::PurgesFull;
 pub(crate) use read_plan::{
     Expected, Finding, Glanced, LookupRequest, MetaPlan, Purpose, ReadFailure, ReadPlan, WaitPolicy,
 };

@@ -60,7 +60,7 @@ pub use config::options::{
 };
 pub use config::preset::{PRESETS, Preset, preset};
 pub use core::{HeldStats, Stats};
-pub use format::superblock::{Condition, FORMAT_VERSION, MAGIC};
+pub use format::superblock::{CREATION_MARK, Condition, FORMAT_VERSION, MAGIC};
 pub use index::{IndexKind, IndexOptions};
 pub use interface::entry::{Body, Entry, ReadError, ReadHold};
 pub use interface::evictions::{Evicted, Evictions};

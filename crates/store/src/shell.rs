@@ -15,3 +15,4 @@ pub(crate) mod recovery;
 pub(crate) mod slot_recovery;
 pub(crate) mod superblocks;
 pub(crate) mod volume;
+pub(crate) mod write_breaker;

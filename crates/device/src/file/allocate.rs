@@ -19,8 +19,7 @@ pub(crate) enum AllocateError {
 }
 
 /// Makes `file` longer, from `from` to `to` bytes, and takes the space. Where the file system
-/// cannot, the file becomes sparse, and the fallback is returned. The length changes last, so
-/// that a file left by a killed process is empty or whole.
+/// cannot, the file becomes sparse, and the fallback is returned. The length changes last.
 pub(crate) fn allocate(file: &File, from: u64, to: u64) -> Result<Option<Fallback>, AllocateError> {
     let needed = to - from;
     let fallback = loop {

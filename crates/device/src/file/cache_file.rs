@@ -1,17 +1,17 @@
 //! An open file or block device, shared by all workers; each attaches to it for a device handle of
 //! its own.
 
-use std::fs::{self, File};
+use std::fmt;
+use std::fs::{self, File, Metadata};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::{FileExt, MetadataExt, fchown};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, fchown};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::file::allocate::{AllocateError, allocate};
 use crate::file::fallback::Fallback;
-use crate::file::open::{FileKind, OpenError, OpenOptions, Opened, open};
+use crate::file::open::{FileKind, OpenError, OpenOptions, Opened, extend, open};
 use crate::file::thread_pool::{Pool, Queue};
 use crate::file::{occupant, signature};
 use crate::transfer::counters::{Counters, Operation};
@@ -29,6 +29,35 @@ pub enum Contents {
     Unknown,
 }
 
+/// A change to a file in use that others made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathChange {
+    /// Nothing is at the path: the file was removed or renamed.
+    Removed,
+    /// Another file is at the path.
+    Replaced,
+    /// The file is shorter than it was.
+    Shortened,
+}
+
+impl PathChange {
+    const ALL: [PathChange; 3] = [PathChange::Removed, PathChange::Replaced, PathChange::Shortened];
+
+    fn code(self) -> u8 {
+        self as u8 + 1
+    }
+}
+
+impl fmt::Display for PathChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PathChange::Removed => "its file was removed",
+            PathChange::Replaced => "its file was replaced by another one",
+            PathChange::Shortened => "its file was shortened",
+        })
+    }
+}
+
 /// An open file or block device. The lock goes with the last handle.
 pub struct CacheFile {
     path: PathBuf,
@@ -41,6 +70,8 @@ pub struct CacheFile {
     fallbacks: Mutex<Vec<Fallback>>,
     counters: Arc<Counters>,
     pool: Mutex<Option<Pool>>,
+    /// 0, or the code of a change.
+    path_change: AtomicU8,
 }
 
 impl CacheFile {
@@ -58,6 +89,7 @@ impl CacheFile {
             fallbacks: Mutex::new(fallbacks),
             counters: Arc::default(),
             pool: Mutex::new(None),
+            path_change: AtomicU8::new(0),
         }))
     }
 
@@ -159,12 +191,7 @@ impl CacheFile {
         let mut new = now;
         let wanted = len.next_multiple_of(u64::from(WRITE_ALIGN));
         if self.kind == FileKind::Regular && wanted > now {
-            let fallback = allocate(&self.handle, now, wanted).map_err(|error| match error {
-                AllocateError::NoSpace { needed, free } => {
-                    OpenError::NoSpace { path: self.path.clone(), needed, free }
-                }
-                AllocateError::Io(source) => failed("allocate its space")(source),
-            })?;
+            let fallback = extend(&self.path, &self.handle, now, wanted)?;
             fallback.into_iter().for_each(|fallback| self.note(fallback));
             self.handle.sync_all().map_err(failed("make its length durable"))?;
             new = wanted;
@@ -189,6 +216,40 @@ impl CacheFile {
         }
         fchown(&*self.handle, Some(owner), Some(group))?;
         Ok(true)
+    }
+
+    /// Looks whether the path still names this file, as long as it was; [`CacheFile::path_change`]
+    /// has the result. It may wait for the file system: not for a thread that serves.
+    pub fn look_at_path(&self) -> Option<PathChange> {
+        let change = self.handle.metadata().map_or(None, |ours| self.compare(&ours));
+        self.path_change.store(change.map_or(0, PathChange::code), Ordering::Relaxed);
+        change
+    }
+
+    /// Returns what [`CacheFile::look_at_path`] found the last time.
+    pub fn path_change(&self) -> Option<PathChange> {
+        let code = self.path_change.load(Ordering::Relaxed);
+        PathChange::ALL.into_iter().find(|change| change.code() == code)
+    }
+
+    fn compare(&self, ours: &Metadata) -> Option<PathChange> {
+        let is_device = self.kind == FileKind::BlockDevice;
+        let identity = |data: &Metadata| match is_device {
+            true => (0, data.rdev()),
+            false => (data.dev(), data.ino()),
+        };
+        match fs::metadata(&self.path) {
+            Ok(there) if there.file_type().is_block_device() != is_device => {
+                Some(PathChange::Replaced)
+            }
+            Ok(there) if identity(&there) != identity(ours) => Some(PathChange::Replaced),
+            Ok(_) if !is_device && ours.len() < self.len.load(Ordering::Acquire) => {
+                Some(PathChange::Shortened)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Some(PathChange::Removed),
+            // A file system that does not answer says nothing about the file.
+            Ok(_) | Err(_) => None,
+        }
     }
 
     /// Lets another process have the lock, though handles are open here still: to be called when

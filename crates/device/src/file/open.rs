@@ -8,12 +8,14 @@ use std::fmt;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, OFlags, StatxFlags, fcntl_getfl, fcntl_setfl, ioctl_blksszget, statx};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
 use crate::file::allocate::{AllocateError, allocate};
 use crate::file::fallback::{Fallback, Feature};
@@ -37,13 +39,16 @@ pub struct OpenOptions {
     /// The length in bytes that a regular file gets, preallocated, when it does not exist or is
     /// empty (rounded up to 4,096). `None`: it must exist. Of no effect on anything else.
     pub create: Option<u64>,
+    /// The first bytes of a file that gets its length so, durable before it is any longer: what a
+    /// creation that is cut short is known by.
+    pub mark: &'static [u8],
     /// Whether to ask for O_DIRECT.
     pub direct: bool,
 }
 
 impl Default for OpenOptions {
     fn default() -> OpenOptions {
-        OpenOptions { access: Access::Exclusive, create: None, direct: true }
+        OpenOptions { access: Access::Exclusive, create: None, mark: &[], direct: true }
     }
 }
 
@@ -87,6 +92,16 @@ pub enum OpenError {
         /// Bytes there are.
         free: u64,
     },
+    /// The file is, or would become, longer than this process may write.
+    TooLarge {
+        /// The path as given.
+        path: PathBuf,
+        /// Length of the file in bytes.
+        len: u64,
+        /// Bytes that the process may write in a file at most; `None` when the file system sets
+        /// the limit.
+        limit: Option<u64>,
+    },
     /// The operating system refused.
     Io {
         /// The path as given.
@@ -120,6 +135,19 @@ impl fmt::Display for OpenError {
                  smaller size or another place",
                 path.display()
             ),
+            OpenError::TooLarge { path, len, limit: Some(limit) } => write!(
+                f,
+                "{}: a file of {len} bytes, but this process may write no file beyond {limit} \
+                 bytes; raise the limit on file sizes (ulimit -f, LimitFSIZE=), or choose a \
+                 smaller size",
+                path.display()
+            ),
+            OpenError::TooLarge { path, len, limit: None } => write!(
+                f,
+                "{}: its file system takes no file of {len} bytes; choose a smaller size or \
+                 another place",
+                path.display()
+            ),
             OpenError::Io { path, action, source } => {
                 write!(f, "{}: cannot {action}: {source}", path.display())
             }
@@ -133,6 +161,16 @@ impl std::error::Error for OpenError {
             OpenError::Io { source, .. } => Some(source),
             _ => None,
         }
+    }
+}
+
+impl OpenError {
+    /// Returns whether the file system or the disk is at fault: it fails, or is read-only, as it
+    /// becomes by failing. Everything else is for the operator to put right.
+    pub fn is_fault_of_disk(&self) -> bool {
+        let OpenError::Io { source, .. } = self else { return false };
+        let faults = [Errno::IO, Errno::ROFS, Errno::UCLEAN, Errno::STALE];
+        source.raw_os_error().is_some_and(|code| faults.contains(&Errno::from_raw_os_error(code)))
     }
 }
 
@@ -166,13 +204,16 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Opened, OpenErr
     }
     let mut fallbacks = Vec::new();
     let mut len = file.seek(SeekFrom::End(0)).map_err(failed("find its length"))?;
+    if (kind, options.access) == (FileKind::Regular, Access::Exclusive) {
+        check_size_limit(path, len)?;
+    }
     let mut created = false;
     if let (FileKind::Regular, 0, Some(size)) = (kind, len, options.create)
         && options.access == Access::Exclusive
     {
         len = size.next_multiple_of(u64::from(WRITE_ALIGN));
         let is_new = existing.is_none();
-        fallbacks.extend(fill(path, &file, len).inspect_err(|_| {
+        fallbacks.extend(fill(path, &file, options.mark, len).inspect_err(|_| {
             // As it was before; the error that is reported matters more than one of these.
             _ = if is_new { fs::remove_file(path) } else { file.set_len(0) };
         })?);
@@ -266,15 +307,41 @@ fn lock(path: &Path, file: &File) -> Result<(), OpenError> {
     })
 }
 
-/// Takes the space of a new file and makes its existence durable.
-fn fill(path: &Path, file: &File, len: u64) -> Result<Option<Fallback>, OpenError> {
-    let failed = |action| move |source| OpenError::Io { path: path.to_owned(), action, source };
-    let fallback = allocate(file, 0, len).map_err(|error| match error {
-        AllocateError::NoSpace { needed, free } => {
-            OpenError::NoSpace { path: path.to_owned(), needed, free }
+/// Refuses a file that is longer than the process may write (RLIMIT_FSIZE).
+fn check_size_limit(path: &Path, len: u64) -> Result<(), OpenError> {
+    match getrlimit(Resource::Fsize).current {
+        Some(limit) if limit < len => {
+            Err(OpenError::TooLarge { path: path.to_owned(), len, limit: Some(limit) })
         }
-        AllocateError::Io(source) => failed("allocate its space")(source),
-    })?;
+        _ => Ok(()),
+    }
+}
+
+/// Makes the file at `path` longer, from `from` to `to` bytes, its space preallocated.
+pub(crate) fn extend(
+    path: &Path,
+    file: &File,
+    from: u64,
+    to: u64,
+) -> Result<Option<Fallback>, OpenError> {
+    check_size_limit(path, to)?;
+    let path = path.to_owned();
+    allocate(file, from, to).map_err(|error| match error {
+        AllocateError::NoSpace { needed, free } => OpenError::NoSpace { path, needed, free },
+        AllocateError::Io(source) if source.kind() == io::ErrorKind::FileTooLarge => {
+            OpenError::TooLarge { path, len: to, limit: None }
+        }
+        AllocateError::Io(source) => OpenError::Io { path, action: "allocate its space", source },
+    })
+}
+
+/// Marks a new file, takes its space and makes its existence durable.
+fn fill(path: &Path, file: &File, mark: &[u8], len: u64) -> Result<Option<Fallback>, OpenError> {
+    let failed = |action| move |source| OpenError::Io { path: path.to_owned(), action, source };
+    check_size_limit(path, len)?;
+    file.write_all_at(mark, 0).map_err(failed("write to it"))?;
+    file.sync_all().map_err(failed("make it durable"))?;
+    let fallback = extend(path, file, 0, len)?;
     file.sync_all().map_err(failed("make it durable"))?;
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

@@ -1,7 +1,7 @@
 //! Threads that carry out the operations on one file where io_uring is refused.
 //!
-//! It promises: a job taken by the pool runs to its end, also when its future is dropped; dropping
-//! the pool waits for all of them.
+//! It promises: a job begun by the pool runs to its end, also when its future is dropped; dropping
+//! the pool waits for all of them, but not for long: a device that hangs holds up no end.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -11,12 +11,19 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::transfer::counters::Counters;
 use crate::transfer::payload::Payload;
 
 /// Threads per file. Deep enough to keep a drive busy, few enough to cost nothing when idle.
 const THREADS: usize = 8;
+/// Threads that read at a time: reads that hang leave the others to writes.
+const READERS: usize = 6;
+
+/// How long dropping a pool waits for its jobs, in steps.
+const DRAIN_STEPS: u32 = 1_000;
+const DRAIN_STEP: Duration = Duration::from_millis(2);
 
 /// The threads that serve one file.
 pub(crate) struct Pool {
@@ -33,8 +40,35 @@ pub(crate) struct Queue {
 
 #[derive(Default)]
 struct Jobs {
-    waiting: VecDeque<Job>,
+    reads: VecDeque<Job>,
+    /// Writes and flushes.
+    writes: VecDeque<Job>,
+    /// Threads that read.
+    reading: usize,
     closing: bool,
+}
+
+impl Jobs {
+    fn push(&mut self, job: Job) {
+        if !job.is_read() {
+            return self.writes.push_back(job);
+        }
+        // Behind reads that hang those would pile up whose callers have given up.
+        while let Some(job) = self.reads.pop_front_if(|job| job.is_abandoned()) {
+            job.counters.abandon();
+        }
+        self.reads.push_back(job);
+    }
+
+    /// Takes the next job that a thread may begin.
+    fn pop(&mut self) -> Option<Job> {
+        if let Some(job) = self.writes.pop_front() {
+            return Some(job);
+        }
+        let job = if self.reading < READERS { self.reads.pop_front() } else { None };
+        self.reading += usize::from(job.is_some());
+        job
+    }
 }
 
 struct Job {
@@ -77,9 +111,14 @@ impl Drop for Pool {
     fn drop(&mut self) {
         lock(&self.queue.jobs).closing = true;
         self.queue.changed.notify_all();
-        for thread in self.threads.drain(..) {
-            _ = thread.join();
+        let ended = |threads: &[JoinHandle<()>]| threads.iter().all(JoinHandle::is_finished);
+        for _ in 0..DRAIN_STEPS {
+            if ended(&self.threads) {
+                break;
+            }
+            std::thread::sleep(DRAIN_STEP);
         }
+        // A job owns its buffer and its file: those that are left can go on alone.
     }
 }
 
@@ -94,7 +133,7 @@ impl Queue {
     ) -> (Payload, io::Result<()>) {
         let answer = Arc::new(Mutex::new(Answer::Pending(None)));
         let job = Job { file, counters, offset, payload, answer: answer.clone() };
-        lock(&self.jobs).waiting.push_back(job);
+        lock(&self.jobs).push(job);
         self.changed.notify_one();
         poll_fn(|context| {
             let mut answer = lock(&answer);
@@ -112,14 +151,19 @@ impl Queue {
 
     fn serve(&self) {
         while let Some(job) = self.next() {
+            let is_read = job.is_read();
             job.run();
+            if is_read {
+                lock(&self.jobs).reading -= 1;
+                self.changed.notify_one();
+            }
         }
     }
 
     fn next(&self) -> Option<Job> {
         let mut jobs = lock(&self.jobs);
         loop {
-            if let Some(job) = jobs.waiting.pop_front() {
+            if let Some(job) = jobs.pop() {
                 return Some(job);
             }
             if jobs.closing {
@@ -131,6 +175,15 @@ impl Queue {
 }
 
 impl Job {
+    fn is_read(&self) -> bool {
+        matches!(self.payload, Payload::Read(_))
+    }
+
+    /// Returns whether the caller's future was dropped.
+    fn is_abandoned(&self) -> bool {
+        Arc::strong_count(&self.answer) == 1
+    }
+
     fn run(mut self) {
         let result = match &mut self.payload {
             Payload::Read(buf) => self.file.read_exact_at(buf, self.offset),
@@ -152,4 +205,34 @@ impl Job {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing under these locks can panic half-way.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::IoBuf;
+
+    fn job(payload: Payload, answer: &Arc<Mutex<Answer>>) -> Job {
+        let file = Arc::new(File::open("/dev/null").expect("there is one"));
+        Job { file, counters: Arc::default(), offset: 0, payload, answer: answer.clone() }
+    }
+
+    #[test]
+    fn reads_that_hang_leave_threads_to_writes_and_those_given_up_do_not_pile_up() {
+        let (mut jobs, answer) = (Jobs::default(), Arc::new(Mutex::new(Answer::Pending(None))));
+        let read = || Payload::Read(IoBuf::zeroed(512));
+        for _ in 0..=READERS {
+            jobs.push(job(read(), &answer));
+        }
+        jobs.push(job(Payload::Flush, &answer));
+        assert!(jobs.pop().is_some_and(|job| !job.is_read()), "writes first");
+        let begun: Vec<_> = std::iter::from_fn(|| jobs.pop()).collect();
+        assert_eq!((begun.len(), jobs.reads.len()), (READERS, 1));
+        drop((begun, answer));
+        let answer = Arc::new(Mutex::new(Answer::Pending(None)));
+        jobs.push(job(read(), &answer));
+        assert_eq!(jobs.reads.len(), 1, "the caller of the other one is gone");
+        jobs.push(job(Payload::Flush, &answer));
+        assert!(jobs.pop().is_some() && jobs.pop().is_none());
+    }
 }

@@ -31,7 +31,7 @@ use crate::uring::in_flight::{InFlight, Progress};
 
 /// How long the last handle waits for operations in flight before it leaks their buffers to the
 /// kernel.
-const DRAIN: Duration = Duration::from_secs(30);
+const DRAIN: Duration = Duration::from_secs(2);
 /// The kernel does at least so many things that are due at an entry, if there are as many.
 const DONE_AT_AN_ENTRY: usize = 16;
 

@@ -1,6 +1,7 @@
 //! Metrics of the caches: the counts of the store and its devices, under the names that operators
 //! see.
 
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use device::{CacheFile, Feature};
@@ -14,8 +15,9 @@ pub struct CacheMetrics {
     pub share: Arc<OnceLock<StoreShare>>,
     /// The files of its devices, in its order.
     pub files: Vec<Arc<CacheFile>>,
-    /// Caches that could not be used from the start.
-    pub unusable: Vec<Arc<CacheFile>>,
+    /// Caches that could not be used from the start: their paths, and their files where they could
+    /// be opened.
+    pub unusable: Vec<(PathBuf, Option<Arc<CacheFile>>)>,
     /// Bytes of `memory`.
     pub memory: u64,
     /// The eviction policy, in the layouts that have slots.
@@ -30,7 +32,10 @@ impl proxy::observe::metrics::Source for CacheMetrics {
         for ((file, stats), figures) in self.files.iter().zip(&stats).zip(&all_locks) {
             let path = file.path().display().to_string();
             let cache = [("cache", path.as_str())];
-            state(out, &cache, file, stats.online);
+            online(out, &cache, stats.online);
+            state(out, &cache, file);
+            let help = "1 while a write takes longer than `store.write-bound`, else 0.";
+            out.gauge("larder_cache_writes_stalled", help, &cache, stats.writes_stall);
             device(out, &cache, file);
             store(out, &cache, stats);
             slots(out, &path, stats, self.policy);
@@ -39,18 +44,25 @@ impl proxy::observe::metrics::Source for CacheMetrics {
             memory(out, &path, stats);
             amplification(out, &cache, file, stats);
         }
-        for file in &self.unusable {
-            let path = file.path().display().to_string();
-            state(out, &[("cache", path.as_str())], file, false);
+        for (path, file) in &self.unusable {
+            let path = path.display().to_string();
+            let cache = [("cache", path.as_str())];
+            online(out, &cache, false);
+            file.iter().for_each(|file| state(out, &cache, file));
         }
     }
 }
 
 type Labels<'a> = [(&'static str, &'a str)];
 
-fn state(out: &mut Samples, cache: &Labels<'_>, file: &CacheFile, online: bool) {
+fn online(out: &mut Samples, cache: &Labels<'_>, online: bool) {
     let help = "1 while the cache is in use, 0 when it is served without.";
     out.gauge("larder_cache_online", help, cache, online);
+}
+
+fn state(out: &mut Samples, cache: &Labels<'_>, file: &CacheFile) {
+    let help = "1 when the file in use was removed, replaced or shortened, else 0.";
+    out.gauge("larder_cache_file_changed", help, cache, file.path_change().is_some());
     out.gauge("larder_cache_bytes", "Size of the cache.", cache, file.geometry().len);
     let refused = file.fallbacks();
     for feature in Feature::ALL {
@@ -92,6 +104,10 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     let help = "Records whose checksum, key or place was wrong; each was a miss.";
     counter("larder_store_damaged_records", help, counters.damaged_records);
     counter("larder_store_device_errors", "Failed operations seen.", counters.device_errors);
+    let help = "Times that a write took longer than `store.write-bound`.";
+    counter("larder_store_write_stalls", help, counters.write_stalls);
+    let help = "Purges and invalidations that were answered before they were durable.";
+    counter("larder_store_not_durable", help, counters.not_durable);
     counter("larder_store_insertions", "Objects stored.", counters.insertions);
     let help = "Bytes of objects stored: key, metadata and body.";
     counter("larder_store_inserted_bytes", help, counters.inserted_bytes);
@@ -102,7 +118,7 @@ fn store(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     counter("larder_store_removals", help, counters.removals);
     let help = "Purges of tags, hosts, prefixes and everything.";
     counter("larder_store_purges", help, counters.purges);
-    let help = "Those of them that were of names that nothing stored bore.";
+    let help = "Those of them that were of names or prefixes that nothing stored bore.";
     counter("larder_store_purges_unborne", help, counters.purges_unborne);
     let help = "Times that the oldest of them became one purge of everything as old.";
     counter("larder_store_purges_merged", help, counters.purges_merged);
@@ -151,6 +167,8 @@ fn tables(out: &mut Samples, cache: &Labels<'_>, stats: &Stats) {
     out.gauge("larder_store_dead_records", "Dead records on disk.", cache, stats.dead_records);
     let help = "Purges of tags, hosts, prefixes and everything in force.";
     out.gauge("larder_store_purge_entries", help, cache, stats.purges);
+    let help = "Entries that there is room for before the oldest are merged.";
+    out.gauge("larder_store_purge_entries_max", help, cache, stats.purges_max);
     let help = "1 while recovery goes on.";
     out.gauge("larder_store_recovering", help, cache, stats.recovering);
     out.gauge("larder_index_entries", "Records in the index.", cache, stats.index_entries);

@@ -3,41 +3,92 @@
 //!
 //! It promises: foreign data is never overwritten, and neither is a cache whose superblocks are
 //! both damaged. Every refusal names the way out.
+//!
+//! An operator's mistake (a wrong path, missing permissions, too little space) is an error. A disk
+//! that fails or is read-only costs the caches on it: the others are used, and without any all is
+//! served without a cache. So it is with copies of one cache: both are taken out of use.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cli::units::{about, size};
 use device::{CacheFile, Contents, Extent, FileKind, OpenOptions};
-use store::{Entropy, FormatOptions, Inspector, METADATA_EXTENT, OpenError, superblock_extents};
+use nix::sys::statvfs::FsFlags;
+use store::{
+    CREATION_MARK, Entropy, FormatError, FormatOptions, Inspector, METADATA_EXTENT, OpenError,
+    SuperblockReport, superblock_extents,
+};
 
 use crate::caches::executor::on_device;
 use crate::caches::store_options;
 use crate::config::configuration::Config;
 use crate::config::sizing;
 
+/// Time for another process to end or to end its creation, and the pause between two looks.
+const IN_USE_PATIENCE: Duration = Duration::from_secs(2);
+const IN_USE_PAUSE: Duration = Duration::from_millis(20);
+
 /// The smallest cache in bytes that is created without being asked for a size.
 const SMALLEST_DEFAULT: u64 = 64 << 20;
 
-/// A cache that was opened and is locked.
+/// A cache of the configuration.
 pub struct Cache {
-    /// The open file or block device.
-    pub file: Arc<CacheFile>,
+    /// Its path as configured.
+    pub path: PathBuf,
+    /// The open and locked file or block device; `None` when it cannot be opened.
+    pub file: Option<Arc<CacheFile>>,
     /// Why it cannot be used, when it cannot; its share is then served without a cache.
     pub unusable: Option<String>,
+}
+
+impl Cache {
+    /// Returns the file of a cache that can be used.
+    pub fn usable(&self) -> Option<&Arc<CacheFile>> {
+        self.file.as_ref().filter(|_| self.unusable.is_none())
+    }
+}
+
+/// Why a cache was not opened.
+enum Refusal {
+    /// The operator has to change something first.
+    Mistake(String),
+    /// The cache is done without: its disk is at fault, or it is another one's file.
+    Unusable(String),
+}
+
+impl From<device::OpenError> for Refusal {
+    fn from(error: device::OpenError) -> Refusal {
+        match error.is_fault_of_disk() {
+            true => Refusal::Unusable(error.to_string()),
+            false => Refusal::Mistake(error.to_string()),
+        }
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(why: String) -> Refusal {
+        Refusal::Mistake(why)
+    }
 }
 
 /// Opens all caches of the configuration. Sizes are settled, and the index is known to fit, before
 /// anything is created or grown.
 pub fn open_all(config: &Config) -> Result<Vec<Cache>, String> {
-    let new = config.cache.iter().filter(|path| is_new(path)).count() as u64;
+    config.cache.iter().for_each(|path| discard_unfinished(path));
+    let is_to_be_made = |path: &Path| is_new(path) && !is_read_only(path);
+    let new = config.cache.iter().filter(|path| is_to_be_made(path)).count() as u64;
     let mut sizes = Vec::new();
     let mut lens = Vec::new();
     for path in &config.cache {
-        let size = if is_new(path) { Some(size_of_new(config, path, new)?) } else { None };
+        let size = match is_to_be_made(path) {
+            true => Some(size_of_new(config, path, new)?),
+            false => None,
+        };
         // A block device's length shows as 0 here; the store checks it when it opens.
         let existing = fs::metadata(path).map_or(0, |data| data.len());
         let len = size.unwrap_or(existing.max(config.cache_size.unwrap_or(0)));
@@ -56,14 +107,106 @@ pub fn open_all(config: &Config) -> Result<Vec<Cache>, String> {
     for (path, size) in config.cache.iter().zip(&sizes) {
         size.map_or(Ok(()), |size| check_room(path, size))?;
     }
-    let caches = config.cache.iter().zip(sizes).zip(shares);
-    let caches = caches.map(|((path, size), share)| open(config, path, size, share));
-    let caches = caches.collect::<Result<Vec<Cache>, String>>()?;
+    let mut caches: Vec<Cache> = Vec::new();
+    for ((path, size), share) in config.cache.iter().zip(sizes).zip(shares) {
+        let opened = match same_as(&caches, path) {
+            Some(why) => Err(Refusal::Unusable(why)),
+            None => open(config, path, size, share),
+        };
+        caches.push(match opened {
+            Ok(cache) => cache,
+            Err(Refusal::Mistake(why)) => return Err(why),
+            Err(Refusal::Unusable(why)) => {
+                // The path is named with the cache.
+                let begin = format!("{}: ", path.display());
+                let why = why.strip_prefix(&begin).unwrap_or(&why).to_owned();
+                Cache { path: path.clone(), file: None, unusable: Some(why) }
+            }
+        });
+    }
+    refuse_copies(&mut caches);
     // And now with what the caches were created with, which the configuration may not say.
-    let usable = caches.iter().filter(|cache| cache.unusable.is_none());
-    let index = usable.map(|cache| index_bytes(config, &cache.file)).sum();
+    let usable = caches.iter().filter_map(Cache::usable);
+    let index = usable.map(|file| index_bytes(config, file)).sum();
     sizing::check_index(index, config.memory)?;
     Ok(caches)
+}
+
+/// Returns why a path leads to a file or device that is open as a cache already, if it does.
+fn same_as(caches: &[Cache], path: &Path) -> Option<String> {
+    let identity = |path: &Path| {
+        let data = fs::metadata(path).ok()?;
+        let is_device = data.file_type().is_block_device();
+        Some(if is_device { (None, data.rdev()) } else { (Some(data.dev()), data.ino()) })
+    };
+    let this = identity(path)?;
+    let other = caches.iter().find(|cache| identity(&cache.path) == Some(this))?;
+    let other = other.path.display();
+    Some(format!("it is the same file as {other}; take one of the two out of `cache`"))
+}
+
+/// Takes caches out of use that have the same identity. What was purged in one since the other was
+/// copied would be found in the other, and which of them has all purges is not known.
+fn refuse_copies(caches: &mut [Cache]) {
+    let identity = |cache: &Cache| superblock(cache.usable()?).map(|superblock| superblock.uuid);
+    let identities: Vec<_> = caches.iter().map(identity).collect();
+    let paths: Vec<String> = caches.iter().map(|cache| cache.path.display().to_string()).collect();
+    for (number, cache) in caches.iter_mut().enumerate() {
+        let is_copy = |other: &usize| {
+            *other != number
+                && identities[number].is_some()
+                && identities[*other] == identities[number]
+        };
+        if let Some(other) = (0..paths.len()).find(is_copy) {
+            cache.unusable = Some(format!(
+                "it has the same identity as {}: one is a copy of the other, or both are one \
+                 device, and the older copy would bring back what was purged. Take the older one \
+                 out of `cache`",
+                paths[other]
+            ));
+        }
+    }
+}
+
+/// Returns what the superblock of a cache says; `None` when it cannot be read.
+fn superblock(file: &Arc<CacheFile>) -> Option<SuperblockReport> {
+    let read = on_device(file, async |device| {
+        let inspector = Inspector::open(&device).await;
+        inspector.map(|inspector| inspector.superblock())
+    });
+    // The store meets the same error and reports it.
+    read.ok()?.ok()
+}
+
+/// Empties a file in which a creation was cut short, unless it is under way.
+pub fn discard_unfinished(path: &Path) {
+    let begin = Instant::now();
+    while let Some(file) = unfinished(path) {
+        let at = path.display();
+        match file.try_lock() {
+            Ok(()) => match file.set_len(0) {
+                Ok(()) => return log::warn!("{at}: its creation was cut short; created anew"),
+                Err(error) => return log::warn!("{at}: cannot empty it: {error}"),
+            },
+            // A killed process keeps its lock until the kernel has released its ring.
+            Err(_) if begin.elapsed() < IN_USE_PATIENCE => thread::sleep(IN_USE_PAUSE),
+            Err(_) => return,
+        }
+    }
+}
+
+/// Returns the file at `path` when a creation has begun in it and not ended.
+fn unfinished(path: &Path) -> Option<File> {
+    fs::metadata(path).ok().filter(|data| data.is_file())?;
+    let file = File::options().read(true).write(true).open(path).ok()?;
+    let mut first = [0; CREATION_MARK.len()];
+    file.read_exact_at(&mut first, 0).ok()?;
+    (first == CREATION_MARK).then_some(file)
+}
+
+/// Returns whether the file system on which a file at `path` would be made is read-only.
+pub fn is_read_only(path: &Path) -> bool {
+    sizing::file_system(path).is_ok_and(|stat| stat.flags().contains(FsFlags::ST_RDONLY))
 }
 
 /// Returns the share of the memory of each cache of these lengths, as the store divides it. Where a
@@ -85,15 +228,8 @@ fn format_options(config: &Config, memory: u64) -> FormatOptions {
 
 /// Returns the bytes of memory that the index of an existing cache takes.
 fn index_bytes(config: &Config, file: &Arc<CacheFile>) -> u64 {
-    let mean_object = on_device(file, async |device| {
-        let inspector = Inspector::open(&device).await;
-        inspector.map(|inspector| inspector.superblock().mean_object)
-    });
-    match mean_object {
-        Ok(Ok(mean_object)) => config.store.index.bytes(file.geometry().len, mean_object),
-        // The store meets the same error and reports it.
-        _ => 0,
-    }
+    let mean_object = superblock(file).map(|superblock| superblock.mean_object);
+    mean_object.map_or(0, |mean| config.store.index.bytes(file.geometry().len, mean))
 }
 
 /// Returns whether the path is free, or has an empty file.
@@ -105,38 +241,42 @@ pub fn is_new(path: &Path) -> bool {
 }
 
 /// Opens one cache, creates it with `create` bytes when it is new; it has `memory` bytes of memory.
-fn open(config: &Config, path: &Path, create: Option<u64>, memory: u64) -> Result<Cache, String> {
-    let options = OpenOptions { create, ..OpenOptions::default() };
-    let file = CacheFile::open(path, &options).map_err(|error| error.to_string())?;
+fn open(config: &Config, path: &Path, create: Option<u64>, memory: u64) -> Result<Cache, Refusal> {
+    let at = path.display();
+    if create.is_none() && is_new(path) {
+        return Err(Refusal::Unusable(format!("{at}: its file system is read-only")));
+    }
+    let options = OpenOptions { create, mark: &CREATION_MARK, ..OpenOptions::default() };
+    let file = CacheFile::open(path, &options)?;
+    let mut unusable = None;
     if file.was_created() {
         create_cache(&file, &format_options(config, memory))?;
-        return Ok(Cache { file, unusable: None });
+    } else {
+        match judge(&file) {
+            None => {
+                check_layout(&file, config)?;
+                fit(&file, config.cache_size)?;
+            }
+            Some(OpenError::NotOurs) => claim(&file, &format_options(config, memory))?,
+            Some(OpenError::Unfinished) if file.kind() == FileKind::BlockDevice => {
+                log::warn!("{at}: its creation was cut short; it is created anew");
+                create_cache(&file, &format_options(config, memory))?;
+            }
+            Some(OpenError::Unfinished) => {
+                let why = "another process began to create it, and ended; start again";
+                return Err(Refusal::Mistake(format!("{at}: {why}")));
+            }
+            Some(OpenError::Version { found }) => return Err(other_version(path, found).into()),
+            Some(damage) => unusable = Some(damage.to_string()),
+        }
     }
-    let unusable = match judge(&file) {
-        None => {
-            check_layout(&file, config)?;
-            fit(&file, config.cache_size)?;
-            None
-        }
-        Some(OpenError::NotOurs) => {
-            claim(&file, &format_options(config, memory))?;
-            None
-        }
-        Some(OpenError::Version { found }) => return Err(other_version(path, found)),
-        Some(damage) => Some(damage.to_string()),
-    };
-    Ok(Cache { file, unusable })
+    Ok(Cache { path: path.to_owned(), file: Some(file), unusable })
 }
 
 /// Refuses a cache of another layout than the one that was asked for; one that a preset alone would
 /// have made differently is used as it is.
 fn check_layout(file: &Arc<CacheFile>, config: &Config) -> Result<(), String> {
-    let found = on_device(file, async |device| {
-        let inspector = Inspector::open(&device).await;
-        inspector.map(|inspector| inspector.superblock().layout)
-    });
-    // The store meets the same error and reports it.
-    let Ok(Ok(found)) = found else { return Ok(()) };
+    let Some(found) = superblock(file).map(|superblock| superblock.layout) else { return Ok(()) };
     let (at, wanted) = (file.path().display(), config.format.layout);
     if found == wanted {
         return Ok(());
@@ -210,21 +350,26 @@ fn free(path: &Path) -> Result<u64, String> {
 }
 
 /// Makes an empty cache on a file or device without foreign data.
-fn create_cache(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), String> {
-    let at = file.path().display();
-    format(file, options).map_err(|why| format!("{at}: {why}"))
+fn create_cache(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), Refusal> {
+    format(file, options).map_err(|error| {
+        let why = format!("{}: {error}", file.path().display());
+        match error {
+            FormatError::TooSmall { .. } => Refusal::Mistake(why),
+            FormatError::Unwritable(_) => Refusal::Unusable(why),
+        }
+    })
 }
 
 /// Writes the structures of an empty cache.
-pub fn format(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), String> {
+pub fn format(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), FormatError> {
     let mut entropy: Entropy = [0; size_of::<Entropy>()];
+    let unwritable = |why: String| FormatError::Unwritable(why);
     getrandom::fill(&mut entropy)
-        .map_err(|error| format!("the system gives no random bytes: {error}"))?;
+        .map_err(|error| unwritable(format!("the system gives no random bytes: {error}")))?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     let formatted =
         on_device(file, async |device| store::format(&device, options, entropy, now).await);
-    let formatted = formatted.map_err(|error| format!("cannot use the device: {error}"))?;
-    formatted.map_err(|error| error.to_string())
+    formatted.map_err(|error| unwritable(error.to_string()))?
 }
 
 /// Returns why the file is not one of our caches; `None` when it is one.
@@ -258,7 +403,7 @@ pub fn judge(file: &CacheFile) -> Option<OpenError> {
 }
 
 /// Takes a block device that holds nothing; refuses everything else that is not ours.
-fn claim(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), String> {
+fn claim(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), Refusal> {
     let path = file.path();
     let contents =
         file.contents().map_err(|error| format!("{}: cannot read it: {error}", path.display()))?;
@@ -267,12 +412,12 @@ fn claim(file: &Arc<CacheFile>, options: &FormatOptions) -> Result<(), String> {
             log::info!("{}: creating a cache of {}", path.display(), size(file.geometry().len));
             create_cache(file, options)
         }
-        (_, contents) => Err(foreign(path, contents)),
+        (_, contents) => Err(foreign(path, contents).into()),
     }
 }
 
 /// Fits an existing cache to the size that was asked for: growth only.
-fn fit(file: &CacheFile, asked: Option<u64>) -> Result<(), String> {
+fn fit(file: &CacheFile, asked: Option<u64>) -> Result<(), Refusal> {
     let now = file.geometry().len;
     let at = file.path().display();
     let Some(asked) = asked.filter(|asked| *asked != now) else { return Ok(()) };
@@ -284,7 +429,7 @@ fn fit(file: &CacheFile, asked: Option<u64>) -> Result<(), String> {
     } else {
         check_room(file.path(), asked - now)?;
         log::info!("{at}: growing the cache from {old} to {new}");
-        file.grow(asked).map_err(|error| error.to_string())?;
+        file.grow(asked)?;
     }
     Ok(())
 }

@@ -18,6 +18,14 @@ const EVERY: Duration = Duration::from_secs(2);
 const CUT: &str = "where the object is replaced, purged or evicted meanwhile, a transfer is cut \
                    unless the origin server has the rest";
 
+/// The consequence of a device that is given up.
+const UNCACHED: &str = "its share of the cache is served without caching";
+
+/// The consequence of a write that hangs.
+const STALLED: &str = "no answer waits for the disk until it writes again (`store.write-bound`); \
+                       new objects that find no room in memory are not stored, and purges are \
+                       refused as not durable";
+
 /// Returns a listener to the store's events. `paths` are the caches in the order in which the store
 /// has them.
 pub fn listener(paths: Vec<PathBuf>) -> impl Fn(Event) + Send + Sync + 'static {
@@ -38,18 +46,24 @@ pub fn listener(paths: Vec<PathBuf>) -> impl Fn(Event) + Send + Sync + 'static {
                 }
             }
             Event::Recovered { device, records } => {
-                let level =
-                    if reported.load(Ordering::Relaxed) { Level::Info } else { Level::Debug };
+                let is_reported = reported.load(Ordering::Relaxed);
+                let level = if is_reported { Level::Info } else { Level::Debug };
                 log::log!(level, "{}: recovery is complete, {records} records", path(device));
             }
             Event::DeviceError { device, operation, error } => {
                 log::error!("{}: {operation} failed: {error}", path(device));
             }
             Event::Offline { device, reason } => {
-                log::error!(
-                    "{}: GIVEN UP, its share of the cache is served without caching: {reason}",
-                    path(device)
-                );
+                log::error!("{}: GIVEN UP, {UNCACHED}: {reason}", path(device));
+            }
+            Event::PurgesFull { device, entries, max, merged } => {
+                purges_full(&path(device), entries, max, merged);
+            }
+            Event::WritesStalled { device, bound } => {
+                log::warn!("{}: a write has not ended within {bound:?}: {STALLED}", path(device));
+            }
+            Event::WritesResumed { device, after } => {
+                log::info!("{}: the disk writes again, after {after:.1?}", path(device));
             }
             Event::SuperblockRestored { device } => {
                 log::warn!("{}: one superblock was damaged; the other is used", path(device));
@@ -80,5 +94,21 @@ pub fn listener(paths: Vec<PathBuf>) -> impl Fn(Event) + Send + Sync + 'static {
                 log::warn!("{}: the cache starts empty: {reason}", path(device));
             }
         }
+    }
+}
+
+/// Reports that the table of purges fills up, or that its oldest entries were merged.
+fn purges_full(path: &str, entries: usize, max: usize, merged: bool) {
+    if merged {
+        log::warn!(
+            "{path}: more than {max} purges of tags, hosts and prefixes were in force: the oldest \
+             quarter became one purge of everything that was as old, which will be fetched again"
+        );
+    } else {
+        log::warn!(
+            "{path}: {entries} purges of tags, hosts and prefixes are in force, of at most {max}: \
+             if more come, the oldest quarter becomes one purge of everything that is as old; \
+             purge fewer and wider ones, or make the cache larger"
+        );
     }
 }

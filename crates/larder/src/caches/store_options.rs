@@ -21,8 +21,7 @@ const PLACES: u32 = 256;
 
 /// Returns the files of the caches that can be used.
 pub fn usable(caches: &[Cache]) -> Vec<Arc<CacheFile>> {
-    let usable = caches.iter().filter(|cache| cache.unusable.is_none());
-    usable.map(|cache| cache.file.clone()).collect()
+    caches.iter().filter_map(Cache::usable).cloned().collect()
 }
 
 /// Makes each worker's devices: one ring for all, threads where io_uring is refused.

@@ -16,7 +16,8 @@ pub fn run(path: &Path) -> Result<(), Failure> {
     let loaded = Loaded::load(Some(path), &Layer::new()).map_err(Failure::usage)?;
     let config = &loaded.config;
     let warnings = config.warnings().into_iter().chain(config.cookie_remark());
-    for warning in warnings.chain(machine::disproportions(config)) {
+    let of_machine = [machine::disproportions(config), machine::unusable_caches(config)].concat();
+    for warning in warnings.chain(of_machine) {
         warn(&format!("{}: {warning}", path.display()));
     }
     let mut wrong = machine::obstacles(config);

@@ -44,7 +44,7 @@ pub fn command() -> Command {
                 .long("ask")
                 .action(ArgAction::SetTrue)
                 .conflicts_with_all(["answer", "status"])
-                .help("Ask the origin server, and judge its answer."),
+                .help("Ask the origin server, by GET or HEAD, and judge its answer."),
         )
         .arg(
             Arg::new("answer")
@@ -70,7 +70,11 @@ pub fn command() -> Command {
 
 /// Asks, and prints what is told.
 pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
-    let told = AdminClient::of(matches)?.get(&format!("/explain?{}", query(matches)))?;
+    let (client, target) = (AdminClient::of(matches)?, format!("/explain?{}", query(matches)));
+    let told = match matches.get_flag("ask") {
+        true => client.post(&target, "{}")?,
+        false => client.get(&target)?,
+    };
     let json: Value = serde_json::from_str(&told.body).unwrap_or(Value::Null);
     if told.status != 200 {
         let why = json["error"].as_str().map_or_else(|| told.to_string(), str::to_owned);
@@ -129,6 +133,9 @@ fn in_lines(told: &Value) -> String {
         lines.push(("", text(field)));
     }
     lines.push(("would", text(&told["would"])));
+    if told["denied"].is_string() {
+        lines.push(("denied", text(&told["denied"])));
+    }
     lines.extend(in_fleet(&told["fleet"]));
     if !told["answer"].is_null() {
         lines.push(("answer", judged(&told["answer"])));

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use cli::outcome::{Failure, answer};
 use cli::units::size as show;
 use device::{CacheFile, Contents, FileKind, OpenOptions};
-use store::{FormatOptions, OpenError};
+use store::{CREATION_MARK, FormatOptions, OpenError};
 
-use crate::caches::open_caches::{check_room, foreign, format, is_new, judge};
+use crate::caches::open_caches::{check_room, discard_unfinished, foreign, format, is_new, judge};
 
 /// Makes an empty cache of `size` bytes at `path`.
 pub fn run(path: &Path, size: u64, force: bool, options: &FormatOptions) -> Result<(), Failure> {
@@ -38,8 +38,10 @@ fn open(path: &Path, size: u64, force: bool) -> Result<Arc<CacheFile>, String> {
         return Err(format!("{at}: the device has {} only, not {}", show(len), show(size)));
     }
     let is_free = is_device
-        && contents(&file)? == Contents::Blank
-        && judge(&file) == Some(OpenError::NotOurs);
+        && match judge(&file) {
+            Some(OpenError::NotOurs) => contents(&file)? == Contents::Blank,
+            judgement => judgement == Some(OpenError::Unfinished),
+        };
     if !force && !is_free {
         return Err(occupied(&file)?);
     }
@@ -58,10 +60,12 @@ fn open(path: &Path, size: u64, force: bool) -> Result<Arc<CacheFile>, String> {
 }
 
 fn open_file(path: &Path, size: u64) -> Result<Arc<CacheFile>, String> {
+    discard_unfinished(path);
     if is_new(path) {
         check_room(path, size)?;
     }
-    let options = OpenOptions { create: Some(size), ..OpenOptions::default() };
+    let create = Some(size);
+    let options = OpenOptions { create, mark: &CREATION_MARK, ..OpenOptions::default() };
     CacheFile::open(path, &options).map_err(|error| error.to_string())
 }
 

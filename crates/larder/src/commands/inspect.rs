@@ -62,7 +62,7 @@ pub fn run(path: &Path, what: &Inspection, json: bool) -> Result<(), Failure> {
     let at = path.display();
     // For the operating system's own words when there is nothing.
     fs::metadata(path).map_err(|error| Failure::runtime(format!("{at}: {error}")))?;
-    let options = OpenOptions { access: Access::ReadOnly, create: None, direct: true };
+    let options = OpenOptions { access: Access::ReadOnly, ..OpenOptions::default() };
     let file = CacheFile::open(path, &options).map_err(Failure::runtime)?;
     if let Some(why) = judge(&file) {
         return Err(Failure::runtime(format!("{at}: {why}")));

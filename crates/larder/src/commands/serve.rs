@@ -34,7 +34,7 @@ use tokio::sync::oneshot;
 use crate::caches::cache_metrics::CacheMetrics;
 use crate::caches::open_caches;
 use crate::caches::open_caches::Cache;
-use crate::caches::store_options;
+use crate::caches::{store_options, watch};
 use crate::commands::reload::Reloader;
 use crate::config::configuration::Config;
 use crate::config::fleet::FleetSettings;
@@ -230,6 +230,8 @@ impl Start {
     /// Serves until the workers have drained.
     fn round(&self, source: Source, ready: String) -> Result<Ended, Failure> {
         let Source { cache, news, accepting, held } = source;
+        watch::start(&held).map_err(|error| cannot("start a thread", &error))?;
+        let watched = Arc::downgrade(&held);
         let upgrader = self.upgrader.clone();
         let released = Box::new(move || {
             for file in &*held.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -248,6 +250,7 @@ impl Start {
             guard: self.guard.clone(),
             metrics: self.metrics.clone(),
             reload: self.reload.clone(),
+            trouble: Box::new(move || watch::trouble(&watched)),
         });
         let clock = TokioClock::system();
         let (metrics, log) = (self.metrics.clone(), self.access_log.clone());
@@ -345,10 +348,10 @@ struct Source {
 }
 
 /// The files of the caches, whose locks another process is to have.
-type Held = Arc<Mutex<Vec<Arc<CacheFile>>>>;
+type Held = Arc<watch::Files>;
 
 fn hold(held: &Held, caches: &[Cache]) {
-    let files = caches.iter().map(|cache| cache.file.clone());
+    let files = caches.iter().filter_map(|cache| cache.file.clone());
     held.lock().unwrap_or_else(PoisonError::into_inner).extend(files);
 }
 
@@ -428,7 +431,7 @@ fn cache_setup(
     announce_unusable(caches);
     let files = store_options::usable(caches);
     let unusable = caches.iter().filter(|cache| cache.unusable.is_some());
-    let unusable = unusable.map(|cache| cache.file.clone()).collect();
+    let unusable = unusable.map(|cache| (cache.path.clone(), cache.file.clone())).collect();
     let (tell, opened) = mpsc::channel();
     // The announcer waits for this.
     let _ = send.send(News { files: files.clone(), opened });
@@ -486,9 +489,9 @@ fn drop_privileges(identity: &Identity) -> Result<(), Failure> {
 /// Gives the caches that root made to the user who will serve them: the process that takes over at
 /// an upgrade opens them as that user.
 fn hand_to(user: &User, caches: &[Cache]) -> Result<(), String> {
-    for cache in caches {
-        let at = cache.file.path().display();
-        match cache.file.give_to(user.uid.as_raw(), user.gid.as_raw()) {
+    for file in caches.iter().filter_map(|cache| cache.file.as_ref()) {
+        let at = file.path().display();
+        match file.give_to(user.uid.as_raw(), user.gid.as_raw()) {
             Ok(true) => log::info!("{at}: belongs to the user {} now", user.name),
             Ok(false) => {}
             Err(error) => return Err(format!("{at}: cannot be given to {}: {error}", user.name)),
@@ -499,7 +502,7 @@ fn hand_to(user: &User, caches: &[Cache]) -> Result<(), String> {
 
 /// Says which caches the user cannot open again.
 fn warn_of_closed(user: &User, caches: &[Cache]) {
-    for path in caches.iter().map(|cache| cache.file.path()) {
+    for path in caches.iter().filter_map(|cache| cache.file.as_ref()).map(|file| file.path()) {
         if let Err(error) = fs::File::options().read(true).write(true).open(path) {
             let (at, name) = (path.display(), &user.name);
             log::warn!("{at}: the user {name} cannot open it, so no upgrade will: {error}");
@@ -560,8 +563,13 @@ fn follow_addresses(control: &Control) -> Result<(), Failure> {
 
 fn announce_unusable(caches: &[Cache]) {
     for cache in caches {
-        if let Some(why) = &cache.unusable {
-            let path = cache.file.path().display();
+        let path = cache.path.display();
+        if let (Some(why), None) = (&cache.unusable, &cache.file) {
+            log::error!(
+                "cache {path}: NOT IN USE: {why}. Its share is served without caching; it is tried \
+                 again at the next start"
+            );
+        } else if let Some(why) = &cache.unusable {
             log::error!(
                 "cache {path}: NOT IN USE: {why}. Nothing in it is changed; its share is served \
                  without caching. To give up what is there: larder format --force {path} \

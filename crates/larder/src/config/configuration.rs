@@ -30,6 +30,7 @@ use crate::config::listener::{Certificate, Listener};
 use crate::config::request_rule::RequestRule;
 use crate::config::setting::OwnKey;
 use crate::config::sharing::SharingChoices;
+use crate::config::sizing;
 use crate::config::upstreams::Manner;
 use crate::config::webroot::FileManner;
 
@@ -48,6 +49,8 @@ pub struct Config {
     pub cache: Vec<PathBuf>,
     pub cache_size: Option<u64>,
     pub memory: u64,
+    /// `memory` was not given; it follows from the machine.
+    pub memory_is_auto: bool,
     pub preset: &'static str,
     pub layout: Option<LayoutName>,
     pub admin: Option<SocketAddr>,
@@ -75,9 +78,11 @@ pub struct Config {
     /// The fields to add are in `forwarded_add`.
     pub forwarded: Forwarded,
     pub forwarded_add: Vec<String>,
-    /// The number of connections is in `connections`.
+    /// The number of connections is in `connections`, the buffers are in `client_buffers`.
     pub client: ClientLimits,
     pub connections: Option<usize>,
+    /// `None`: by the memory.
+    pub client_buffers: Option<u64>,
     pub tunnels: TunnelLimits,
     pub tls: TlsOptions,
     pub http2: Http2Options,
@@ -191,6 +196,13 @@ impl Config {
     pub fn set_preset(&mut self, name: &str) {
         let preset = store::preset(name).unwrap_or_else(|| panic!("a preset {name:?}"));
         (self.preset, self.store, self.format) = (preset.name, preset.options, preset.format);
+    }
+
+    /// Sets the memory; without one it is chosen for this machine.
+    pub fn set_memory(&mut self, asked: Option<u64>) {
+        self.memory_is_auto = asked.is_none();
+        let default = || sizing::default_memory(sizing::machine_memory());
+        self.memory = asked.unwrap_or_else(default);
     }
 
     /// Sets the layout of a new cache; without one it is the preset's.

@@ -8,11 +8,23 @@ use std::io;
 use std::path::Path;
 
 use cli::units::about;
+use nix::sys::statvfs::{Statvfs, statvfs};
+
+use crate::config::cgroup;
 
 const M: u64 = 1 << 20;
 
 /// The size in bytes of a new cache when none was asked for.
 pub const DEFAULT_CACHE_SIZE: u64 = 10 << 30;
+
+/// The memory in bytes when none was asked for and the machine has enough.
+pub const DEFAULT_MEMORY: u64 = 256 * M;
+
+/// The most memory in bytes for bodies that wait for slow clients, when none was asked for.
+const CLIENT_BUFFERS_MAX: u64 = 64 * M;
+
+/// The least memory in bytes.
+pub const MEMORY_MIN: u64 = 16 * M;
 
 /// The most client connections when none were asked for.
 const DEFAULT_CONNECTIONS: usize = 16_384;
@@ -26,6 +38,19 @@ const OTHER_DESCRIPTORS: u64 = 128;
 pub fn default_cache_size(free: u64, caches: u64) -> u64 {
     let share = free / 10 / caches.max(1);
     DEFAULT_CACHE_SIZE.min(share) / M * M
+}
+
+/// Returns the memory when none was asked for, where this process may have `available` bytes:
+/// [`DEFAULT_MEMORY`], but at most half of these, in whole MiB. The other half is for connections,
+/// bodies on their way and the page cache.
+pub fn default_memory(available: Option<u64>) -> u64 {
+    let half = available.map_or(DEFAULT_MEMORY, |available| available / 2 / M * M);
+    half.clamp(MEMORY_MIN, DEFAULT_MEMORY)
+}
+
+/// Returns the memory in bytes for bodies that wait for slow clients, when none was asked for.
+pub fn client_buffers(memory: u64) -> u64 {
+    (memory / 4).min(CLIENT_BUFFERS_MAX)
 }
 
 /// Refuses an index of `index` bytes that would take more than half of `memory`, in words.
@@ -71,17 +96,11 @@ pub fn workers(asked: Option<usize>) -> usize {
     asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Returns the bytes of memory that this process may have: the machine's, or what its cgroup leaves
-/// of them; `None` where the system does not say.
+/// Returns the bytes of memory that this process may have: the machine's, or what its control
+/// groups leave of them; `None` where the system does not say.
 pub fn machine_memory() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_total(&text));
-    let group = fs::read_to_string("/proc/self/cgroup").ok();
-    let group = group.as_deref().and_then(|text| text.lines().find_map(|l| l.strip_prefix("0::")));
-    let limits = [group.unwrap_or("/"), "/"].map(|group| {
-        let path = format!("/sys/fs/cgroup{}/memory.max", group.trim_end_matches('/'));
-        fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()
-    });
-    limits.into_iter().flatten().chain(machine).min()
+    cgroup::memory_limit().into_iter().chain(machine).min()
 }
 
 /// Returns `MemTotal` of `/proc/meminfo` in bytes.
@@ -93,9 +112,14 @@ fn mem_total(text: &str) -> Option<u64> {
 /// Returns the bytes that the file system of `path`, a file that need not exist, would still take
 /// from us.
 pub fn free_space(path: &Path) -> io::Result<u64> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let stat = nix::sys::statvfs::statvfs(directory.unwrap_or(Path::new(".")))?;
+    let stat = file_system(path)?;
     Ok(stat.blocks_available().saturating_mul(stat.fragment_size()))
+}
+
+/// Returns the facts of the file system of the directory of `path`.
+pub fn file_system(path: &Path) -> io::Result<Statvfs> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    Ok(statvfs(directory.unwrap_or(Path::new(".")))?)
 }
 
 #[cfg(test)]
@@ -119,6 +143,14 @@ mod tests {
         assert_eq!(default_cache_size(50 * G, 2), 5 * G / 2);
         assert_eq!(default_cache_size(105 * M, 1), 10 * M);
         assert_eq!(default_cache_size(0, 1), 0);
+    }
+
+    #[test]
+    fn the_default_memory_is_at_most_half_of_what_there_is() {
+        assert_eq!(default_memory(None), 256 * M);
+        assert_eq!(default_memory(Some(8 * G)), 256 * M);
+        assert_eq!(default_memory(Some(96 * M + 1)), 48 * M);
+        assert_eq!(default_memory(Some(M)), MEMORY_MIN);
     }
 
     #[test]

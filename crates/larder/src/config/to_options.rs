@@ -51,10 +51,11 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
     let access = access(config, &front, around)?;
     let (semantics, forwarded) = (semantics(config), forwarded(config)?);
     let connections = sizing::connections(config.connections, around.descriptors);
+    let buffers = config.client_buffers.unwrap_or_else(|| sizing::client_buffers(config.memory));
     Ok(Options {
         pseudonym: config.pseudonym.clone(),
         rules: with_trusted(rules(config, &semantics)?, &forwarded, &semantics),
-        client: ClientLimits { connections, ..config.client.clone() },
+        client: ClientLimits { connections, buffers, ..config.client.clone() },
         http2: config.http2.clone(),
         tunnels: config.tunnels.clone(),
         keyring: keyring(config)?.map(Arc::new),
@@ -265,7 +266,10 @@ mod tests {
         assert_eq!(ours.http2, theirs.http2);
         assert!(ours.keyring.is_none());
         assert_eq!(format!("{:?}", ours.fill), format!("{:?}", theirs.fill));
-        let client = ClientLimits { connections: 448, ..theirs.client };
+        // They depend on the machine.
+        let ClientLimits { connections, buffers, .. } = ours.client;
+        assert_eq!(connections, 448);
+        let client = ClientLimits { connections, buffers, ..theirs.client };
         assert_eq!(format!("{:?}", ours.client), format!("{client:?}"));
         assert_eq!(ours.semantics, theirs.semantics);
         assert_eq!(ours.pseudonym, theirs.pseudonym);

@@ -57,7 +57,8 @@ pub fn obstacles(config: &Config) -> Vec<String> {
     for path in &config.cache {
         let missing = open_caches::is_device_name(path)
             .then(|| format!("{}: there is no such device", path.display()));
-        keep("cache", missing.or_else(|| no_file(path, None)));
+        let is_done_without = open_caches::is_read_only(path);
+        keep("cache", missing.or_else(|| no_file(path, None)).filter(|_| !is_done_without));
     }
     if let Some(path) = config.access_log.as_deref().filter(|path| *path != Path::new("-")) {
         keep("access-log", no_file(path, late.as_ref()));
@@ -192,6 +193,16 @@ fn directory(path: &Path) -> PathBuf {
     parent.unwrap_or(Path::new(".")).to_owned()
 }
 
+/// Returns warnings about caches that cannot be used here, which does not keep Larder from serving.
+pub fn unusable_caches(config: &Config) -> Vec<String> {
+    let unusable = config.cache.iter().filter(|path| open_caches::is_read_only(path));
+    let told = unusable.map(|path| {
+        let at = path.display();
+        format!("cache: {at}: its file system is read-only: Larder would serve without this cache")
+    });
+    told.collect()
+}
+
 /// Returns warnings about sizes that are allowed, but larger than this machine's.
 pub fn disproportions(config: &Config) -> Vec<String> {
     let mut all = beyond(config, sizing::machine_memory(), sizing::workers(None));
@@ -207,6 +218,13 @@ fn beyond(config: &Config, memory: Option<u64>, cores: usize) -> Vec<String> {
         let wanted = about(config.memory);
         let there = about(there);
         all.push(format!("memory: {wanted} is more than this process may have here, {there}"));
+    }
+    if config.memory_is_auto && config.memory < sizing::DEFAULT_MEMORY {
+        let (chosen, usual) = (about(config.memory), about(sizing::DEFAULT_MEMORY));
+        all.push(format!(
+            "memory: \"auto\" is {chosen} here instead of {usual}: half of what this process may \
+             have"
+        ));
     }
     if let Some(workers) = config.workers.filter(|asked| *asked > cores * WORKERS_PER_CORE) {
         all.push(format!(

@@ -9,8 +9,14 @@ use std::process;
 use std::sync::Arc;
 use std::thread;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2, SIGXFSZ};
 use signal_hook::iterator::Signals;
+
+/// Makes a write beyond the limit on file sizes (`ulimit -f`) fail with an error. Without it
+/// SIGXFSZ ends the process. The handler does nothing: the failed write is what is reported.
+pub fn outlive_file_size_limit() -> io::Result<()> {
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).map(|_| ())
+}
 
 /// Starts to listen. `stop` is called once, at the first SIGTERM or SIGINT, with the signal's
 /// name, in a thread of its own; `reload` at each SIGHUP before that; `upgrade` at each SIGUSR2, in

@@ -342,6 +342,9 @@ impl Answer {
             let tag = format!("{weak}\"v{version}-{:x}\"", self.seed & 0xffff);
             current |= seen.head.get("if-none-match").is_some_and(|m| m.contains(&tag));
             self.headers.push(format!("ETag: {tag}"));
+            if parameter(seen.target(), "ranges").is_some() {
+                self.headers.push("Accept-Ranges: bytes".to_owned());
+            }
         }
         if parameter(seen.target(), "lm").is_some() {
             let changed = std::time::UNIX_EPOCH + Duration::from_secs(1_600_000_000 + version);

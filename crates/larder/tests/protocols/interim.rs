@@ -155,18 +155,21 @@ fn hints_pass_through_http2_on_both_sides() {
 
 #[test]
 fn a_client_that_waits_to_be_asked_for_its_body_is_asked() {
-    let (address, _larder, _setup) = plain(&format!("http://{}", talkative()), "");
-    run(async {
-        let client = Client::plain(address).await;
-        let request = Request::post("http://a/form").header("expect", "100-continue");
-        let request = request.header("content-length", "5").body(()).unwrap();
-        let (mut coming, mut sink) = client.request(request, false).await;
-        assert_eq!(interim(&mut coming).await.unwrap().0, 100);
-        sink.send_data(Bytes::from_static(b"world"), true).unwrap();
-        assert_eq!(interim(&mut coming).await.unwrap().0, 103);
-        let (status, _, body) = answer(coming).await;
-        assert_eq!((status.as_u16(), &body[..]), (200, &b"world"[..]));
-    });
+    // By the origin, which is asked first, or by the proxy, which does not tell it of that.
+    for (limits, expected) in [("[client]\nrequest-buffer = 0\n", "world"), ("", "hello")] {
+        let (address, _larder, _setup) = plain(&format!("http://{}", talkative()), limits);
+        run(async {
+            let client = Client::plain(address).await;
+            let request = Request::post("http://a/form").header("expect", "100-continue");
+            let request = request.header("content-length", "5").body(()).unwrap();
+            let (mut coming, mut sink) = client.request(request, false).await;
+            assert_eq!(interim(&mut coming).await.unwrap().0, 100);
+            sink.send_data(Bytes::from_static(b"world"), true).unwrap();
+            assert_eq!(interim(&mut coming).await.unwrap().0, 103);
+            let (status, _, body) = answer(coming).await;
+            assert_eq!((status.as_u16(), &body[..]), (200, expected.as_bytes()));
+        });
+    }
 }
 
 #[test]

@@ -367,17 +367,35 @@ fn an_origin_that_changes_to_something_else_is_not_believed() {
 
 #[test]
 fn tunnels_are_limited_in_number_and_time() {
-    let limits = "[client]\ntunnels = 2\ntunnel-idle = '300ms'\n";
+    let limits = "[client]\ntunnels = 2\ntunnel-idle = '3s'\n";
     let scene = Scene::reverse(Speaks::Two, limits);
     run(async {
         let mut one = scene.open("/raw", false).await;
         let mut two = scene.open("/raw", true).await;
-        let (head, mut stream) = scene.ask("/raw", HANDSHAKE).await.unwrap();
-        assert!(head.starts_with("HTTP/1.1 503 ") && head.contains("retry-after"), "{head}");
-        assert!(rest(&mut stream).await.contains("client.tunnels"));
-        assert_eq!(scene.call("/raw", "websocket").await.status(), 503);
+        let refused = async {
+            let (head, mut stream) = scene.ask("/raw", HANDSHAKE).await.unwrap();
+            assert!(head.starts_with("HTTP/1.1 503 ") && head.contains("retry-after"), "{head}");
+            assert!(rest(&mut stream).await.contains("client.tunnels"));
+            assert_eq!(scene.call("/raw", "websocket").await.status(), 503);
+        };
+        let active = async {
+            loop {
+                one.write_all(b"x").await.unwrap();
+                two.write_all(b"x").await.unwrap();
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            }
+        };
+        tokio::select! {
+            () = refused => {}
+            () = active => {}
+        }
+        // Idle ones make way.
+        let mut three = scene.open("/raw", false).await;
+        let mut four = scene.open("/raw", true).await;
+        assert!(!rest(&mut one).await.contains("503") && !rest(&mut two).await.contains("503"));
+        assert!(scene.counts("larder_tunnels_made_way_total 2\n"), "{}", scene.larder.metrics());
         // Nothing moves, so they end.
-        assert_eq!((rest(&mut one).await, rest(&mut two).await), Default::default());
+        assert_eq!((rest(&mut three).await, rest(&mut four).await), Default::default());
         assert!(scene.counts("larder_tunnels 0\n"), "{}", scene.larder.metrics());
         // An answer without a tunnel leaves its place.
         for _ in 0..3 {

@@ -1,5 +1,6 @@
 //! The backend of the admin interface, on the first worker.
 
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -36,7 +37,12 @@ pub struct AdminSetup {
     pub metrics: Arc<Metrics>,
     /// The function of `/reload`.
     pub reload: Reload,
+    /// Returns what is wrong with the files of the caches in use, for `/readyz`.
+    pub trouble: Trouble,
 }
+
+/// A function that returns a sentence when something is wrong. It must not wait.
+pub type Trouble = Box<dyn Fn() -> Option<String> + Send>;
 
 /// The backend of a running proxy.
 pub(crate) struct ProxyBackend {
@@ -45,6 +51,7 @@ pub(crate) struct ProxyBackend {
     control: Control,
     metrics: Arc<Metrics>,
     reload: Reload,
+    trouble: Trouble,
 }
 
 impl ProxyBackend {
@@ -56,12 +63,13 @@ impl ProxyBackend {
         reclaimer: Arc<ConnectionReclaimer>,
         control: Control,
     ) -> io::Result<()> {
-        let AdminSetup { listener, guard, metrics, reload } = setup;
+        let AdminSetup { listener, guard, metrics, reload, trouble } = setup;
         listener.set_nonblocking()?;
         let listener = listener.into_tokio()?;
         let clock = services.clock;
+        let steering = control.clone();
         let operator =
-            ProxyBackend { services, reclaimer, control: control.clone(), metrics, reload };
+            ProxyBackend { services, reclaimer, control: steering, metrics, reload, trouble };
         let admin = Rc::new(Admin::new(guard, operator, clock));
         // After a hand-over the next process answers here.
         spawn_local(admin.serve(listener, async move { control.handed_over().await }));
@@ -85,7 +93,13 @@ impl Backend for ProxyBackend {
             return Readiness::Recovering("the index is not complete yet".to_owned());
         }
         match share.offline() {
-            (0, _) => Readiness::Ready,
+            (0, all) => match share.stalled() {
+                0 => (self.trouble)().map_or(Readiness::Ready, Readiness::Uncached),
+                stalled => {
+                    let out = format!("{stalled} of {all} caches stall");
+                    Readiness::Uncached(format!("{out}: they are served around"))
+                }
+            },
             (offline, all) => {
                 let out = format!("{offline} of {all} caches cannot be used");
                 Readiness::Uncached(format!("{out}: their share is not stored"))
@@ -109,8 +123,8 @@ impl Backend for ProxyBackend {
         })
     }
 
-    fn explain<'a>(&'a self, question: &'a Question) -> Explained<'a> {
-        Box::pin(explain::explain(&self.services, question))
+    fn explain<'a>(&'a self, question: &'a Question, client: SocketAddr) -> Explained<'a> {
+        Box::pin(explain::explain(&self.services, question, client))
     }
 
     fn close_idle_clients(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {

@@ -67,6 +67,13 @@ impl Guard {
             answer.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
             return Some(answer);
         }
+        if is_from_elsewhere(request) {
+            return refuse(
+                StatusCode::FORBIDDEN,
+                "The admin interface answers no requests of web pages from elsewhere \
+                 (Sec-Fetch-Site, Origin).\n",
+            );
+        }
         let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
         if changes && request.headers().contains_key(header::ORIGIN) {
             return refuse(
@@ -91,6 +98,22 @@ impl Guard {
         let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
         name == "localhost" || self.names.contains(&name)
     }
+}
+
+/// Returns whether a browser says that a page of another origin caused the request. Other clients
+/// send neither field. `none` is a request of the user's own, by an address typed in.
+fn is_from_elsewhere<T>(request: &Request<T>) -> bool {
+    let headers = request.headers();
+    let is_own = |site: &HeaderValue| site == "same-origin" || site == "none";
+    let host = headers.get(header::HOST).map(HeaderValue::as_bytes).unwrap_or_default();
+    let is_host = |origin: &HeaderValue| {
+        let origin = origin.as_bytes();
+        let of_scheme = |scheme: &[u8]| origin.strip_prefix(scheme);
+        let authority = of_scheme(b"http://").or_else(|| of_scheme(b"https://"));
+        authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
+    };
+    !headers.get_all("sec-fetch-site").iter().all(is_own)
+        || !headers.get_all(header::ORIGIN).iter().all(is_host)
 }
 
 /// Returns whether the request carries the token. Takes the same time wherever the first difference

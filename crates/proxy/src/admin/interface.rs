@@ -2,9 +2,9 @@
 //!
 //! It is meant for the machine itself and its operators, so it guards against two others. A web
 //! page in an operator's browser reaches loopback too: a request whose Host is a name that is not
-//! configured is refused (DNS rebinding), and so is a change of state that carries an Origin. All
-//! other clients are kept out by a token, where one is configured; without one, listening beyond
-//! loopback is warned about.
+//! configured is refused (DNS rebinding), and so is one that a browser marks as caused by a page of
+//! another origin. GET changes nothing and sends nothing. All other clients are kept out by a
+//! token, where one is configured; without one, listening beyond loopback is warned about.
 //!
 //! What it shows and does comes from a [`Backend`]. Limits are small and fixed: this interface must
 //! answer when the proxy is in trouble, and must never cause trouble. No client excludes others by
@@ -82,8 +82,8 @@ pub trait Backend: 'static {
     /// Returns the text of [`crate::observe::metrics::Metrics::scrape`].
     fn metrics(&self) -> String;
 
-    /// Explains what would become of a request, and why.
-    fn explain<'a>(&'a self, question: &'a Question) -> Explained<'a>;
+    /// Explains what would become of a request of `client`, and why.
+    fn explain<'a>(&'a self, question: &'a Question, client: SocketAddr) -> Explained<'a>;
 
     /// Reads the configuration and the certificates again, as SIGHUP does.
     fn reload(&self) -> Reloaded<'_>;
@@ -146,20 +146,20 @@ impl<B: Backend> Admin<B> {
         loop {
             let seated = async {
                 let accepted = listener.accept().await?;
-                io::Result::Ok((accepted.0, seats.take().await))
+                io::Result::Ok((accepted, seats.take().await))
             };
             let seated = tokio::select! {
                 seated = seated => seated,
                 () = &mut stop => return,
             };
             match seated {
-                Ok((stream, seat)) => {
+                Ok(((stream, client), seat)) => {
                     self.accept_failed.set(false);
                     let admin = self.clone();
                     tokio::task::spawn_local(async move {
                         tokio::select! {
                             () = seat.asked_to_leave() => {}
-                            () = admin.connection(stream, &seat) => {}
+                            () = admin.connection(stream, client, &seat) => {}
                         }
                     });
                 }
@@ -176,10 +176,10 @@ impl<B: Backend> Admin<B> {
         }
     }
 
-    async fn connection(self: Rc<Self>, stream: Socket, seat: &Seat) {
+    async fn connection(self: Rc<Self>, stream: Socket, client: SocketAddr, seat: &Seat) {
         let service = service_fn(|request| {
             let admin = self.clone();
-            async move { Ok::<_, Infallible>(admin.answer(request, seat).await) }
+            async move { Ok::<_, Infallible>(admin.answer(request, client, seat).await) }
         });
         let served = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -193,7 +193,7 @@ impl<B: Backend> Admin<B> {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>, seat: &Seat) -> Answer {
+    async fn answer(&self, request: Request<Incoming>, client: SocketAddr, seat: &Seat) -> Answer {
         let mut answer = match self.guard.refusal(&request) {
             Some(refused) => refused,
             None => {
@@ -201,7 +201,7 @@ impl<B: Backend> Admin<B> {
                 match body_of(&head.headers, body).await {
                     Ok(body) => {
                         let _busy = seat.work();
-                        self.route(Request::from_parts(head, body)).await
+                        self.route(Request::from_parts(head, body), client).await
                     }
                     Err(answer) => *answer,
                 }
@@ -213,13 +213,11 @@ impl<B: Backend> Admin<B> {
         answer
     }
 
-    async fn route(&self, request: Request<Bytes>) -> Answer {
+    async fn route(&self, request: Request<Bytes>, client: SocketAddr) -> Answer {
         let path = request.uri().path().to_owned();
         let allowed = match path.as_str() {
-            "/" | "/healthz" | "/readyz" | "/metrics" | "/explain" | "/upstreams" | "/fleet" => {
-                "GET, HEAD"
-            }
-            "/fleet/policy" => "GET, HEAD, POST",
+            "/" | "/healthz" | "/readyz" | "/metrics" | "/upstreams" | "/fleet" => "GET, HEAD",
+            "/explain" | "/fleet/policy" => "GET, HEAD, POST",
             "/purge" | "/reload" => "POST",
             _ => {
                 let what = format!("There is no {path} here.\n\n{ENDPOINTS}");
@@ -232,10 +230,7 @@ impl<B: Backend> Admin<B> {
             _ => false,
         };
         if !fits {
-            let what = format!("{path} takes {allowed}.\n");
-            let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, what);
-            answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
-            return answer;
+            return method_not_allowed(format!("{path} takes {allowed}.\n"), allowed);
         }
         match path.as_str() {
             "/healthz" => text(StatusCode::OK, "ok\n".to_owned()),
@@ -246,7 +241,7 @@ impl<B: Backend> Admin<B> {
                 answer.headers_mut().insert(header::CONTENT_TYPE, kind);
                 answer
             }
-            "/explain" => self.explain(request.uri().query()).await,
+            "/explain" => self.explain(&request, client).await,
             "/purge" => self.purge(request).await,
             "/reload" => self.reload().await,
             "/fleet" => match self.backend.fleet() {
@@ -271,9 +266,13 @@ impl<B: Backend> Admin<B> {
         text(status, what)
     }
 
-    async fn explain(&self, query: Option<&str>) -> Answer {
-        let told = match Question::read(query) {
-            Ok(question) => self.backend.explain(&question).await,
+    async fn explain(&self, request: &Request<Bytes>, client: SocketAddr) -> Answer {
+        let told = match Question::read(request.uri().query()) {
+            Ok(question) if question.asks_origin() && request.method() != Method::POST => {
+                let what = "/explain with ask=true takes POST: the origin server is asked.\n";
+                return method_not_allowed(what.to_owned(), "POST");
+            }
+            Ok(question) => self.backend.explain(&question, client).await,
             Err(why) => Err(why),
         };
         match told {
@@ -359,7 +358,9 @@ GET  /fleet/policy       the table of classes in force (JSON)
 POST /fleet/policy       puts another in force in the whole fleet; its text (TOML) is the body
 POST /reload             reads the configuration and the certificates again, as SIGHUP does
 GET  /explain?url=URL    what would become of a request, and why; also method, header,
-                         status and answer (of an answer that the origin might give), ask=true
+                         status and answer (of an answer that the origin might give)
+POST /explain?url=URL&ask=true
+                         the same, and the origin is asked, by GET or HEAD
 POST /purge?url=URL      removes what is stored for URL, all variants; instead of url:
             prefix=URL   everything whose URL begins so
             host=HOST    everything of a host (host:port: of that port alone)
@@ -369,6 +370,12 @@ POST /purge?url=URL      removes what is stored for URL, all variants; instead o
                          The same may be sent as form fields, or as JSON: {\"url\": \"...\"},
                          {\"tags\": [\"...\"], \"soft\": true}
 ";
+
+fn method_not_allowed(what: String, allowed: &'static str) -> Answer {
+    let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, what);
+    answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    answer
+}
 
 fn no_fleet() -> Answer {
     json_answer(StatusCode::NOT_FOUND, &serde_json::json!({"error": NO_FLEET}))

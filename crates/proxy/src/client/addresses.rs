@@ -24,7 +24,7 @@ pub(crate) struct AddressSlot {
 }
 
 /// Returns the address that all addresses of a client's network are counted under.
-fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address::canonical(address) {
         IpAddr::V4(address) => address.into(),
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (!0 << 64)).into(),

@@ -1,9 +1,11 @@
 //! The state of a client connection, shared by its socket, its requests and the sweep.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
@@ -40,6 +42,8 @@ pub(crate) enum CloseReason {
     Drain,
     /// It was reclaimed for another client.
     Reclaimed,
+    /// The client reset it.
+    Left,
 }
 
 /// The parking of a connection (`downstream::connection`).
@@ -75,6 +79,12 @@ pub(crate) struct ConnectionState {
     pub(crate) read_blocked: Cell<bool>,
     pub(crate) write_blocked: Cell<bool>,
     pub(crate) eof: Cell<bool>,
+    /// The client sends nothing more, though it may still read.
+    half_closed: Cell<bool>,
+    /// Counts connections that are half closed, once this one is watched.
+    half_closed_count: OnceCell<Arc<AtomicUsize>>,
+    /// The servers that its request is for ([`ConnectionState::asks`]).
+    servers: Cell<usize>,
     open_ended: Cell<bool>,
     draining: Cell<bool>,
     cut: Cell<Option<CloseReason>>,
@@ -109,6 +119,9 @@ impl ConnectionState {
             read_blocked: Default::default(),
             write_blocked: Default::default(),
             eof: Default::default(),
+            half_closed: Default::default(),
+            half_closed_count: Default::default(),
+            servers: Default::default(),
             open_ended: Default::default(),
             draining: Default::default(),
             cut: Default::default(),
@@ -272,6 +285,42 @@ impl ConnectionState {
         self.eof.get()
     }
 
+    /// Counts the connection in `count` while it is half closed.
+    pub fn count_half_closed(&self, count: &Arc<AtomicUsize>) {
+        drop(self.half_closed_count.set(count.clone()));
+    }
+
+    /// Notes that the client sends nothing more.
+    pub fn note_half_closed(&self) {
+        if !self.half_closed.replace(true)
+            && let Some(count) = self.half_closed_count.get()
+        {
+            count.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Returns whether a request is being answered whose client sends nothing more: it may be gone.
+    pub fn may_be_left(&self) -> bool {
+        self.half_closed.get() && !self.is_multiplexed() && self.is_answering()
+    }
+
+    /// Wakes the task of a request whose client may be gone, which looks whether it is.
+    pub fn look_for_end(&self) {
+        if self.may_be_left() {
+            self.wake();
+        }
+    }
+
+    /// Notes which servers the request being answered is for, by a number that is theirs alone.
+    pub fn asks(&self, servers: usize) {
+        self.servers.set(servers);
+    }
+
+    /// Returns the servers that the last request was for.
+    pub fn servers(&self) -> usize {
+        self.servers.get()
+    }
+
     /// Returns whether a body is being sent that ends with the connection.
     pub fn open_ended(&self) -> bool {
         self.open_ended.get()
@@ -426,6 +475,11 @@ impl ConnectionState {
         self.framing.borrow().trust(number)
     }
 
+    /// Returns whether the body of the request with this number has not come to its end.
+    pub fn is_receiving(&self, number: u64) -> bool {
+        self.framing.borrow().is_within(number)
+    }
+
     /// Marks the current answer as the last: no further request is accepted.
     pub fn end_after_answer(&self) {
         self.last_answer.set(true);
@@ -439,5 +493,15 @@ impl ConnectionState {
     /// Returns whether no 1xx head waits.
     pub fn interim_sent(&self) -> bool {
         self.interim.borrow().is_empty()
+    }
+}
+
+impl Drop for ConnectionState {
+    fn drop(&mut self) {
+        if self.half_closed.get()
+            && let Some(count) = self.half_closed_count.get()
+        {
+            count.fetch_sub(1, Relaxed);
+        }
     }
 }

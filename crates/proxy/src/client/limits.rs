@@ -66,6 +66,12 @@ pub struct ClientLimits {
     /// Bytes per second a client must take or send while the proxy waits for it; 0 asks for one
     /// byte in each [`ClientLimits::stall_timeout`]. Default 16.
     pub rate_min: u64,
+    /// Bytes of a request's body that are read before an origin is asked; 0: none are. Default
+    /// 1 MiB.
+    pub request_buffer: u64,
+    /// Bytes of all bodies, of requests and answers, that wait in memory because their clients are
+    /// slow. Default 64 MiB.
+    pub buffers: u64,
     /// Time for running answers to end after a shutdown began. Default 30 s.
     pub drain: Duration,
 }
@@ -90,6 +96,8 @@ impl Default for ClientLimits {
             park_after: Duration::from_secs(1),
             stall_timeout: Duration::from_secs(60),
             rate_min: 16,
+            request_buffer: 1 << 20,
+            buffers: 64 << 20,
             drain: Duration::from_secs(30),
         }
     }

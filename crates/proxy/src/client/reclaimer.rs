@@ -1,12 +1,13 @@
 //! Closes connections for new clients when the places of `client.connections` are all taken, or the
-//! process has no descriptor left.
+//! process has no descriptor left, and ends requests whose clients may be gone when their servers
+//! have as many as they may.
 //!
 //! An open connection that waits for its client occupies a place without any use. Where places are
 //! short it is closed for a client with a request, so that no client can exclude the others by
-//! opening connections and leaving them idle. A connection with a request under way is never
-//! closed. Of the others those are closed first that have asked for nothing, or not ended a head,
-//! in [`GRACE`]; then those between two requests; and then new ones. Within each group those that
-//! have waited longest come first.
+//! opening connections and leaving them idle. A connection with a request under way is closed only
+//! when its client sends nothing more and so may be gone; these go first. Of the others those are
+//! closed first that have asked for nothing, or not ended a head, in [`GRACE`]; then those between
+//! two requests; and then new ones. Within each group those that have waited longest come first.
 //!
 //! Connections of other nodes of a fleet have places of their own, so that who can reach the
 //! address for nodes takes none of the clients'. There one on which nothing was ever asked is
@@ -16,6 +17,8 @@
 //! them, and tells those with the first candidates to close them. Several are closed at once where
 //! there are many, so that the search costs little for each.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, MutexGuard, mpsc, oneshot};
@@ -32,6 +35,8 @@ pub(crate) const MOST: usize = 32;
 /// The worth of a connection to its client, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Worth {
+    /// Its client may be gone.
+    Left,
     /// Nothing was asked for, or a head was not ended, for a while.
     Nothing,
     /// Its client may come back.
@@ -65,15 +70,18 @@ pub(crate) struct ConnectionActivity {
     pub phase: Phase,
     /// It has had a request.
     pub has_asked: bool,
+    /// A request is under way, and its client sends nothing more.
+    pub may_be_left: bool,
     pub since: Instant,
 }
 
 impl ConnectionActivity {
     /// Returns the place of a connection in the order; `None` when it must not be closed.
     pub fn candidate(&self, now: Instant) -> Option<Candidate> {
-        let ConnectionActivity { id, group, phase, has_asked, since } = *self;
+        let ConnectionActivity { id, group, phase, has_asked, may_be_left, since } = *self;
         let is_old = group == Group::Nodes || now.saturating_duration_since(since) >= GRACE;
         let worth = match (phase, has_asked) {
+            _ if may_be_left => Worth::Left,
             (Phase::Busy, _) => return None,
             (Phase::Idle, true) => Worth::Idle,
             (Phase::Idle | Phase::Head, _) if is_old => Worth::Nothing,
@@ -103,6 +111,9 @@ pub(crate) enum Ask {
     Candidates(usize, Option<Group>, oneshot::Sender<Vec<Candidate>>),
     /// To close these, and say how many it could.
     Close(Vec<u64>, oneshot::Sender<usize>),
+    /// To close at most so many connections with a request for these servers whose client may be
+    /// gone, and say how many there were.
+    CloseLeft(usize, usize, oneshot::Sender<usize>),
     /// To close its idle connections to origin servers, and say how many there were.
     LetGo(oneshot::Sender<usize>),
 }
@@ -110,6 +121,8 @@ pub(crate) enum Ask {
 /// The means to ask all workers for connections to close.
 pub(crate) struct ConnectionReclaimer {
     workers: Vec<mpsc::UnboundedSender<Ask>>,
+    /// Connections that are half closed.
+    pub half_closed: Arc<AtomicUsize>,
     at_once: usize,
     /// Held from the search for a place until it is taken: among clients, and among nodes.
     turns: [Mutex<()>; 2],
@@ -126,6 +139,7 @@ impl ConnectionReclaimer {
         (
             ConnectionReclaimer {
                 workers,
+                half_closed: Arc::default(),
                 at_once: at_once(connections),
                 turns: Default::default(),
             },
@@ -200,6 +214,26 @@ impl FreeDescriptors for ConnectionReclaimer {
             self.let_go().await > 0 || self.close_idle(None).await > 0
         })
     }
+
+    fn free_places(&self, servers: usize, most: u32) -> Freeing<'_> {
+        Box::pin(async move {
+            if self.half_closed.load(Relaxed) == 0 {
+                return false;
+            }
+            let most = most as usize;
+            let mut closed = 0;
+            for worker in &self.workers {
+                let (tell, told) = oneshot::channel();
+                if worker.send(Ask::CloseLeft(servers, most - closed, tell)).is_ok() {
+                    closed += told.await.unwrap_or(0);
+                }
+                if closed >= most {
+                    break;
+                }
+            }
+            closed > 0
+        })
+    }
 }
 
 #[cfg(test)]
@@ -220,7 +254,8 @@ mod tests {
     }
 
     fn standing(id: u64, phase: Phase, has_asked: bool, since: Instant) -> ConnectionActivity {
-        ConnectionActivity { id, group: Group::Clients, phase, has_asked, since }
+        let may_be_left = false;
+        ConnectionActivity { id, group: Group::Clients, phase, has_asked, may_be_left, since }
     }
 
     #[test]
@@ -237,16 +272,17 @@ mod tests {
             standing(7, Phase::Head, true, at(95)),
             standing(8, Phase::Idle, false, at(20)),
             standing(9, Phase::Head, false, at(15)),
+            ConnectionActivity { may_be_left: true, ..standing(10, Phase::Busy, true, at(99)) },
         ];
         let candidates: Vec<_> = all.iter().filter_map(|one| one.candidate(at(100))).collect();
         let mut order = candidates.clone();
         order.sort_unstable();
         let ids: Vec<u64> = order.iter().map(|candidate| candidate.id).collect();
-        assert_eq!(ids, [9, 8, 7, 6, 4, 5, 3, 2]);
-        for most in 0..=9 {
+        assert_eq!(ids, [10, 9, 8, 7, 6, 4, 5, 3, 2]);
+        for most in 0..=10 {
             let mut found = first(candidates.clone(), most);
             found.sort_unstable();
-            assert_eq!(found, order[..most.min(8)]);
+            assert_eq!(found, order[..most.min(9)]);
         }
     }
 

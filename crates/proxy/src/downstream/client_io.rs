@@ -10,10 +10,11 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Buf;
+use net::socket::PeerEnd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use upstream::connection::send_file::Sent;
 
-use crate::client::connection_state::{ConnectionState, Phase};
+use crate::client::connection_state::{CloseReason, ConnectionState, Phase};
 use crate::downstream::answers_ahead::{AnswersAhead, Held};
 use crate::downstream::stream::Stream;
 use crate::response::response_body::ResponseBody;
@@ -79,6 +80,20 @@ impl ClientIo {
             self.state.eof.set(true);
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Looks whether the client has left while its request is being answered and nothing is read
+    /// from it: hyper would notice when it writes the answer.
+    fn look_for_end(&mut self, cx: &mut Context<'_>) {
+        let state = &self.state;
+        if state.is_multiplexed() || state.read_blocked.get() || !state.is_answering() {
+            return;
+        }
+        match self.stream.poll_peer_end(cx) {
+            Poll::Pending => {}
+            Poll::Ready(PeerEnd::Half) => state.note_half_closed(),
+            Poll::Ready(PeerEnd::Reset) => state.cut_now(CloseReason::Left),
+        }
     }
 
     /// Returns whether hyper is given something of what has come, which is in `buf` behind
@@ -166,7 +181,12 @@ impl AsyncRead for ClientIo {
             let held = match &mut this.ahead {
                 Some(ahead) => {
                     ready!(ahead.poll_turn(cx));
-                    ready!(ahead.poll_begun(cx, &mut this.stream))?;
+                    let begun = ahead.poll_begun(cx, &mut this.stream);
+                    if begun.is_pending() {
+                        this.look_for_end(cx);
+                        return Poll::Pending;
+                    }
+                    ready!(begun)?;
                     ahead.put_held(cx, &mut this.stream, buf)?
                 }
                 None => Held::Nothing,
@@ -219,6 +239,7 @@ impl AsyncWrite for ClientIo {
         if !self.state.interim_sent() {
             ready!(self.poll_interim(cx))?;
         }
+        self.look_for_end(cx);
         // TLS keeps what did not fit into the socket.
         let polled = Pin::new(&mut self.stream).poll_flush(cx);
         self.state.write_blocked.set(polled.is_pending());

@@ -161,7 +161,9 @@ async fn answer(
         Some(left) => left,
         None => dispatch::answer(&connections.services, client, request, trust).await,
     };
-    let ends = wants_tunnel || state.trust(number) != Trust::Good;
+    // What is left of the body is not waited for (RFC 9112, 9.6).
+    let is_early = state.is_receiving(number);
+    let ends = wants_tunnel || is_early || state.trust(number) != Trust::Good;
     let answer = finished(connection, answer, ends);
     match form {
         RequestForm::Bare { closes }
@@ -422,16 +424,30 @@ pub(crate) async fn tunnel_through<T>(
     tunnel: Tunnel,
     cut: impl Future<Output = T>,
 ) -> tunnel::Ended {
-    let Tunnel { upstream, mut transaction, lifetime, place: _place } = tunnel;
+    let Tunnel { upstream, mut transaction, lifetime, place } = tunnel;
+    let displaced = async {
+        match &place {
+            Some(place) => place.displaced().await,
+            None => pending().await,
+        }
+    };
     let cut = async {
-        cut.await;
+        tokio::select! {
+            _ = cut => End::Cut,
+            () = displaced => End::Displaced,
+        }
     };
     let Services { observer, clock, .. } = services;
     observer.count(Event::TunnelOpened, 1);
-    let ended = tunnel::join(client, early, upstream, lifetime, *clock, cut).await;
+    let moved = |now| place.iter().for_each(|place| place.note_moved(now));
+    let ended = tunnel::join(client, early, upstream, lifetime, *clock, cut, moved).await;
     observer.count(Event::TunnelClosed, 1);
     transaction.count_sent(ended.received);
     match &ended.how {
+        End::Displaced => {
+            observer.count(Event::TunnelMadeWay, 1);
+            transaction.note_whole();
+        }
         End::Closed | End::Idle | End::Expired => transaction.note_whole(),
         End::Cut => log::debug!("a tunnel was cut at the end of the drain"),
         End::Broken(error) => log::debug!("a tunnel broke: {error}"),

@@ -128,6 +128,7 @@ impl Connections {
         let id = self.next_id.get();
         self.next_id.set(id + 1);
         state.came();
+        state.count_half_closed(&self.connection_limit.reclaimer.half_closed);
         let since = self.services.clock.instant();
         let watched = TrackedConnection { state: state.clone(), group, since, blocked: None };
         self.open.borrow_mut().insert(id, watched);
@@ -145,9 +146,10 @@ impl Connections {
             let (state, group) = (&watched.state, watched.group);
             let since = state.since().unwrap_or(watched.since);
             let (phase, has_asked) = (state.phase(), state.has_asked());
-            let standing = ConnectionActivity { id, group, phase, has_asked, since };
+            let may_be_left = state.may_be_left();
+            let standing = ConnectionActivity { id, group, phase, has_asked, may_be_left, since };
             // Nor is a connection that is being cut, or whose answer is not sent yet.
-            let may_close = state.cut().is_none() && !state.is_answering();
+            let may_close = state.cut().is_none() && (may_be_left || !state.is_answering());
             all.extend(standing.candidate(now).filter(|_| may_close));
         }
         reclaimer::first(all, most)
@@ -157,11 +159,26 @@ impl Connections {
     pub fn close(&self, ids: &[u64]) -> usize {
         let connections = self.open.borrow();
         let found = ids.iter().filter_map(|id| connections.get(id));
-        let waiting = found.filter(|watched| !watched.state.is_answering());
+        let may_close = |state: &ConnectionState| state.may_be_left() || !state.is_answering();
+        let waiting = found.filter(|watched| may_close(&watched.state));
         let closed =
             waiting.inspect(|watched| watched.state.cut_now(CloseReason::Reclaimed)).count();
         self.services.observer.count(Event::ConnectionMadeWay, closed as u64);
         closed
+    }
+
+    /// Closes at most so many connections with a request for these servers whose clients may be
+    /// gone, the oldest first, and returns how many.
+    pub fn close_left(&self, servers: usize, most: usize) -> usize {
+        let connections = self.open.borrow();
+        let left = connections.values().map(|watched| &watched.state).filter(|state| {
+            state.cut().is_none() && state.may_be_left() && state.servers() == servers
+        });
+        let mut left: Vec<_> = left.collect();
+        left.sort_by_key(|state| state.since());
+        left.truncate(most);
+        left.iter().for_each(|state| state.cut_now(CloseReason::Reclaimed));
+        left.len()
     }
 
     /// Lets running answers end, cuts the rest after the drain time. Waits as long for connections
@@ -211,6 +228,7 @@ impl Connections {
                 None => {}
             }
             watched.state.check_uploads(now, limits);
+            watched.state.look_for_end();
         }
     }
 }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use net::put_back::PutBack;
-use net::socket::{Socket, transport};
+use net::socket::{PeerEnd, Socket, transport};
 use tokio_rustls::server::TlsStream;
 
 /// A socket, and bytes that were read from it too early.
@@ -47,6 +47,15 @@ impl Stream {
             Stream::Plain(raw) => Some(raw.get_ref()).filter(|socket| socket.has_descriptor()),
             Stream::Tls(_) => None,
         }
+    }
+
+    /// Waits until the client ends its side, as [`Socket::poll_peer_end`].
+    pub fn poll_peer_end(&self, cx: &mut Context<'_>) -> Poll<PeerEnd> {
+        let raw = match self {
+            Stream::Plain(raw) => raw,
+            Stream::Tls(tls) => tls.get_ref().0,
+        };
+        raw.get_ref().poll_peer_end(cx)
     }
 
     /// Makes the close a reset, if that is possible: a plain end would look like the end of a body.

@@ -44,41 +44,50 @@ pub enum End {
     Expired,
     /// It was cut from outside.
     Cut,
+    /// It was idle, and another tunnel has its place.
+    Displaced,
     /// A connection broke.
     Broken(io::Error),
 }
 
 /// The bytes that moved each way, and when the last did.
-struct Moved {
+struct Moved<F> {
     to_upstream: Cell<u64>,
     to_client: Cell<u64>,
     last: Cell<Instant>,
     clock: TokioClock,
+    /// Called with the time of each move.
+    note: F,
 }
 
 /// A side whose written bytes are counted.
-struct Side<'a, T> {
+struct Side<'a, T, F> {
     inner: T,
     written: &'a Cell<u64>,
-    moved: &'a Moved,
+    moved: &'a Moved<F>,
 }
 
 /// Joins a client and its upstream. `early` is what the client sent behind the head of its request.
 /// Returns when both directions have ended, when its `lifetime` is over, when a connection breaks,
-/// or when `cut` completes; both connections are closed then.
+/// or when `cut` completes, with what `cut` returns; both connections are closed then. `note` is
+/// called with the time at which it opens, and whenever bytes move.
 pub async fn join(
     client: impl AsyncRead + AsyncWrite + Unpin,
     early: Bytes,
     upstream: impl AsyncRead + AsyncWrite + Unpin,
     lifetime: Lifetime,
     clock: TokioClock,
-    cut: impl Future<Output = ()>,
+    cut: impl Future<Output = End>,
+    note: impl Fn(Instant),
 ) -> Ended {
+    let opened = clock.instant();
+    note(opened);
     let moved = Moved {
         to_upstream: Cell::new(0),
         to_client: Cell::new(0),
-        last: Cell::new(clock.instant()),
+        last: Cell::new(opened),
         clock,
+        note,
     };
     let mut client = Side { inner: client, written: &moved.to_client, moved: &moved };
     let mut upstream = Side { inner: upstream, written: &moved.to_upstream, moved: &moved };
@@ -107,7 +116,7 @@ pub async fn join(
         tokio::select! {
             biased;
             result = copy => result.map_or_else(End::Broken, |_| End::Closed),
-            () = cut => End::Cut,
+            end = cut => end,
             () = silence => End::Idle,
             () = expiry => End::Expired,
         }
@@ -115,14 +124,16 @@ pub async fn join(
     Ended { sent: moved.to_upstream.get(), received: moved.to_client.get(), how }
 }
 
-impl<T> Side<'_, T> {
+impl<T, F: Fn(Instant)> Side<'_, T, F> {
     fn wrote(&self, n: usize) {
         self.written.set(self.written.get() + n as u64);
-        self.moved.last.set(self.moved.clock.instant());
+        let now = self.moved.clock.instant();
+        self.moved.last.set(now);
+        (self.moved.note)(now);
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Side<'_, T> {
+impl<T: AsyncRead + Unpin, F> AsyncRead for Side<'_, T, F> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -132,7 +143,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Side<'_, T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Side<'_, T> {
+impl<T: AsyncWrite + Unpin, F: Fn(Instant)> AsyncWrite for Side<'_, T, F> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -16,6 +16,7 @@ use semantics::invalidation::Write;
 use semantics::{ExchangeTimes, MethodClass, Url, claims, hop_by_hop, max_forwards, storability};
 use store::Key;
 use upstream::send::attempts::Attempts;
+use upstream::servers::group::Group;
 use upstream::settings::endpoint::Endpoint;
 
 use crate::client::handle::Client;
@@ -39,7 +40,7 @@ use crate::request::prepare::{Prepared, prepare};
 use crate::request::purge_order::{Purge, Purged, Scope};
 use crate::request::route::Route;
 use crate::request::target::Refused;
-use crate::request::{login, route, target};
+use crate::request::{buffering, login, route, target};
 use crate::response::failure::failed;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
@@ -247,12 +248,21 @@ async fn dispatch(
     key: Option<Key>,
 ) -> Response<ResponseBody> {
     if context.upgrade.is_some() {
-        let place = context.services.shared.tunnels.take(context.options.tunnels.max);
+        let (tunnels, max) = (&context.services.shared.tunnels, context.options.tunnels.max);
+        let place = Box::pin(tunnels.take(max, context.client.address.ip())).await;
         if place.is_none() {
             return too_many_tunnels(transaction);
         }
         context.place.set(place);
     }
+    context.client.state.asks(context.site().group().map_or(0, Group::number));
+    let body = match body.is_end_stream() {
+        true => body,
+        false => match Box::pin(buffering::read_body(context, body)).await {
+            Ok(body) => body,
+            Err(failure) => return failed(transaction, failure),
+        },
+    };
     let store = context.store();
     let asked = route::RouteInput {
         facts: &context.facts,
@@ -387,7 +397,7 @@ fn handed_over(transaction: Transaction) -> Response<ResponseBody> {
 
 /// Returns the answer to a request for a tunnel when there are as many as may be.
 fn too_many_tunnels(transaction: Transaction) -> Response<ResponseBody> {
-    let text = "As many tunnels are open as may be (client.tunnels): ask again later.\n";
+    let text = "As many tunnels are active as may be (client.tunnels): ask again later.\n";
     let outcome = Outcome::Error(Error::Overload);
     let mut response =
         error_response::plain(transaction, StatusCode::SERVICE_UNAVAILABLE, outcome, text);
@@ -442,7 +452,8 @@ async fn connect(
     if let Verdict::Deny(denial) = options.access.before(&query) {
         return failed(transaction, Failure::Denied(denial));
     }
-    let Some(place) = services.shared.tunnels.take(options.tunnels.max) else {
+    let place = services.shared.tunnels.take(options.tunnels.max, client.address.ip()).await;
+    let Some(place) = place else {
         return too_many_tunnels(transaction);
     };
     let rules = AddressCheck::new(&options.access, query);

@@ -4,6 +4,9 @@
 //! force, the key of the object, what is stored under it and whether it would be used, and whether
 //! an answer would be stored and for how long. That answer is given with the question, or it is the
 //! origin's own. Nothing is stored or removed; what is looked up counts as used.
+//!
+//! The origin is asked by GET and HEAD only, and where the access rules permit it to the client
+//! that asks for the explanation: an explanation reaches nothing that a request would not.
 
 mod in_fleet;
 
@@ -47,6 +50,7 @@ use crate::request::prepare::{Prepared, prepare};
 use crate::request::route::Route;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::request::{route, target};
+use crate::rules::access::{Query, Verdict};
 use crate::rules::request_rules::Rule;
 use crate::services::Services;
 
@@ -102,10 +106,19 @@ impl Question {
         if !has_url {
             return Err("no URL: ask for /explain?url=http://host/path".to_owned());
         }
+        if question.ask && !matches!(question.method, Method::GET | Method::HEAD) {
+            let method = &question.method;
+            return Err(format!("the origin is asked by GET and HEAD only, not by {method}"));
+        }
         if status.is_some() || !fields.is_empty() {
             question.answer = Some((status.unwrap_or(StatusCode::OK), fields));
         }
         Ok(question)
+    }
+
+    /// Returns whether the origin is to be asked.
+    pub(crate) fn asks_origin(&self) -> bool {
+        self.ask
     }
 
     /// Returns the request as it would come through this front.
@@ -155,21 +168,27 @@ struct Case<'a> {
     target: Target<'a>,
     facts: RequestFacts,
     rule: Option<Arc<Rule>>,
+    /// The client that asks for the explanation.
+    client: SocketAddr,
     /// The time of the question.
     now: Time,
 }
 
-/// Explains what a worker would do with a request. The error is a sentence.
-pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Result<Value, String> {
+/// Explains what a worker would do with a request of `client`. The error is a sentence.
+pub(crate) async fn explain(
+    services: &Rc<Services>,
+    question: &Question,
+    client: SocketAddr,
+) -> Result<Value, String> {
     let options = &*services.options();
     let named = question.url.scheme_str().and_then(Scheme::named).unwrap_or_default();
     let mut parts = question.parts(&options.front)?;
-    let client = Ipv4Addr::LOCALHOST.into();
-    let scheme = target::distrust(&mut parts.headers, client, named, options);
+    let here = Ipv4Addr::LOCALHOST.into();
+    let scheme = target::distrust(&mut parts.headers, here, named, options);
     let prepared = prepare(&mut parts, options, scheme).map_err(|why| why.text)?;
     let Prepared { parts, target, rule, identity } = prepared;
     let facts = target.site.facts(parts, identity, &options.semantics);
-    let case = Case { options, parts, target, facts, rule, now: services.clock.time() };
+    let case = Case { options, parts, target, facts, rule, client, now: services.clock.time() };
     let url = case.target.url(&options.upstream).ok_or("the URL's host or path is not valid")?;
     let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
     let site = case.target.site.name();
@@ -187,14 +206,7 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
         Some(found) => vouching::vouched(case.target.site, parts, found).await,
         None => None,
     };
-    let plan = match &route {
-        Route::Cache(_) => {
-            found.as_ref().map_or(Plan::Pass(Bypass::LongUrl), |f| case.plan(f, current))
-        }
-        Route::Pass(why) | Route::Write(why) => Plan::Pass(*why),
-        Route::Refuse => Plan::Refuse(None),
-        Route::BadUrl => return Err("the URL's host or path is not valid".to_owned()),
-    };
+    let plan = case.plan_on(&route, found.as_ref(), current)?;
     let (plan, joined) = match &found {
         Some(found) => case.collapse(services, plan, found),
         None => (plan, None),
@@ -218,6 +230,7 @@ pub(crate) async fn explain(services: &Rc<Services>, question: &Question) -> Res
         "stored": Value::Null,
         "current": current,
         "would": would,
+        "denied": case.denial(),
         "answer": Value::Null,
         "fleet": Value::Null,
     });
@@ -258,6 +271,21 @@ impl Case<'_> {
         }
     }
 
+    /// Returns why the access rules deny the request to the client, as far as they do so without
+    /// the address of the destination.
+    fn denial(&self) -> Option<String> {
+        let query = Query {
+            client: self.client.ip(),
+            method: &self.parts.method,
+            host: self.target.host,
+            port: self.target.port,
+        };
+        match self.options.access.before(&query) {
+            Verdict::Deny(denial) => Some(denial.text.trim_end().to_owned()),
+            Verdict::Allow | Verdict::ByAddress => None,
+        }
+    }
+
     fn route(&self, has_store: bool, key: Option<Key>) -> Route {
         let asked = route::RouteInput {
             facts: &self.facts,
@@ -268,6 +296,23 @@ impl Case<'_> {
             has_store,
         };
         asked.route(|| Some(key))
+    }
+
+    /// Returns the plan of a request that goes this way.
+    fn plan_on(
+        &self,
+        route: &Route,
+        found: Option<&LookupResult>,
+        vouched: Option<bool>,
+    ) -> Result<Plan, String> {
+        Ok(match route {
+            Route::Cache(_) => {
+                found.map_or(Plan::Pass(Bypass::LongUrl), |found| self.plan(found, vouched))
+            }
+            Route::Pass(why) | Route::Write(why) => Plan::Pass(*why),
+            Route::Refuse => Plan::Refuse(None),
+            Route::BadUrl => return Err("the URL's host or path is not valid".to_owned()),
+        })
     }
 
     fn plan(&self, found: &LookupResult, vouched: Option<bool>) -> Plan {
@@ -376,9 +421,12 @@ impl Case<'_> {
                 ("given", *status, headers)
             }
             None if question.ask => {
-                let client = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+                if let Some(denial) = self.denial() {
+                    return Err(denial);
+                }
+                let (client, options) = (self.client, self.options);
                 let mut upstream_request =
-                    UpstreamRequest::new(services, client, self.options, self.parts, &self.target);
+                    UpstreamRequest::new(services, client, options, self.parts, &self.target);
                 upstream_request.obey(self.rule.as_ref(), &self.target, self.options);
                 upstream_request.interim = None;
                 let response =
@@ -568,6 +616,7 @@ mod tests {
             ("url=http://a/&status=7", "status"),
             ("url=http://a/&ask=maybe", "maybe"),
             ("url=http://a/&method=G+T", "method"),
+            ("url=http://a/&method=DELETE&ask=true", "GET and HEAD only"),
             ("uri=http://a/", "uri"),
         ] {
             let error = Question::read(Some(query)).unwrap_err();

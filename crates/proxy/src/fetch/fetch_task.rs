@@ -77,8 +77,8 @@ pub(crate) struct FetchTask {
     pub asking: Option<Arc<Asking>>,
     /// Where the answer is kept.
     pub home: Home,
-    /// The request that began it drives it until there is a head, and wants all of the body, or the
-    /// range that is fetched: an answer that is for its client alone is handed over to it.
+    /// The request that began it drives it until there is a head, and wants the body: an answer
+    /// that is for its client alone is handed over to it.
     pub is_driven: bool,
     /// Its answer may be stored; else only requests that came at the same time share it.
     pub is_kept: bool,
@@ -239,10 +239,12 @@ impl FetchTask {
         let others = self.ask_about_others(validated.as_deref());
         let asks_about = validated.is_some() || !others.is_empty();
         let may_ask_again = asks_about || self.ranged || self.asking.is_some();
+        let sent = clock.millis();
         let first = match may_ask_again {
             true => self.ask().await,
             false => self.upstream_request.run_last(&self.services, &self.options).await,
         };
+        self.note_health(&first, sent);
         let answer = match first {
             Ok(response) if asks_about && response.status() == StatusCode::NOT_MODIFIED => {
                 let times = ExchangeTimes { requested, received: clock.time() };
@@ -279,6 +281,23 @@ impl FetchTask {
                 self.fail(self.upstream_request.bad_answer(&self.services, cause), fill_guard);
             }
             Err(failure) => self.fail(failure, fill_guard),
+        }
+    }
+
+    /// Notes for later requests whether the origin answered what was sent at `sent`.
+    fn note_health(&self, answer: &Result<Response<OriginBody>, Failure>, sent: u64) {
+        let (outages, now) = (&self.services.shared.outages, self.services.clock.millis());
+        let hold = self.options.fill.stale_refresh_time;
+        let concerned = self.upstream_request.concerned(outages, &self.key);
+        match answer {
+            Ok(response) => {
+                let status = response.status();
+                let error = self.fallback.covers(status).then_some(status);
+                outages.answered(concerned, error, now, hold);
+            }
+            // That of a neighbour takes no new connection: it says nothing of the origin.
+            Err(_) if self.purpose == FetchPurpose::Neighbour => {}
+            Err(failure) => outages.failed(concerned, failure, (sent, now), hold),
         }
     }
 
@@ -356,8 +375,8 @@ impl FetchTask {
             }
         };
         let (stored, key, selected) = (writer.is_some(), self.key.clone(), false);
-        let is_driven = self.is_driven && !self.ranged;
-        let (shared, hit_for_miss) = match is_driven && !stored && body.is_file() {
+        let is_for_one = self.is_driven && !self.facts.has_range && !stored && body.is_file();
+        let (shared, hit_for_miss) = match is_for_one {
             // A local file need not be shared: other requests read it themselves.
             true => (None, hit_for_miss.or(Some(HitForMiss::NotStorable))),
             false => (shared, hit_for_miss),
@@ -373,7 +392,7 @@ impl FetchTask {
             selected,
             of_peer,
         };
-        if is_driven && head.shared.is_none() {
+        if self.is_driven && head.shared.is_none() {
             return self.hand_over(head, body, fill_guard);
         }
         Box::pin(self.bring(Arc::new(head), writer, body, fill_guard)).await;
@@ -381,7 +400,12 @@ impl FetchTask {
 
     /// Ends the fill with an answer that is for the client alone that began it, and drives it: that
     /// reads the body itself.
-    pub fn hand_over(&mut self, head: FillHead, body: OriginBody, fill_guard: &mut FillGuard) {
+    pub(crate) fn hand_over(
+        &mut self,
+        head: FillHead,
+        body: OriginBody,
+        fill_guard: &mut FillGuard,
+    ) {
         fill_guard.counted = Event::FillUnstored;
         fill_guard.leave_table();
         self.fill.publish(FillStage::Streaming(Arc::new(head)), None);

@@ -179,7 +179,7 @@ impl FetchTask {
             selected,
             of_peer: false,
         };
-        if self.is_driven && body.is_file() {
+        if self.is_driven {
             return self.hand_over(head, body, fill_guard);
         }
         self.fill.publish(FillStage::Streaming(Arc::new(head)), None);

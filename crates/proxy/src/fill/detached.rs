@@ -2,12 +2,13 @@
 //! that time, and need no task of their own.
 //!
 //! It promises: a fetch goes on in a task of its own when the head is there and the body is not,
-//! and when the request leaves before: others may wait for it, and the fetch itself decides whether
-//! it is still wanted.
+//! and when the request leaves before and others wait for it. Without a head it ends when no client
+//! waits for it any more; from the head on the fetch itself decides whether it is still wanted.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
 
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -20,10 +21,13 @@ use crate::fill::state::Fill;
 /// it: dropped without being read, that is cancelled.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Option<Box<OriginBody>>>>>;
 
+/// A fetch whose request has left.
+type LeftFetch = (Running, Option<Arc<Fill>>);
+
 /// A worker's fetches whose request has left.
 pub(crate) struct Detached {
-    sender: UnboundedSender<Running>,
-    receiver: RefCell<Option<UnboundedReceiver<Running>>>,
+    sender: UnboundedSender<LeftFetch>,
+    receiver: RefCell<Option<UnboundedReceiver<LeftFetch>>>,
 }
 
 impl Default for Detached {
@@ -37,15 +41,20 @@ impl Detached {
     /// Gives each a task of its own, for ever. Only the first call does.
     pub async fn run(&self) {
         let Some(mut receiver) = self.receiver.take() else { return };
-        while let Some(running) = receiver.recv().await {
-            spawn_local(running);
+        while let Some((mut running, fill)) = receiver.recv().await {
+            spawn_local(poll_fn(move |cx| match running.as_mut().poll(cx) {
+                Poll::Pending if fill.as_ref().is_some_and(|fill| fill.is_abandoned(cx)) => {
+                    Poll::Ready(())
+                }
+                polled => polled.map(drop),
+            }));
         }
     }
 
     /// Drives a fetch until its fill has a head, and as far as that goes without waiting. Dropped
     /// before, the fetch goes on all the same. Returns what the fetch does, if it has ended.
-    pub async fn drive(&self, fill: &Fill, fetch: Running) -> Option<Box<OriginBody>> {
-        let mut led = Led { running: Some(fetch), detached: self };
+    pub async fn drive(&self, fill: &Arc<Fill>, fetch: Running) -> Option<Box<OriginBody>> {
+        let mut led = Led { running: Some(fetch), fill: Some(fill), detached: self };
         let handed_over = poll_fn(|cx| {
             let Some(running) = &mut led.running else { return Poll::Ready(None) };
             match running.as_mut().poll(cx) {
@@ -66,6 +75,8 @@ impl Detached {
 /// A fetch that is driven by a request.
 struct Led<'a> {
     running: Option<Running>,
+    /// What it ends with, when no client waits for it; `None`: it goes on in any case.
+    fill: Option<&'a Arc<Fill>>,
     detached: &'a Detached,
 }
 
@@ -75,7 +86,7 @@ impl Drop for Led<'_> {
         self.running
             .take()
             .into_iter()
-            .for_each(|running| drop(self.detached.sender.send(running)));
+            .for_each(|running| drop(self.detached.sender.send((running, self.fill.cloned()))));
     }
 }
 
@@ -96,7 +107,7 @@ mod tests {
             noted.set(true);
             None
         });
-        drop(Led { running: Some(fetch), detached: &detached });
+        drop(Led { running: Some(fetch), fill: None, detached: &detached });
         let taking = detached.clone();
         let worker = spawn_local(async move { taking.run().await });
         tokio::task::yield_now().await;

@@ -39,6 +39,11 @@ impl<B> Incoming<B> {
     pub fn new(body: B) -> Incoming<B> {
         Incoming { body, rest: Bytes::new() }
     }
+
+    /// Makes a body of which `rest` has come already.
+    pub fn behind(rest: Bytes, body: B) -> Incoming<B> {
+        Incoming { body, rest }
+    }
 }
 
 /// A task's means to carry bodies into one fill and one sink.
@@ -168,6 +173,12 @@ impl<'a> Pump<'a> {
             }
             None => self.sink.commit().await,
         }
+    }
+
+    /// Drops what was carried, once no reader needs it from the store.
+    pub async fn discard(&mut self, why: Refusal) {
+        self.sink.refuse_open(why);
+        self.sink.let_go(self.fill).await;
     }
 
     /// Waits, when nothing more is stored, until the readers have taken enough of what has come.

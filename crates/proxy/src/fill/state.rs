@@ -390,6 +390,11 @@ impl Fill {
         self.publish(stage, unfinished);
     }
 
+    /// Makes lagging readers of a body without a head read from what the store takes of it.
+    pub fn publish_spill(&self, unfinished: Unfinished) {
+        self.lock().unfinished = Some(unfinished);
+    }
+
     /// Returns whether the store has, or is to have, the body.
     pub fn is_stored(&self) -> bool {
         self.lock().unfinished.is_some()
@@ -508,6 +513,22 @@ impl Fill {
             return Poll::Ready(());
         }
         Poll::Pending
+    }
+
+    /// Ends a fill without a head that no client waits for any more, and returns whether it did.
+    /// The task is woken when the last client leaves.
+    pub fn is_abandoned(&self, cx: &mut Context<'_>) -> bool {
+        let mut state = self.lock();
+        if !matches!(state.stage, FillStage::Waiting) {
+            return false;
+        }
+        if state.interested == 0 {
+            // A request that finds it all the same looks again.
+            state.stage = FillStage::Absent(false);
+            return true;
+        }
+        self.share.set_task(cx.waker());
+        false
     }
 
     /// Returns whether any client still wants this. The task is woken when that changes.

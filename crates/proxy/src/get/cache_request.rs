@@ -194,6 +194,9 @@ impl CacheRequest<'_> {
                         Fwd::Request
                     }
                 };
+                if let Some(outcome) = self.known_failure(&stored, fallback) {
+                    return self.hit(stored, age, outcome, transaction).await;
+                }
                 let to_validate = ToValidate { stored, age, fallback, why };
                 if self.context.parts.method == Method::HEAD && !self.may_follow(&key) {
                     let ask = HeadRequest { key, marker, to_validate: Some(to_validate) };
@@ -228,6 +231,27 @@ impl CacheRequest<'_> {
             && stored.head.packed().is_fresh(context.now())
             && fills.is_renewed_after(stored.key.as_bytes(), context.begun_before);
         if is_renewed { Plan::Serve { age, stale: None } } else { plan }
+    }
+
+    /// Returns the outcome of a request that gets a stale answer because the origin failed a moment
+    /// ago, if it is one. Tries the origin again in the background where that is due.
+    fn known_failure(&self, stored: &Rc<StoredResponse>, fallback: Fallback) -> Option<Outcome> {
+        // Missing parts would have to be fetched, and a HEAD's answer is not replaced behind it.
+        if stored.sparse.is_some() || stored.is_of_head() {
+            return None;
+        }
+        let Services { shared, clock, .. } = &**self.context.services;
+        let target = &self.context.target;
+        let host = target.host.to_ascii_lowercase();
+        let concerned = shared.outages.concerned(&host, target.port, stored.key.as_bytes());
+        let known = shared.outages.look(concerned, fallback, clock.millis())?;
+        if known.tries {
+            self.revalidate_in_background(stored);
+        }
+        Some(Outcome::Stale(match known.status {
+            None => Stale::Unreachable,
+            Some(_) => Stale::IfError,
+        }))
     }
 
     /// Serves what is stored, and starts a validation in the background where one is due.
@@ -393,14 +417,8 @@ impl CacheRequest<'_> {
         );
         let (interim, ranged) = (fetch_task.upstream_request.interim.clone(), fetch_task.ranged);
         responder.role = Role::Leader { interim, ranged };
-        fetch_task.is_driven = self.drives(ranged);
+        fetch_task.is_driven = self.context.parts.method == Method::GET;
         responder.lead(Box::pin(fetch_task.run()), reader, transaction).await
-    }
-
-    /// Returns whether the answer of a fetch is the client's as it is. `ranged`: the client's range
-    /// is fetched.
-    fn drives(&self, ranged: bool) -> bool {
-        self.context.is_for_all() || (ranged && !self.context.facts.conditional)
     }
 
     /// Returns the running fill of `key` if it may fit this request; else a new one in its place,
@@ -537,7 +555,7 @@ impl CacheRequest<'_> {
             ));
         };
         let mut fetch_task = self.fetch_task(fill, key.clone(), marker, None, false);
-        fetch_task.is_driven = self.drives(fetch_task.ranged);
+        fetch_task.is_driven = context.is_for_all();
         let role = Role::Leader { interim: None, ranged: fetch_task.ranged };
         let fetch = Box::pin(fetch_task.run_answered(response, times));
         let (to_validate, is_first) = (None, self.is_first);

@@ -15,6 +15,7 @@ use store::Key;
 use upstream::connection::origin_body::OriginBody;
 
 use crate::body::fill_body::FillBody;
+use crate::body::relayed_body::RelayedBody;
 use crate::body::resume::Resume;
 use crate::fill::detached::Running;
 use crate::fill::state::{Failed, FillHead, FillStage, Reader, SparseStage, Validated};
@@ -31,7 +32,7 @@ use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
 use crate::request::context::RequestContext;
 use crate::response::builder;
 use crate::response::builder::{BodyPart, ResponseParts};
-use crate::response::pass_through::relay;
+use crate::response::pass_through::{relay, relay_of};
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 
@@ -281,15 +282,16 @@ impl FillResponder<'_> {
             };
             self.context.make_own(&mut fields);
             status.append_to(transaction.pseudonym(), &mut fields);
-            if let Some(body) = handed_over {
-                let body = BodySource::Upstream(*body);
-                return self.send_all(head.status, fields, body, status, transaction);
-            }
             if self.context.is_for_all() {
-                let body = self.all_of(head, reader);
+                let body = match handed_over {
+                    Some(body) => {
+                        BodySource::of_upstream(*body, || relay_of(self.context, &fields))
+                    }
+                    None => self.all_of(head, reader),
+                };
                 return self.send_all(head.status, fields, body, status, transaction);
             }
-            return self.stream(head, fields, reader, status, transaction);
+            return self.stream(head, fields, (reader, handed_over), status, transaction);
         }
         let fit = self.fit_input().of_head(&self.key, head, reader.fill(), reader.waited());
         let (Fit::Follow(Some((age, permit))), Some(shared)) = (fit, &head.shared) else {
@@ -313,7 +315,7 @@ impl FillResponder<'_> {
         let mut fields = shared.reply_headers(age);
         self.context.make_own(&mut fields);
         status.append_to(transaction.pseudonym(), &mut fields);
-        self.stream(head, fields, reader, status, transaction)
+        self.stream(head, fields, (reader, None), status, transaction)
     }
 
     /// Sends all of an answer.
@@ -361,7 +363,7 @@ impl FillResponder<'_> {
         &self,
         head: &Arc<FillHead>,
         mut fields: HeaderMap,
-        reader: Reader,
+        (reader, handed_over): (Reader, Option<Box<OriginBody>>),
         status: CacheStatus,
         transaction: Transaction,
     ) -> NextAction {
@@ -385,9 +387,16 @@ impl FillResponder<'_> {
         let store = head.stored.then(|| self.store.clone());
         let rescue = self.rescue(head);
         let length = head.length;
-        let body = move |wanted| match fill_body(reader, store, length, wanted, trailers) {
-            Some(body) => BodySource::Fill(Box::new(body.with_rescue(rescue))),
-            None => BodySource::Empty,
+        let own = handed_over.map(|body| (*body, relay_of(self.context, &fields)));
+        let body = move |wanted| match (own, wanted) {
+            (Some((body, relay)), BodyPart::Whole) => BodySource::of_upstream(body, || relay),
+            (Some((body, relay)), BodyPart::Part(part)) => {
+                BodySource::Relayed(Box::new(RelayedBody::part(body, relay, part)))
+            }
+            (_, wanted) => match fill_body(reader, store, length, wanted, trailers) {
+                Some(body) => BodySource::Fill(Box::new(body.with_rescue(rescue))),
+                None => BodySource::Empty,
+            },
         };
         let (outcome, status, body) = (status.outcome, head.status, Box::new(body));
         let response = ResponseParts { status, fields, portion, length, body };

@@ -62,8 +62,15 @@ impl CacheRequest<'_> {
                 },
             };
             let Awaited { reader, role } = places.swap_remove(at);
-            // A fetch without an answer leaves the others.
-            if !places.is_empty() && matches!(stage, FillStage::Failed(_) | FillStage::Absent(_)) {
+            // A fetch without an answer leaves the others, unless a stale one may take its place.
+            let may_be_stale = responder.to_validate.as_ref();
+            let may_be_stale = may_be_stale.is_some_and(|stale| stale.fallback.on_unreachable);
+            let is_void = match stage {
+                FillStage::Failed(_) => !may_be_stale,
+                FillStage::Absent(_) => true,
+                _ => false,
+            };
+            if is_void && !places.is_empty() {
                 continue;
             }
             responder.role = role;

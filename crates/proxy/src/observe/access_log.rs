@@ -222,7 +222,14 @@ impl Writer {
         if let Err(error) = self.write_some(&mut rest) {
             let lost = rest.iter().filter(|&&b| b == b'\n').count() as u64;
             self.shared.dropped.fetch_add(lost, Ordering::Relaxed);
-            self.trouble(format_args!("the access log cannot be written: {error}"));
+            let hint = match error.kind() {
+                io::ErrorKind::FileTooLarge => {
+                    "; it has reached the limit on file sizes (ulimit -f, LimitFSIZE=): rotate it, \
+                     or raise the limit"
+                }
+                _ => "",
+            };
+            self.trouble(format_args!("the access log cannot be written: {error}{hint}"));
         }
     }
 

@@ -53,6 +53,8 @@ pub enum Event {
     TunnelOpened,
     /// A tunnel ended.
     TunnelClosed,
+    /// An idle tunnel ended to make way for another one.
+    TunnelMadeWay,
     /// A client's connection, or a stream of it, changed its protocol: a tunnel follows.
     Upgraded,
     /// A request for something that is not stored (systems C12).

@@ -296,6 +296,8 @@ impl Metrics {
         out.gauge("larder_tunnels", help, &[], open);
         let help = "Tunnels that were opened.";
         out.counter("larder_tunnels_opened", help, &[], opened);
+        let help = "Idle tunnels that were ended for another one (client.tunnels).";
+        out.counter("larder_tunnels_made_way", help, &[], self.total(Event::TunnelMadeWay));
         let help = "Requests whose answer changed the protocol (Upgrade, WebSocket).";
         out.counter("larder_upgrades", help, &[], self.total(Event::Upgraded));
     }

@@ -7,6 +7,9 @@ use std::time::Duration;
 pub struct FillOptions {
     /// Bytes of a running fetch kept in memory for its readers. Default 512 KiB.
     pub window: usize,
+    /// Bytes of an answer that is not stored which may go through the store because its client is
+    /// slow; 0: none may. Default 64 MiB.
+    pub spill_max: u64,
     /// A stored fetch whose last reader left goes on when at least this share of its body, in
     /// percent, has come. Default 50.
     pub finish_percent: u8,
@@ -30,6 +33,10 @@ pub struct FillOptions {
     /// A fetch that others wait for and that has no head after this time is begun once more, by one
     /// of them for all. Default 20 s.
     pub wait: Duration,
+    /// Time after a failure of the origin for which stale answers are given at once, where they may
+    /// be given in place of an error, while one request tries again; zero: each request waits.
+    /// Default 10 s.
+    pub stale_refresh_time: Duration,
     /// Neighbours of what is validated that may be validated in the background, for each second and
     /// site ([`semantics::Settings::validate_neighbours`] says how many at a time). Default 20.
     pub neighbour_rate: u32,
@@ -39,6 +46,7 @@ impl Default for FillOptions {
     fn default() -> Self {
         FillOptions {
             window: 512 * 1024,
+            spill_max: 64 << 20,
             finish_percent: 50,
             finish_rest: 1 << 20,
             follow_distance: 1 << 20,
@@ -47,6 +55,7 @@ impl Default for FillOptions {
             unshareable_for: Duration::from_secs(30),
             unshareable_keys: 16_384,
             wait: Duration::from_secs(20),
+            stale_refresh_time: Duration::from_secs(10),
             neighbour_rate: 20,
         }
     }

@@ -17,6 +17,7 @@ use message::{framing, via};
 use net::address;
 use semantics::forwarded::Hop;
 use semantics::{MethodClass, Settings, claims, forwarded, hop_by_hop, max_forwards, value};
+use store::Key;
 use upstream::connection::origin_body::OriginBody;
 use upstream::connection::pinned::PinnedConnection;
 use upstream::connection::request_body::{ClientBody, OutBody};
@@ -29,6 +30,7 @@ use crate::observe::outcome::Error;
 use crate::options::Options;
 use crate::origin::address_check::AddressCheck;
 use crate::origin::failure::Failure;
+use crate::origin::outages::{Concerned, Outages};
 use crate::origin::target::Target;
 use crate::peers::asking::Asking;
 use crate::peers::origin::{FleetOrigin, FromPeer};
@@ -307,6 +309,11 @@ impl UpstreamRequest {
         self.client
     }
 
+    /// Returns what a failure of it may concern: its host, and this key.
+    pub fn concerned(&self, outages: &Outages, key: &Key) -> Concerned {
+        outages.concerned(&self.named.0, self.named.1, key.as_bytes())
+    }
+
     /// Returns the settings of caching for its answer.
     pub fn settings<'a>(&'a self, options: &'a Options) -> &'a Settings {
         if let Some(settings) = &self.vouched {
@@ -340,6 +347,10 @@ impl UpstreamRequest {
             let sent = self.to.clone().send(with, outgoing).await;
             return sent.map_err(|failure| rules.explain(failure));
         };
+        if matches!(body, RequestBody::Buffered(_)) {
+            // The client has been told to send it.
+            request.headers_mut().remove(header::EXPECT);
+        }
         let expects = request.headers().contains_key(header::EXPECT);
         let chunked = http_body::Body::size_hint(&body).exact().is_none();
         let body = ClientBody::new(body, self.interim.clone().filter(|_| expects));

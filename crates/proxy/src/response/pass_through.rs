@@ -6,18 +6,20 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 
-use http::header::HeaderValue;
+use http::header::{HeaderMap, HeaderValue};
 use http::{Response, StatusCode, Version, header};
 use http_body::Body as _;
 use message::informational::Informational;
 use message::request_body::RequestBody;
 use message::upgrade;
 use message::upgrade::Upgrade;
-use semantics::hop_by_hop;
+use semantics::cache_control::Scope;
+use semantics::{ResponseDirectives, hop_by_hop};
 use upstream::connection::origin_body::OriginBody;
 use upstream::connection::tunnel::UpstreamTunnel;
 
 use crate::body::peer_body;
+use crate::body::relayed_body::Relay;
 use crate::client::handle::Client;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::event::Event;
@@ -108,7 +110,19 @@ pub(crate) fn relay_response(
     // The version on the client's side does not depend on the upstream's.
     head.version = Version::HTTP_11;
     head.extensions.clear();
-    Response::from_parts(head, ResponseBody::new(BodySource::Upstream(body), transaction))
+    let body = BodySource::of_upstream(body, || relay_of(context, &head.headers));
+    Response::from_parts(head, ResponseBody::new(body, transaction))
+}
+
+/// Returns the means to take the body of an answer to this request off its origin.
+pub(crate) fn relay_of(context: &RequestContext<'_>, fields: &HeaderMap) -> Relay {
+    let (client, host) = (context.client.address.ip(), context.target.host);
+    let relay = Relay::new(context.services, context.options, client, host);
+    let directives = ResponseDirectives::parse(fields, context.settings());
+    let is_forbidden = directives.no_store
+        || directives.private != Scope::Absent
+        || context.facts.directives.no_store;
+    if is_forbidden { relay.without_spill() } else { relay }
 }
 
 /// Passes on an answer that changed the protocol: the bytes flow once it has been written.

@@ -14,6 +14,7 @@ use upstream::connection::origin_body::OriginBody;
 use upstream::connection::send_file::Sent;
 
 use crate::body::fill_body::FillBody;
+use crate::body::relayed_body::{Relay, RelayedBody};
 use crate::body::stored_body::{EntryBody, TrailedBody};
 use crate::object::store_lease::{Lease, Leases};
 use crate::observe::outcome::{Error, Outcome};
@@ -28,8 +29,10 @@ pub(crate) enum BodySource {
     Empty,
     /// One piece in memory; taken when it is sent.
     Whole(Bytes),
-    /// Straight from the upstream.
+    /// Straight from the upstream: all of it has come, or it has no body.
     Upstream(OriginBody),
+    /// From the upstream, at its own speed.
+    Relayed(Box<RelayedBody>),
     /// A stored object, or a range of one.
     Entry(Box<EntryBody>),
     /// A stored object with trailers.
@@ -43,6 +46,15 @@ pub(crate) enum BodySource {
 }
 
 impl BodySource {
+    /// Makes the source of an upstream's body that is for one client alone. A local file holds no
+    /// connection to an origin.
+    pub fn of_upstream(body: OriginBody, relay: impl FnOnce() -> Relay) -> BodySource {
+        match body.is_end_stream() || body.is_file() || body.whole_length().is_some() {
+            true => BodySource::Upstream(body),
+            false => BodySource::Relayed(Box::new(RelayedBody::new(body, relay()))),
+        }
+    }
+
     /// Takes the lease of the store that the source needs.
     fn lease(&self, leases: &Rc<Leases>) -> Option<Lease> {
         match self {
@@ -52,7 +64,10 @@ impl BodySource {
             }
             BodySource::Trailed(body) => body.is_read().then(|| leases.lease_until_done()),
             BodySource::Fill(body) => body.stored_fill().map(|fill| leases.following(fill.clone())),
-            BodySource::Empty | BodySource::Whole(_) | BodySource::Upstream(_) => None,
+            BodySource::Empty
+            | BodySource::Whole(_)
+            | BodySource::Upstream(_)
+            | BodySource::Relayed(_) => None,
         }
     }
 }
@@ -205,6 +220,12 @@ impl ResponseBody {
                     Truncated("a part could not be had")
                 })
             }),
+            BodySource::Relayed(body) => ready!(body.poll(cx)).map(|frame| {
+                frame.map_err(|why| {
+                    broke(why);
+                    Truncated("the upstream's body ended early")
+                })
+            }),
             BodySource::Upstream(body) => ready!(Pin::new(body).poll_frame(cx)).map(|frame| {
                 frame.map_err(|error| {
                     broke(error.reason().into());
@@ -260,6 +281,7 @@ impl Body for ResponseBody {
             BodySource::Empty => true,
             BodySource::Whole(bytes) => bytes.is_empty(),
             BodySource::Upstream(body) => body.is_end_stream(),
+            BodySource::Relayed(body) => body.is_end_stream(),
             BodySource::Entry(body) => body.left() == 0,
             BodySource::Trailed(body) => body.is_done(),
             BodySource::Multipart(body) => body.left() == 0,
@@ -273,6 +295,9 @@ impl Body for ResponseBody {
             BodySource::Empty => SizeHint::with_exact(0),
             BodySource::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             BodySource::Upstream(body) => body.size_hint(),
+            BodySource::Relayed(body) => {
+                body.left().map_or_else(SizeHint::default, SizeHint::with_exact)
+            }
             BodySource::Entry(body) => SizeHint::with_exact(body.left()),
             BodySource::Multipart(body) => SizeHint::with_exact(body.left()),
             BodySource::Parts(body) => SizeHint::with_exact(body.left()),

@@ -115,8 +115,8 @@ async fn open(
         }
     };
     let store = open_store(made, clock, options).await?;
-    for key in shared.missed.close() {
-        store.remove(&key).await;
+    if let Err(refusal) = store.invalidate(&shared.missed.close(), None).await {
+        log::warn!("what was changed before the cache was open is not durable yet: {refusal}");
     }
     let share = store.share();
     opened(&share);

@@ -16,6 +16,9 @@ pub(crate) async fn answer(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceive
                 drop(tell.send(worker.connections.candidates(most, group)));
             }
             Ask::Close(ids, tell) => drop(tell.send(worker.connections.close(&ids))),
+            Ask::CloseLeft(servers, most, tell) => {
+                let _ = tell.send(worker.connections.close_left(servers, most));
+            }
             Ask::LetGo(tell) => drop(tell.send(worker.services.upstream.let_go())),
         }
     }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::JoinHandle;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 use std::{io, thread};
 
@@ -26,6 +26,7 @@ use crate::downstream::listener::{Accepted, Listener};
 use crate::fill::fill_budget::WindowFigures;
 use crate::fleet_control::upkeep;
 use crate::fleet_control::upkeep::FleetSetup;
+use crate::object::buffers::BufferFigures;
 use crate::observe::observer::Observer;
 use crate::options::control::Control;
 use crate::peers::status::FleetFigures;
@@ -97,15 +98,22 @@ pub enum Ended {
 /// When a thread, a runtime or a listener cannot be made; nothing is served then. A cache that
 /// cannot be opened is not an error: it is logged, and everything is passed on.
 pub fn run(setup: Setup) -> io::Result<Ended> {
-    let mut threads = Vec::new();
+    let mut workers = Vec::new();
     for start in prepare(setup)? {
         let name = format!("worker-{}", start.index);
-        threads.push(thread::Builder::new().name(name).spawn(move || work(start))?);
+        let (tell, told) = std::sync::mpsc::channel();
+        let work = move || {
+            // The receiver waits.
+            let _ = tell.send(work(start));
+        };
+        thread::Builder::new().name(name).spawn(work)?;
+        workers.push(told);
     }
-    let join = |thread: JoinHandle<_>| {
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("a worker panicked")))
+    // The threads are not joined: the kernel keeps one whose device hangs until it answers.
+    let ended = |told: Receiver<_>| {
+        told.recv().unwrap_or_else(|_| Err(io::Error::other("a worker panicked")))
     };
-    together(threads.into_iter().map(join))
+    together(workers.into_iter().map(ended))
 }
 
 /// Does what [`run`] does in the `LocalSet` that calls it, with all workers on its thread: for
@@ -155,12 +163,13 @@ fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
     let (reclaimer, asked) = ConnectionReclaimer::new(workers, options.client.connections);
     let node = fleet.as_ref().map(|fleet| fleet.node.clone());
     let mut fleet = fleet;
-    let requests = Arc::new(Shared::new(&options, observer, cache.memory() / 8, clock, node));
+    let requests = Arc::new(Shared::new(&options, clock, observer, cache.memory() / 8, node));
     if let (Some(admin), Some(node)) = (&admin, &requests.node) {
         admin.metrics.add_source(Box::new(FleetFigures(node.clone())));
     }
     if let Some(admin) = &admin {
         admin.metrics.add_source(Box::new(WindowFigures(requests.fill_budget.clone())));
+        admin.metrics.add_source(Box::new(BufferFigures(requests.buffers.clone())));
         admin.metrics.add_source(Box::new(ServerFigures(control.clone(), clock)));
     }
     let process = Arc::new(Process {

@@ -424,7 +424,8 @@ fn an_origin_in_trouble_is_asked_once_for_all_who_get_what_is_stored() {
         0 => ok(stored, "body"),
         _ => "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n".to_owned(),
     });
-    let rig = Rig::forward();
+    // The failure is not remembered.
+    let rig = Rig::forward_with(|options| options.fill.stale_refresh_time = Duration::ZERO);
     let url = origin.url("/");
     for fetches in 1..4 {
         let (leader, waiters) = together(&rig, &origin, 20, &url);

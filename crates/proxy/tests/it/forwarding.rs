@@ -256,7 +256,8 @@ fn an_expectation_waits_for_the_upstream() {
     drop(origin);
     // An origin that refuses without the body: the client is not asked for it.
     let refusing = raw_origin(b"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n");
-    let rig = Rig::forward();
+    // A body that is not read ahead of the origin.
+    let rig = Rig::forward_with(|options| options.client.request_buffer = 0);
     let mut client = rig.client();
     let fields = "Expect: 100-continue\r\nContent-Length: 3\r\n";
     client.send(request("POST", &format!("http://{refusing}/"), fields));
@@ -350,10 +351,6 @@ fn a_tunnel_carries_bytes_both_ways() {
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
     assert_eq!(client.answer().text(), "through");
     std::thread::sleep(Duration::from_millis(100));
-    let mut second = rig.client();
-    second.send(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n"));
-    let refused = second.answer();
-    assert_eq!((refused.status, refused.detail().as_str()), (503, "ERROR(overload)"));
     client.send("GET /again HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_eq!(client.answer().text(), "through");
     client.half_close();

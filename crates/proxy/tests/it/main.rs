@@ -29,5 +29,7 @@ mod rig;
 mod secure;
 mod sent_files;
 mod servers;
+mod slow_clients;
 mod stages;
+mod stalled_disk;
 mod traffic;

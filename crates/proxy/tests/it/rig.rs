@@ -244,6 +244,7 @@ impl Rig {
                 guard: Guard::default(),
                 metrics: Arc::default(),
                 reload: Arc::new(|| Err("a test has no configuration".to_owned())),
+                trouble: Box::new(|| None),
             }),
             accepting: Box::new(|| ()),
             fleet: None,

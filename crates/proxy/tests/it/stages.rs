@@ -117,11 +117,14 @@ fn the_first_client_leaves_at_any_stage() {
             // Most of the time it is noticed before the origin goes on.
             thread::sleep(Duration::from_millis(20));
             go_on.send(()).unwrap();
-            if is_stored {
+            // Without a head the fetch ends with its only client, if that is noticed in time.
+            let has_head = at >= text.find("\r\n\r\n").unwrap() + 4;
+            if is_stored && has_head {
                 wait_until_stored(&rig, &url);
             }
             is_whole(&rig.client().get(&url), &where_);
-            assert_eq!(origin.count(), if is_stored { 1 } else { 2 }, "{where_}");
+            let (least, most) = if has_head && is_stored { (1, 1) } else { (1, 2) };
+            assert!((least..=most).contains(&origin.count()), "{where_}");
         }
     }
 }

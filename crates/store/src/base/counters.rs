@@ -17,6 +17,10 @@ pub struct Counters {
     pub damaged_records: u64,
     /// Reads, writes and flushes that failed.
     pub device_errors: u64,
+    /// Times that a write or flush took longer than [`crate::Options::write_bound`].
+    pub write_stalls: u64,
+    /// Purges and invalidations that were answered before they were durable.
+    pub not_durable: u64,
     /// Objects committed.
     pub insertions: u64,
     /// Bytes of committed objects: key, metadata and body.

@@ -11,6 +11,9 @@ use std::hash::{Hash, Hasher};
 
 use siphasher::sip128::SipHasher13;
 
+/// Bytes that divide a text into parts that many texts have in common.
+const SEPARATORS: &[u8] = b"/?&=";
+
 /// The name of one record: of an object's head, of its replaced metadata or of one of its pieces.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Digest(pub [u8; 16]);
@@ -46,9 +49,41 @@ impl Digester {
         hasher.finish()
     }
 
-    /// Appends the digests of the labels of an object with this key and these metadata.
+    /// Appends the digests of the labels of an object with this key and these metadata, and of the
+    /// beginnings of its text.
     pub(crate) fn labels(&self, of: &dyn Labels, key: &[u8], meta: &[u8], all: &mut Vec<u64>) {
         of.labels(key, meta, &mut |label| all.push(self.label(label.kind, label.name)));
+        if let Some(text) = of.text(key) {
+            self.beginnings(text, |digest| all.push(digest));
+        }
+    }
+
+    /// Returns the digest of the longest beginning of `prefix` that every text has among its
+    /// beginnings which begins with `prefix`; `None`: it has none, for it is empty.
+    pub(crate) fn beginning(&self, prefix: &[u8]) -> Option<u64> {
+        let mut longest = None;
+        self.beginnings(prefix, |digest| longest = Some(digest));
+        longest
+    }
+
+    /// Calls `see` with the digests of those beginnings of `text` by which purges of prefixes are
+    /// told apart from what is stored. Where they end depends on the bytes before alone: behind a
+    /// separator, and one, two, four, eight, ... bytes later.
+    fn beginnings(&self, text: &[u8], mut see: impl FnMut(u64)) {
+        let mut hasher = self.labels;
+        hasher.write(b"beginning");
+        let (mut hashed, mut separator) = (0, 0);
+        for (at, byte) in text.iter().enumerate() {
+            let end = at + 1;
+            if SEPARATORS.contains(byte) {
+                separator = end;
+            }
+            if end == separator || (end - separator).is_power_of_two() {
+                hasher.write(&text[hashed..end]);
+                hashed = end;
+                see(hasher.finish());
+            }
+        }
     }
 
     /// Returns the digest of a prefix. It is compared with prefixes of the same length only.
@@ -135,6 +170,24 @@ mod tests {
         let mut message = 1_u64.to_le_bytes().to_vec();
         message.extend_from_slice(&0_u32.to_le_bytes());
         assert_ne!(a.piece(1, 0), a.key(&message));
+    }
+
+    #[test]
+    fn every_prefix_of_a_text_has_a_beginning_that_the_text_has() {
+        let digester = Digester::new(&[1; 16]);
+        let text = b"a.example/images/2024/some-long-name.jpg?width=100&format=webp";
+        let mut all = Vec::new();
+        digester.beginnings(text, |digest| all.push(digest));
+        for len in 1..=text.len() {
+            let beginning = digester.beginning(&text[..len]);
+            assert!(beginning.is_some_and(|digest| all.contains(&digest)), "{len}");
+        }
+        assert_eq!(digester.beginning(b""), None);
+        for foreign in [&b"b.example/"[..], b"a.example/j", b"a.example/images/2023/", b"a.exbmple"]
+        {
+            let beginning = digester.beginning(foreign);
+            assert!(beginning.is_some_and(|digest| !all.contains(&digest)), "{foreign:?}");
+        }
     }
 
     #[test]

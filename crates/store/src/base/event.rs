@@ -1,6 +1,7 @@
 //! Events of the store that an operator should know.
 
 use std::fmt;
+use std::time::Duration;
 
 /// Something to be logged. `device` counts from 0 in the order in which devices were given.
 #[derive(Clone, Debug)]
@@ -20,6 +21,33 @@ pub enum Event {
         device: usize,
         /// Why.
         reason: String,
+    },
+    /// The table of purges in force is nearly full, or was full: its oldest quarter became one
+    /// purge of everything as old ([`crate::Options::purges`]).
+    PurgesFull {
+        /// Number of the device.
+        device: usize,
+        /// Entries in force.
+        entries: usize,
+        /// The most that there may be.
+        max: usize,
+        /// The oldest were merged; else they will be if more come.
+        merged: bool,
+    },
+    /// A write or flush has not ended within [`crate::Options::write_bound`]: nobody waits for the
+    /// device until one does, and what finds no room in memory is not stored.
+    WritesStalled {
+        /// Number of the device.
+        device: usize,
+        /// The bound.
+        bound: Duration,
+    },
+    /// The device writes again.
+    WritesResumed {
+        /// Number of the device.
+        device: usize,
+        /// Time since the operation began that had stalled first.
+        after: Duration,
     },
     /// One superblock copy was bad and has been restored from the other.
     SuperblockRestored {
@@ -79,6 +107,16 @@ impl fmt::Display for Event {
             }
             Event::Offline { device, reason } => {
                 write!(f, "cache device {device} is given up, serving without it: {reason}")
+            }
+            Event::PurgesFull { device, entries, max, merged } => {
+                let what = if *merged { "the oldest were merged" } else { "nearly full" };
+                write!(f, "cache device {device}: {entries} of {max} purges in force: {what}")
+            }
+            Event::WritesStalled { device, bound } => {
+                write!(f, "cache device {device} has not finished a write in {bound:?}")
+            }
+            Event::WritesResumed { device, after } => {
+                write!(f, "cache device {device} writes again, after {after:?}")
             }
             Event::SuperblockRestored { device } => write!(
                 f,

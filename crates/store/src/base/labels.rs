@@ -41,6 +41,15 @@ pub trait Labels: Send + Sync {
     fn text<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]>;
 }
 
+/// Which beginnings of a text count among its labels. It changes when others do.
+const BEGINNINGS: u64 = 1;
+
+/// Returns the number that is kept with digests of labels: of how `labels` are read, and which
+/// beginnings of the text are among them.
+pub(crate) fn reading(labels: &dyn Labels) -> u64 {
+    labels.version().wrapping_add(BEGINNINGS)
+}
+
 /// What a purge concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target<'a> {

@@ -27,7 +27,7 @@ impl fmt::Display for Refusal {
             Refusal::TooLarge => "too large",
             Refusal::NotAdmitted => "not admitted",
             Refusal::NoSpace => "no space",
-            Refusal::Busy => "busy",
+            Refusal::Busy => "the device is busy or does not write",
             Refusal::Offline => "offline",
             Refusal::Overtaken => "overtaken",
             Refusal::WrongLength => "wrong length",

@@ -104,8 +104,12 @@ pub struct Options {
     /// The longest between two flushes of the device while there is something to flush: what a
     /// power loss may cost. Purges never wait for it.
     pub flush_interval: Duration,
-    /// The longest that an insertion waits for room before it is refused as `Busy`.
+    /// The longest that a read may take, and that a purge waits to be durable.
     pub stall_bound: Duration,
+    /// The longest that an insertion waits for room before it is refused as `Busy`, and that an
+    /// insertion, a removal or an invalidation waits for the journal. A write or flush that takes
+    /// longer has nobody wait for the device until it, or another, has ended.
+    pub write_bound: Duration,
     /// Percent of the space that readers of large objects may hold: pieces that they have still to
     /// read, of versions that were removed or replaced as well, are not written over. 0 to 50; 0:
     /// what is removed or evicted is gone for them, too.
@@ -176,7 +180,7 @@ pub struct Options {
     /// Purges of labels and prefixes that are in force at a time, without those of labels that
     /// nothing bears; beyond it the oldest quarter of them becomes one purge of everything that is
     /// as old. At least 1, and no more than a checkpoint of the device has room for (some 1,000 at
-    /// 64 MiB, 16,000 for each GiB) and a thirty-second of the memory (116,000 for 256 MiB).
+    /// 64 MiB, 16,000 for each GiB) and a thirty-second of the memory (104,000 for 256 MiB).
     pub purges: u32,
     /// Whether purges are logged by name for stores elsewhere that follow them
     /// ([`crate::Store::purges_since`]); it takes up to 256 KiB of memory for each device.
@@ -203,8 +207,8 @@ impl fmt::Debug for Options {
         fields!(
             self, f;
             memory, write_policy, read_unit, read_window_max, read_batch, read_batch_timeout,
-            read_batch_split, durability_bound, flush_interval, stall_bound, held_percent,
-            held_time, object_max,
+            read_batch_split, durability_bound, flush_interval, stall_bound, write_bound,
+            held_percent, held_time, object_max,
             admission, admission_keys, one_timer_age, reference_half_life, aging_mean,
             young_percent, prefer, index, tier_shares, tier_admission, group_share, group_batch,
             group_small, group_slack, policy, fill_percent, packet, write_page, locality, batch,
@@ -226,6 +230,7 @@ impl Default for Options {
             durability_bound: Duration::from_secs(1),
             flush_interval: Duration::from_secs(5),
             stall_bound: Duration::from_secs(5),
+            write_bound: Duration::from_secs(1),
             held_percent: 25,
             held_time: Duration::from_secs(3600),
             object_max: None,

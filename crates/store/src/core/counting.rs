@@ -13,6 +13,8 @@ pub(crate) enum Counted {
     Refusal,
     /// A read, a write or a flush has failed.
     DeviceError,
+    /// A purge or an invalidation was not durable in time.
+    NotDurable,
 }
 
 impl Core {
@@ -22,6 +24,7 @@ impl Core {
             Counted::Lookup(digest, answer) => self.count_lookup(&digest, answer),
             Counted::Refusal => self.counters.refusals += 1,
             Counted::DeviceError => self.counters.device_errors += 1,
+            Counted::NotDurable => self.counters.not_durable += 1,
         }
     }
 

@@ -20,6 +20,10 @@ pub(super) struct MaintenanceState {
     pub(super) draining: bool,
     /// The last step was for those who wait for the journal.
     pub(super) synced: bool,
+    /// A write takes longer than it may: nobody waits for the background.
+    pub(super) writes_stall: bool,
+    /// What an operator was told of the table of purges.
+    pub(super) purges_reported: PurgesReported,
     /// An insertion found no place.
     pub(super) starved: bool,
     /// Clusters that are being given up together.
@@ -38,6 +42,15 @@ pub(super) struct MaintenanceState {
     pub(super) log_wanted: u64,
     /// Somebody waits for the superblock to name this run of the store.
     pub(super) run_wanted: u64,
+}
+
+/// What an operator was told of the table of purges.
+#[derive(Default)]
+pub(super) struct PurgesReported {
+    /// That it is nearly full.
+    pub(super) filling: bool,
+    /// That entries were merged so often.
+    pub(super) merged: u64,
 }
 
 /// Clusters that are given up together. The journal says so already; a sweep of the index forgets

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::base::digest::Digest;
+use crate::base::labels::reading;
 use crate::base::limits::ClusterId;
 use crate::base::record::RecordKind;
 use crate::core::state::Core;
@@ -95,7 +96,7 @@ impl Core {
     /// Returns the filters for a dump, and how their labels were read; `None`: there is nothing to
     /// save.
     pub(super) fn label_filters_to_save(&mut self) -> Option<(&LabelFilters, u64)> {
-        let version = self.options.labels.as_deref()?.version();
+        let version = reading(self.options.labels.as_deref()?);
         self.recount_unknown();
         Some((&self.label_filters, version))
     }

@@ -7,6 +7,7 @@ use crate::base::digest::Digest;
 use crate::base::labels::{Label, Labels, Mode, Target};
 use crate::base::now::Now;
 use crate::base::record::RecordKind;
+use crate::core::maintenance_state::PurgesReported;
 use crate::core::sizing::purges_in;
 use crate::core::state::Core;
 use crate::format::journal::{Fact, JournalPosition};
@@ -18,6 +19,9 @@ use crate::space::cluster_table::State;
 /// When the table is full, and less than one in so many of its entries can be dropped, the oldest
 /// are merged.
 const GAIN: usize = 16;
+/// The operator is warned when the table is so many percent full, and again when it was less so.
+const WARNED_AT: usize = 75;
+
 /// Labels that are unknown are read when the table has more than one in so many of the entries that
 /// it may have: who purges little has nothing read.
 const READ_FROM: usize = 8;
@@ -44,6 +48,15 @@ impl Labelled for Named<'_> {
     }
 }
 
+/// The table of purges is nearly full, or was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PurgesFull {
+    pub(crate) entries: usize,
+    pub(crate) max: usize,
+    /// The oldest entries became one purge of everything as old.
+    pub(crate) merged: bool,
+}
+
 impl Core {
     /// Purges what `targets` concern, as of `now`. The journal position is the one up to which the
     /// journal must be durable before it counts as done.
@@ -67,8 +80,15 @@ impl Core {
         for target in targets {
             let scope = Scope::of(*target, &self.digester);
             let purge = Purge { scope, mode, sequence, boundary, at };
-            if scope.label().is_none_or(|label| self.may_be_borne(label)) {
+            let beginning = match target {
+                Target::Prefix(prefix) => self.digester.beginning(prefix),
+                _ => None,
+            };
+            if scope.label().or(beginning).is_none_or(|label| self.may_be_borne(label)) {
                 self.purges.take_in(&purge);
+                if let Some(beginning) = beginning {
+                    self.purges.note_beginning(scope, beginning);
+                }
                 self.journal.note(Fact::Purged(purge));
             } else {
                 self.counters.purges_unborne += 1;
@@ -94,7 +114,7 @@ impl Core {
         }
     }
 
-    /// Drops the purges of labels that nothing bears any more.
+    /// Drops the purges of labels and prefixes that nothing bears any more.
     pub(super) fn forget_unused_purges(&mut self) {
         self.recount_unknown();
         if self.options.labels.is_none() || self.label_filters.unknown() > 0 {
@@ -123,6 +143,24 @@ impl Core {
             self.counters.purges_merged += 1;
             self.journal.note(Fact::Purged(purge));
         }
+    }
+
+    /// Returns how many entries the table of purges has, and may have, when operators should know:
+    /// once when it fills up, and once more when the oldest of them had to be merged.
+    pub(crate) fn purges_to_report(&mut self) -> Option<PurgesFull> {
+        let (entries, max) = (self.purges.len(), self.purges.max());
+        let merged = self.counters.purges_merged;
+        let full = entries >= max - max * (100 - WARNED_AT) / 100;
+        let reported = &mut self.maintenance.purges_reported;
+        if merged > reported.merged {
+            *reported = PurgesReported { filling: true, merged };
+            return Some(PurgesFull { entries, max, merged: true });
+        }
+        if full == reported.filling || (!full && entries > max / 2) {
+            return None;
+        }
+        reported.filling = full;
+        full.then_some(PurgesFull { entries, max, merged: false })
     }
 
     /// Makes what was found on the device fit the bound of this run.

@@ -113,6 +113,23 @@ impl Core {
         }
     }
 
+    /// Returns the journal position up to which the journal must be durable so that nothing that
+    /// has died by now is found under `digest` after a loss of power; `None` when it is.
+    pub(crate) fn undurable_deletion(&self, digest: &Digest) -> Option<JournalPosition> {
+        if !self.online() {
+            // It never will be.
+            return Some(JournalPosition::MAX);
+        }
+        let own = self.journal.undurable_deletion_of(digest);
+        match &self.space {
+            Space::Clusters(_) => {
+                let alike = self.journal.undurable_deletion_of(&digest.tag_alone());
+                self.journal.undurable_deletion().max(own).max(alike)
+            }
+            Space::Slots(_) => own,
+        }
+    }
+
     /// Notes that the object at `position` has new metadata, in the record placed last; `old` is
     /// where those before were.
     pub(super) fn note_refresh(&mut self, position: u32, old: Option<Slot>) {

@@ -29,6 +29,8 @@ pub struct Stats {
     pub transit_bytes: usize,
     /// The device is in use.
     pub online: bool,
+    /// A write or flush takes longer than it may: nothing waits for the device.
+    pub writes_stall: bool,
     /// Clusters that recovery has read, and how many there are; equal when it is complete.
     pub recovered: (u32, u32),
     /// Recovery goes on.
@@ -75,6 +77,8 @@ pub struct Stats {
     pub slots: Option<SlotStats>,
     /// Purges of labels, prefixes and everything in force.
     pub purges: usize,
+    /// How many there may be before the oldest are merged.
+    pub purges_max: usize,
     /// How often the cache was opened.
     pub generation: u64,
 }
@@ -106,6 +110,7 @@ impl Core {
             held: self.held.stats(),
             transit_bytes: self.memory.in_transit.bytes(),
             online: self.online(),
+            writes_stall: self.maintenance.writes_stall,
             recovered: self.scanned,
             recovering: self.recovering.is_some(),
             index_entries: self.index.len(),
@@ -137,6 +142,7 @@ impl Core {
             layout: LayoutName::of(self.superblock.layout),
             slots: self.space.slots().map(SlotSpace::stats),
             purges: self.purges.len(),
+            purges_max: self.purges.max(),
             generation: self.superblock.generation,
         }
     }

@@ -47,9 +47,16 @@ impl Core {
             written: self.journal.written(),
             durable: self.journal.durable(),
             room: self.room_to_wait(),
-            over: !self.online(),
+            over: !self.online() || self.maintenance.writes_stall,
         };
         self.waiters.wake(&available);
+    }
+
+    /// Notes whether writes stall: nobody is to wait for them.
+    pub(crate) fn set_writes_stall(&mut self, stall: bool) {
+        self.maintenance.writes_stall = stall;
+        self.counters.write_stalls += u64::from(stall);
+        self.wake_waiters();
     }
 
     /// Returns the bytes that may be placed now: never less than what an insertion would find.

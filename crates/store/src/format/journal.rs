@@ -108,7 +108,7 @@ pub(crate) struct Journal {
     noted: JournalPosition,
     /// The position after the last fact that made a record dead whose key is not known.
     last_deletion: JournalPosition,
-    /// The keys of what else died, until that is written.
+    /// The keys of what else died, until that is durable.
     deletions: PendingDeletions,
     written: JournalPosition,
     durable: JournalPosition,
@@ -170,6 +170,18 @@ impl Journal {
     /// Returns the position up to which the journal must be written so that no record of `digest`
     /// is found after a kill that has died by now; `None` when it is.
     pub(crate) fn unwritten_deletion_of(&self, digest: &Digest) -> Option<JournalPosition> {
+        self.deletions.last(digest).filter(|up_to| *up_to > self.written)
+    }
+
+    /// Returns the position up to which the journal must be durable so that no record is found
+    /// after a loss of power that has died by now without its key being known; `None` when it is.
+    pub(crate) fn undurable_deletion(&self) -> Option<JournalPosition> {
+        (self.last_deletion > self.durable).then_some(self.last_deletion)
+    }
+
+    /// Returns the position up to which the journal must be durable so that no record of `digest`
+    /// is found after a loss of power that has died by now; `None` when it is.
+    pub(crate) fn undurable_deletion_of(&self, digest: &Digest) -> Option<JournalPosition> {
         self.deletions.last(digest)
     }
 
@@ -262,7 +274,6 @@ impl Journal {
     pub(crate) fn end_write(&mut self, write: &JournalWrite) {
         self.writing = false;
         self.written = write.until;
-        self.deletions.written(self.written);
         self.written_block = self.next_block - 1;
     }
 
@@ -274,6 +285,7 @@ impl Journal {
     /// Notes that the flush ended well.
     pub(crate) fn end_flush(&mut self, mark: FlushMark) {
         self.durable = self.durable.max(mark.up_to);
+        self.deletions.forget(self.durable);
         self.durable_block = self.durable_block.max(mark.block);
     }
 }
@@ -448,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn a_death_is_known_by_its_digest_until_it_is_written() {
+    fn a_death_is_known_by_its_digest_until_it_is_written_and_until_it_is_durable() {
         let mut image = vec![0; AREA.len as usize];
         let mut journal = Journal::new(AREA, 1);
         let [ours, other] = [1, 2].map(|byte| Digest([byte; 16]));
@@ -465,6 +477,13 @@ mod tests {
         assert_eq!(journal.unwritten_deletion_of(&other), None);
         write_all(&mut journal, &mut image);
         assert_eq!(journal.unwritten_deletion_of(&ours), None);
+        assert_eq!(journal.undurable_deletion_of(&ours), Some(4));
+        let mark = journal.begin_flush();
+        journal.note_deletion_of(&other, released(5));
+        journal.end_flush(mark);
+        assert_eq!(journal.undurable_deletion_of(&ours), None);
+        assert_eq!(journal.undurable_deletion_of(&other), Some(5), "it came during the flush");
+        write_all(&mut journal, &mut image);
         assert!(!journal.fills_a_write());
         (0..FACTS_PER_WRITE as u32).for_each(|n| journal.note_deletion_of(&ours, released(n)));
         assert!(journal.fills_a_write());

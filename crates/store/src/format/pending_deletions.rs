@@ -1,8 +1,8 @@
-//! The keys of records in slots that have died, and whose deletion is not yet in the journal.
+//! The keys of records that have died, and whose deletion is not yet durable in the journal.
 //!
 //! An insertion waits for deletions of its own key alone: `docs/decisions/0009` says why that is
-//! enough. It promises: a key is known from its deletion until the journal is written up to there,
-//! and memory is taken for deletions that are not written alone.
+//! enough. It promises: a key is known from its deletion until the journal is durable up to
+//! there, and memory is taken for deletions that are not durable alone.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -27,13 +27,13 @@ impl PendingDeletions {
         self.order.push_back((up_to, *digest));
     }
 
-    /// Returns the journal position after the last deletion of `digest` that is not written.
+    /// Returns the journal position after the last deletion of `digest` that is not durable.
     pub(crate) fn last(&self, digest: &Digest) -> Option<JournalPosition> {
         self.last.get(digest).copied()
     }
 
-    /// Notes that the journal is written up to `up_to`.
-    pub(crate) fn written(&mut self, up_to: JournalPosition) {
+    /// Forgets the deletions before `up_to`: the journal is durable up to there.
+    pub(crate) fn forget(&mut self, up_to: JournalPosition) {
         while let Some((at, digest)) = self.order.pop_front_if(|(at, _)| *at <= up_to) {
             // One that died again since is in the order once more.
             if self.last.get(&digest) == Some(&at) {
@@ -48,18 +48,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_died_twice_is_known_until_the_second_death_is_written() {
+    fn who_died_twice_is_known_until_the_second_death_is_durable() {
         let [one, two] = [1, 2].map(|byte| Digest([byte; 16]));
         let mut deaths = PendingDeletions::default();
         deaths.note(&one, 3);
         deaths.note(&two, 4);
         deaths.note(&one, 7);
         assert_eq!((deaths.last(&one), deaths.last(&two)), (Some(7), Some(4)));
-        deaths.written(4);
+        deaths.forget(4);
         assert_eq!((deaths.last(&one), deaths.last(&two)), (Some(7), None));
-        deaths.written(6);
+        deaths.forget(6);
         assert_eq!(deaths.last(&one), Some(7));
-        deaths.written(7);
+        deaths.forget(7);
         assert!(deaths.last.is_empty() && deaths.order.is_empty());
     }
 }

@@ -21,6 +21,17 @@ const FORMAT_VERSION_MIN: u32 = 1;
 /// Bytes of one copy.
 pub(crate) const SUPERBLOCK_LEN: usize = 4096;
 
+/// The first block of a device while a cache is being created on it: it is written first, and the
+/// superblock takes its place last. What begins so holds nothing, and may be created anew.
+pub static CREATION_MARK: [u8; SUPERBLOCK_LEN] = creation_mark();
+
+const fn creation_mark() -> [u8; SUPERBLOCK_LEN] {
+    let text = *b"LARDER: a creation has begun and not ended\n";
+    let mut block = [0; SUPERBLOCK_LEN];
+    block.split_at_mut(text.len()).0.copy_from_slice(&text);
+    block
+}
+
 /// The state in which the cache was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {

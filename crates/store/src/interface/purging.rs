@@ -1,17 +1,19 @@
-//! Purges: of keys, of all that a label, a prefix or everything concerns, and those that another
-//! store follows or has made.
+//! Invalidations, and purges: of keys, of all that a label, a prefix or everything concerns, and
+//! those that another store follows or has made.
 
 use std::rc::Rc;
 
-use device::{Clock, Device};
+use device::{Clock, Device, Nanos};
 
 use crate::base::key::Key;
 use crate::base::labels::{Mode, Target};
 use crate::base::logged_purge::{LoggedPurge, PurgePosition, PurgedTarget, PurgesSince};
 use crate::base::refusal::Refusal;
-use crate::core::Goal;
+use crate::core::{Counted, Goal};
 use crate::format::journal::JournalPosition;
+use crate::interface::fetch_token::FetchToken;
 use crate::interface::store::Store;
+use crate::shell::volume::Volume;
 
 /// Purges in the log of a device.
 #[derive(Clone, Copy)]
@@ -26,24 +28,91 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// Removes `key` durably, the device flush included, and overtakes its running fetches.
     ///
     /// # Errors
-    /// The device could not make it durable; the object is gone from memory anyway.
+    /// As for [`Store::purge_keys`].
     pub async fn purge(&self, key: &Key) -> Result<bool, Refusal> {
-        let logged = self.log_keys(std::slice::from_ref(key));
-        let (volume, digest) = self.place(key);
-        let (removed, up_to) = volume.shared.lock().remove(&digest);
-        let durable =
-            volume.reach(Goal::Durable(up_to), None).await && self.is_logged(logged).await;
-        durable.then_some(removed).ok_or(Refusal::Offline)
+        let removed = self.purge_keys(std::slice::from_ref(key)).await?;
+        Ok(removed.first().is_some_and(|removed| *removed))
+    }
+
+    /// Removes `keys` durably, as [`Store::purge_keys`] does, for the answer to a request that has
+    /// made them invalid: it is not logged, waits for no longer than [`Options::write_bound`], and
+    /// waits for no flush unless something that was stored under one of them could be found again
+    /// after a loss of power. `fetch` is the token of a fetch that is not overtaken, as for
+    /// [`Store::remove_for_fetch`].
+    ///
+    /// # Errors
+    /// `Busy`: it is not durable yet; the objects are not found any more, and the device makes it
+    /// durable as soon as it can. `Offline`: a device is given up.
+    ///
+    /// [`Options::write_bound`]: crate::Options::write_bound
+    pub async fn invalidate(
+        &self,
+        keys: &[Key],
+        mut fetch: Option<&mut FetchToken>,
+    ) -> Result<(), Refusal> {
+        let mut noted: Vec<Option<JournalPosition>> = vec![None; self.volumes().len()];
+        for key in keys {
+            let (volume, digest) = self.place(key);
+            match &mut fetch {
+                Some(token) if token.is_of(&volume.shared, &digest) => _ = token.remove_own(),
+                _ => _ = volume.shared.lock().remove(&digest),
+            }
+            let up_to = volume.shared.lock().undurable_deletion(&digest);
+            let noted = &mut noted[self.number_of(volume)];
+            *noted = (*noted).max(up_to);
+        }
+        let bound = self.volumes().first().map_or(0, |volume| volume.write_deadline());
+        let done = self.until_durable(noted, bound).await;
+        let result = self.go_on_without(&done, bound).await;
+        self.count_durability(&result);
+        result
     }
 
     /// Removes several keys as [`Store::purge`] does one, with one flush of each device. Returns
     /// for each whether something was removed.
     ///
     /// # Errors
-    /// A device could not make it durable; the objects are gone from memory anyway.
+    /// The objects are not found any more, but that is not durable. `Offline`: a device is given
+    /// up. `Busy`: a device stalls, or took longer than [`Options::stall_bound`]; it will be
+    /// durable when the device has written what waits.
+    ///
+    /// [`Options::stall_bound`]: crate::Options::stall_bound
     pub async fn purge_keys(&self, keys: &[Key]) -> Result<Vec<bool>, Refusal> {
         let logged = self.log_keys(keys);
-        self.remove_durably(keys, logged).await
+        let result = self.remove_durably(keys, logged).await;
+        self.count_durability(&result);
+        result
+    }
+
+    fn count_durability<T>(&self, result: &Result<T, Refusal>) {
+        if let (Err(_), Some(volume)) = (result, self.volumes().first()) {
+            volume.shared.lock().count(Counted::NotDurable);
+        }
+    }
+
+    fn number_of(&self, volume: &Rc<Volume<D, C>>) -> usize {
+        self.volumes().iter().position(|other| Rc::ptr_eq(other, volume)).unwrap_or_default()
+    }
+
+    /// Waits until each device is durable up to the position noted for it, and returns for each
+    /// whether it is.
+    async fn until_durable(
+        &self,
+        noted: Vec<Option<JournalPosition>>,
+        deadline: Nanos,
+    ) -> Vec<Result<(), Refusal>> {
+        let waits = self.volumes().iter().zip(noted).map(|(volume, up_to)| async move {
+            match up_to {
+                Some(up_to) => volume.reach(Goal::Durable(up_to), deadline).await,
+                None => Ok(()),
+            }
+        });
+        crate::base::join::values(waits.collect()).await
+    }
+
+    /// Returns until when a purge may wait.
+    fn purge_deadline(&self) -> Nanos {
+        self.volumes().first().map_or(0, |volume| volume.stall_deadline())
     }
 
     async fn remove_durably(
@@ -57,19 +126,14 @@ impl<D: Device, C: Clock> Store<D, C> {
             let (volume, digest) = self.place(key);
             let (was_there, up_to) = volume.shared.lock().remove(&digest);
             removed.push(was_there);
-            let number = self.volumes().iter().position(|other| Rc::ptr_eq(other, volume));
-            noted[number.unwrap_or_default()] = Some(up_to);
+            noted[self.number_of(volume)] = Some(up_to);
         }
-        let waits = self.volumes().iter().zip(noted).map(|(volume, up_to)| async move {
-            match up_to {
-                Some(up_to) => volume.reach(Goal::Durable(up_to), None).await,
-                None => true,
-            }
-        });
-        let durable =
-            crate::base::join::values(waits.collect()).await.into_iter().all(|durable| durable);
-        let durable = durable && self.is_logged(logged).await;
-        durable.then_some(removed).ok_or(Refusal::Offline)
+        let deadline = self.purge_deadline();
+        let done: Result<(), Refusal> =
+            self.until_durable(noted, deadline).await.into_iter().collect();
+        done?;
+        self.until_logged(logged, deadline).await?;
+        Ok(removed)
     }
 
     /// Purges all objects that any of `targets` concerns, however many there are, and overtakes
@@ -78,11 +142,16 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// be believed any more.
     ///
     /// # Errors
-    /// No device could make it durable; the objects are not served any more all the same, until
-    /// the next start.
+    /// The objects are not served any more all the same. `Offline`: no device could make it
+    /// durable. `Busy`: a device stalls, or took longer than [`Options::stall_bound`]; it will be
+    /// durable when the device has written what waits.
+    ///
+    /// [`Options::stall_bound`]: crate::Options::stall_bound
     pub async fn purge_all(&self, targets: &[Target<'_>], mode: Mode) -> Result<(), Refusal> {
         let logged = self.log(mode, || targets.iter().map(PurgedTarget::of));
-        self.purge_targets(targets, mode, logged).await
+        let result = self.purge_targets(targets, mode, logged).await;
+        self.count_durability(&result);
+        result
     }
 
     async fn purge_targets(
@@ -92,29 +161,39 @@ impl<D: Device, C: Clock> Store<D, C> {
         logged: Option<Logged>,
     ) -> Result<(), Refusal> {
         let noted: Vec<_> =
-            self.volumes().iter().map(|volume| volume.begin_purge(targets, mode)).collect();
-        let waits =
-            self.volumes().iter().zip(noted).map(|(volume, up_to)| async move {
-                volume.reach(Goal::Durable(up_to), None).await
-            });
-        let mut done = crate::base::join::values(waits.collect()).await;
-        if let Some(Logged { volume, purges }) = logged {
-            done[volume] &= self.volumes()[volume].reach(Goal::Logged(purges), None).await;
+            self.volumes().iter().map(|volume| Some(volume.begin_purge(targets, mode))).collect();
+        let deadline = self.purge_deadline();
+        let mut done = self.until_durable(noted, deadline).await;
+        if let Some(Logged { volume, purges }) = logged
+            && done[volume].is_ok()
+        {
+            done[volume] = self.volumes()[volume].reach(Goal::Logged(purges), deadline).await;
         }
-        self.go_on_without(&done).await.then_some(()).ok_or(Refusal::Offline)
+        self.go_on_without(&done, deadline).await
     }
 
-    /// Makes durable that those devices that are not `done` missed something: they are not believed
-    /// any more when they return. False when none can say so.
-    async fn go_on_without(&self, done: &[bool]) -> bool {
-        let away = done.iter().filter(|done| !**done).count() as u64;
-        if away == 0 {
-            return true;
+    /// Makes durable that those devices that are given up, and so not `done`, missed something:
+    /// they are not believed any more when they return.
+    ///
+    /// # Errors
+    /// `Offline`: no device can say so. `Busy`: a device stalls. It is not given up: what it missed
+    /// is durable there when it has written what waits.
+    async fn go_on_without(
+        &self,
+        done: &[Result<(), Refusal>],
+        deadline: Nanos,
+    ) -> Result<(), Refusal> {
+        if done.contains(&Err(Refusal::Busy)) {
+            return Err(Refusal::Busy);
         }
-        let others = self.volumes().iter().zip(done).filter(|(_, done)| **done);
-        let raised = others.map(|(volume, _)| volume.reach(Goal::RunsWithout(away), None));
+        let away = done.iter().filter(|done| done.is_err()).count() as u64;
+        if away == 0 {
+            return Ok(());
+        }
+        let others = self.volumes().iter().zip(done).filter(|(_, done)| done.is_ok());
+        let raised = others.map(|(volume, _)| volume.reach(Goal::RunsWithout(away), deadline));
         let raised = crate::base::join::values(raised.collect()).await;
-        !raised.is_empty() && raised.into_iter().all(|raised| raised)
+        if raised.is_empty() { Err(Refusal::Offline) } else { raised.into_iter().collect() }
     }
 
     /// Returns the purges that were made here since `position`, with [`Purge logs`] on: those of
@@ -214,16 +293,16 @@ impl<D: Device, C: Clock> Store<D, C> {
         Some(Logged { volume, purges })
     }
 
-    /// Returns whether what was logged is durable. A device that would have kept the log, and is
-    /// not in use, has missed it: it is not believed any more.
-    async fn is_logged(&self, logged: Option<Logged>) -> bool {
-        let Some(Logged { volume, purges }) = logged else { return true };
-        let durable = self.volumes()[volume].reach(Goal::Logged(purges), None).await;
-        let online = |(number, other): (usize, &Rc<_>)| {
-            let other: &Rc<crate::shell::volume::Volume<D, C>> = other;
-            if number == volume { durable } else { other.shared.lock().status().online }
+    /// Waits until what was logged is durable. A device that would have kept the log, and is not in
+    /// use, has missed it: it is not believed any more.
+    async fn until_logged(&self, logged: Option<Logged>, deadline: Nanos) -> Result<(), Refusal> {
+        let Some(Logged { volume, purges }) = logged else { return Ok(()) };
+        let durable = self.volumes()[volume].reach(Goal::Logged(purges), deadline).await;
+        let online = |(number, other): (usize, &Rc<Volume<D, C>>)| {
+            let online = || other.shared.lock().status().online;
+            if number == volume { durable } else { online().then_some(()).ok_or(Refusal::Offline) }
         };
-        let done: Vec<bool> = self.volumes().iter().enumerate().map(online).collect();
-        self.go_on_without(&done).await
+        let done: Vec<_> = self.volumes().iter().enumerate().map(online).collect();
+        self.go_on_without(&done, deadline).await
     }
 }

@@ -243,17 +243,17 @@ impl<D: Device, C: Clock> Store<D, C> {
                 Err(refusal) => Some(Err(refusal)),
             }
         };
-        let deadline = volume.stall_deadline();
         let room = Wanted::Room(meta.len());
-        volume.until(Some(deadline), room, attempt).await.unwrap_or(Err(Refusal::Busy))
+        volume.until(volume.write_deadline(), room, attempt).await.unwrap_or(Err(Refusal::Busy))
     }
 
-    /// Removes `key` (an invalidation): survives a process kill when this returns. True when
-    /// something was removed.
+    /// Removes `key`: survives a process kill when this returns, unless the device did not write it
+    /// down within [`Options::write_bound`]. True when something was removed.
     pub async fn remove(&self, key: &Key) -> bool {
         let (volume, digest) = self.place(key);
         let (removed, up_to) = volume.shared.lock().remove(&digest);
-        volume.reach(Goal::Written(up_to), None).await;
+        // The removal is in force whatever the device does.
+        let _ = volume.reach(Goal::Written(up_to), volume.write_deadline()).await;
         removed
     }
 
@@ -267,7 +267,7 @@ impl<D: Device, C: Clock> Store<D, C> {
             true => token.remove_own(),
             false => volume.shared.lock().remove(&digest),
         };
-        volume.reach(Goal::Written(up_to), None).await;
+        let _ = volume.reach(Goal::Written(up_to), volume.write_deadline()).await;
         removed
     }
 
@@ -318,9 +318,19 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// is complete at once. [`Store::run_background`] must be running; it ends then. False when a
     /// device could not be ended in order: it recovers at the next start.
     pub async fn shutdown(&self) -> bool {
-        let mut whole = true;
+        let mut closed = Vec::new();
         for volume in self.volumes.iter() {
-            whole &= volume.close().await;
+            closed.push(volume.close().await);
+        }
+        // Only among several is there one that can tell that another one is an old image, and only
+        // when all can say that the run is over. Nothing slow comes between their superblocks.
+        let raises_run = closed.len() > 1 && closed.iter().all(Option::is_some);
+        let mut whole = true;
+        for (volume, dumped) in self.volumes.iter().zip(closed) {
+            whole &= match dumped {
+                Some(dumped) => volume.name_end(dumped, raises_run).await,
+                None => false,
+            };
         }
         whole
     }
@@ -420,6 +430,14 @@ impl StoreShare {
     pub fn offline(&self) -> (usize, usize) {
         let offline = self.0.iter().filter(|shared| !shared.lock().status().online).count();
         (offline, self.0.len())
+    }
+
+    /// Returns how many of the devices in use stall, for reading or for writing.
+    pub fn stalled(&self) -> usize {
+        let stalls = |shared: &&Arc<Shared>| {
+            (shared.stalls() || shared.write_breaker.is_open()) && shared.lock().status().online
+        };
+        self.0.iter().filter(stalls).count()
     }
 
     /// Returns whether the index of every device in use is complete.

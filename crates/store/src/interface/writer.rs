@@ -130,7 +130,8 @@ impl<D: Device, C: Clock> Writer<D, C> {
         })
     }
 
-    /// Takes the next chunk. Waits while the device is behind (this slows the fetch).
+    /// Takes the next chunk. Waits while the device is behind (this slows the fetch), at most for
+    /// [`crate::Options::write_bound`].
     ///
     /// # Errors
     /// The object is not stored; drop the writer and go on serving.
@@ -164,7 +165,9 @@ impl<D: Device, C: Clock> Writer<D, C> {
         Unfinished { shared: Arc::clone(shared), progress: Arc::clone(progress) }
     }
 
-    /// Makes the object visible, in place of what was there under its key.
+    /// Makes the object visible, in place of what was there under its key. What it replaces does
+    /// not come back after a kill of the process, unless the device did not write that down within
+    /// [`crate::Options::write_bound`].
     ///
     /// # Errors
     /// The object is not stored; what was there before is there still, unless it was removed.
@@ -212,10 +215,11 @@ impl<D: Device, C: Clock> Writer<D, C> {
         let up_to = self.volume.insert(new).await?;
         // It is visible, and its pieces with it, even if nobody waits for the rest.
         self.progress.committed.store(true, Ordering::Release);
-        match up_to {
-            Some(up_to) if !self.volume.reach(Goal::Written(up_to), None).await => {
-                Err(Refusal::Offline)
-            }
+        let Some(up_to) = up_to else { return Ok(()) };
+        let deadline = self.volume.write_deadline();
+        match self.volume.reach(Goal::Written(up_to), deadline).await {
+            Err(Refusal::Offline) => Err(Refusal::Offline),
+            // A device that is late writes it down as soon as it can.
             _ => Ok(()),
         }
     }

@@ -26,8 +26,9 @@ const PROBES: u32 = 6;
 /// Bits of an era for each label that it takes: some 4 in a thousand of the labels that are not in
 /// it seem to be when it is full.
 const BITS_PER_LABEL: u64 = 12;
-/// Bytes for each object that a cache is expected to hold: for two labels of its own, and more.
-const BYTES_PER_OBJECT: u64 = 4;
+/// Bytes for each object that a cache is expected to hold: for two labels and two beginnings of its
+/// own, and more.
+const BYTES_PER_OBJECT: u64 = 8;
 /// Bytes of all eras at least, where memory allows.
 const BYTES_MIN: u64 = 64 << 10;
 /// Bytes of all eras at most.

@@ -105,6 +105,8 @@ struct Stamp {
     soft_at: u32,
     /// Of the younger of both.
     boundary: u64,
+    /// The digest of a beginning that all objects have which a prefix concerns; 0: it is not known.
+    beginning: u64,
 }
 
 impl Stamp {
@@ -168,7 +170,7 @@ impl Purges {
     /// Bytes of an entry in a checkpoint.
     pub(crate) const ENTRY_LEN: usize = 40;
     /// Bytes of an entry in memory.
-    pub(crate) const ENTRY_BYTES: usize = 72;
+    pub(crate) const ENTRY_BYTES: usize = 80;
 
     /// An empty table for up to `max` entries, of which there is always one.
     pub(crate) fn new(max: usize) -> Purges {
@@ -196,7 +198,7 @@ impl Purges {
     pub(crate) fn take_in(&mut self, purge: &Purge) {
         self.newest = self.newest.max(purge.sequence);
         if purge.scope == EVERYTHING && purge.mode == Mode::Hard {
-            self.forget(|stamp| stamp.newest() <= purge.sequence);
+            self.forget(|_, stamp| stamp.newest() <= purge.sequence);
         }
         let mut new = false;
         let stamp = self.entries.entry(purge.scope).or_insert_with(|| {
@@ -209,10 +211,17 @@ impl Purges {
         }
     }
 
-    fn forget(&mut self, mut gone: impl FnMut(&Stamp) -> bool) {
+    /// Notes the digest of a beginning that all objects have which an entry for a prefix concerns.
+    pub(crate) fn note_beginning(&mut self, scope: Scope, beginning: u64) {
+        if let Some(stamp) = self.entries.get_mut(&scope) {
+            stamp.beginning = beginning;
+        }
+    }
+
+    fn forget(&mut self, mut gone: impl FnMut(&Scope, &Stamp) -> bool) {
         let prefixes = &mut self.prefixes;
         self.entries.retain(|scope, stamp| {
-            let gone = gone(stamp);
+            let gone = gone(scope, stamp);
             if let (true, Some(len)) = (gone, scope.prefix_len())
                 && let Some(count) = prefixes.get_mut(&len)
             {
@@ -227,7 +236,7 @@ impl Purges {
     /// says of a purge.
     pub(crate) fn prune(&mut self, concerns_none: impl Fn(u64, u64) -> bool) {
         let mut floor = self.floor;
-        self.forget(|stamp| {
+        self.forget(|_, stamp| {
             let gone = concerns_none(stamp.newest(), stamp.boundary);
             if gone {
                 floor = floor.max(stamp.newest());
@@ -237,17 +246,20 @@ impl Purges {
         self.floor = floor;
     }
 
-    /// Drops the entries for labels that nothing bears, and returns them: as hard purges, for those
-    /// who began before.
+    /// Drops the entries for labels and prefixes that nothing bears, and returns them: as hard
+    /// purges, for those who began before.
     pub(crate) fn take_unused(&mut self, may_be_borne: impl Fn(u64) -> bool) -> Vec<Purge> {
-        let gone = self
-            .entries
-            .extract_if(.., |scope, _| scope.label().is_some_and(|label| !may_be_borne(label)));
-        let purge = |(scope, stamp): (Scope, Stamp)| {
-            let (sequence, boundary) = (stamp.newest(), stamp.boundary);
-            Purge { scope, mode: Mode::Hard, sequence, boundary, at: 0 }
-        };
-        gone.map(purge).collect()
+        let mut unused = Vec::new();
+        self.forget(|scope, stamp| {
+            let beginning = (stamp.beginning != 0).then_some(stamp.beginning);
+            let gone = scope.label().or(beginning).is_some_and(|label| !may_be_borne(label));
+            if gone {
+                let (sequence, boundary) = (stamp.newest(), stamp.boundary);
+                unused.push(Purge { scope: *scope, mode: Mode::Hard, sequence, boundary, at: 0 });
+            }
+            gone
+        });
+        unused
     }
 
     /// Whether there are more entries than there may be.
@@ -328,7 +340,8 @@ impl Purges {
         for _ in 0..count {
             let scope = Scope { code: from.u32()?, digest: from.u64()? };
             let (hard, soft) = (from.u64()?, from.u64()?);
-            let stamp = Stamp { hard, soft, soft_at: from.u32()?, boundary: from.u64()? };
+            let (soft_at, boundary) = (from.u32()?, from.u64()?);
+            let stamp = Stamp { hard, soft, soft_at, boundary, beginning: 0 };
             if purges.entries.insert(scope, stamp).is_some() {
                 return None;
             }

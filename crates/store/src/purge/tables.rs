@@ -8,7 +8,7 @@
 use crate::base::digest::Digester;
 use crate::base::labels::Mode;
 use crate::base::wire::Encoder;
-use crate::purge::purges::{Labelled, Purge, Purges, Validity};
+use crate::purge::purges::{Labelled, Purge, Purges, Scope, Validity};
 
 /// Purges of labels, prefixes and everything. See the module.
 pub(crate) struct PurgeTables {
@@ -57,6 +57,11 @@ impl PurgeTables {
         self.in_force.take_in(purge);
     }
 
+    /// Notes which beginning all objects have that an entry for a prefix concerns.
+    pub(crate) fn note_beginning(&mut self, scope: Scope, beginning: u64) {
+        self.in_force.note_beginning(scope, beginning);
+    }
+
     /// Takes in a purge of what nothing bears. What is being fetched may bear it.
     pub(crate) fn take_in_for_fetches(&mut self, purge: Purge) {
         self.for_fetches.take_in(&Purge { mode: Mode::Hard, ..purge });
@@ -66,7 +71,7 @@ impl PurgeTables {
         }
     }
 
-    /// Leaves those in force for labels that nothing bears to fetches alone.
+    /// Leaves those in force for labels and prefixes that nothing bears to fetches alone.
     pub(crate) fn forget_unused(&mut self, may_be_borne: impl Fn(u64) -> bool) {
         let unused = self.in_force.take_unused(may_be_borne);
         unused.into_iter().for_each(|purge| self.take_in_for_fetches(purge));

@@ -71,6 +71,8 @@ impl<D: Device, C: Clock> Volume<D, C> {
 
     /// Sleeps until the deadline or until the core wakes it.
     async fn idle(&self, deadline: Option<Nanos>) {
+        // Nothing waits to be written: what comes next is to find out how the device does.
+        self.shared.close_write_breaker(self.clock.now());
         let mut sleep = pin!(deadline.map(|deadline| self.clock.sleep_until(deadline)));
         let mut registered = false;
         poll_fn(|context| {
@@ -162,7 +164,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let requests = job.build(self.areas(), &self.shared.secret);
         let mut whole = true;
         for (offset, buf) in &requests.writes {
-            let result = self.device.write(*offset, buf.clone()).await;
+            let result = self.watched(self.device.write(*offset, buf.clone())).await;
             whole &= self.shared.record_result("write", *offset, result).is_some();
         }
         self.complete(Completed::Write(job, whole.then_some(requests)));
@@ -191,7 +193,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let buf = write.build(&self.shared.secret, pages);
         done.last_page = buf[buf.len() - write.page as usize..].to_vec();
         let offset = base + write.from;
-        let result = self.device.write(offset, buf.freeze()).await;
+        let result = self.watched(self.device.write(offset, buf.freeze())).await;
         done.whole = self.shared.record_result("write", offset, result).is_some();
         done
     }

@@ -12,11 +12,11 @@ use crate::shell::volume::Volume;
 use crate::space::slot_dump;
 
 impl<D: Device, C: Clock> Volume<D, C> {
-    /// Ends the volume in order (C13): everything is written, the index dumped, the superblock
-    /// says so. False when that was not possible; the next start recovers then as after a kill.
-    /// The background must be running.
-    pub(crate) async fn close(&self) -> bool {
-        let drained = self.reach(Goal::Drained, Some(self.stall_deadline())).await;
+    /// Prepares the orderly end of the volume (C13): everything is written, the index dumped.
+    /// Returns whether it was dumped; `None` when not everything could be written: the next start
+    /// recovers then as after a kill. The background must be running.
+    pub(crate) async fn close(&self) -> Option<bool> {
+        let drained = self.reach_in_the_end(Goal::Drained).await;
         // From here on nothing changes: the background stops, lookups miss.
         let complete = {
             let mut core = self.shared.lock();
@@ -25,16 +25,34 @@ impl<D: Device, C: Clock> Volume<D, C> {
             online && !recovering
         };
         // What the background had begun changes index and table when it ends: wait for that.
-        let stopped = self.reach(Goal::BackgroundEnded, Some(self.stall_deadline())).await;
-        if !stopped || !drained || !self.checkpoint().await {
-            return false;
+        let stopped = self.reach_in_the_end(Goal::BackgroundEnded).await;
+        if !stopped || !drained {
+            return None;
         }
-        let dumped = complete && self.dump().await.is_some();
+        self.unless_stalled(self.save(complete)).await.flatten()
+    }
+
+    /// Writes the last checkpoint and, of a volume whose index is complete, what the next start
+    /// reads in place of a recovery. Returns whether that was dumped; `None` when the checkpoint
+    /// was not written.
+    async fn save(&self, complete: bool) -> Option<bool> {
+        if !self.checkpoint().await {
+            return None;
+        }
+        Some(complete && self.dump().await.is_some())
+    }
+
+    /// Writes superblocks that say so, and how the volume was `dumped`. With `raises_run` the
+    /// store's run ends: an image that was made of the device meanwhile has missed that.
+    pub(crate) async fn name_end(&self, dumped: bool, raises_run: bool) -> bool {
         let mut superblock = self.shared.lock().superblock().clone();
         if dumped {
             superblock.condition = Condition::Clean;
         }
-        self.write_superblocks(&superblock, superblock.places()).await.is_some() && dumped
+        superblock.run += u64::from(raises_run);
+        let writing = self.write_superblocks(&superblock, superblock.places());
+        let written = self.unless_stalled(writing).await.flatten();
+        written.is_some() && dumped
     }
 
     async fn dump(&self) -> Option<()> {

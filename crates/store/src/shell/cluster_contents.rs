@@ -3,6 +3,7 @@
 use device::{Clock, Device, Extent};
 
 use crate::base::keyed_checksum::Secret;
+use crate::base::labels::reading;
 use crate::base::limits::ClusterId;
 use crate::base::record::{Found, Place, RecordKind};
 use crate::base::summary;
@@ -73,7 +74,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         incarnation: u64,
         extent: Extent,
     ) -> Option<Contents> {
-        let version = self.shared.options.labels.as_deref().map(|labels| labels.version());
+        let version = self.shared.options.labels.as_deref().map(reading);
         self.read_tail(cluster, incarnation, extent, version).await
     }
 

@@ -9,9 +9,9 @@ use crate::config::layout_name::LayoutName;
 use crate::config::options::{FormatOptions, Options};
 use crate::core::{cluster_policy, objects_of};
 use crate::format::checkpoint::Checkpoint;
-use crate::format::device_layout::{Areas, SUPERBLOCK_NEAR, superblock_far};
+use crate::format::device_layout::{Areas, SUPERBLOCK, SUPERBLOCK_NEAR, superblock_far};
 use crate::format::label_filters_dump;
-use crate::format::superblock::{Condition, SUPERBLOCK_LEN, Superblock};
+use crate::format::superblock::{CREATION_MARK, Condition, SUPERBLOCK_LEN, Superblock};
 use crate::index::IndexOptions;
 use crate::purge::label_filters::LabelFilters;
 use crate::space::restored_tables::SpaceTables;
@@ -75,7 +75,8 @@ impl Saved {
     }
 }
 
-/// Creates an empty cache on `device`, whatever was there before.
+/// Creates an empty cache on `device`, whatever was there before. A creation that is cut short can
+/// be repeated: the device begins with [`CREATION_MARK`] until all else is durable.
 pub async fn format<D: Device>(
     device: &D,
     options: &FormatOptions,
@@ -115,15 +116,21 @@ pub async fn format<D: Device>(
     let empty = Checkpoint::of_space(2, 1, space);
     let bytes = empty.encode(&superblock.secret);
     let at = areas.checkpoints[empty.slot()].offset;
+    write_raw(device, SUPERBLOCK, &CREATION_MARK).await?;
+    flush(device).await?;
     write_raw(device, at, &bytes).await?;
-    device.flush().await.map_err(|error| FormatError::Unwritable(error.to_string()))?;
     if second != SUPERBLOCK_NEAR {
         // That of another cache, which was here before, would be taken for ours.
         write_raw(device, SUPERBLOCK_NEAR, &[0; SUPERBLOCK_LEN]).await?;
     }
-    for offset in superblock.places() {
-        write_raw(device, offset, &superblock.encode()).await?;
-    }
+    let [first, second] = superblock.places();
+    write_raw(device, second, &superblock.encode()).await?;
+    flush(device).await?;
+    write_raw(device, first, &superblock.encode()).await?;
+    flush(device).await
+}
+
+async fn flush<D: Device>(device: &D) -> Result<(), FormatError> {
     device.flush().await.map_err(|error| FormatError::Unwritable(error.to_string()))
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use device::{Clock, Device};
 
 use crate::base::event::Event;
+use crate::base::labels::reading;
 use crate::config::options::Options;
 use crate::core::{Core, Parts, Recovering, cluster_policy, objects_of};
 use crate::format::device_layout::{Areas, SUPERBLOCK_NEAR, superblock_far};
@@ -243,7 +244,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
 
     /// Loads the filters of borne labels as the orderly stop left them.
     async fn load_label_filters(&self) -> Option<LabelFilters> {
-        let version = self.options.labels.as_deref()?.version();
+        let version = reading(self.options.labels.as_deref()?);
         let superblock = &self.superblock;
         let size = superblock.areas.end();
         let objects = objects_of(self.options.index, size, superblock.mean_object);
@@ -274,7 +275,7 @@ impl<D: Device, C: Clock> Opening<D, C> {
         // Incarnations of different openings never meet, as sequence numbers do not.
         table.skip_incarnations(self.superblock.generation << 32);
         let scan = (!loaded).then(|| Scanning::Clusters(Scan::new(self.clock.now())));
-        let labels = self.options.labels.as_deref().map(|labels| labels.version());
+        let labels = self.options.labels.as_deref().map(reading);
         (Space::Clusters(ClusterSpace::new(table, labels)), index, scan)
     }
 

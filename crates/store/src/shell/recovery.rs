@@ -12,6 +12,7 @@
 use device::{Clock, Device, Extent, Nanos};
 
 use crate::base::event::Event;
+use crate::base::labels::reading;
 use crate::base::limits::ClusterId;
 use crate::base::summary;
 use crate::base::summary::{Entry, SummaryLabels};
@@ -129,7 +130,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let entries = walk(secret, areas, cluster, incarnation, &bytes);
         let place = |entry: &Entry| (areas.position(cluster, entry.granule), entry.granule);
         let labels = self.labels_in(incarnation, entries.iter().map(place), &bytes);
-        let version = self.shared.options.labels.as_deref().map(|labels| labels.version());
+        let version = self.shared.options.labels.as_deref().map(reading);
         let borne = version.zip(labels.as_deref());
         let borne = borne.map(|(version, labels)| SummaryLabels { version, labels });
         let end =

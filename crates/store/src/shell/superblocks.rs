@@ -5,7 +5,9 @@ use std::fmt;
 use device::{Device, Extent};
 
 use crate::format::device_layout::{BLOCK, SUPERBLOCK, SUPERBLOCK_NEAR, superblock_far};
-use crate::format::superblock::{Condition, SUPERBLOCK_LEN, Superblock, SuperblockError};
+use crate::format::superblock::{
+    CREATION_MARK, Condition, SUPERBLOCK_LEN, Superblock, SuperblockError,
+};
 use crate::shell::reader::Reader;
 
 /// Why a device was not opened. Nothing was written to it.
@@ -20,6 +22,8 @@ pub enum OpenError {
     },
     /// It is ours, but both superblock copies are damaged.
     BothDamaged,
+    /// A creation of a cache has begun and not ended: there is nothing on it.
+    Unfinished,
     /// The superblocks cannot be read.
     Unreadable,
     /// The index would take more than half of the memory.
@@ -47,6 +51,7 @@ impl fmt::Display for OpenError {
                 "both superblock copies are damaged, at the begin of it and near its end (or at \
                  512 KiB, in caches of format version 3)"
             ),
+            OpenError::Unfinished => write!(f, "its creation was cut short"),
             OpenError::Unreadable => write!(f, "the superblocks cannot be read"),
             OpenError::IndexTooLarge { index, memory } => write!(
                 f,
@@ -83,6 +88,10 @@ pub fn superblock_extents(len: u64) -> [Extent; 3] {
 /// left of another cache. Without a first one the old place comes before the new one, which is
 /// within the clusters of caches of that time.
 pub(crate) fn choose_superblock(len: u64, copies: [Option<&[u8]>; 3]) -> Result<Chosen, OpenError> {
+    if copies[0].is_some_and(|first| first == CREATION_MARK) {
+        // A second copy is that of a cache that was given up.
+        return Err(OpenError::Unfinished);
+    }
     let decoded = copies.map(|copy| copy.map(Superblock::decode));
     let places = superblock_extents(len).map(|extent| extent.offset);
     let found = decoded.iter().zip(places).enumerate().filter_map(|(number, (copy, place))| {
@@ -168,6 +177,13 @@ pub(crate) async fn last_run<D: Device>(device: &D) -> Result<u64, OpenError> {
 mod tests {
     use super::*;
     use crate::format::superblock::tests::sample;
+
+    #[test]
+    fn what_a_creation_left_is_no_cache_whatever_was_there_before() {
+        let old = sample().encode();
+        let copies = [&CREATION_MARK[..], &[0; SUPERBLOCK_LEN], &old];
+        assert_eq!(judge_superblocks(64 << 20, copies), Some(OpenError::Unfinished));
+    }
 
     #[test]
     fn of_two_copies_the_newer_counts_and_of_equals_the_more_doubtful() {

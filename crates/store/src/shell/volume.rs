@@ -19,11 +19,14 @@ use crate::base::now::Now;
 use crate::base::record::Place;
 use crate::base::refusal::Refusal;
 use crate::config::options::Options;
-use crate::core::{Constants, Core, Counted, Goal, NewObject, TryInsert, WaiterId, Wanted};
+use crate::core::{
+    Constants, Core, Counted, Goal, NewObject, PurgesFull, TryInsert, WaiterId, Wanted,
+};
 use crate::format::device_layout::Areas;
 use crate::format::journal::JournalPosition;
 use crate::shell::core_lock::{CoreGuard, CoreLock, LockFigures};
 use crate::shell::reader::read_aligned;
+use crate::shell::write_breaker::WriteBreaker;
 use crate::space::Split;
 use crate::space::slots::page_write::assemble;
 
@@ -32,6 +35,9 @@ const ERRORS_MAX: u32 = 16;
 
 /// What must not be lost is tried to be read so often before it is given up.
 const READ_ATTEMPTS: u32 = 4;
+
+/// What a read is called where it fails.
+const READ: &str = "read";
 
 /// Nanoseconds between two reads that are tried on a stalled device.
 const PROBE_INTERVAL: Nanos = 1_000_000_000;
@@ -63,10 +69,12 @@ pub(crate) struct Shared {
     errors_in_a_row: AtomicU32,
     /// Of the newest purge, so that nobody takes the lock to learn that there was none.
     newest_purge: AtomicU64,
-    /// A read took longer than the stall bound, and nothing succeeded since.
+    /// A read took longer than the stall bound, and none has succeeded since.
     stalled: AtomicBool,
     /// When a read was last tried on a stalled device.
     probed_at: AtomicU64,
+    /// Whether writes stall.
+    pub(crate) write_breaker: WriteBreaker,
 }
 
 impl Shared {
@@ -92,6 +100,7 @@ impl Shared {
             newest_purge: AtomicU64::new(0),
             stalled: AtomicBool::new(false),
             probed_at: AtomicU64::new(0),
+            write_breaker: WriteBreaker::default(),
             core: CoreLock::new(core),
         }
     }
@@ -125,7 +134,9 @@ impl Shared {
         let error = match result {
             Ok(value) => {
                 self.errors_in_a_row.store(0, Ordering::Relaxed);
-                self.stalled.store(false, Ordering::Relaxed);
+                if operation == READ {
+                    self.stalled.store(false, Ordering::Relaxed);
+                }
                 return Some(value);
             }
             Err(error) => error,
@@ -164,7 +175,7 @@ impl Shared {
                 .is_ok()
     }
 
-    /// Returns a read took longer than the stall bound, and nothing succeeded since.
+    /// Returns whether a read took longer than the stall bound, and none has succeeded since.
     pub(crate) fn stalls(&self) -> bool {
         self.stalled.load(Ordering::Relaxed)
     }
@@ -244,7 +255,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
             })
         })
         .await;
-        self.shared.record_result("read", extent.offset, result)
+        self.shared.record_result(READ, extent.offset, result)
     }
 
     /// Reads what would be lost for good if it could not be read: an error that passes, or a
@@ -270,16 +281,16 @@ impl<D: Device, C: Clock> Volume<D, C> {
     pub(crate) async fn write(&self, offset: u64, bytes: &[u8]) -> Option<()> {
         let mut buf = IoBuf::zeroed(bytes.len().next_multiple_of(device::WRITE_ALIGN as usize));
         buf[..bytes.len()].copy_from_slice(bytes);
-        let result = self.device.write(offset, buf.freeze()).await;
+        let result = self.watched(self.device.write(offset, buf.freeze())).await;
         self.shared.record_result("write", offset, result)
     }
 
     pub(crate) async fn flush(&self) -> Option<()> {
-        let result = self.device.flush().await;
+        let result = self.watched(self.device.flush()).await;
         self.shared.record_result("flush", 0, result)
     }
 
-    /// Inserts, waiting for room up to the stall bound.
+    /// Inserts, waiting for room up to the write bound, and not while writes stall.
     pub(crate) async fn insert(&self, new: NewObject) -> Result<Option<JournalPosition>, Refusal> {
         let mut new = Some(new);
         let attempt = |new: &mut Option<NewObject>| {
@@ -299,7 +310,7 @@ impl<D: Device, C: Clock> Volume<D, C> {
         if let Some(result) = attempt(&mut new) {
             return result;
         }
-        self.until(Some(self.stall_deadline()), room, || attempt(&mut new))
+        self.until(self.write_deadline(), room, || attempt(&mut new))
             .await
             .unwrap_or(Err(Refusal::Busy))
     }
@@ -310,22 +321,49 @@ impl<D: Device, C: Clock> Volume<D, C> {
         let mut core = self.shared.lock();
         let (up_to, newest) = core.purge(targets, mode, now);
         self.shared.newest_purge.store(newest, Ordering::Release);
+        let report = core.purges_to_report();
+        drop(core);
+        if let Some(PurgesFull { entries, max, merged }) = report {
+            self.shared.emit(Event::PurgesFull {
+                device: self.shared.number,
+                entries,
+                max,
+                merged,
+            });
+        }
         up_to
     }
 
+    /// Returns when a read is given up, and so does a caller that waits for a purge.
     pub(crate) fn stall_deadline(&self) -> Nanos {
         self.clock.now() + self.shared.options.stall_bound.as_nanos() as Nanos
     }
 
+    /// Returns until when a caller with a client to answer may wait for the background.
+    pub(crate) fn write_deadline(&self) -> Nanos {
+        self.clock.now() + self.shared.options.write_bound.as_nanos() as Nanos
+    }
+
     /// Waits until `ready` says something, asking again whenever there may be what is `wanted`.
-    /// `None` when the deadline passes first.
+    /// `None` when the deadline passes first, or writes stall.
     pub(crate) async fn until<T>(
         &self,
-        deadline: Option<Nanos>,
+        deadline: Nanos,
         wanted: Wanted,
         mut ready: impl FnMut() -> Option<T>,
     ) -> Option<T> {
-        let mut sleep = pin!(deadline.map(|deadline| self.clock.sleep_until(deadline)));
+        let stalls = || self.shared.write_breaker.is_open().then_some(None);
+        self.wait(deadline, wanted, || ready().map(Some).or_else(stalls)).await.flatten()
+    }
+
+    /// Does as [`Volume::until`], also while writes stall.
+    async fn wait<T>(
+        &self,
+        deadline: Nanos,
+        wanted: Wanted,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        let mut sleep = pin!(self.clock.sleep_until(deadline));
         let mut waiting = Waiting { shared: &self.shared, id: None };
         poll_fn(|context| {
             // Registered before asking: a change in between wakes us.
@@ -333,19 +371,30 @@ impl<D: Device, C: Clock> Volume<D, C> {
             if let Some(value) = ready() {
                 return Poll::Ready(Some(value));
             }
-            match sleep.as_mut().as_pin_mut() {
-                Some(sleep) => sleep.poll(context).map(|()| None),
-                None => Poll::Pending,
-            }
+            sleep.as_mut().poll(context).map(|()| None)
         })
         .await
     }
 
-    /// Waits until the background has brought `goal` about. False when the deadline passed first,
-    /// or the device was given up.
-    pub(crate) async fn reach(&self, goal: Goal, deadline: Option<Nanos>) -> bool {
+    /// Waits until the background has brought `goal` about.
+    ///
+    /// # Errors
+    /// `Offline`: the device was given up. `Busy`: the deadline passed first, or writes stall; the
+    /// background goes on all the same.
+    pub(crate) async fn reach(&self, goal: Goal, deadline: Nanos) -> Result<(), Refusal> {
         let check = || self.shared.lock().reach(goal, self.now());
-        self.until(deadline, goal.wanted(), check).await.unwrap_or(false)
+        match self.until(deadline, goal.wanted(), check).await {
+            Some(true) => Ok(()),
+            Some(false) => Err(Refusal::Offline),
+            None => Err(Refusal::Busy),
+        }
+    }
+
+    /// Waits for `goal` up to the stall bound, also while writes stall. False when it was not
+    /// reached.
+    pub(crate) async fn reach_in_the_end(&self, goal: Goal) -> bool {
+        let check = || self.shared.lock().reach(goal, self.now());
+        self.wait(self.stall_deadline(), goal.wanted(), check).await.unwrap_or(false)
     }
 }
 

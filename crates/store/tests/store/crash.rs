@@ -68,7 +68,8 @@ fn collect_wrecks(rig: &Rig, seed: u64, rarity: u32) -> Rc<RefCell<Vec<Wreck>>> 
 pub fn small_history(rig: &mut Rig, random: &mut fastrand::Rng, steps: u32) {
     for _ in 0..steps {
         let number = random.u32(..8);
-        match random.u8(..12) {
+        match random.u8(..13) {
+            12 => assert!(rig.invalidate(number).is_ok()),
             0..5 => assert!(rig.insert(number, any_len(random)).is_ok()),
             5 | 6 => assert!(rig.refresh(number).is_ok()),
             7 => _ = rig.remove(number),
@@ -125,7 +126,8 @@ pub fn crashes_while_clusters_are_evicted_and_used_again() {
         let wrecks = collect_wrecks(&rig, seed, 120);
         for _ in 0..1_200 {
             let number = random.u32(..60);
-            match random.u8(..16) {
+            match random.u8(..17) {
+                16 => rig.invalidate(number).unwrap(),
                 0..12 => _ = rig.insert(number, any_len(&mut random)).unwrap(),
                 12 => _ = rig.refresh(number),
                 13 => _ = rig.remove(number),

@@ -153,6 +153,21 @@ fn what_was_purged_while_its_device_was_away_does_not_come_back_with_it() {
 }
 
 #[test]
+fn what_was_purged_after_a_device_was_copied_does_not_come_back_with_the_copy() {
+    let devices = [formatted(), formatted()];
+    let copy = with_store(&devices, async |store, _| {
+        fill(store).await;
+        let copy = devices[0].crash_process();
+        for number in 0..OBJECTS {
+            store.purge(&key(number)).await.unwrap();
+        }
+        copy
+    });
+    let restored = [copy, devices[1].clone()];
+    assert_eq!(with_store(&restored, async |store, _| count(store).await), 0);
+}
+
+#[test]
 fn what_was_purged_after_its_device_was_given_up_does_not_come_back_with_it() {
     let devices = [formatted(), formatted(), formatted()];
     with_store(&devices, async |store, _| fill(store).await);
@@ -205,6 +220,33 @@ fn a_stalled_device_is_passed_by_and_used_again_when_it_answers() {
         devices[0].release_all();
         assert!(is_there(store, 3).await);
         assert!(is_there(store, 1).await);
+    });
+}
+
+#[test]
+fn a_purge_while_one_of_two_devices_hangs_is_refused_and_kept_on_both() {
+    let devices = [formatted(), formatted()];
+    with_store(&devices, async |store, clock| {
+        fill(store).await;
+        devices[0].hold();
+        let before = clock.now();
+        let purged = store.purge_all(&[Target::Everything], Mode::Hard).await;
+        assert_eq!(purged, Err(Refusal::Busy));
+        assert!(clock.now() - before <= Options::default().stall_bound.as_nanos() as u64);
+        assert_eq!(count(store).await, 0);
+        fill(store).await;
+        assert_eq!(count(store).await, OBJECTS);
+        devices[0].release_all();
+        for number in 100..120 {
+            insert(store, number).await;
+        }
+    });
+    // It was not given up: it has missed nothing, and nothing on it is lost.
+    with_store(&devices, async |store, _| {
+        assert_eq!(count(store).await, OBJECTS);
+        for number in 100..120 {
+            assert!(is_there(store, number).await, "{number}");
+        }
     });
 }
 

@@ -34,3 +34,4 @@ mod tiers;
 mod trickle;
 mod ucfs_paper;
 mod windows;
+mod write_stalls;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use store::{
-    Hint, Key, Label, Labels, LayoutName, Locality, Lookup, Mode, Options, Refusal, Source, Target,
-    WritePolicy,
+    Event, Hint, Key, Label, Labels, LayoutName, Locality, Lookup, Mode, Options, Refusal, Source,
+    Target, WritePolicy,
 };
 
 use crate::rig::{Rig, formatted, layout, product, ucfs, use_layout};
@@ -393,6 +393,87 @@ fn purges_of_what_nothing_bears_cost_nobody_anything() {
             assert!(!has(&mut rig, "http://a/slow") && !has(&mut rig, "http://a/0"));
         }
     });
+}
+
+/// Prefixes that nothing begins with, near what is stored and far from it.
+fn strange_prefix(number: usize) -> String {
+    match number % 4 {
+        0 => format!("http://a/none{number}"),
+        1 => format!("http://a/x/{number}/"),
+        2 => format!("http://b{number}.example/"),
+        _ => format!("http://a/y?page={number}"),
+    }
+}
+
+fn purge_strange_prefixes(rig: &mut Rig, numbers: std::ops::Range<usize>, mode: Mode) {
+    let store = rig.store.clone();
+    let prefixes: Vec<String> = numbers.map(strange_prefix).collect();
+    let targets: Vec<_> = prefixes.iter().map(|text| Target::Prefix(text.as_bytes())).collect();
+    rig.run(async { store.purge_all(&targets, mode).await }).unwrap();
+}
+
+#[test]
+fn purges_of_prefixes_that_match_nothing_cost_nobody_anything() {
+    everywhere(|mut rig, options| {
+        for name in ["http://a/x", "http://a/y?q=1", "http://a/z/1", "http://a/z/2"] {
+            put(&mut rig, name, "red");
+        }
+        for mode in [Mode::Hard, Mode::Soft] {
+            purge_strange_prefixes(&mut rig, 0..1_500, mode);
+        }
+        assert_eq!(rig.store.stats()[0].purges, 0);
+        rig.settle_durably();
+        purge_strange_prefixes(&mut rig, 0..1_500, Mode::Hard);
+        assert_eq!(rig.store.stats()[0].purges, 0);
+        purge(&mut rig, Target::Prefix(b"http://a/z/1"), Mode::Hard);
+        assert!(!has(&mut rig, "http://a/z/1") && has(&mut rig, "http://a/z/2"));
+        for mut rig in crashed(&rig, options) {
+            rig.settle();
+            purge_strange_prefixes(&mut rig, 0..600, Mode::Hard);
+            purge(&mut rig, Target::Prefix(b"http://a/z/"), Mode::Hard);
+            assert!(has(&mut rig, "http://a/x") || options.write_policy == WritePolicy::OnEvict);
+            assert!(!has(&mut rig, "http://a/z/1") && !has(&mut rig, "http://a/z/2"));
+            assert_eq!(rig.store.stats()[0].counters.purges_merged, 0);
+        }
+        let mut rig = rig.reopen();
+        purge_strange_prefixes(&mut rig, 0..1_500, Mode::Hard);
+        assert!(has(&mut rig, "http://a/x") && has(&mut rig, "http://a/y?q=1"));
+        assert!(rig.store.stats()[0].purges <= 1, "{}", rig.store.stats()[0].purges);
+    });
+}
+
+#[test]
+fn a_purge_of_a_prefix_that_matches_nothing_overtakes_what_is_being_fetched() {
+    everywhere(|mut rig, _| {
+        put(&mut rig, "http://a/x", "red");
+        let token = rig.store.begin_fetch(&key("http://b/1"));
+        purge(&mut rig, Target::Prefix(b"http://b/"), Mode::Hard);
+        assert_eq!(rig.store.stats()[0].purges, 0);
+        let stored = put_with(&mut rig, &token, "http://b/1", "red", 100);
+        assert_eq!(stored, Err(Refusal::Overtaken));
+    });
+}
+
+#[test]
+fn an_operator_is_told_before_purges_are_merged_and_when_they_are() {
+    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let events = told.clone();
+    let on_event = Arc::new(move |event| {
+        if let Event::PurgesFull { entries, max, merged, .. } = event {
+            events.lock().unwrap().push((entries, max, merged));
+        }
+    });
+    let options = Options { purges: 40, on_event, ..labelled(product()) };
+    let mut rig = Rig::open(formatted(24 << 20, 64 << 10), options);
+    let words: Vec<String> = (0..60).map(|number| format!("w{number}")).collect();
+    for word in &words {
+        put(&mut rig, &format!("http://a/{word}"), word);
+    }
+    purge_words(&mut rig, &words[..39], Mode::Hard);
+    assert_eq!(*told.lock().unwrap(), [(39, 40, false)]);
+    purge_words(&mut rig, &words[39..42], Mode::Hard);
+    let told = told.lock().unwrap();
+    assert!(told.len() == 2 && told[1].2, "{told:?}");
 }
 
 /// A cache with objects that bear `red` and a word of their own, everything written.

@@ -325,6 +325,17 @@ impl Rig {
         result
     }
 
+    /// Removes the key as the answer to an unsafe request does.
+    pub fn invalidate(&mut self, number: u32) -> Result<(), Refusal> {
+        let begun = self.history.purge(number, self.probe.watch.stamp());
+        let store = self.store.clone();
+        let result = self.run(async { store.invalidate(&[key(number)], None).await });
+        if result.is_ok() {
+            self.history.returned(begun, self.probe.watch.stamp());
+        }
+        result
+    }
+
     /// The entry under the key.
     pub fn entry(&mut self, number: u32) -> Option<TestEntry> {
         let store = self.store.clone();

@@ -41,6 +41,8 @@ pub struct ClientBody {
 #[derive(Default)]
 pub struct Progress {
     frames: Cell<u64>,
+    /// When it was begun to be sent, its client had not sent all of it.
+    is_open: Cell<bool>,
     ended: Cell<bool>,
     broken: Cell<Option<Broken>>,
 }
@@ -52,6 +54,30 @@ enum Broken {
     Slow,
 }
 
+impl Broken {
+    fn of(error: &BrokenOff) -> Broken {
+        match error {
+            BrokenOff::Slow => Broken::Slow,
+            BrokenOff::Http1(_) | BrokenOff::Http2(_) => Broken::Off,
+        }
+    }
+
+    fn status_and_text(self) -> (StatusCode, &'static str) {
+        match self {
+            Broken::Off => (
+                StatusCode::BAD_REQUEST,
+                "The request's body broke off or is not framed as HTTP has it.",
+            ),
+            Broken::Slow => (StatusCode::REQUEST_TIMEOUT, "The request's body came too slowly."),
+        }
+    }
+}
+
+/// Returns the status and the sentence for the client whose body broke off.
+pub fn status_of(error: &BrokenOff) -> (StatusCode, &'static str) {
+    Broken::of(error).status_and_text()
+}
+
 impl Progress {
     /// Returns how many frames were passed on so far.
     pub fn frames(&self) -> u64 {
@@ -61,14 +87,13 @@ impl Progress {
     /// Returns the failure for the client when its body broke off, turned out not to be framed as
     /// it should, or came too slowly.
     pub fn failure(&self) -> Option<Failure> {
-        let (status, text) = match self.broken.get()? {
-            Broken::Off => (
-                StatusCode::BAD_REQUEST,
-                "The request's body broke off or is not framed as HTTP has it.",
-            ),
-            Broken::Slow => (StatusCode::REQUEST_TIMEOUT, "The request's body came too slowly."),
-        };
+        let (status, text) = self.broken.get()?.status_and_text();
         Some(Failure::Request(status, text.to_owned()))
+    }
+
+    /// Returns whether the client had not sent all of the body when sending it on began.
+    pub fn is_open(&self) -> bool {
+        self.is_open.get()
     }
 
     /// Returns whether all of the body was passed on.
@@ -83,6 +108,7 @@ impl ClientBody {
     pub fn new(incoming: RequestBody, expects: Option<Arc<Informational>>) -> ClientBody {
         let progress = Rc::new(Progress::default());
         progress.ended.set(incoming.is_end_stream());
+        progress.is_open.set(!incoming.is_whole());
         let hold = expects.map(|interim| (interim, Box::pin(sleep(CONTINUE_WAIT))));
         ClientBody { incoming, progress, hold }
     }
@@ -119,8 +145,7 @@ impl Body for OutBody {
         let progress = &body.progress;
         progress.frames.set(progress.frames.get() + 1);
         progress.broken.set(match &frame {
-            Some(Err(BrokenOff::Slow)) => Some(Broken::Slow),
-            Some(Err(_)) => Some(Broken::Off),
+            Some(Err(error)) => Some(Broken::of(error)),
             _ => None,
         });
         if frame.is_none() || body.incoming.is_end_stream() {

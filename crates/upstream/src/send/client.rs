@@ -63,6 +63,15 @@ pub(crate) struct ServerError {
     /// It counts against the server's health: a connection that had been idle for too long does
     /// not.
     pub(crate) counts: bool,
+    /// There was a connection to it.
+    pub(crate) had_connection: bool,
+}
+
+impl ServerError {
+    /// Makes the failure of a server to which there was a connection.
+    fn connected(failure: Failure, untouched: bool, counts: bool) -> ServerError {
+        ServerError { failure, untouched, counts, had_connection: true }
+    }
 }
 
 /// The failure of a connection to bring an answer.
@@ -148,7 +157,8 @@ impl Upstream {
                 outgoing.note(endpoint, None);
                 // It was not sent, or only on a connection that proved dead.
                 let untouched = outgoing.request.is_some();
-                ServerError { failure, untouched, counts: !outgoing.reuse_only }
+                let had_connection = false;
+                ServerError { failure, untouched, counts: !outgoing.reuse_only, had_connection }
             })?;
             let Some(request) = outgoing.next(endpoint) else { break };
             outgoing.note(endpoint, connection.address());
@@ -168,7 +178,7 @@ impl Upstream {
                 Err(broke) => broke,
             };
             if let Some(failure) = outgoing.progress.as_deref().and_then(Progress::failure) {
-                return Err(ServerError { failure, untouched: false, counts: false });
+                return Err(ServerError::connected(failure, false, false));
             }
             let (unsent, phase) = (broke.is_unsent, broke.phase(outgoing));
             outgoing.request = broke.request;
@@ -186,13 +196,13 @@ impl Upstream {
             if !again {
                 let untouched = unsent || (broke.untouched && outgoing.again.is_some());
                 let counts = fresh || !broke.dead;
-                return Err(ServerError { failure: broke.failure, untouched, counts });
+                return Err(ServerError::connected(broke.failure, untouched, counts));
             }
             self.events.count(Event::Retried);
         }
         let cause = "the request cannot be sent once more".to_owned();
         let failure = Failure::Failed(Reason::Internal, cause);
-        Err(ServerError { failure, untouched: false, counts: false })
+        Err(ServerError { failure, untouched: false, counts: false, had_connection: false })
     }
 
     /// Takes the connection on which the request's client has logged in, if it can be used. Another

@@ -1,19 +1,28 @@
 //! Requests to a site with several servers: sent to one after another until one answers, as long as
 //! that is safe.
 
+use std::pin::pin;
 use std::rc::Weak;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Request, Response};
+use tokio::time::timeout;
 
 use crate::connection::events::Event;
 use crate::connection::origin_body::OriginBody;
+use crate::connection::request_body::Progress;
 use crate::failure::error::Failure;
 use crate::failure::error::Reason;
+use crate::send::client::{ServerError, Upstream};
 use crate::send::origin::{Connector, Origin, Sending};
 use crate::send::outgoing::Outgoing;
-use crate::servers::group::{Group, Next};
+use crate::servers::group::{Group, Next, Serving};
+use crate::servers::health::Blame;
 use crate::settings::endpoint::Endpoint;
+
+/// Pause between two looks for places that can be freed while a request waits.
+const FREE_EVERY: Duration = Duration::from_secs(1);
 
 /// Sends a request to one server of a group after another, each once.
 async fn ask_any(
@@ -25,6 +34,11 @@ async fn ask_any(
     let options = group.options();
     let uri = outgoing.request.as_deref().map(Request::uri);
     let hash = uri.map_or(0, |uri| group.hash(outgoing.place, uri));
+    let page = uri.map_or(0, |uri| group.page(outgoing.place, uri));
+    let mut upload = match outgoing.progress.as_deref().is_some_and(Progress::is_open) {
+        true => group.admit_upload().await?,
+        false => None,
+    };
     let (mut tried, mut tries, mut last) = (0u64, 0, None);
     let pinned = outgoing.pinned.as_ref().and_then(Weak::upgrade);
     let pinned = pinned.and_then(|pinned| group.at(|endpoint| pinned.leads_to(endpoint)));
@@ -33,13 +47,11 @@ async fn ask_any(
     let others = others.filter(|others| group.has_other(*others, upstream.clock.millis()));
     loop {
         let chosen = match tries {
-            0 if !outgoing.reuse_only => {
-                group.admit(others.unwrap_or(0), hash, upstream.clock).await
-            }
+            0 if !outgoing.reuse_only => admit(&group, upstream, others.unwrap_or(0), hash).await,
             // It has waited enough, or does not wait: it takes any server with room.
             _ => group.choose(tried, hash, upstream.clock),
         };
-        let serving = match chosen {
+        let mut serving = match chosen {
             Ok(serving) => serving,
             Err(nobody) => return Err(last.unwrap_or(nobody)),
         };
@@ -49,15 +61,16 @@ async fn ask_any(
             upstream.events.count(Event::Retried);
         }
         let more = tries < options.tries.max(1) && group.has_other(tried, upstream.clock.millis());
-        let endpoint = serving.endpoint();
+        let endpoint = &serving.endpoint().clone();
         match upstream.ask(endpoint, limits, check, &mut outgoing, Some(&serving)).await {
             Ok(response) => {
+                serving.keep_upload(upload.take());
                 let status = response.status();
                 if !options.next.statuses.contains(&status) {
                     serving.succeeded();
                 } else {
                     let cause = format!("it answered {}", status.as_u16());
-                    serving.failed(&cause);
+                    serving.failed(Blame::Request(page), &cause);
                     upstream.bad_answer(endpoint, &cause);
                     if more && outgoing.may_repeat() {
                         continue;
@@ -71,7 +84,7 @@ async fn ask_any(
             }
             Err(unanswered) => {
                 if let (true, Failure::Failed(_, why)) = (unanswered.counts, &unanswered.failure) {
-                    serving.failed(why);
+                    serving.failed(blame_of(&unanswered, page), why);
                 }
                 let safe = unanswered.untouched || outgoing.may_repeat();
                 if !more || !safe || !options.next.covers(&unanswered.failure) {
@@ -80,6 +93,42 @@ async fn ask_any(
                 last = Some(unanswered.failure);
             }
         }
+    }
+}
+
+/// Waits for a server. Places of requests whose clients may be gone are freed meanwhile, as many as
+/// there are requests in line.
+async fn admit(
+    group: &Arc<Group>,
+    upstream: &Upstream,
+    refused: u64,
+    hash: u64,
+) -> Result<Serving, Failure> {
+    let clock = upstream.clock;
+    let free_places = async || {
+        if let Some(holder) = &upstream.descriptors {
+            holder.free_places(group.number(), group.waiting() + 1).await;
+        }
+    };
+    if !group.is_crowded(clock.millis()) {
+        return group.admit(refused, hash, clock).await;
+    }
+    free_places().await;
+    let mut admitted = pin!(group.admit(refused, hash, clock));
+    loop {
+        match timeout(FREE_EVERY, admitted.as_mut()).await {
+            Ok(served) => return served,
+            Err(_) => free_places().await,
+        }
+    }
+}
+
+/// Returns the cause of a failure. `page`: the hash of the URL.
+fn blame_of(unanswered: &ServerError, page: u64) -> Blame {
+    match &unanswered.failure {
+        _ if unanswered.had_connection => Blame::Request(page),
+        Failure::Failed(Reason::DnsTimeout | Reason::ConnectTimeout, _) => Blame::Silence,
+        _ => Blame::Server,
     }
 }
 

@@ -1,8 +1,8 @@
 //! The servers of one site of a reverse proxy: the choice among them, and their health.
 //!
-//! It promises: a server that is out of use gets only the one request that tries it out, and none
-//! gets more requests at a time than it may; backup servers get requests only while none of the
-//! others can.
+//! It promises: a server that is out of use gets only the one request that tries it out, unless all
+//! are: then those are used that fail fast; none gets more requests at a time than it may; backup
+//! servers get requests only while none of the others can.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -11,12 +11,14 @@ use std::time::Duration;
 use std::{fmt, mem};
 
 use http::{StatusCode, Uri};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use crate::failure::error::Failure;
 use crate::failure::error::Reason;
 use crate::servers::balance;
 use crate::servers::balance::{Balance, Turns, hash, members};
-use crate::servers::health::{Fit, Health};
+use crate::servers::health::{Blame, Fit, Health};
 use crate::servers::health_check::HealthCheck;
 use crate::servers::queue::Queue;
 use crate::servers::status::{QueueStatus, ServerStatus};
@@ -31,6 +33,8 @@ pub struct Group {
     options: GroupOptions,
     turns: Turns,
     queue: Arc<Queue>,
+    /// Places of requests whose bodies are still being sent by their clients: half of all.
+    uploads: Option<Arc<Semaphore>>,
 }
 
 /// The options of a site's servers.
@@ -38,8 +42,8 @@ pub struct Group {
 pub struct GroupOptions {
     /// The way in which requests are spread.
     pub balance: Balance,
-    /// Failures in a row that take a server out of use; 0: none does. A site's only server stays in
-    /// use whatever happens. Default 3.
+    /// Failures in a row, of so many URLs, that take a server out of use; 0: none does. A site's
+    /// only server stays in use whatever happens. Default 3.
     pub max_fails: u32,
     /// Time for which it is out of use; then one request tries it out. Default 10 s.
     pub fail_timeout: Duration,
@@ -132,12 +136,43 @@ impl Group {
     pub fn new(name: &str, mut servers: Vec<Server>, options: GroupOptions) -> Group {
         servers.truncate(SERVERS_MAX);
         let (name, turns, queue) = (name.to_owned(), Turns::default(), Arc::default());
-        Group { name, servers, options, turns, queue }
+        // Without a limit at one server there is none for all.
+        let places = servers.iter().map(|server| Some(server.max_requests? as usize));
+        let half = |places: usize| (places / 2).clamp(1, Semaphore::MAX_PERMITS);
+        let uploads = places.sum::<Option<usize>>().map(|all| Arc::new(Semaphore::new(half(all))));
+        Group { name, servers, options, turns, queue, uploads }
     }
 
     /// Makes the group of a site with one server.
     pub fn one(endpoint: Endpoint) -> Group {
         Group::new("default", vec![Server::new(endpoint)], GroupOptions::default())
+    }
+
+    /// Returns a number that is this group's alone as long as it lives.
+    pub fn number(self: &Arc<Self>) -> usize {
+        Arc::as_ptr(self) as usize
+    }
+
+    /// Waits for a place of a request whose body its client is still sending. They get at most half
+    /// of all, so that slow uploads leave some to others.
+    pub(crate) async fn admit_upload(&self) -> Result<Option<OwnedSemaphorePermit>, Failure> {
+        let Some(uploads) = &self.uploads else { return Ok(None) };
+        let bound = self.options.queue_timeout;
+        match timeout(bound, uploads.clone().acquire_owned()).await {
+            // It is never closed.
+            Ok(permit) => Ok(permit.ok()),
+            Err(_) => {
+                let seconds = bound.as_secs_f32();
+                let text = format!("{self} had as many uploads as they may for {seconds} s");
+                Err(Failure::Failed(Reason::UpstreamBusy, text))
+            }
+        }
+    }
+
+    /// Returns whether a request has to wait for a server, or finds none.
+    pub(crate) fn is_crowded(&self, now: u64) -> bool {
+        let is_limited = self.servers.iter().any(|server| server.max_requests.is_some());
+        is_limited && (self.waiting() > 0 || !self.has_room(now))
     }
 
     /// Returns the servers, in the order of the configuration.
@@ -180,6 +215,15 @@ impl Group {
         hash([host.as_bytes(), path.as_bytes()])
     }
 
+    /// Returns the hash of a URL without its query, by which failures of one page are recognised; 0
+    /// where that is never needed.
+    pub(crate) fn page(&self, host: &str, uri: &Uri) -> u64 {
+        if self.servers.len() < 2 {
+            return 0;
+        }
+        hash([host.as_bytes(), uri.path().as_bytes()])
+    }
+
     /// Takes over the health of servers that were there before, and the queue.
     pub fn adopt(&mut self, before: &Group) {
         for server in &mut self.servers {
@@ -198,14 +242,29 @@ impl Group {
 
     /// Returns whether a server that is in use has room.
     pub(crate) fn has_room(&self, now: u64) -> bool {
-        let free = |server: &Server| server.has_room() && server.health.fit(now) == Fit::Yes;
+        let all_out = self.is_all_out(now);
+        let free = |server: &Server| {
+            let health = &server.health;
+            let is_used = health.fit(now) == Fit::Yes || (all_out && health.is_last_resort());
+            server.has_room() && is_used
+        };
         self.servers.iter().any(free)
+    }
+
+    fn is_all_out(&self, now: u64) -> bool {
+        self.servers.iter().all(|server| server.health.fit(now) != Fit::Yes)
+    }
+
+    /// Returns whether a server may get a request. `all_out`: all are out of use.
+    fn may_get(&self, server: &Server, all_out: bool, now: u64) -> bool {
+        let health = &server.health;
+        health.fit(now) != Fit::No || (all_out && health.is_last_resort())
     }
 
     /// Returns whether a server besides `tried` might answer.
     pub(crate) fn has_other(&self, tried: u64, now: u64) -> bool {
-        let left = self.all() & !tried;
-        members(left).any(|at| self.servers[at].health.fit(now) != Fit::No)
+        let (left, all_out) = (self.all() & !tried, self.is_all_out(now));
+        members(left).any(|at| self.may_get(&self.servers[at], all_out, now))
     }
 
     /// Chooses the server for a request whose URL has this hash, besides those that were `tried`.
@@ -216,17 +275,18 @@ impl Group {
         clock: TokioClock,
     ) -> Result<Serving, Failure> {
         let now = clock.millis();
-        let mut refused = tried;
+        let (mut refused, all_out) = (tried, self.is_all_out(now));
         for backup in [false, true] {
             loop {
-                let set = self.fit(backup, now) & !refused;
+                let set = self.fit(backup, all_out, now) & !refused;
                 if set == 0 {
                     break;
                 }
                 let at = self.best(set, hash);
                 let health = &self.servers[at].health;
-                let trial = health.fit(now) == Fit::ToTry;
-                if trial && !health.begin_trial() {
+                let trial = health.fit(now) != Fit::Yes;
+                let may_join = all_out && health.is_last_resort();
+                if trial && !health.begin_trial() && !may_join {
                     refused |= 1 << at;
                     continue;
                 }
@@ -241,10 +301,10 @@ impl Group {
     }
 
     /// Returns the set of servers that may get a request.
-    fn fit(&self, backup: bool, now: u64) -> u64 {
+    fn fit(&self, backup: bool, all_out: bool, now: u64) -> u64 {
         let fits = |at: &usize| {
             let server = &self.servers[*at];
-            server.backup == backup && server.health.fit(now) != Fit::No && server.has_room()
+            server.backup == backup && self.may_get(server, all_out, now) && server.has_room()
         };
         members(self.all()).filter(fits).fold(0, |set, at| set | 1 << at)
     }
@@ -265,7 +325,8 @@ impl Group {
     }
 
     pub(crate) fn nobody(&self, now: u64) -> Failure {
-        let busy = |server: &Server| server.health.fit(now) != Fit::No && !server.has_room();
+        let all_out = self.is_all_out(now);
+        let busy = |server: &Server| self.may_get(server, all_out, now) && !server.has_room();
         match self.servers.iter().any(busy) {
             true => {
                 let text = format!("{self} have as many requests as they may");
@@ -308,6 +369,8 @@ pub(crate) struct Serving {
     pub at: usize,
     trial: Cell<bool>,
     clock: TokioClock,
+    /// Its place among the uploads.
+    upload: Option<OwnedSemaphorePermit>,
 }
 
 impl Serving {
@@ -315,7 +378,12 @@ impl Serving {
         let health = &group.servers[at].health;
         health.active.fetch_add(1, Relaxed);
         health.figures.requests.fetch_add(1, Relaxed);
-        Serving { group, at, trial: Cell::new(trial), clock }
+        Serving { group, at, trial: Cell::new(trial), clock, upload: None }
+    }
+
+    /// Keeps its place among the uploads until it ends.
+    pub fn keep_upload(&mut self, upload: Option<OwnedSemaphorePermit>) {
+        self.upload = upload;
     }
 
     fn health(&self) -> &Health {
@@ -337,18 +405,18 @@ impl Serving {
     /// Notes that the server answered.
     pub fn succeeded(&self) {
         let trial = self.trial.replace(false);
-        if self.health().succeeded(trial) {
+        if self.health().succeeded(trial, self.clock.millis()) {
             self.group.report(self.at, true, "");
         }
     }
 
     /// Notes that it did not.
-    pub fn failed(&self, why: &str) {
+    pub fn failed(&self, blame: Blame, why: &str) {
         let GroupOptions { max_fails, fail_timeout, .. } = self.group.options;
         // Without another server there is no use in sparing this one.
         let limit = if self.group.servers.len() > 1 { max_fails } else { 0 };
         let trial = self.trial.replace(false);
-        if self.health().failed(trial, limit, fail_timeout, self.clock.millis()) {
+        if self.health().failed(blame, trial, (limit, fail_timeout), self.clock.millis()) {
             self.group.report(self.at, false, why);
         }
     }
@@ -401,7 +469,8 @@ mod tests {
 
     fn fail(group: &Arc<Group>, at: usize, times: usize) {
         for _ in 0..times {
-            Serving::begin(group.clone(), at, false, clock()).failed("it is a test");
+            let serving = Serving::begin(group.clone(), at, false, clock());
+            serving.failed(Blame::Silence, "it is a test");
         }
     }
 
@@ -442,6 +511,23 @@ mod tests {
     }
 
     #[test]
+    fn when_all_would_be_out_those_that_fail_fast_are_used() {
+        let all = group(GroupOptions { max_fails: 1, ..GroupOptions::default() }, |_, _| ());
+        for at in 0..3 {
+            let blame = if at == 2 { Blame::Silence } else { Blame::Request(at) };
+            let serving = Serving::begin(all.clone(), at as usize, false, clock());
+            serving.failed(blame, "it is a test");
+        }
+        let used: Vec<Serving> = (0..4).map(|_| all.choose(0, 0, clock()).unwrap()).collect();
+        assert!(used.iter().all(|serving| serving.at < 2));
+        assert!(all.has_other(0b001, clock().millis()) && !all.has_other(0b011, clock().millis()));
+        // An answer brings its server back.
+        used.iter().find(|serving| serving.at == 1).unwrap().succeeded();
+        drop(used);
+        assert_eq!(order(&all, 3), [1, 1, 1]);
+    }
+
+    #[test]
     fn the_only_server_stays_in_use() {
         let only = Arc::new(Group::one(Endpoint::plain("a.example", 80)));
         fail(&only, 0, 100);
@@ -456,6 +542,21 @@ mod tests {
         assert!(matches!(failure, Failure::Failed(Reason::UpstreamBusy, _)));
         drop(held);
         assert!(all.choose(0, 0, clock()).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn open_uploads_get_half_of_the_places() {
+        let all = group(GroupOptions::default(), |_, server| server.max_requests = Some(1));
+        let held = all.admit_upload().await.unwrap();
+        assert!(held.is_some());
+        let busy = all.admit_upload().await;
+        assert!(matches!(busy, Err(Failure::Failed(Reason::UpstreamBusy, _))));
+        let mut serving = all.choose(0, 0, clock()).unwrap();
+        serving.keep_upload(held);
+        drop(serving);
+        assert!(all.admit_upload().await.unwrap().is_some());
+        let unlimited = group(GroupOptions::default(), |_, _| ());
+        assert!(unlimited.admit_upload().await.unwrap().is_none());
     }
 
     #[test]

@@ -2,19 +2,48 @@
 //!
 //! It goes out of use when so many requests in a row failed there (passive), and comes back when a
 //! request that is sent to try it out succeeds; or when its checks fail (active), until they
-//! succeed. The two are separate: a server must be well by both. All workers share it, without a
-//! lock.
+//! succeed. The two are separate: a server must be well by both. All workers share it; only
+//! failures take a lock.
+//!
+//! A single bad page must not take a server out of use. So failures of one URL count once, and a
+//! server that has answered another request within [`ANSWERED_LATELY`] stays in use, unless it
+//! could not be connected to.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::servers::status::ServerStatus;
 
+/// Time in milliseconds for which an answer proves that the server works, whatever other requests
+/// come to.
+const ANSWERED_LATELY: u64 = 1000;
+
+/// URLs whose failures are remembered at most.
+const URLS_MAX: usize = 64;
+
+/// The cause that a failure is put down to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blame {
+    /// The request, by the hash of its URL: the server was connected to, but did not answer it.
+    Request(u64),
+    /// The server: it could not be connected to.
+    Server,
+    /// The server: a connection to it was not made in time.
+    Silence,
+}
+
 /// The health of a server, shared by all workers.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
-    /// Failures since the last success.
+    /// Failures since the last success that count.
     failures: AtomicU32,
+    /// Hashes of the URLs that failed since then.
+    failed_urls: Mutex<Vec<u64>>,
+    /// When it last answered, in milliseconds of the clock; 0: it has not.
+    answered: AtomicU64,
+    /// It went out of use because connections to it were not made in time.
+    silent: AtomicBool,
     /// When it may be tried again, in milliseconds of the clock; 0: in use.
     out_until: AtomicU64,
     /// A request that tries it out is under way.
@@ -116,40 +145,89 @@ impl Health {
         self.trying.store(false, Relaxed);
     }
 
+    /// Returns whether it may get requests while all servers are out of use: it fails fast.
+    pub fn is_last_resort(&self) -> bool {
+        !self.ill.load(Relaxed) && !self.silent.load(Relaxed)
+    }
+
     /// Notes that a request succeeded; `trial`: the one that tries it out. Returns whether it is
     /// back in use.
-    pub fn succeeded(&self, trial: bool) -> bool {
+    pub fn succeeded(&self, trial: bool, now: u64) -> bool {
         if self.out_until.load(Relaxed) != 0 && !trial {
             // It began before the server went out of use, and proves nothing.
             return false;
         }
-        self.failures.store(0, Relaxed);
+        self.answered.store(now, Relaxed);
+        if self.failures.load(Relaxed) != 0 {
+            self.forget_failures();
+        }
         if trial {
-            self.out_until.store(0, Relaxed);
+            self.silent.store(false, Relaxed);
             self.trying.store(false, Relaxed);
         }
-        trial
+        trial && self.out_until.swap(0, Relaxed) != 0
     }
 
     /// Notes that a request failed. `limit`: how many in a row take it out of use, for `pause`.
     /// Returns whether this one did.
-    pub fn failed(&self, trial: bool, limit: u32, pause: Duration, now: u64) -> bool {
+    pub fn failed(
+        &self,
+        blame: Blame,
+        trial: bool,
+        (limit, pause): (u32, Duration),
+        now: u64,
+    ) -> bool {
         self.figures.failures.fetch_add(1, Relaxed);
-        let failures = self.failures.fetch_add(1, Relaxed) + 1;
+        let ends_it = match blame {
+            Blame::Request(_) => self.count(blame, limit, now),
+            Blame::Server | Blame::Silence => trial || self.count(blame, limit, now),
+        };
+        if !ends_it {
+            if trial {
+                self.abandon_trial();
+            }
+            return false;
+        }
         let until = now.saturating_add(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+        self.forget_failures();
         if trial {
+            self.silent.store(blame == Blame::Silence, Relaxed);
             self.out_until.store(until, Relaxed);
             self.trying.store(false, Relaxed);
             return false;
         }
-        if limit == 0 || failures < limit {
-            return false;
-        }
         let fell = self.out_until.compare_exchange(0, until, Relaxed, Relaxed).is_ok();
         if fell {
+            self.silent.store(blame == Blame::Silence, Relaxed);
             self.figures.outages.fetch_add(1, Relaxed);
         }
         fell
+    }
+
+    /// Counts a failure, and returns whether the server goes out of use by it.
+    fn count(&self, blame: Blame, limit: u32, now: u64) -> bool {
+        if limit == 0 {
+            return false;
+        }
+        if let Blame::Request(url) = blame {
+            let mut urls = self.failed_urls.lock().unwrap_or_else(PoisonError::into_inner);
+            if urls.contains(&url) {
+                return false;
+            }
+            if urls.len() == URLS_MAX {
+                urls.remove(0);
+            }
+            urls.push(url);
+        }
+        let failures = self.failures.fetch_add(1, Relaxed) + 1;
+        let answered = self.answered.load(Relaxed);
+        let answers = answered != 0 && now.saturating_sub(answered) < ANSWERED_LATELY;
+        failures >= limit && !(answers && matches!(blame, Blame::Request(_)))
+    }
+
+    fn forget_failures(&self) {
+        self.failures.store(0, Relaxed);
+        self.failed_urls.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Notes the result of its checks. Returns whether it changed.
@@ -168,34 +246,80 @@ mod tests {
 
     const PAUSE: Duration = Duration::from_millis(100);
 
+    /// Notes a failure that the server caused; two take it out of use.
+    fn fails(health: &Health, trial: bool, now: u64) -> bool {
+        health.failed(Blame::Server, trial, (2, PAUSE), now)
+    }
+
+    /// Notes a failure of the request for a URL; two URLs take the server out of use.
+    fn fails_at(health: &Health, url: u64, trial: bool, now: u64) -> bool {
+        health.failed(Blame::Request(url), trial, (2, PAUSE), now)
+    }
+
     #[test]
     fn failures_in_a_row_take_it_out_and_one_trial_brings_it_back() {
         let health = Health::default();
-        assert!(!health.failed(false, 2, PAUSE, 1));
-        health.succeeded(false);
-        assert!(!health.failed(false, 2, PAUSE, 2));
+        assert!(!fails(&health, false, 1));
+        health.succeeded(false, 1);
+        assert!(!fails(&health, false, 2));
         assert_eq!(health.fit(2), Fit::Yes);
-        assert!(health.failed(false, 2, PAUSE, 3));
+        assert!(fails(&health, false, 3));
         // Told once.
-        assert!(!health.failed(false, 2, PAUSE, 4));
+        assert!(!fails(&health, false, 4) && !fails(&health, false, 4));
         assert_eq!((health.fit(102), health.fit(103)), (Fit::No, Fit::ToTry));
         // What was begun before does not bring it back.
-        assert!(!health.succeeded(false));
+        assert!(!health.succeeded(false, 50));
         assert_eq!(health.usage(50), Use::Failed);
         assert!(health.begin_trial() && !health.begin_trial());
         assert_eq!(health.fit(200), Fit::No);
-        assert!(!health.failed(true, 2, PAUSE, 200));
+        assert!(!fails(&health, true, 200));
         assert_eq!((health.fit(299), health.fit(300)), (Fit::No, Fit::ToTry));
         assert!(health.begin_trial());
-        assert!(health.succeeded(true));
+        assert!(health.succeeded(true, 300));
         assert_eq!((health.fit(301), health.usage(301)), (Fit::Yes, Use::Up));
         assert_eq!(health.figures.outages.load(Relaxed), 1);
     }
 
     #[test]
+    fn one_bad_page_does_not_take_it_out_nor_keep_it_out() {
+        let health = Health::default();
+        assert!(!(0..100).any(|now| fails_at(&health, 7, false, now)));
+        assert!(fails_at(&health, 8, false, 100));
+        // As the request that tries it out, a page counts once as well.
+        for now in 200..300 {
+            assert_eq!(health.fit(now), Fit::ToTry);
+            assert!(health.begin_trial() && !fails_at(&health, 7, true, now));
+        }
+        assert!(health.begin_trial() && !fails_at(&health, 8, true, 300));
+        assert_eq!(health.fit(399), Fit::No);
+    }
+
+    #[test]
+    fn it_stays_in_use_while_it_answers_others() {
+        let health = Health::default();
+        health.succeeded(false, 5);
+        assert!(!(0..100).any(|url| fails_at(&health, url, false, 6)));
+        // Where there is no connection to it, its earlier answers prove nothing.
+        assert!(fails(&health, false, 7));
+        let health = Health::default();
+        health.succeeded(false, 5);
+        assert!(!fails_at(&health, 1, false, 6) && fails_at(&health, 2, false, 5000));
+    }
+
+    #[test]
+    fn a_silent_server_is_no_last_resort() {
+        let health = Health::default();
+        assert!(health.failed(Blame::Silence, false, (1, PAUSE), 1));
+        assert!(!health.is_last_resort());
+        assert!(health.begin_trial() && health.succeeded(true, 200));
+        assert!(fails_at(&health, 1, false, 5000) || fails_at(&health, 2, false, 5000));
+        assert!(health.is_last_resort());
+    }
+
+    #[test]
     fn an_abandoned_trial_leaves_the_next_one_free() {
         let health = Health::default();
-        health.failed(false, 1, PAUSE, 1);
+        health.failed(Blame::Server, false, (1, PAUSE), 1);
         assert!(health.begin_trial());
         assert_eq!(health.fit(500), Fit::No);
         health.abandon_trial();
@@ -207,7 +331,7 @@ mod tests {
         let health = Health::default();
         assert!(!health.checked(true));
         assert!(health.checked(false) && !health.checked(false));
-        health.succeeded(false);
+        health.succeeded(false, 1);
         assert_eq!((health.fit(1), health.usage(1)), (Fit::No, Use::Ill));
         assert!(health.checked(true));
         assert_eq!(health.fit(1), Fit::Yes);

@@ -178,6 +178,7 @@ mod tests {
 
     use super::*;
     use crate::servers::group::{GroupOptions, Server};
+    use crate::servers::health::Blame;
     use crate::settings::endpoint::Endpoint;
 
     fn group(servers: u16, max: u32, queue: u32) -> Arc<Group> {
@@ -277,7 +278,7 @@ mod tests {
                 })
                 .collect();
             settle().await;
-            held.into_iter().for_each(|serving| serving.failed("it is a test"));
+            held.into_iter().for_each(|serving| serving.failed(Blame::Silence, "it is a test"));
             settle().await;
             for task in asked {
                 assert!(task.is_finished());

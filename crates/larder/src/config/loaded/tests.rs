@@ -152,7 +152,7 @@ idle = '60s'
         problems(text),
         "\
 larder.toml:1: memry: there is no such key; did you mean memory?
-larder.toml:2: memory: expected a size such as 10G, from 16M to 64T, got \"1M\"
+larder.toml:2: memory: expected a size such as 10G, from 16M to 64T, or \"auto\", got \"1M\"
 larder.toml:3: workers: expected a whole number from 1 to 1024, or \"auto\", got \"2\" in quotes
 larder.toml:4: listen: expected an IP address and a port such as 127.0.0.1:3128 or [::1]:3128, \
 :3128 for all addresses, or a Unix socket such as unix:/run/larder.sock, got \"localhost\"
@@ -196,7 +196,8 @@ fn wrong_types() {
     assert_eq!(problems("site = 'a'"), "larder.toml:1: site: expected [[site]] tables, got \"a\"");
     assert_eq!(
         problems("memory = [1]"),
-        "larder.toml:1: memory: expected a size such as 10G, from 16M to 64T, got a list"
+        "larder.toml:1: memory: expected a size such as 10G, from 16M to 64T, or \"auto\", \
+         got a list"
     );
     assert_eq!(
         problems("connect-ports = [443, 70000, '9-1', 1.5]"),

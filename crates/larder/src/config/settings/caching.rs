@@ -5,7 +5,7 @@ use std::time::Duration;
 use semantics::trusted::TrustedField;
 use semantics::{ClientReload, Sharing};
 
-use super::common::{MANY, Setting, YEARS, ms};
+use super::common::{MANY, Setting, YEARS, hours, ms};
 use crate::config::configuration::Config;
 use crate::config::setting::{choice, fields};
 use crate::config::value::{Checked, Kind};
@@ -80,6 +80,13 @@ pub const SETTINGS: &[Setting] = fields! {
     /// How long a stale answer that does not say is served when the origin server answers with an
     /// error (RFC 5861).
     "caching.stale-if-error", Kind::Time(ms(0), YEARS), ["0"], live -> semantics.stale_if_error;
+
+    /// How long after a failure of the origin server stale answers that may be given in its place
+    /// are given at once, while one request at a time tries the server again. A failure to connect,
+    /// or a time-out while the server answered nothing else, counts for all of a host; any other
+    /// failure for one URL. 0: each request waits for the server.
+    "caching.stale-refresh-time", Kind::Time(ms(0), hours(24)), ["10s"], live
+        -> fill.stale_refresh_time;
 
     /// Whether an origin server's own permission to serve stale counts beside s-maxage, which RFC
     /// 9111 (5.2.2.10) takes for a prohibition.

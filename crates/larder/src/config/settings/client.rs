@@ -56,9 +56,21 @@ pub const SETTINGS: &[Setting] = fields! {
     /// in each `stall-timeout`.
     "client.rate-min", Kind::Size(0, 1 << 40), ["16"], live -> client.rate_min;
 
+    /// Bytes of a request's body that are read before an origin server is asked, so that a slow
+    /// upload holds no connection to it and no place of `max-conns`. A longer body is sent on as it
+    /// comes once so much of it is there; one that is longer by its Content-Length and waits for
+    /// `100 Continue` is left to the server. Bodies of gRPC are sent on as they come; 0: all are.
+    "client.request-buffer", Kind::Size(0, 1 << 30), ["1M"], live -> client.request_buffer;
+
+    /// Memory for all bodies that wait for slow clients, of requests and of answers that are not
+    /// stored, beside `memory`. One client, and one host, gets at most half of what is free. What
+    /// finds no memory is passed on at its client's speed. "auto" is a quarter of `memory`, at most
+    /// 64M.
+    "client.buffers", Kind::Size(0, 1 << 40), ["auto"], word("auto"), live -> client_buffers;
+
     /// Most tunnels at a time, of CONNECT and of connections that changed their protocol
-    /// (WebSocket); further requests for one are answered with 503. Each holds a connection to a
-    /// server, or a stream of one.
+    /// (WebSocket). A further one takes the place of an idle one; when all are active, its request
+    /// is answered with 503. Each holds a connection to a server, or a stream of one.
     "client.tunnels", Kind::Int(0, MANY), ["4096"], live -> tunnels.max;
 
     /// How long a tunnel may be without a byte either way; then it is ended.

@@ -12,6 +12,13 @@ pub const SETTINGS: &[Setting] = fields! {
     /// Bytes of a running fetch that are kept in memory for its readers.
     "fill.window", Kind::Size(64 * K, 1 << 30), ["512K"], live -> fill.window;
 
+    /// Bytes of an answer that is not stored which may go through the cache's device because its
+    /// client takes them slower than the origin server sends them, and `fill.window` is full. No
+    /// request finds them, and they are gone when they have been sent. Answers with no-store or
+    /// private wait in memory instead. 0: nothing that is not to be stored is written to the
+    /// device, and the server waits for the client.
+    "fill.spill-max", Kind::Size(0, 1 << 50), ["64M"], live -> fill.spill_max;
+
     /// A fetch whose last reader left goes on when at least this share of the body is there.
     "fill.finish-percent", Kind::Int(0, 100), ["50"], live -> fill.finish_percent;
 

@@ -2,9 +2,10 @@
 
 use proxy::observe::access_log::Format;
 
-use super::common::{M, Setting, hours, ms};
+use super::common::{Setting, hours, ms};
 use crate::config::configuration::Config;
 use crate::config::setting::{Take, choice, fields};
+use crate::config::sizing;
 use crate::config::value::Kind;
 
 choice!(LOG_FORMAT for Format {
@@ -56,8 +57,11 @@ pub const SETTINGS: &[Setting] = fields! {
     "cache-size", Kind::Size(store::CACHE_SIZE_MIN, 1 << 50), ["auto"], word("auto"), flag
         -> cache_size;
 
-    /// Memory for the index, the objects kept in memory and the buffers together.
-    "memory", Kind::Size(16 * M, 1 << 46), ["256M"], flag -> memory;
+    /// Memory for the index, the objects kept in memory and the buffers together. "auto" is 256M,
+    /// but at most half of the memory that this process may have (the machine's, or the limit of
+    /// its control group).
+    "memory", Kind::Size(sizing::MEMORY_MIN, 1 << 46), ["auto"], word("auto"), flag
+        => |c, v| c.set_memory(Take::take(v));
 
     /// The set of store parameters that settings which are "auto" are taken from: the product's
     /// own, or the system of a paper (docs/reference/configuration.md, "Presets").

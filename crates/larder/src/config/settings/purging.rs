@@ -38,8 +38,8 @@ pub const SETTINGS: &[Setting] = fields! {
 
     /// Purges by tag, host, prefix and of everything that are remembered, until no object is left
     /// that is older; at most as many as a checkpoint of the cache has room for (16,000 for each
-    /// GiB) and a thirty-second of the memory (116,000 for 256 MiB). Tags and hosts that nothing
-    /// stored bears take no room. When there are more, the oldest quarter of them becomes one purge
-    /// of everything that is as old.
+    /// GiB) and a thirty-second of the memory (104,000 for 256 MiB). Tags and hosts that nothing
+    /// stored bears, and prefixes that nothing begins with, take no room. When there are more, the
+    /// oldest quarter of them becomes one purge of everything that is as old, and the log says so.
     "purge.entries", Kind::Int(1, MANY), ["262144"] -> store.purges;
 };

@@ -82,9 +82,15 @@ pub const SETTINGS: &[Setting] = fields! {
     /// power failure can lose. Purges never wait for it.
     "store.flush-interval", Kind::Time(ms(10), hours(24)), ["5s"] -> store.flush_interval;
 
-    /// How long an object waits for room in the buffers of a device that does not keep up, before
-    /// it is served without being stored.
+    /// Longest time that a read of a device may take before what it was for is fetched instead, and
+    /// that a purge waits for a device before it is answered as not durable.
     "store.stall-bound", Kind::Time(ms(10), hours(1)), ["5s"] -> store.stall_bound;
+
+    /// Longest time that an answer waits for a device to write: a new object for room in its
+    /// buffers, before it is served without being stored; the answer to an unsafe request until
+    /// what it invalidates is durable. While a write takes longer than this, no answer waits for
+    /// the device at all.
+    "store.write-bound", Kind::Time(ms(10), hours(1)), ["1s"] -> store.write_bound;
 
     /// Percent of a device that transfers of large objects may hold: what they have still to send
     /// is neither evicted nor written over, also when the object was removed, replaced or purged

@@ -34,7 +34,7 @@ impl Backend for Rc<Shelf> {
         "larder_up 1\n# EOF\n".to_owned()
     }
 
-    fn explain<'a>(&'a self, question: &'a Question) -> Explained<'a> {
+    fn explain<'a>(&'a self, question: &'a Question, _: SocketAddr) -> Explained<'a> {
         let told = format!("{question:?}").contains("http://a.example/");
         Box::pin(async move {
             if told { Ok(serde_json::json!({"rule": null})) } else { Err("not here".to_owned()) }
@@ -150,7 +150,11 @@ fn requests_are_explained() {
         assert!(status == 400 && text.contains("not here"), "{text}");
         let (status, text) = ask(address, "GET /explain?uri=x", &host, "").await;
         assert!(status == 400 && text.contains("unknown"), "{text}");
-        assert_eq!(ask(address, "POST /explain?url=http://a.example/", &host, "").await.0, 405);
+        let asking = "/explain?url=http://a.example/&ask=true";
+        let (status, text) = ask(address, &format!("GET {asking}"), &host, "").await;
+        assert!(status == 405 && text.contains("allow: POST"), "{text}");
+        assert_eq!(ask(address, &format!("POST {asking}"), &host, "").await.0, 200);
+        assert_eq!(ask(address, &format!("POST {asking}&method=PUT"), &host, "").await.0, 400);
     });
 }
 
@@ -256,6 +260,27 @@ fn changes_from_web_pages_are_refused() {
         let headers = ["Host: localhost:3129", "Origin: http://localhost:3129"];
         assert_eq!(ask(address, "GET /healthz", &headers, "").await.0, 200);
         assert_eq!(ask(address, line, &["Host: localhost:3129"], "").await.0, 200);
+    });
+}
+
+#[test]
+fn pages_of_other_origins_get_nothing() {
+    with_admin(Guard::default(), |address, _| async move {
+        let own = "Host: localhost:3129";
+        for field in [
+            "Sec-Fetch-Site: cross-site",
+            "Sec-Fetch-Site: same-site",
+            "Sec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site",
+            "Origin: http://evil.example",
+            "Origin: http://localhost:3130",
+            "Origin: null",
+        ] {
+            let (status, text) = ask(address, "GET /metrics", &[own, field], "").await;
+            assert!(status == 403 && !text.contains("larder_up"), "{field}: {text}");
+        }
+        for field in ["Sec-Fetch-Site: same-origin", "Sec-Fetch-Site: none", "X: y"] {
+            assert_eq!(ask(address, "GET /metrics", &[own, field], "").await.0, 200, "{field}");
+        }
     });
 }
 

@@ -32,27 +32,28 @@ async fn pair() -> (TcpStream, TcpStream) {
 async fn bytes_flow_both_ways_and_each_side_may_end_first() {
     let ((mut client, inner), (outer, mut server)) = (pair().await, pair().await);
     let early = Bytes::from_static(b"hello ");
-    let ended = tokio::join!(join(inner, early, outer, life(LONG), clock(), pending()), async {
-        client.write_all(b"upstream").await.unwrap();
-        // The client says no more, but still listens.
-        client.shutdown().await.unwrap();
-        let mut heard = String::new();
-        server.read_to_string(&mut heard).await.unwrap();
-        assert_eq!(heard, "hello upstream");
-        let answer = vec![7; 1 << 20];
-        tokio::join!(
-            async {
-                server.write_all(&answer).await.unwrap();
-                server.shutdown().await.unwrap();
-            },
-            async {
-                let mut heard = Vec::new();
-                client.read_to_end(&mut heard).await.unwrap();
-                assert_eq!(heard, answer);
-            }
-        );
-    })
-    .0;
+    let ended =
+        tokio::join!(join(inner, early, outer, life(LONG), clock(), pending(), |_| ()), async {
+            client.write_all(b"upstream").await.unwrap();
+            // The client says no more, but still listens.
+            client.shutdown().await.unwrap();
+            let mut heard = String::new();
+            server.read_to_string(&mut heard).await.unwrap();
+            assert_eq!(heard, "hello upstream");
+            let answer = vec![7; 1 << 20];
+            tokio::join!(
+                async {
+                    server.write_all(&answer).await.unwrap();
+                    server.shutdown().await.unwrap();
+                },
+                async {
+                    let mut heard = Vec::new();
+                    client.read_to_end(&mut heard).await.unwrap();
+                    assert_eq!(heard, answer);
+                }
+            );
+        })
+        .0;
     assert!(matches!(ended.how, End::Closed), "{ended:?}");
     assert_eq!((ended.sent, ended.received), (14, 1 << 20));
 }
@@ -63,9 +64,11 @@ async fn a_cut_ends_both_sides_and_what_moved_is_known() {
     let (cut, to_cut) = tokio::sync::oneshot::channel::<()>();
     let cut_signal = async {
         to_cut.await.unwrap();
+        End::Cut
     };
-    let ended =
-        tokio::join!(join(inner, Bytes::new(), outer, life(LONG), clock(), cut_signal), async {
+    let ended = tokio::join!(
+        join(inner, Bytes::new(), outer, life(LONG), clock(), cut_signal, |_| ()),
+        async {
             client.write_all(b"abc").await.unwrap();
             server.read_exact(&mut [0; 3]).await.unwrap();
             server.write_all(b"defg").await.unwrap();
@@ -73,8 +76,9 @@ async fn a_cut_ends_both_sides_and_what_moved_is_known() {
             cut.send(()).unwrap();
             assert_eq!(client.read(&mut [0]).await.unwrap_or(0), 0);
             assert_eq!(server.read(&mut [0]).await.unwrap_or(0), 0);
-        })
-        .0;
+        }
+    )
+    .0;
     assert!(matches!(ended.how, End::Cut), "{ended:?}");
     assert_eq!((ended.sent, ended.received), (3, 4));
 }
@@ -85,11 +89,13 @@ async fn a_broken_upstream_ends_the_tunnel() {
     // Closing with a pending linger of zero resets the connection.
     server.set_zero_linger().unwrap();
     drop(server);
-    let ended =
-        tokio::join!(join(inner, Bytes::new(), outer, life(LONG), clock(), pending()), async {
+    let ended = tokio::join!(
+        join(inner, Bytes::new(), outer, life(LONG), clock(), pending(), |_| ()),
+        async {
             assert_eq!(client.read(&mut [0]).await.unwrap_or(0), 0);
-        })
-        .0;
+        }
+    )
+    .0;
     assert!(matches!(ended.how, End::Broken(_)), "{ended:?}");
 }
 
@@ -99,8 +105,9 @@ async fn silence_ends_it_but_any_byte_either_way_keeps_it() {
     let (mut client, inner) = duplex(64);
     let (outer, mut server) = duplex(64);
     let began = clock().instant();
-    let ended =
-        tokio::join!(join(inner, Bytes::new(), outer, life(idle), clock(), pending()), async {
+    let ended = tokio::join!(
+        join(inner, Bytes::new(), outer, life(idle), clock(), pending(), |_| ()),
+        async {
             for _ in 0..3 {
                 tokio::time::sleep(Duration::from_secs(50)).await;
                 client.write_all(b"x").await.unwrap();
@@ -112,8 +119,9 @@ async fn silence_ends_it_but_any_byte_either_way_keeps_it() {
             // Its sides stay open: nothing but the silence ends it.
             assert_eq!(client.read(&mut [0]).await.unwrap(), 0);
             assert_eq!(server.read(&mut [0]).await.unwrap(), 0);
-        })
-        .0;
+        }
+    )
+    .0;
     assert!(matches!(ended.how, End::Idle), "{ended:?}");
     assert_eq!((ended.sent, ended.received), (3, 6));
     // Virtual time: the last byte came at 300 s.
@@ -125,11 +133,11 @@ async fn a_side_that_takes_nothing_is_silence() {
     let (mut client, inner) = duplex(64);
     let (outer, server) = duplex(64);
     let idle = Duration::from_secs(60);
-    let ended =
-        tokio::join!(join(inner, Bytes::new(), outer, life(idle), clock(), pending()), async {
-            while client.write_all(&[0; 1024]).await.is_ok() {}
-        })
-        .0;
+    let ended = tokio::join!(
+        join(inner, Bytes::new(), outer, life(idle), clock(), pending(), |_| ()),
+        async { while client.write_all(&[0; 1024]).await.is_ok() {} }
+    )
+    .0;
     assert!(matches!(ended.how, End::Idle), "{ended:?}");
     assert_eq!(ended.sent, 64);
     drop(server);

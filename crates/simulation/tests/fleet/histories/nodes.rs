@@ -167,6 +167,7 @@ impl Nodes {
             guard: Guard::new(Vec::new(), None),
             metrics: Arc::new(Metrics::new(1, slot.clock)),
             reload: Arc::new(|| Err("nothing is configured".to_owned())),
+            trouble: Box::new(|| None),
         });
         let classes = self.classes.borrow().clone();
         let protocols = slot.protocols.get();

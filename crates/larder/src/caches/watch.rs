@@ -1,0 +1,57 @@
+//! The watch over the files of the caches in use. A file that is removed, replaced or shortened
+//! goes on being used, and is lost at the next start: that is reported.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+use device::CacheFile;
+
+/// Interval at which the paths are looked at.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// The files of the caches in use.
+pub type Files = Mutex<Vec<Arc<CacheFile>>>;
+
+/// Watches `files` on a thread of its own, which ends with the last other handle on them.
+pub fn start(files: &Arc<Files>) -> io::Result<()> {
+    let files = Arc::downgrade(files);
+    let watch = move || {
+        loop {
+            thread::sleep(INTERVAL);
+            let Some(open) = open(&files) else { return };
+            open.iter().for_each(|file| look_at(file));
+        }
+    };
+    thread::Builder::new().name("cache-files".to_owned()).spawn(watch).map(|_| ())
+}
+
+/// Returns what is wrong with the files, as far as that was found; `None` when nothing is.
+pub fn trouble(files: &Weak<Files>) -> Option<String> {
+    let changed = open(files)?.into_iter().filter_map(|file| {
+        let change = file.path_change()?;
+        Some(format!("cache {}: {change}", file.path().display()))
+    });
+    let changed: Vec<String> = changed.collect();
+    (!changed.is_empty()).then(|| changed.join("; "))
+}
+
+fn open(files: &Weak<Files>) -> Option<Vec<Arc<CacheFile>>> {
+    // Copied: a file system that hangs must not hold the lock.
+    Some(files.upgrade()?.lock().unwrap_or_else(PoisonError::into_inner).clone())
+}
+
+fn look_at(file: &CacheFile) {
+    let before = file.path_change();
+    let change = file.look_at_path();
+    let at = file.path().display();
+    match change {
+        Some(change) if before != Some(change) => log::error!(
+            "cache {at}: {change} while it is in use. It is used as before, its space stays \
+             taken, and all in it is lost at the next start: restart Larder soon"
+        ),
+        None if before.is_some() => log::info!("cache {at}: its file is there again"),
+        _ => {}
+    }
+}

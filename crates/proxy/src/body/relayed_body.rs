@@ -1,0 +1,406 @@
+//! The body of an answer that is for one client alone, taken off the origin at the origin's own
+//! speed: a slow client does not hold the connection to the origin, nor a place there.
+//!
+//! What the client has not taken yet waits in memory, up to `fill.window` bytes and as far as the
+//! memory for such bodies allows. The rest goes through the store, up to `fill.spill-max` bytes,
+//! under a key that no request can name; it is never committed, and gone when the body has been
+//! sent, or after a crash. A body with `no-store` or `private` waits in memory alone. Beyond that
+//! the origin waits for the client.
+//!
+//! It promises: a byte that has come is offered to the client at once.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::{Buf, Bytes, BytesMut};
+use http::HeaderMap;
+use http_body::{Body as _, Frame};
+use semantics::range::ByteRange;
+use store::{Hint, Home, Key, Locality, PIECE_MAX, Refusal};
+use tokio::task::spawn_local;
+use upstream::connection::origin_body::OriginBody;
+
+use crate::body::fill_body::FillBody;
+use crate::fill::pump::{Carried, Incoming, Pump};
+use crate::fill::sink::Sink;
+use crate::fill::state::{End, Fill};
+use crate::fill::window::Window;
+use crate::object::buffers::{Buffered, Buffers};
+use crate::object::epoch::new_epoch;
+use crate::object::store::{Store, Writer};
+use crate::observe::outcome::Error;
+use crate::options::Options;
+use crate::services::Services;
+
+/// Memory of a body that goes through the store: the end of its window, and the piece that is
+/// being collected.
+const SPILL_MEMORY: u64 = 2 * PIECE_MAX as u64;
+
+/// The means to take a body off its origin.
+pub(crate) struct Relay {
+    services: Rc<Services>,
+    options: Arc<Options>,
+    /// Whose memory it counts as: the client's and the host's.
+    shares: [u64; 2],
+    /// It may go through the store.
+    may_spill: bool,
+}
+
+impl Relay {
+    /// Makes the means for an answer to this client of a host.
+    pub fn new(
+        services: &Rc<Services>,
+        options: &Arc<Options>,
+        client: IpAddr,
+        host: &str,
+    ) -> Relay {
+        let shares = services.shared.buffers.shares(client, host);
+        let may_spill = options.fill.spill_max > 0;
+        Relay { services: services.clone(), options: options.clone(), shares, may_spill }
+    }
+
+    /// Keeps the body out of the store, which is not volatile (RFC 9111, 5.2.2.5 and 5.2.2.7).
+    pub fn without_spill(self) -> Relay {
+        Relay { may_spill: false, ..self }
+    }
+
+    /// Returns how many bytes may wait in memory.
+    fn window(&self) -> u64 {
+        let window = self.options.fill.window as u64;
+        if self.may_spill { window } else { window.max(self.options.fill.spill_max) }
+    }
+
+    fn begin(&self) -> Buffered {
+        Buffers::begin(&self.services.shared.buffers, self.shares, self.options.client.buffers)
+    }
+}
+
+/// The body of an answer on its way from the origin to one client.
+pub(crate) struct RelayedBody {
+    source: Source,
+    /// Bytes that come before those that are wanted.
+    skip: u64,
+    /// Wanted bytes that are still to come, if that is known.
+    left: Option<u64>,
+    is_done: bool,
+}
+
+/// The next frame of a body; `None` at its end.
+type NextFrame = Option<Result<Frame<Bytes>, Error>>;
+
+/// The place that the next bytes come from.
+enum Source {
+    /// The origin: nothing has been read yet.
+    Origin(Option<Box<(OriginBody, Relay)>>),
+    /// What a task has taken off the origin.
+    Queue(Rc<Queue>),
+    /// What went through the store.
+    Spilled(Box<FillBody>),
+}
+
+impl RelayedBody {
+    /// Makes the body of an origin's answer.
+    pub fn new(body: OriginBody, relay: Relay) -> RelayedBody {
+        let left = body.size_hint().exact();
+        let source = Source::Origin(Some(Box::new((body, relay))));
+        RelayedBody { source, skip: 0, left, is_done: false }
+    }
+
+    /// Makes a body of a range of an origin's answer.
+    pub fn part(body: OriginBody, relay: Relay, range: ByteRange) -> RelayedBody {
+        let mut part = RelayedBody::new(body, relay);
+        (part.skip, part.left) = (range.start, Some(range.count()));
+        part
+    }
+
+    /// Returns how many bytes are still to come, when known.
+    pub fn left(&self) -> Option<u64> {
+        self.left
+    }
+
+    /// Returns whether it has ended.
+    pub fn is_end_stream(&self) -> bool {
+        self.is_done || self.left == Some(0)
+    }
+
+    /// Waits for the next frame.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        loop {
+            let frame = match ready!(self.poll_source(cx)) {
+                Some(Ok(frame)) => frame,
+                end => {
+                    self.is_done = true;
+                    return Poll::Ready(end);
+                }
+            };
+            let mut data = match frame.into_data() {
+                Ok(data) => data,
+                Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+            };
+            let skipped = self.skip.min(data.len() as u64);
+            self.skip -= skipped;
+            data.advance(skipped as usize);
+            if let Some(left) = &mut self.left {
+                data.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
+                *left -= data.len() as u64;
+            }
+            if !data.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(data))));
+            }
+        }
+    }
+
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        loop {
+            match &mut self.source {
+                Source::Origin(origin) => {
+                    let Some(begun) = origin else { return Poll::Ready(None) };
+                    let body = &mut begun.0;
+                    let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
+                    let frame: NextFrame =
+                        frame.map(|frame| frame.map_err(|error| error.reason().into()));
+                    if matches!(frame, Some(Ok(_)))
+                        && !body.is_end_stream()
+                        && let Some(begun) = origin.take()
+                    {
+                        let (body, relay) = *begun;
+                        self.source = Source::Queue(Queue::begin(body, relay));
+                    }
+                    return Poll::Ready(frame);
+                }
+                Source::Queue(queue) => match ready!(queue.poll_next(cx)) {
+                    Next::Frame(frame) => return Poll::Ready(frame),
+                    Next::Spilled(body) => self.source = Source::Spilled(body),
+                },
+                Source::Spilled(body) => return body.poll(cx),
+            }
+        }
+    }
+}
+
+impl Drop for RelayedBody {
+    fn drop(&mut self) {
+        if let Source::Queue(queue) = &self.source {
+            queue.is_left.set(true);
+            queue.wake_task();
+        }
+    }
+}
+
+/// What a task has taken off an origin and its client has not yet.
+struct Queue {
+    waiting: RefCell<Waiting>,
+    /// The client is gone.
+    is_left: Cell<bool>,
+    reader: Cell<Option<Waker>>,
+    task: Cell<Option<Waker>>,
+}
+
+struct Waiting {
+    window: Window,
+    /// Bytes of the window that the client has.
+    at: u64,
+    held: Buffered,
+    trailers: Option<HeaderMap>,
+    end: Option<Result<(), Error>>,
+    spilled: Option<Box<FillBody>>,
+}
+
+/// What comes next for the client.
+enum Next {
+    Frame(NextFrame),
+    Spilled(Box<FillBody>),
+}
+
+impl Queue {
+    /// Begins to take a body off its origin.
+    fn begin(body: OriginBody, relay: Relay) -> Rc<Queue> {
+        let (window, held) = (Window::default(), relay.begin());
+        let waiting = Waiting { window, at: 0, held, trailers: None, end: None, spilled: None };
+        let queue = Rc::new(Queue {
+            waiting: RefCell::new(waiting),
+            is_left: Cell::default(),
+            reader: Cell::default(),
+            task: Cell::default(),
+        });
+        spawn_local(take(queue.clone(), body, relay));
+        queue
+    }
+
+    fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Next> {
+        let waiting = &mut *self.waiting.borrow_mut();
+        if let Some(bytes) = waiting.read() {
+            self.wake_task();
+            return Poll::Ready(Next::Frame(Some(Ok(Frame::data(bytes)))));
+        }
+        if let Some(body) = waiting.spilled.take() {
+            return Poll::Ready(Next::Spilled(body));
+        }
+        match (waiting.end, waiting.trailers.take()) {
+            (Some(Ok(())), Some(trailers)) => {
+                Poll::Ready(Next::Frame(Some(Ok(Frame::trailers(trailers)))))
+            }
+            (Some(Ok(())), None) => Poll::Ready(Next::Frame(None)),
+            (Some(Err(why)), _) => Poll::Ready(Next::Frame(Some(Err(why)))),
+            (None, trailers) => {
+                waiting.trailers = trailers;
+                self.reader.set(Some(cx.waker().clone()));
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Waits for the next frame of the origin; `None` when the client is gone.
+    fn poll_origin(&self, body: &mut OriginBody, cx: &mut Context<'_>) -> Poll<Option<NextFrame>> {
+        if self.is_left.get() {
+            return Poll::Ready(None);
+        }
+        self.task.set(Some(cx.waker().clone()));
+        let frame = ready!(Pin::new(body).poll_frame(cx));
+        Poll::Ready(Some(frame.map(|frame| frame.map_err(|error| error.reason().into()))))
+    }
+
+    /// Waits until the client has all that came, or is gone.
+    fn poll_taken(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let waiting = self.waiting.borrow();
+        if self.is_left.get() || waiting.at == waiting.window.end() {
+            return Poll::Ready(());
+        }
+        self.task.set(Some(cx.waker().clone()));
+        Poll::Pending
+    }
+
+    /// Adds bytes, if there is memory for them. With `always` they are added in any case.
+    fn push(&self, bytes: &Bytes, most: u64, always: bool) -> bool {
+        let waiting = &mut *self.waiting.borrow_mut();
+        let length = bytes.len() as u64;
+        let is_held = waiting.window.occupied() + length <= most && waiting.held.grow(length);
+        if is_held || always {
+            waiting.window.push(bytes.clone());
+            self.wake_reader();
+        }
+        is_held || always
+    }
+
+    fn end(&self, end: Result<(), Error>) {
+        self.waiting.borrow_mut().end = Some(end);
+        self.wake_reader();
+    }
+
+    fn wake_reader(&self) {
+        self.reader.take().into_iter().for_each(Waker::wake);
+    }
+
+    fn wake_task(&self) {
+        self.task.take().into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Waiting {
+    /// Takes the next bytes.
+    fn read(&mut self) -> Option<Bytes> {
+        let bytes = self.window.read(self.at, u64::MAX)?;
+        self.at += bytes.len() as u64;
+        while self.window.first_end().is_some_and(|end| end <= self.at) {
+            self.window.drop_first();
+        }
+        self.held.shrink(bytes.len() as u64);
+        Some(bytes)
+    }
+}
+
+/// Takes a body off its origin, to its end or as long as its client wants it.
+async fn take(queue: Rc<Queue>, mut body: OriginBody, relay: Relay) {
+    let most = relay.window();
+    loop {
+        let Some(frame) = poll_fn(|cx| queue.poll_origin(&mut body, cx)).await else { return };
+        let data = match frame {
+            None => return queue.end(Ok(())),
+            Some(Err(why)) => return queue.end(Err(why)),
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(data) => data,
+                Err(frame) => {
+                    queue.waiting.borrow_mut().trailers = frame.into_trailers().ok();
+                    continue;
+                }
+            },
+        };
+        if queue.push(&data, most, false) {
+            continue;
+        }
+        if let Some(spill) = Spill::begin(&queue, &relay, body.size_hint().exact(), &data).await {
+            return spill.run(&relay, data, body).await;
+        }
+        poll_fn(|cx| queue.poll_taken(cx)).await;
+        queue.push(&data, most, true);
+    }
+}
+
+/// The rest of a body that goes through the store.
+struct Spill {
+    fill: Arc<Fill>,
+    writer: Writer,
+    _held: Buffered,
+}
+
+impl Spill {
+    /// Begins to send the rest of a body through the store, if that is possible: `data`, and what
+    /// follows it.
+    async fn begin(queue: &Queue, relay: &Relay, left: Option<u64>, data: &Bytes) -> Option<Spill> {
+        let services = &relay.services;
+        let store = services.store().filter(|_| relay.may_spill)?;
+        let mut held = relay.begin();
+        if queue.is_left.get() || services.leases.is_released() || !held.grow(SPILL_MEMORY) {
+            return None;
+        }
+        let (fill, writer) = open(&store, relay).await?;
+        fill.publish_spill(writer.unfinished());
+        let length = left.map(|left| left + data.len() as u64);
+        let spilled = FillBody::new(fill.join()?, Some(store), length, true);
+        queue.waiting.borrow_mut().spilled = Some(Box::new(spilled));
+        queue.wake_reader();
+        Some(Spill { fill, writer, _held: held })
+    }
+
+    /// Carries the rest to its end, and waits until the client has it.
+    async fn run(self, relay: &Relay, first: Bytes, body: OriginBody) {
+        let Relay { services, options, .. } = relay;
+        let (fill, mut sink) = (&*self.fill, Sink::Open(self.writer));
+        let (leases, clock) = (&services.leases, services.clock);
+        let mut pump = Pump::new(leases, clock, &options.fill, fill, (&mut sink, 0))
+            .with_store_max(Some(options.fill.spill_max));
+        let mut incoming = Incoming::behind(first, body);
+        match pump.carry(&mut incoming, None, |_| false).await {
+            Carried::Complete { last, trailers } => {
+                fill.push_last(last);
+                fill.end(End::Whole(trailers.map(Arc::new)));
+            }
+            Carried::Broken(why) => fill.end(End::Broken(why)),
+            Carried::Abandoned => return,
+        }
+        // The connection to the origin is free by now.
+        drop(incoming);
+        pump.discard(Refusal::NotAdmitted).await;
+    }
+}
+
+/// Opens a place in the store that no request finds.
+async fn open(store: &Store, relay: &Relay) -> Option<(Arc<Fill>, Writer)> {
+    let Relay { services, shares: [_, host], .. } = relay;
+    let number = new_epoch();
+    let mut name = BytesMut::from(&b"spill "[..]);
+    name.extend_from_slice(&number.to_be_bytes());
+    let place = number as u64;
+    let key = Key::new(name.freeze(), Locality { site: place, group: place })?;
+    let token = store.begin_fetch(&key);
+    let hint = Hint { home: Home::Disk, ..Hint::default() };
+    let writer = store.insert(&token, &key, Bytes::new(), hint).await;
+    let writer = writer.inspect_err(|refusal| log::debug!("not spilled: {refusal}")).ok()?;
+    let share = services.shared.fill_budget.share(*host);
+    Some((Arc::new(Fill::new(token, services.clock.instant(), share)), writer))
+}

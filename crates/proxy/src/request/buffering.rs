@@ -1,0 +1,89 @@
+//! Bodies of requests, which are read before an origin is asked: a client that sends slowly holds
+//! neither a connection to an origin nor a place there meanwhile.
+//!
+//! A body longer than a bound, or one for which there is no memory, is sent on as it comes once
+//! that much has been read. One that is announced to be longer and waits for `100 Continue` is left
+//! to the origin, which may refuse it. Bodies of gRPC are never waited for, as both sides talk at
+//! once.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, header};
+use http_body::Body as _;
+use message::request_body::{BrokenOff, BufferedBody, RequestBody};
+use upstream::connection::request_body::status_of;
+
+use crate::client::limits::ClientLimits;
+use crate::object::buffers::{Buffered, Buffers};
+use crate::origin::failure::Failure;
+use crate::request::context::RequestContext;
+
+/// Reads a request's body, as far as is due before the origin is asked.
+///
+/// # Errors
+/// It broke off.
+pub(crate) async fn read_body(
+    context: &RequestContext<'_>,
+    body: RequestBody,
+) -> Result<RequestBody, Failure> {
+    let limits = &context.options.client;
+    if !is_read_first(limits, &context.parts.headers, &body) {
+        return Ok(body);
+    }
+    let buffers = &context.services.shared.buffers;
+    let shares = buffers.shares(context.client.address.ip(), context.target.host);
+    let held = Buffers::begin(buffers, shares, limits.buffers);
+    read(body, limits.request_buffer, held).await.map_err(|error| {
+        let (status, text) = status_of(&error);
+        Failure::Request(status, text.to_owned())
+    })
+}
+
+fn is_read_first(limits: &ClientLimits, headers: &HeaderMap, body: &RequestBody) -> bool {
+    let is_long = body.size_hint().exact().is_some_and(|length| length > limits.request_buffer);
+    let waits = headers.contains_key(header::EXPECT);
+    let is_left = limits.request_buffer == 0 || (is_long && waits) || is_grpc(headers);
+    !(is_left || body.is_end_stream())
+}
+
+/// Returns whether a request is one of gRPC, in any of its forms.
+fn is_grpc(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).map_or(&b""[..], |kind| kind.as_bytes());
+    [&b"application/grpc"[..], b"application/connect+"].iter().any(|prefix| {
+        kind.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix))
+    })
+}
+
+/// Reads at most `most` bytes, or as many as memory is to be had for.
+async fn read(
+    mut body: RequestBody,
+    most: u64,
+    mut held: Buffered,
+) -> Result<RequestBody, BrokenOff> {
+    let has_length = body.size_hint().exact().is_some();
+    let mut front = BytesMut::new();
+    loop {
+        let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await else {
+            return Ok(made(front, RequestBody::Empty, held, has_length));
+        };
+        // Trailers are not sent on.
+        let Ok(data) = frame?.into_data() else { continue };
+        let is_full = (front.len() + data.len()) as u64 > most || !held.grow(data.len() as u64);
+        // A copy: a small piece would keep alive the buffer that it was read into.
+        front.extend_from_slice(&data);
+        if body.is_end_stream() {
+            body = RequestBody::Empty;
+            return Ok(made(front, body, held, has_length));
+        }
+        if is_full {
+            return Ok(made(front, body, held, has_length));
+        }
+    }
+}
+
+fn made(front: BytesMut, rest: RequestBody, held: Buffered, has_length: bool) -> RequestBody {
+    let front: Bytes = front.freeze();
+    RequestBody::Buffered(Box::new(BufferedBody::new(front, rest, Box::new(held), has_length)))
+}
