@@ -395,7 +395,7 @@ impl Origin for FileOrigin {
             });
             let answer = self.with_error_page(answer, method, Accepted::of(fields)).await;
             let Answer { status, fields, body, group } = answer;
-            let mut response = Response::new(OriginBody::stream(body, silence));
+            let mut response = Response::new(OriginBody::file(body, silence));
             *response.status_mut() = status;
             *response.headers_mut() = fields;
             if let Some(group) = group {
@@ -455,8 +455,14 @@ impl fmt::Display for FileOrigin {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::future::poll_fn;
+    use std::io::{Read, Seek, Write};
+    use std::os::fd::AsFd;
+    use std::pin::Pin;
 
     use files::Compress;
+    use http_body::Body;
+    use upstream::connection::send_file::{SendFile, Sent};
     use upstream::send::origin::VERSION;
 
     use super::*;
@@ -483,6 +489,56 @@ mod tests {
         };
         let (waited, ()) = tokio::join!(get("/large", &none), free);
         assert_eq!(waited.unwrap().status, StatusCode::OK);
+    }
+
+    /// Returns the bytes of a body, and how many frames brought those that the kernel did not send.
+    async fn sent_by_kernel(mut body: FileBody) -> io::Result<(Vec<u8>, usize)> {
+        // The kernel sends to files as to sockets.
+        let (mut socket, mut frames) = (tempfile::tempfile()?, 0);
+        assert!(body.prefers_kernel());
+        while !body.is_end_stream() {
+            match poll_fn(|cx| body.poll_send(cx, socket.as_fd())).await {
+                Sent::Bytes(_) => {}
+                Sent::Full => panic!("a file is never full"),
+                Sent::Frames => {
+                    let frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await.unwrap()?;
+                    socket.write_all(frame.data_ref().unwrap())?;
+                    frames += 1;
+                }
+            }
+        }
+        let mut bytes = Vec::new();
+        socket.seek(io::SeekFrom::Start(0))?;
+        socket.read_to_end(&mut bytes)?;
+        Ok((bytes, frames))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_kernel_sends_all_but_the_ends_of_a_large_file() {
+        let root = tempfile::tempdir().unwrap();
+        let bytes: Vec<u8> = (0..5_000_000_u32).flat_map(|word| word.to_le_bytes()).collect();
+        let path = root.path().join("large");
+        fs::write(&path, &bytes).unwrap();
+        let file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        let origin = FileOrigin::open(root.path(), FileOptions::default()).unwrap();
+        let get = async |ranges: &'static str| {
+            let fields = HeaderMap::from_iter([(header::RANGE, HeaderValue::from_static(ranges))]);
+            let answer = origin.answer(&Method::GET, "/large", None, (&fields, 0)).await;
+            answer.unwrap().body
+        };
+        assert!(sent_by_kernel(get("").await).await.unwrap() == (bytes.clone(), 2));
+        let (range, frames) = sent_by_kernel(get("bytes=9-10000008").await).await.unwrap();
+        assert!((&range[..], frames) == (&bytes[9..10_000_009], 2));
+        let (parts, frames) =
+            sent_by_kernel(get("bytes=0-1999999,5000000-5999999").await).await.unwrap();
+        let has = |part: &[u8]| parts.windows(part.len()).any(|piece| piece == part);
+        assert!(has(&bytes[..2_000_000]) && has(&bytes[5_000_000..6_000_000]));
+        // The bytes before each part, its first and last piece, and the bytes behind all.
+        assert_eq!(frames, 2 * 3 + 1);
+        let body = get("").await;
+        fs::write(&path, "shorter").unwrap();
+        assert!(sent_by_kernel(body).await.is_err());
     }
 
     #[tokio::test(start_paused = true)]

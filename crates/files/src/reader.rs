@@ -17,7 +17,7 @@ use std::io::IoSliceMut;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{Advice, fadvise, fstat};
+use rustix::fs::{Advice, fadvise, fstat, sendfile};
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 
 use semantics::range::ByteRange;
@@ -30,6 +30,13 @@ const GIVE_BACK: u64 = 8 << 20;
 
 /// The size of the kernel's pieces of a file in memory; most are smaller.
 const PIECE: u64 = 2 << 20;
+
+/// The distance between the samples that are taken of bytes that the kernel sends.
+const SAMPLE_STEP: u64 = 1 << 20;
+
+/// The distance between the bytes by which the kernel is waited for while it loads a part of a
+/// file: it reads in requests of about this size.
+const LOAD_STEP: u64 = 64 << 10;
 
 /// Bytes of a sample.
 const SAMPLE: usize = 4 << 10;
@@ -228,6 +235,63 @@ impl<F: AsFd> Reader<F> {
             }
         }
         Ok(())
+    }
+
+    /// Has the kernel send the next bytes, at most `most`, to a socket that does not block, and
+    /// returns how many that were. Waits for the disk, if they are not [at hand](Self::is_cached).
+    /// First the version is checked, for what was sent before: what is sent last is to be
+    /// [read](Self::read) instead.
+    ///
+    /// # Errors
+    ///
+    /// When the file was changed, the socket takes nothing now (`WouldBlock`), or the kernel cannot
+    /// send the file. After any but the first nothing was sent, and reading may go on.
+    pub fn send(&mut self, socket: impl AsFd, most: u64) -> Result<u64, ReadError> {
+        self.verify()?;
+        let wanted = usize::try_from(most.min(self.remaining())).unwrap_or(usize::MAX);
+        let (begin, mut at) = (self.at, self.at);
+        loop {
+            match sendfile(&socket, &self.file, Some(&mut at), wanted) {
+                Ok(0) => return Err(ReadError::Changed),
+                Ok(_) => break,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        self.at = at;
+        let is_due = |latest: Sample| begin.saturating_sub(latest.offset) >= SAMPLE_STEP;
+        if self.is_tolerant && self.samples[1].is_none_or(is_due) {
+            let mut piece = vec![0; SAMPLE.min(usize::try_from(at - begin).unwrap_or(SAMPLE))];
+            // What keeps it from being read keeps the last piece from being read, too.
+            if self.read_at(begin, &mut piece).is_ok() {
+                self.take_samples(begin, &piece);
+            }
+        }
+        self.give_back();
+        Ok(at - begin)
+    }
+
+    /// Returns whether the next bytes, at most `most`, are probably in the kernel's cache: the
+    /// first and the last of them are.
+    pub fn is_cached(&self, most: u64) -> bool {
+        let last = self.at + most.min(self.remaining()).saturating_sub(1);
+        [self.at, last].into_iter().all(|offset| {
+            let mut byte = [0];
+            let place = &mut [IoSliceMut::new(&mut byte)];
+            preadv2(&self.file, place, offset, ReadWriteFlags::NOWAIT) == Ok(1)
+        })
+    }
+
+    /// Waits until the next bytes, at most `most`, are in the kernel's cache, and has it go on with
+    /// as many behind them. A failure is left to [`Self::send`] and [`Self::read`].
+    pub fn load(&self, most: u64) {
+        let wanted = most.min(self.remaining());
+        let _ = fadvise(&self.file, self.at, NonZeroU64::new(wanted * 2), Advice::WillNeed);
+        let end = self.at + wanted;
+        let mut offset = self.at;
+        while offset < end && self.read_at(offset, &mut [0]).is_ok() {
+            offset = (offset + LOAD_STEP).min(end.saturating_sub(1)).max(offset + 1);
+        }
     }
 
     /// Notes samples of a piece that was read from `begin` on.

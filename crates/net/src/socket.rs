@@ -3,10 +3,11 @@
 
 use std::io::{self, Read};
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
 use socket2::SockRef;
 use tokio::net::{TcpStream, UnixStream};
@@ -130,6 +131,37 @@ impl Socket {
         polled.map(drop)
     }
 
+    /// Returns whether it has a descriptor, to which [`Socket::poll_write_with`] writes.
+    pub fn has_descriptor(&self) -> bool {
+        !matches!(self, Socket::Other(_))
+    }
+
+    /// Has `write` write to the descriptor, as soon as the system takes bytes. `write` returns
+    /// `WouldBlock` when it does not, and may wait for other things.
+    pub fn poll_write_with<T>(
+        &self,
+        cx: &mut Context<'_>,
+        mut write: impl FnMut(&mut Context<'_>, BorrowedFd<'_>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        loop {
+            let polled = match self {
+                Socket::Tcp(stream) => {
+                    ready!(stream.poll_write_ready(cx))?;
+                    stream.try_io(Interest::WRITABLE, || pending_as_ok(write(cx, stream.as_fd())))
+                }
+                Socket::Unix(stream) => {
+                    ready!(stream.poll_write_ready(cx))?;
+                    stream.try_io(Interest::WRITABLE, || pending_as_ok(write(cx, stream.as_fd())))
+                }
+                Socket::Other(_) => return Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
+            };
+            match polled {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                polled => return polled?.map(Ok),
+            }
+        }
+    }
+
     /// Waits until the other side of a TCP connection ends, while nothing is read from it. Where
     /// there are bytes to read before that end, or the system does not tell, it never does.
     pub fn poll_peer_end(&self, cx: &mut Context<'_>) -> Poll<PeerEnd> {
@@ -207,5 +239,13 @@ impl Socket {
             Socket::Unix(_) => None,
             Socket::Other(stream) => Some(stream.peer_addr()),
         }
+    }
+}
+
+/// Returns `Pending` as a success: it is no statement about the socket.
+fn pending_as_ok<T>(polled: Poll<io::Result<T>>) -> io::Result<Poll<T>> {
+    match polled {
+        Poll::Ready(result) => result.map(Poll::Ready),
+        Poll::Pending => Ok(Poll::Pending),
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod client_io;
 pub(crate) mod connection;
 pub(crate) mod connection_limit;
 pub(crate) mod connections;
+pub(crate) mod file_response;
 pub mod handshake;
 pub mod http2;
 pub(crate) mod listener;

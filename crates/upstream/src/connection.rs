@@ -8,6 +8,7 @@ pub mod overrun;
 pub mod pinned;
 pub(crate) mod pool;
 pub mod request_body;
+pub mod send_file;
 pub(crate) mod stream;
 pub(crate) mod tls_transport;
 pub mod tunnel;

@@ -181,6 +181,82 @@ fn a_download_of_a_large_file_survives_what_leaves_its_bytes() {
     assert_eq!(ask(&larder, "/moved", &[]).len, size + 4);
 }
 
+/// Bytes of a file that the cache of [`serve`] does not take: more than a quarter of it.
+const LARGE: usize = (40 << 20) + 17;
+
+/// Starts the program over a directory with such a file, and returns its bytes.
+fn serve_large() -> (TempDir, Larder, Vec<u8>) {
+    let (root, larder) = serve(&[], "");
+    let bytes: Vec<u8> = (0..LARGE).map(|at| (at % 251) as u8 ^ (at >> 16) as u8).collect();
+    fs::write(root.path().join("large"), &bytes).unwrap();
+    let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    let file = OpenOptions::new().append(true).open(root.path().join("large")).unwrap();
+    file.set_modified(old).unwrap();
+    (root, larder, bytes)
+}
+
+#[test]
+fn a_large_file_is_sent_to_each_client_whole_and_by_ranges() {
+    let (_root, larder, bytes) = serve_large();
+    let download = || {
+        let mut client = larder.connect();
+        for range in [None, Some((3_000_000, LARGE - 1)), Some((5, 5_000_000)), None] {
+            let asked = get("/large").header("Host", "a");
+            let (asked, part) = match range {
+                None => (asked, &bytes[..]),
+                Some((first, last)) => {
+                    let range = format!("bytes={first}-{last}");
+                    (asked.header("Range", &range), &bytes[first..=last])
+                }
+            };
+            let reply = asked.send_on(&mut client).unwrap();
+            assert_eq!(reply.status, if range.is_some() { 206 } else { 200 });
+            assert_eq!((reply.whole, reply.outcome().as_str()), (true, "MISS"));
+            assert!(reply.body == part, "{range:?}");
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(download);
+        }
+    });
+    let size = LARGE as u64;
+    let sent = 3 * (2 * size + (size - 3_000_000) + (5_000_000 - 5 + 1));
+    let metrics = larder.metrics();
+    let counted =
+        metrics.lines().find_map(|line| line.strip_prefix("larder_client_sent_bytes_total "));
+    assert!(counted.unwrap().parse::<u64>().unwrap() > sent);
+}
+
+#[test]
+fn a_large_file_that_is_emptied_is_cut() {
+    let (root, larder, bytes) = serve_large();
+    let mut client = larder.connect();
+    client.send(&get("/large").header("Host", "a").bytes()).unwrap();
+    let head = client.read_head().unwrap();
+    fs::write(root.path().join("large"), "").unwrap();
+    let reply = client.read_body("GET", head).unwrap();
+    assert!(!reply.whole && bytes.starts_with(&reply.body), "{} bytes", reply.len);
+}
+
+#[test]
+fn a_client_that_leaves_a_large_file_frees_it() {
+    let (root, larder, _) = serve_large();
+    let path = fs::canonicalize(root.path().join("large")).unwrap();
+    let is_open = || {
+        let files = fs::read_dir(format!("/proc/{}/fd", larder.pid().as_raw_nonzero())).unwrap();
+        let names = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+        names.into_iter().any(|name| name == path)
+    };
+    let mut client = larder.connect();
+    client.send(&get("/large").header("Host", "a").bytes()).unwrap();
+    client.read_head().unwrap();
+    assert!(eventually(is_open));
+    drop(client);
+    assert!(eventually(|| !is_open()));
+    assert_eq!(ask(&larder, "/large", &[]).len, LARGE as u64);
+}
+
 #[test]
 fn every_status_that_may_have_a_page_gets_it() {
     let statuses = [400, 403, 404, 405, 412, 416];

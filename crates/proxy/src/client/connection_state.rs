@@ -386,6 +386,19 @@ impl ConnectionState {
             && !framing.is_suspect()
     }
 
+    /// Returns whether hyper holds nothing of the connection while it waits for the response to the
+    /// request with this number: no bytes behind that request, which must have no body, and none of
+    /// an earlier response.
+    pub fn holds_only(&self, number: u64) -> bool {
+        // hyper flushes before it reads the next request: what it has not written has blocked.
+        let framing = self.framing.borrow();
+        !self.multiplexed.get()
+            && !self.write_blocked.get()
+            && self.interim_sent()
+            && framing.is_between(number)
+            && !framing.is_suspect()
+    }
+
     /// Counts a request that hyper does not see, whose head has `length` bytes and is all of it.
     pub fn pass_request(&self, length: usize) {
         self.framing.borrow_mut().pass_head(length);

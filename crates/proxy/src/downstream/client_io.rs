@@ -12,10 +12,12 @@ use std::task::{Context, Poll, ready};
 use bytes::Buf;
 use net::socket::PeerEnd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use upstream::connection::send_file::Sent;
 
 use crate::client::connection_state::{CloseReason, ConnectionState, Phase};
 use crate::downstream::answers_ahead::{AnswersAhead, Held};
 use crate::downstream::stream::Stream;
+use crate::response::response_body::ResponseBody;
 
 /// The socket handed to hyper (inside `TokioIo`).
 pub(crate) struct ClientIo {
@@ -38,6 +40,29 @@ impl ClientIo {
     /// Returns the stream below.
     pub fn into_inner(self) -> Stream {
         self.stream
+    }
+
+    /// Has the kernel send the next bytes of a body, or waits until it can.
+    pub fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        body: &mut ResponseBody,
+    ) -> Poll<io::Result<Sent>> {
+        let Some(socket) = self.stream.bare_socket() else { return Poll::Ready(Ok(Sent::Frames)) };
+        let (state, mut is_loading) = (&self.state, false);
+        let polled = socket.poll_write_with(cx, |cx, descriptor| {
+            let polled = body.poll_send(cx, descriptor);
+            is_loading = polled.is_pending();
+            match polled {
+                Poll::Ready(Sent::Full) => Poll::Ready(Err(io::ErrorKind::WouldBlock.into())),
+                polled => polled.map(Ok),
+            }
+        });
+        if let Poll::Ready(Ok(Sent::Bytes(bytes))) = polled {
+            state.written.set(state.written.get() + bytes);
+        }
+        state.write_blocked.set(polled.is_pending() && !is_loading);
+        polled
     }
 
     /// Reads from the socket.

@@ -11,6 +11,7 @@
 
 use std::cell::RefCell;
 use std::convert::Infallible;
+use std::error::Error;
 use std::future::{pending, poll_fn};
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
@@ -38,6 +39,7 @@ use crate::client::limits::ClientLimits;
 use crate::downstream::answers_ahead::{AnswersAhead, LeftAnswer};
 use crate::downstream::client_io::ClientIo;
 use crate::downstream::connections::Connections;
+use crate::downstream::file_response::{FileResponse, RequestForm};
 use crate::downstream::handshake::{ListenerProtocol, Negotiated, Protocol, welcome};
 use crate::downstream::stream::Stream;
 use crate::downstream::tunnel::End;
@@ -64,6 +66,10 @@ struct Connection {
     tunnel: RefCell<Option<Tunnel>>,
     /// The answer to the request that hyper reads next, if it was decided on ahead of it.
     left_answer: Rc<LeftAnswer>,
+    /// The kernel can send files to the client.
+    sends_files: bool,
+    /// The response that is to be sent without hyper, which waits for it.
+    file_response: RefCell<Option<Box<FileResponse>>>,
 }
 
 /// Returns hyper's server with these limits.
@@ -83,6 +89,10 @@ enum HttpEnd {
     Closed(CloseReason),
     /// The connection is parked.
     Parked,
+    /// A response is to be sent without hyper.
+    Sends(Box<FileResponse>),
+    /// Such a response broke off.
+    Broken(Box<dyn Error>),
 }
 
 /// Serves a connection until it ends.
@@ -108,8 +118,10 @@ pub(crate) async fn run(
         Protocol::Http1 => {
             observer.count(Event::Http1Connection, 1);
             let (connections, tunnel) = (connections.clone(), RefCell::default());
-            let left_answer = Rc::default();
-            let connection = Connection { connections, client, tunnel, left_answer };
+            let (left_answer, file_response) = (Rc::default(), RefCell::default());
+            let sends_files = stream.bare_socket().is_some();
+            let connection =
+                Connection { connections, client, tunnel, left_answer, sends_files, file_response };
             http1(&Rc::new(connection), stream).await;
         }
         Protocol::Http2 => {
@@ -133,7 +145,8 @@ async fn unless_cut<T>(state: &ConnectionState, work: impl Future<Output = T>) -
     .await
 }
 
-/// Answers a request in HTTP/1, and says in the answer whether it is the last one.
+/// Answers a request in HTTP/1, and says in the answer whether it is the last one. Never returns
+/// when the answer is sent without hyper: then it is left in the connection.
 async fn answer(
     connection: &Rc<Connection>,
     request: Request<RequestBody>,
@@ -143,15 +156,29 @@ async fn answer(
     let number = state.next_request();
     let wants_tunnel =
         request.method() == Method::CONNECT || upgrade::protocols(request.headers()).is_some();
-    let trust = state.trust(number);
-    if let Some(left) = left_answer.take() {
-        return finished(connection, left, wants_tunnel || trust != Trust::Good);
-    }
-    let answer = dispatch::answer(&connections.services, client, request, trust).await;
+    let (trust, form) = (state.trust(number), RequestForm::of(&request));
+    let answer = match left_answer.take() {
+        Some(left) => left,
+        None => dispatch::answer(&connections.services, client, request, trust).await,
+    };
     // What is left of the body is not waited for (RFC 9112, 9.6).
     let is_early = state.is_receiving(number);
     let ends = wants_tunnel || is_early || state.trust(number) != Trust::Good;
-    finished(connection, answer, ends)
+    let answer = finished(connection, answer, ends);
+    match form {
+        RequestForm::Bare { closes }
+            if connection.sends_files && !ends && state.holds_only(number) =>
+        {
+            match FileResponse::of(answer, closes || state.draining()) {
+                Ok(response) => {
+                    *connection.file_response.borrow_mut() = Some(Box::new(response));
+                    pending().await
+                }
+                Err(answer) => *answer,
+            }
+        }
+        _ => answer,
+    }
 }
 
 /// Returns an answer as hyper is given it. `ends`: bytes behind the request are not another one,
@@ -197,6 +224,59 @@ async fn http1(connection: &Rc<Connection>, mut stream: Stream) {
 
 /// Speaks HTTP/1 until the connection ends or is parked. Returns the stream of a parked one.
 async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stream> {
+    let services = &connection.connections.services;
+    let ahead = AnswersAhead::new(
+        services.clone(),
+        connection.client.clone(),
+        connection.left_answer.clone(),
+    );
+    let io = ClientIo::new(stream, connection.client.state.clone());
+    let mut io = io.with_answers_ahead(ahead);
+    loop {
+        let (end, early);
+        (end, io, early) = speak_through_hyper(connection, io).await;
+        let end = match end {
+            HttpEnd::Sends(response) => {
+                match Box::pin(send_file(connection, &mut io, *response, &early)).await {
+                    Some(end) => end,
+                    None => continue,
+                }
+            }
+            end => end,
+        };
+        return after_http1(connection, end, io.into_inner(), early).await;
+    }
+}
+
+/// Sends a response from a file. Returns the end of the connection; `None` when it goes on.
+async fn send_file(
+    connection: &Connection,
+    io: &mut ClientIo,
+    response: FileResponse,
+    early: &[u8],
+) -> Option<HttpEnd> {
+    let state = &connection.client.state;
+    debug_assert!(is_blank(early), "what came would be lost");
+    let is_last = response.is_last || !is_blank(early);
+    match (unless_cut(state, response.send(io)).await, state.cut()) {
+        (None, cut) => Some(HttpEnd::Closed(cut.unwrap_or(CloseReason::Stall))),
+        (Some(Ok(())), _) => is_last.then_some(HttpEnd::Done(Ok(()))),
+        (Some(Err(why)), _) => Some(HttpEnd::Broken(why)),
+    }
+}
+
+/// Returns whether bytes are only empty lines, which are not part of the request behind them
+/// (RFC 9112, 2.2).
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| b"\r\n".contains(byte))
+}
+
+/// Has hyper speak HTTP/1 until the connection ends, is parked, or is to send a file. Returns also
+/// the bytes that hyper has read and not used.
+async fn speak_through_hyper(
+    connection: &Rc<Connection>,
+    io: ClientIo,
+) -> (HttpEnd, ClientIo, Bytes) {
     let (connections, state) = (&connection.connections, &connection.client.state);
     let service = service_fn(|request: Request<Incoming>| {
         let connection = connection.clone();
@@ -204,13 +284,7 @@ async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stre
         async move { Ok::<_, Infallible>(answer(&connection, request).await) }
     });
     let services = &connections.services;
-    let ahead = AnswersAhead::new(
-        services.clone(),
-        connection.client.clone(),
-        connection.left_answer.clone(),
-    );
-    let io = TokioIo::new(ClientIo::new(stream, state.clone()).with_answers_ahead(ahead));
-    let mut http = connections.builders().http1.serve_connection(io, service);
+    let mut http = connections.builders().http1.serve_connection(TokioIo::new(io), service);
     let mut told_to_drain = false;
     let end = poll_fn(|cx| {
         state.note_task(cx);
@@ -226,6 +300,10 @@ async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stre
             }
             let polled = Pin::new(&mut http).poll(cx).map(HttpEnd::Done);
             services.forget_found();
+            if let Some(response) = connection.file_response.take().filter(|_| polled.is_pending())
+            {
+                return Poll::Ready(HttpEnd::Sends(response));
+            }
             match polled {
                 Poll::Pending if state.is_parked_now() => return Poll::Ready(HttpEnd::Parked),
                 Poll::Pending if is_to_be_told() && !told_to_drain => {}
@@ -235,8 +313,7 @@ async fn speak_http1(connection: &Rc<Connection>, stream: Stream) -> Option<Stre
     })
     .await;
     let parts = http.into_parts();
-    let stream = parts.io.into_inner().into_inner();
-    after_http1(connection, end, stream, parts.read_buf).await
+    (end, parts.io.into_inner(), parts.read_buf)
 }
 
 /// Does what is left when hyper's part has ended; `early` is what it has read and not used. Returns
@@ -259,8 +336,7 @@ async fn after_http1(
     }
     match end {
         HttpEnd::Parked => {
-            // Empty lines before a request are not part of it (RFC 9112, 2.2).
-            let is_empty = early.iter().all(|byte| b"\r\n".contains(byte));
+            let is_empty = is_blank(&early);
             debug_assert!(is_empty, "what came would be lost, and what follows be no request");
             return is_empty.then_some(stream);
         }
@@ -271,7 +347,12 @@ async fn after_http1(
             let _ = timeout(LINGER_TIME, stream.write_all(TIMEOUT_ANSWER)).await;
             Box::pin(close(stream, false)).await;
         }
-        HttpEnd::Closed(_) => {}
+        HttpEnd::Closed(_) | HttpEnd::Sends(_) => {}
+        HttpEnd::Broken(why) => {
+            connections.services.observer.refused(connection.client.address, None, &why);
+            let close = Box::pin(close(stream, state.eof()));
+            unless_cut(state, close).await;
+        }
         HttpEnd::Done(result) => {
             if let Err(error) = &result {
                 refused(connection, error);

@@ -40,6 +40,15 @@ impl Stream {
         }
     }
 
+    /// Returns the socket, if what is written to it is what the client gets, and it has a
+    /// descriptor.
+    pub fn bare_socket(&self) -> Option<&Socket> {
+        match self {
+            Stream::Plain(raw) => Some(raw.get_ref()).filter(|socket| socket.has_descriptor()),
+            Stream::Tls(_) => None,
+        }
+    }
+
     /// Waits until the client ends its side, as [`Socket::poll_peer_end`].
     pub fn poll_peer_end(&self, cx: &mut Context<'_>) -> Poll<PeerEnd> {
         let raw = match self {

@@ -375,6 +375,12 @@ impl FetchTask {
             }
         };
         let (stored, key, selected) = (writer.is_some(), self.key.clone(), false);
+        let is_for_one = self.is_driven && !self.facts.has_range && !stored && body.is_file();
+        let (shared, hit_for_miss) = match is_for_one {
+            // A local file need not be shared: other requests read it themselves.
+            true => (None, hit_for_miss.or(Some(HitForMiss::NotStorable))),
+            false => (shared, hit_for_miss),
+        };
         let head = FillHead {
             status,
             asker_fields: headers.into(),

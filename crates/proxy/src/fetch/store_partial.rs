@@ -64,7 +64,9 @@ impl FetchTask {
         let Some(window) = window else {
             return self.pass_part(head.status, head.headers, body, fill_guard).await;
         };
-        if self.is_too_large(part.length) {
+        // Ranges of a local file that the store does not take whole cost no more than its parts.
+        let is_unstored = body.is_file() && part.length > self.store.object_max();
+        if is_unstored || self.is_too_large(part.length) {
             return self.pass_part(head.status, head.headers, body, fill_guard).await;
         }
         let layout = Layout { epoch: new_epoch(), length: part.length, window };

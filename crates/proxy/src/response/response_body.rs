@@ -2,6 +2,7 @@
 //! concrete future. A body owns the transaction, which is closed when hyper drops the body: after
 //! its last byte, or when the client is gone.
 
+use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -10,6 +11,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use message::cut_short::Truncated;
 use upstream::connection::origin_body::OriginBody;
+use upstream::connection::send_file::Sent;
 
 use crate::body::fill_body::FillBody;
 use crate::body::relayed_body::{Relay, RelayedBody};
@@ -44,9 +46,10 @@ pub(crate) enum BodySource {
 }
 
 impl BodySource {
-    /// Makes the source of an upstream's body that is for one client alone.
+    /// Makes the source of an upstream's body that is for one client alone. A local file holds no
+    /// connection to an origin.
     pub fn of_upstream(body: OriginBody, relay: impl FnOnce() -> Relay) -> BodySource {
-        match body.is_end_stream() || body.whole_length().is_some() {
+        match body.is_end_stream() || body.is_file() || body.whole_length().is_some() {
             true => BodySource::Upstream(body),
             false => BodySource::Relayed(Box::new(RelayedBody::new(body, relay()))),
         }
@@ -143,6 +146,27 @@ impl ResponseBody {
         transaction.count_sent(bytes.len() as u64);
         transaction.note_whole();
         Some((bytes, transaction))
+    }
+
+    /// Returns whether the kernel can send the body from a file; see
+    /// [`OriginBody::prefers_kernel`].
+    pub fn prefers_kernel(&mut self) -> bool {
+        match &mut self.source {
+            BodySource::Upstream(body) => body.prefers_kernel(),
+            _ => false,
+        }
+    }
+
+    /// Has the kernel send the next bytes to `socket`; see [`OriginBody::poll_send`].
+    pub fn poll_send(&mut self, cx: &mut Context<'_>, socket: BorrowedFd<'_>) -> Poll<Sent> {
+        let BodySource::Upstream(body) = &mut self.source else {
+            return Poll::Ready(Sent::Frames);
+        };
+        let sent = ready!(body.poll_send(cx, socket));
+        if let (Sent::Bytes(bytes), Some(transaction)) = (sent, &mut self.transaction) {
+            transaction.count_sent(bytes);
+        }
+        Poll::Ready(sent)
     }
 
     fn ended(&mut self) {

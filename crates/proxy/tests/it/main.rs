@@ -27,6 +27,7 @@ mod reclaimer;
 mod refusals;
 mod rig;
 mod secure;
+mod sent_files;
 mod servers;
 mod slow_clients;
 mod stages;

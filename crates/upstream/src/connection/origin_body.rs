@@ -1,5 +1,6 @@
 //! The body of an origin's answer, and the return of its connection to the pool.
 
+use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::connection::http2::Peer;
 use crate::connection::pinned::PinnedConnection;
 use crate::connection::pool::{Pool, PoolLimits};
 use crate::connection::request_body::Progress;
+use crate::connection::send_file::{SendFile, Sent};
 use crate::connection::tunnel::UpstreamTunnel;
 use crate::failure::cause;
 use crate::failure::error::Reason;
@@ -49,8 +51,10 @@ pub(crate) enum NextUse {
 enum Source {
     Http1(Incoming, Option<Lease>),
     Http2(Box<http2::Incoming>, Option<http2::Stream>),
-    /// Not a connection of the pool: a file, or bytes that other code reads.
+    /// Not a connection of the pool: bytes that other code reads.
     Stream(Pin<Box<dyn Body<Data = Bytes, Error = io::Error>>>),
+    /// A file, or what was made of one.
+    File(Box<dyn SendFile + Unpin>),
     /// All of it, read already.
     Whole(Option<Bytes>),
     /// No body: the protocol was changed (an answer 101).
@@ -79,6 +83,37 @@ impl OriginBody {
         B: Body<Data = Bytes, Error = io::Error> + 'static,
     {
         OriginBody::of(Source::Stream(Box::pin(body)), silence)
+    }
+
+    /// Makes the body of an answer that is a file, as [`OriginBody::stream`].
+    pub fn file(body: impl SendFile + Unpin + 'static, silence: Duration) -> OriginBody {
+        OriginBody::of(Source::File(Box::new(body)), silence)
+    }
+
+    /// Returns whether it is the body of an answer from a directory of files.
+    pub fn is_file(&self) -> bool {
+        matches!(self.source, Source::File(_))
+    }
+
+    /// Returns whether the kernel can send the body from a file; see [`SendFile::prefers_kernel`].
+    pub fn prefers_kernel(&mut self) -> bool {
+        match &mut self.source {
+            Source::File(body) if self.allowance.is_none() => body.prefers_kernel(),
+            _ => false,
+        }
+    }
+
+    /// Has the kernel send the next bytes to `socket`; see [`SendFile::poll_send`].
+    pub fn poll_send(&mut self, cx: &mut Context<'_>, socket: BorrowedFd<'_>) -> Poll<Sent> {
+        let Source::File(body) = &mut self.source else { return Poll::Ready(Sent::Frames) };
+        match body.poll_send(cx, socket) {
+            Poll::Ready(sent) => {
+                self.armed = false;
+                Poll::Ready(sent)
+            }
+            // The next frame is an error.
+            Poll::Pending => self.poll_silence(cx).map(|()| Sent::Frames),
+        }
     }
 
     /// Makes the body of an answer that has been read.
@@ -191,7 +226,7 @@ impl OriginBody {
                 }
             }
             Source::Http2(_, stream) => *stream = None,
-            Source::Stream(_) | Source::Whole(_) | Source::Tunnel(_) => {}
+            Source::Stream(_) | Source::File(_) | Source::Whole(_) | Source::Tunnel(_) => {}
         }
     }
 
@@ -216,7 +251,7 @@ impl OriginBody {
                     failures.note(endpoint, Phase::Body, &why.cause(), clock.instant());
                 }
             }
-            Source::Stream(_) | Source::Whole(_) | Source::Tunnel(_) => {}
+            Source::Stream(_) | Source::File(_) | Source::Whole(_) | Source::Tunnel(_) => {}
         }
     }
 
@@ -228,6 +263,7 @@ impl OriginBody {
             Source::Http1(incoming, _) => incoming.poll_frame(cx).map_err(BodyError::Broken),
             Source::Http2(incoming, _) => incoming.poll_frame(cx).map_err(BodyError::Reset),
             Source::Stream(body) => body.as_mut().poll_frame(cx).map_err(BodyError::Stream),
+            Source::File(body) => Pin::new(body).poll_frame(cx).map_err(BodyError::Stream),
             Source::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Source::Tunnel(_) => Poll::Ready(None),
         }
@@ -338,6 +374,7 @@ impl Body for OriginBody {
             Source::Http1(incoming, _) => incoming.is_end_stream(),
             Source::Http2(incoming, _) => incoming.is_end_stream(),
             Source::Stream(body) => body.is_end_stream(),
+            Source::File(body) => body.is_end_stream(),
             Source::Whole(bytes) => bytes.is_none(),
             Source::Tunnel(_) => true,
         }
@@ -350,6 +387,7 @@ impl Body for OriginBody {
                 incoming.left().map_or_else(SizeHint::default, SizeHint::with_exact)
             }
             Source::Stream(body) => body.size_hint(),
+            Source::File(body) => body.size_hint(),
             Source::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }

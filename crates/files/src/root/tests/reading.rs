@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
+use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
@@ -133,6 +135,51 @@ fn whatever_changes_a_file_ends_its_reading() {
     assert_eq!(rest(&mut reader, 30_000).unwrap(), bytes);
 }
 
+/// Has the kernel send the next bytes, and returns them in `bytes`.
+fn sent(reader: &mut Reader, bytes: &mut [u8]) {
+    let socket = tempfile::tempfile().unwrap();
+    let mut done = 0;
+    while done < bytes.len() as u64 {
+        done += reader.send(&socket, bytes.len() as u64 - done).unwrap();
+    }
+    socket.read_exact_at(bytes, 0).unwrap();
+}
+
+#[test]
+fn what_the_kernel_sends_is_read_on_behind() {
+    let (_tree, root, bytes) = file();
+    let mut reader = open(&root).tolerant().within(ByteRange { start: 10, end: 190_000 });
+    reader.load(50_000);
+    assert!(reader.is_cached(50_000));
+    let mut start = vec![0; 50_000];
+    sent(&mut reader, &mut start);
+    assert_eq!(reader.remaining(), 190_000 - 50_010);
+    start.extend(rest(&mut reader, 60_000).unwrap());
+    assert!(start == bytes[10..190_000]);
+}
+
+#[test]
+fn a_socket_that_is_full_takes_nothing_and_loses_nothing() {
+    let (_tree, root, bytes) = file();
+    let (mut near, mut far) = UnixStream::pair().unwrap();
+    near.set_nonblocking(true).unwrap();
+    far.set_nonblocking(true).unwrap();
+    near.write_all(&[0; 100_000]).unwrap();
+    let (mut reader, mut received, mut waits) = (open(&root), Vec::new(), 0);
+    while reader.remaining() > 0 {
+        match reader.send(&near, 150_000) {
+            Ok(_) => {}
+            Err(ReadError::Io(why)) if why.kind() == io::ErrorKind::WouldBlock => {
+                waits += 1;
+                let _ = far.read_to_end(&mut received);
+            }
+            Err(why) => panic!("{why}"),
+        }
+    }
+    let _ = far.read_to_end(&mut received);
+    assert!(received[100_000..] == bytes && waits > 0);
+}
+
 #[test]
 fn a_tolerant_reading_ends_only_when_bytes_of_the_version_may_be_gone() {
     type Change = fn(&Path);
@@ -162,11 +209,16 @@ fn a_tolerant_reading_ends_only_when_bytes_of_the_version_may_be_gone() {
         (refill, false),
         (refill_longer, false),
     ] {
-        for before in [1, 100_000, SIZE - 1] {
+        for (before, by_kernel) in
+            [(1, false), (100_000, false), (SIZE - 1, false), (100_000, true)]
+        {
             let (tree, root, bytes) = file();
             let mut reader = open(&root).tolerant();
             let mut start = vec![0; before];
-            assert_eq!(reader.read(&mut start).unwrap(), before);
+            match by_kernel {
+                true => sent(&mut reader, &mut start),
+                false => assert_eq!(reader.read(&mut start).unwrap(), before),
+            }
             change(&tree.at(b"file"));
             match rest(&mut reader, 30_000) {
                 Ok(end) => assert!(holds && [start, end].concat() == bytes),
