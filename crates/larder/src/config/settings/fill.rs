@@ -37,7 +37,8 @@ pub const SETTINGS: &[Setting] = fields! {
     "fill.aligned-from", Kind::Size(0, 1 << 50), ["4M"], live -> fill.aligned_from;
 
     /// When clients wait for one fetch and there has been no head for so long, one of them asks the
-    /// origin once more, for all of them. They go on waiting, and take what comes first.
+    /// origin once more, for all of them. They go on waiting, and take what comes first. A fetch
+    /// that has run for so long and brings fewer than 16 KiB a second is not joined any more.
     "fill.wait", TIMEOUT, ["20s"], live -> fill.wait;
 
     /// How long a key whose answer could not be shared is fetched by every client on its own,
