@@ -25,8 +25,8 @@ use crate::options::fill::FillOptions;
 
 /// Time for which the readers of a fill wait for the slowest of them before it is detached.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Bytes that a reader must have taken in that time to stay: one that can go on from the origin, and
-/// one whose transfer would break off.
+/// Bytes that a reader must have taken in that time to stay: one that can go on from the origin,
+/// and one whose transfer would break off.
 const SLOW: (u64, u64) = (4 << 20, 64 << 10);
 
 /// A body that is being carried.

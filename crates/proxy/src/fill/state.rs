@@ -538,7 +538,8 @@ impl Fill {
         state.interested > 0
     }
 
-    /// Ends the fetch for readers, if there is none: from now on none joins. Returns whether it does.
+    /// Ends the fetch for readers, if there is none: from now on none joins. Returns whether it
+    /// does.
     pub fn abandon(&self) -> bool {
         let mut state = self.lock();
         state.is_abandoned = state.interested == 0;

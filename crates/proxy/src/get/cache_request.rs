@@ -404,8 +404,8 @@ impl CacheRequest<'_> {
         Box::pin(self.wait(responder, marker, reader, transaction)).await
     }
 
-    /// Returns how long a request that wants an answer of its own waits behind a running fetch whose
-    /// body still comes: reloads that come meanwhile share the next one.
+    /// Returns how long a request that wants an answer of its own waits behind a running fetch
+    /// whose body still comes: reloads that come meanwhile share the next one.
     pub(super) fn reload_pause(&self, name: &Bytes) -> Option<Duration> {
         let (context, fit) = (self.context, FitInput::by(self.context));
         let directives = &context.facts.directives;
