@@ -241,9 +241,8 @@ impl CacheRequest<'_> {
             return None;
         }
         let Services { shared, clock, .. } = &**self.context.services;
-        let target = &self.context.target;
-        let host = target.host.to_ascii_lowercase();
-        let concerned = shared.outages.concerned(&host, target.port, stored.key.as_bytes());
+        let origin = shared.outages.origin(&self.context.target);
+        let concerned = shared.outages.concerned(origin, stored.key.as_bytes());
         let known = shared.outages.look(concerned, fallback, clock.millis())?;
         if known.tries {
             self.revalidate_in_background(stored);

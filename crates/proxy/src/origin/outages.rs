@@ -1,8 +1,9 @@
 //! Failures of origins that were met a moment ago, so that requests for which a stale answer may be
 //! used do not each wait until the origin fails once more.
 //!
-//! A failure to connect concerns all of a host; so does a time-out during which the host answered
-//! nothing else. Any other failure concerns the one key. While a failure is known, stale answers
+//! A failure to connect concerns all of an origin: a site, and of a forward proxy a host and port.
+//! So does a time-out during which the origin answered nothing else. Any other failure concerns the
+//! one key. While a failure is known, stale answers
 //! are given at once where the rules permit them (`semantics::reuse::Fallback`), and one request at
 //! a time tries the origin again. Its success, or any other answer, ends that.
 
@@ -18,6 +19,7 @@ use semantics::reuse::Fallback;
 
 use crate::observe::outcome::Error;
 use crate::origin::failure::Failure;
+use crate::origin::target::Target;
 
 /// Failures that are known at most; further ones are not noted.
 const KNOWN_MAX: usize = 16_384;
@@ -28,22 +30,22 @@ const PAUSE: u64 = 1000;
 /// Time in milliseconds after which a try without a result counts as lost.
 const TRY_MAX: u64 = 180_000;
 
-/// Slots for the last answers of hosts.
+/// Slots for the last answers of origins.
 const SLOTS: usize = 64;
 
 /// The failures that are known, of all workers.
 pub(crate) struct Outages {
     known: Mutex<HashMap<u64, Outage>>,
     is_empty: AtomicBool,
-    /// When a host last answered, by its hash. Hosts that share a slot count as one.
+    /// When an origin last answered, by its hash. Origins that share a slot count as one.
     answered: [AtomicU64; SLOTS],
     hasher: RandomState,
 }
 
-/// What a failure may concern: a host, and a key of it, by their hashes.
+/// The extents that a failure may have: an origin, and a key of it, by their hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Concerned {
-    host: u64,
+    origin: u64,
     key: u64,
 }
 
@@ -68,8 +70,8 @@ pub(crate) struct Known {
 /// The extent of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
-    Host,
-    /// The host, if it has answered nothing meanwhile.
+    Origin,
+    /// The origin, if it has answered nothing meanwhile.
     Silence,
     Key,
 }
@@ -88,7 +90,7 @@ impl Extent {
             | Error::TlsAlert
             | Error::Certificate
             | Error::NoUpstream
-            | Error::UpstreamBusy => Some(Extent::Host),
+            | Error::UpstreamBusy => Some(Extent::Origin),
             Error::UpstreamTimeout => Some(Extent::Silence),
             Error::Upstream | Error::BadAnswer => Some(Extent::Key),
             _ => None,
@@ -106,10 +108,18 @@ impl Outages {
         }
     }
 
-    /// Returns what a failure of a request for `key` may concern.
-    pub fn concerned(&self, host: &str, port: u16, key: &[u8]) -> Concerned {
-        let host = self.hasher.hash_one((0, host, port));
-        Concerned { host, key: self.hasher.hash_one((1, key)) }
+    /// Returns the hash of the origin of `target`. Servers and other origins of a configuration
+    /// belong to one site; two sites may share a host.
+    pub fn origin(&self, target: &Target<'_>) -> u64 {
+        match target.site.name() {
+            Some(site) => self.hasher.hash_one((0, site)),
+            None => self.hasher.hash_one((1, target.host.to_ascii_lowercase(), target.port)),
+        }
+    }
+
+    /// Returns what a failure of a request for `key` of this origin may concern.
+    pub fn concerned(&self, origin: u64, key: &[u8]) -> Concerned {
+        Concerned { origin, key: self.hasher.hash_one((2, key)) }
     }
 
     /// Returns the failure in place of which a stale answer may be given that `fallback` permits.
@@ -118,7 +128,7 @@ impl Outages {
             return None;
         }
         let mut known = self.lock();
-        let found = [concerned.host, concerned.key].into_iter().find_map(|hash| {
+        let found = [concerned.origin, concerned.key].into_iter().find_map(|hash| {
             let outage = known.get_mut(&hash)?;
             let is_permitted = match outage.status {
                 None => fallback.on_unreachable,
@@ -139,11 +149,11 @@ impl Outages {
         (sent, now): (u64, u64),
         hold: Duration,
     ) {
-        let slot = &self.answered[concerned.host as usize % SLOTS];
+        let slot = &self.answered[concerned.origin as usize % SLOTS];
         let hash = match Extent::of(failure) {
             None => return,
-            Some(Extent::Host) => concerned.host,
-            Some(Extent::Silence) if slot.load(Relaxed) < sent => concerned.host,
+            Some(Extent::Origin) => concerned.origin,
+            Some(Extent::Silence) if slot.load(Relaxed) < sent => concerned.origin,
             Some(Extent::Silence | Extent::Key) => concerned.key,
         };
         self.note(hash, None, now, hold);
@@ -158,10 +168,10 @@ impl Outages {
         now: u64,
         hold: Duration,
     ) {
-        self.answered[concerned.host as usize % SLOTS].store(now, Relaxed);
+        self.answered[concerned.origin as usize % SLOTS].store(now, Relaxed);
         if !self.is_empty.load(Relaxed) {
             let mut known = self.lock();
-            known.remove(&concerned.host);
+            known.remove(&concerned.origin);
             known.remove(&concerned.key);
         }
         if error.is_some() {
@@ -212,7 +222,11 @@ impl Outage {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use message::scheme::Scheme;
+    use upstream::servers::group::{Group, GroupOptions};
+
     use super::*;
+    use crate::origin::site::{Front, Site};
 
     const HOLD: Duration = Duration::from_secs(10);
     const ALL: Fallback = Fallback { on_error: true, on_unreachable: true };
@@ -222,9 +236,28 @@ mod tests {
     }
 
     #[test]
+    fn sites_of_one_host_are_different_origins() {
+        let outages = Outages::new();
+        let origin = |name: Option<&str>, host: &str, port: u16| {
+            let group = |name| Group::new(name, Vec::new(), GroupOptions::default());
+            let front = match name {
+                Some(name) => Front::reverse(vec![Site::new(name, group(name))]),
+                None => Front::forward(),
+            };
+            let (site, scheme, aliases, path) = (&front.sites()[0], Scheme::Http, None, "/");
+            outages.origin(&Target { site, scheme, host, port, aliases, path })
+        };
+        assert_ne!(origin(Some("pages"), "a", 80), origin(Some("api"), "a", 80));
+        assert_eq!(origin(Some("pages"), "a", 80), origin(Some("pages"), "b", 81));
+        assert_eq!(origin(None, "A", 80), origin(None, "a", 80));
+        assert_ne!(origin(None, "a", 80), origin(None, "a", 81));
+        assert_ne!(origin(None, "a", 80), origin(None, "b", 80));
+    }
+
+    #[test]
     fn one_request_tries_again_and_its_answer_ends_the_outage() {
         let outages = Outages::new();
-        let page = outages.concerned("a", 80, b"1");
+        let page = outages.concerned(1, b"1");
         assert_eq!(outages.look(page, ALL, 0), None);
         outages.failed(page, &failure(Error::ConnectTimeout), (0, 1000), HOLD);
         let at = |now| outages.look(page, ALL, now).map(|known| known.tries);
@@ -244,7 +277,7 @@ mod tests {
     fn a_failure_concerns_no_more_than_it_shows() {
         let extent = |reason: Error, answers: bool| {
             let outages = Outages::new();
-            let [page, other] = [&b"1"[..], b"2"].map(|key| outages.concerned("a", 80, key));
+            let [page, other] = [&b"1"[..], b"2"].map(|key| outages.concerned(1, key));
             if answers {
                 outages.answered(other, None, 20, HOLD);
             }
@@ -261,7 +294,7 @@ mod tests {
     #[test]
     fn what_may_not_be_stale_is_fetched() {
         let outages = Outages::new();
-        let page = outages.concerned("a", 80, b"1");
+        let page = outages.concerned(1, b"1");
         let unreachable = Fallback { on_error: false, on_unreachable: true };
         outages.answered(page, Some(StatusCode::INTERNAL_SERVER_ERROR), 10, HOLD);
         assert_eq!(outages.look(page, unreachable, 20), None);
