@@ -1,9 +1,13 @@
 //! Places of tunnels, which limit how many are open at a time.
 //!
 //! An idle tunnel occupies a place without any use, for up to `client.tunnel-idle`. When all places
-//! are taken, a new tunnel takes the place of an idle one, so that no client can exclude the others
-//! by opening tunnels and leaving them idle: of the client address that has most tunnels, the one
-//! that was idle longest ends. An active tunnel never ends for another one.
+//! are taken, a new tunnel takes the place of an idle one: of the client address that has most
+//! tunnels, the one that was idle longest ends.
+//!
+//! It promises: no address can exclude the others or end their tunnels by opening many. A new tunnel
+//! ends one of its own address, or of an address that has more tunnels than its own. An active
+//! tunnel ends only for an address that has none, and only when its own has more than half of all
+//! places.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -56,6 +60,23 @@ pub(crate) struct TunnelPermit {
     holder: Arc<Holder>,
 }
 
+/// The treatment of active tunnels in the search for a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Activity {
+    Spared,
+    /// Those of an address with more than half of all places may end for one that has none.
+    Ignored,
+}
+
+/// A tunnel that may have to make way for a new one.
+#[derive(Debug)]
+struct Idlest {
+    id: u64,
+    idle: Duration,
+    /// The new tunnel is the first of its address, and this one's has more than half of all.
+    has_majority: bool,
+}
+
 /// The result of the search for a place.
 enum Search {
     Found(TunnelPermit),
@@ -70,37 +91,37 @@ impl Places {
         Places { clock, taken: Mutex::default() }
     }
 
-    /// Takes a place for a tunnel of `client`, where `max` may be taken: a free one, or that of an
-    /// idle tunnel. Waits for [`IDLE`] at most; `None` when all tunnels are active.
+    /// Takes a place for a tunnel of `client`, where `max` may be taken: a free one, or that of a
+    /// tunnel that has to make way. Waits for [`IDLE`] at most; `None` when there is none.
     pub async fn take(self: &Arc<Places>, max: usize, client: IpAddr) -> Option<TunnelPermit> {
-        let wait = match self.search(max, client) {
+        let wait = match self.search(max, client, Activity::Spared) {
             Search::Found(permit) => return Some(permit),
             Search::Later(wait) => wait,
             Search::Full => return None,
         };
         sleep(wait).await;
-        match self.search(max, client) {
+        match self.search(max, client, Activity::Ignored) {
             Search::Found(permit) => Some(permit),
             Search::Later(_) | Search::Full => None,
         }
     }
 
-    fn search(self: &Arc<Places>, max: usize, client: IpAddr) -> Search {
+    fn search(self: &Arc<Places>, max: usize, client: IpAddr, activity: Activity) -> Search {
         let (mut taken, now) = (self.taken(), self.clock.instant());
+        let client = network(client);
         if taken.by_id.len() >= max {
             // The limit may have been lowered by a reload.
-            match taken.idlest(now).filter(|_| taken.by_id.len() == max) {
-                Some((id, idle)) if idle >= IDLE => {
-                    if let Some(holder) = taken.by_id.remove(&id) {
-                        holder.displaced.notify_one();
-                    }
-                }
-                Some((_, idle)) => return Search::Later(IDLE - idle),
-                None => return Search::Full,
+            let found = taken.idlest(now, client).filter(|_| taken.by_id.len() == max);
+            let Some(Idlest { id, idle, has_majority }) = found else { return Search::Full };
+            if idle < IDLE && !(has_majority && activity == Activity::Ignored) {
+                return Search::Later(IDLE - idle);
+            }
+            if let Some(holder) = taken.by_id.remove(&id) {
+                holder.displaced.notify_one();
             }
         }
         let holder = Arc::new(Holder {
-            client: network(client),
+            client,
             since: now,
             last_moved: AtomicU64::new(NOT_OPEN),
             displaced: Notify::new(),
@@ -118,18 +139,24 @@ impl Places {
 }
 
 impl Taken {
-    /// Returns the open tunnel that was idle longest, of the client that has most places and an
-    /// open tunnel, and the time for which it was idle.
-    fn idlest(&self, now: Instant) -> Option<(u64, Duration)> {
+    /// Returns the open tunnel that has to make way for one of `client`: of its own tunnels and
+    /// those of addresses that have more, an idle one before an active one, of the address that
+    /// has most, the one that was idle longest. An address with more than half of all places comes
+    /// first where `client` has none, so that other idle tunnels do not end on its account.
+    fn idlest(&self, now: Instant, client: IpAddr) -> Option<Idlest> {
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
         for holder in self.by_id.values() {
             *counts.entry(holder.client).or_default() += 1;
         }
+        let own = counts.get(&client).copied().unwrap_or(0);
         let open = self.by_id.iter().filter_map(|(id, holder)| {
-            let idle = holder.idle(now)?;
-            Some((idle >= IDLE, counts[&holder.client], idle, *id))
+            let (idle, count) = (holder.idle(now)?, counts[&holder.client]);
+            let makes_way = holder.client == client || count > own;
+            let has_majority = own == 0 && count > self.by_id.len() / 2;
+            makes_way.then_some((has_majority, idle >= IDLE, count, idle, *id))
         });
-        open.max().map(|(_, _, idle, id)| (id, idle))
+        let (has_majority, _, _, idle, id) = open.max()?;
+        Some(Idlest { id, idle, has_majority })
     }
 }
 
@@ -216,10 +243,41 @@ mod tests {
                 sleep(IDLE / 4).await;
             }
         };
-        let (came, ()) = tokio::join!(open(&places, B), move_on);
+        let (came, ()) = tokio::join!(open(&places, A), move_on);
         assert!(came.is_none());
         // A moment after the last byte they are idle, and the new tunnel waits for that.
-        assert!(open(&places, B).await.is_some());
+        assert!(open(&places, A).await.is_some());
         assert!(!is_displaced(&opening).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_ends_no_tunnels_of_addresses_with_fewer() {
+        let places = Arc::new(Places::new(TokioClock::system()));
+        let lone = open(&places, B).await.unwrap();
+        advance(IDLE * 5).await;
+        let mut crowd = Vec::new();
+        for _ in 0..3 {
+            crowd.push(open(&places, A).await.unwrap());
+        }
+        let move_on = |for_how_long: u32| {
+            let crowd: Vec<_> = crowd.iter().map(|one| one.holder.clone()).collect();
+            let clock = places.clock;
+            async move {
+                for _ in 0..for_how_long {
+                    for holder in &crowd {
+                        let lifetime = clock.instant().saturating_duration_since(holder.since);
+                        holder.last_moved.store(lifetime.as_millis() as u64, Relaxed);
+                    }
+                    sleep(IDLE / 4).await;
+                }
+            }
+        };
+        let (came, ()) = tokio::join!(open(&places, A), move_on(8));
+        assert!(came.is_none() && !is_displaced(&lone).await);
+        // An active one makes way for an address that has none, but not for one that has.
+        let (came, ()) = tokio::join!(places.take(4, C.into()), move_on(8));
+        assert!(came.is_some() && !is_displaced(&lone).await);
+        let (again, ()) = tokio::join!(open(&places, C), move_on(8));
+        assert!(again.is_none() && !is_displaced(&lone).await);
     }
 }

@@ -37,6 +37,7 @@ use crate::observe::event::Event;
 use crate::observe::outcome::Error;
 use crate::options::Options;
 use crate::origin::failure::Failure;
+use crate::origin::outages::{Attempt, Trial, is_representative};
 use crate::peers::asking::Asking;
 use crate::peers::origin::FromPeer;
 use crate::request::upstream_request;
@@ -91,8 +92,9 @@ pub(crate) struct FetchTask {
 pub(crate) enum FetchPurpose {
     /// A client waits for the answer.
     Client,
-    /// No client waits: a stale answer was given, and this validates it in the background.
-    Behind,
+    /// No client waits: a stale answer was given, and this validates it in the background. It may
+    /// try an origin again that failed.
+    Behind(Option<Trial>),
     /// No client asked: it is a neighbour of something that was validated
     /// ([`crate::fetch::piggyback_validation`]). Only a 304 or a new answer of moderate size is
     /// used; a request that joined meanwhile then fetches for itself.
@@ -288,16 +290,24 @@ impl FetchTask {
     fn note_health(&self, answer: &Result<Response<OriginBody>, Failure>, sent: u64) {
         let (outages, now) = (&self.services.shared.outages, self.services.clock.millis());
         let hold = self.options.fill.stale_refresh_time;
-        let concerned = self.upstream_request.concerned(outages, &self.key);
+        let attempt = Attempt {
+            concerned: self.upstream_request.concerned(outages, &self.key),
+            sent,
+            is_representative: self.is_kept && !self.ranged && is_representative(&self.facts),
+            trial: match self.purpose {
+                FetchPurpose::Behind(trial) => trial,
+                FetchPurpose::Client | FetchPurpose::Neighbour => None,
+            },
+        };
         match answer {
             Ok(response) => {
                 let status = response.status();
                 let error = self.fallback.covers(status).then_some(status);
-                outages.answered(concerned, error, now, hold);
+                outages.answered(&attempt, error, now, hold);
             }
             // That of a neighbour takes no new connection: it says nothing of the origin.
             Err(_) if self.purpose == FetchPurpose::Neighbour => {}
-            Err(failure) => outages.failed(concerned, failure, (sent, now), hold),
+            Err(failure) => outages.failed(&attempt, failure, now, hold),
         }
     }
 
@@ -619,7 +629,7 @@ impl FetchTask {
     fn worth_finishing(&self, produced: u64, alone_since: u64, length: Option<u64>) -> bool {
         match self.purpose {
             FetchPurpose::Client => {}
-            FetchPurpose::Behind => return true,
+            FetchPurpose::Behind(_) => return true,
             FetchPurpose::Neighbour => return length.unwrap_or(produced) <= NEIGHBOUR_MAX,
         }
         let limits = &self.options.fill;

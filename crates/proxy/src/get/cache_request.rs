@@ -37,6 +37,7 @@ use crate::object::stored_response::StoredResponse;
 use crate::observe::cache_status::{CacheStatus, Fwd};
 use crate::observe::event::Event;
 use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
+use crate::origin::outages::{Trial, is_representative};
 use crate::peers::asking::Asking;
 use crate::request::context::RequestContext;
 use crate::response::response_body::ResponseBody;
@@ -253,12 +254,14 @@ impl CacheRequest<'_> {
             return None;
         }
         let Services { shared, clock, .. } = &**self.context.services;
-        let target = &self.context.target;
-        let host = target.host.to_ascii_lowercase();
-        let concerned = shared.outages.concerned(&host, target.port, stored.key.as_bytes());
-        let known = shared.outages.look(concerned, fallback, clock.millis())?;
-        if known.tries {
-            self.revalidate_in_background(stored);
+        let origin = shared.outages.origin(&self.context.target);
+        let concerned = shared.outages.concerned(origin, stored.key.as_bytes());
+        let may_try = is_representative(&self.context.facts);
+        let known = shared.outages.look(concerned, fallback, may_try, clock.millis())?;
+        if let Some(trial) = known.trial
+            && !self.revalidate_in_background(stored, Some(trial))
+        {
+            shared.outages.give_back(trial);
         }
         Some(Outcome::Stale(match known.status {
             None => Stale::Unreachable,
@@ -278,7 +281,7 @@ impl CacheRequest<'_> {
             (Some(StalePermit::MaxStale), _) => Outcome::Stale(Stale::MaxStale),
             (Some(StalePermit::WhileRevalidate), _) => {
                 if !self.context.facts.directives.no_store {
-                    self.revalidate_in_background(&stored);
+                    self.revalidate_in_background(&stored, None);
                 }
                 Outcome::Stale(Stale::WhileRevalidate)
             }
@@ -490,18 +493,19 @@ impl CacheRequest<'_> {
             && !context.facts.directives.no_store
             && random().is_multiple_of(REFRESH_ONE_IN)
         {
-            self.revalidate_in_background(stored);
+            self.revalidate_in_background(stored, None);
         }
     }
 
-    /// Validates in the background, unless a fetch of the key is running.
-    fn revalidate_in_background(&self, stored: &Rc<StoredResponse>) {
+    /// Validates in the background, which may be a trial of an origin that failed. Returns false
+    /// and does nothing when a fetch of the key is running.
+    fn revalidate_in_background(&self, stored: &Rc<StoredResponse>, trial: Option<Trial>) -> bool {
         let fills = &self.context.services.shared.fills;
         let asking = self.asking();
         let new = || self.new_fill(asking.as_deref());
         let (fill, began) = fills.join_or_begin(stored.key.as_bytes(), new);
         if !began {
-            return;
+            return false;
         }
         let to_validate = ToValidate {
             stored: stored.clone(),
@@ -515,9 +519,10 @@ impl CacheRequest<'_> {
         fetch_task.upstream_request.interim = None;
         // The client's next request needs its connection.
         fetch_task.upstream_request.pinned = None;
-        fetch_task.purpose = FetchPurpose::Behind;
+        fetch_task.purpose = FetchPurpose::Behind(trial);
         fetch_task.asks_for_client = false;
         spawn_local(fetch_task.run());
+        true
     }
 
     /// Returns the task of a fill that this request begins.

@@ -2,8 +2,9 @@
 //! their clients take them.
 //!
 //! It exists so that a slow client does not keep an origin server busy. All bodies together have
-//! one limit, and it is shared out: a client, and likewise a host, gets at most half of what is
-//! free at the moment. So many slow clients of one host cannot take the memory of the others.
+//! one limit, and it is shared out: a host gets at most half of what is free at the moment, and a
+//! client half of what its host may have. So the slow clients of one host cannot take the
+//! memory of other hosts, and one client cannot take that of its host.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -54,7 +55,10 @@ impl Buffered {
     pub fn grow(&mut self, bytes: u64) -> bool {
         let free = self.limit.saturating_sub(self.all.used.load(Relaxed));
         let Some(rest) = free.checked_sub(bytes) else { return false };
-        if self.shares.iter().any(|(_, share)| share.load(Relaxed) + bytes > rest) {
+        let [client, host] = self.shares.each_ref().map(|(_, share)| share.load(Relaxed) + bytes);
+        // What the host may still have is half of the difference.
+        let Some(rest) = rest.checked_sub(host) else { return false };
+        if client > rest / 2 {
             return false;
         }
         self.all.used.fetch_add(bytes, Relaxed);
@@ -105,19 +109,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_and_a_host_get_half_of_what_is_free() {
+    fn a_host_gets_half_of_what_is_free_and_a_client_half_of_that() {
         let all = Arc::<Buffers>::default();
         let begin = |client: u32, host| Buffers::begin(&all, all.shares(client, host), 1000);
         let mut first: Vec<_> = (0..100).map(|client| begin(client, "a")).collect();
         let taken = first.iter_mut().map(|one| one.grow(10)).filter(|grown| *grown).count();
-        assert_eq!(taken, 50);
+        assert_eq!(taken, 49);
         let mut one = begin(700, "b");
-        assert!(one.grow(200) && !one.grow(100));
-        let mut another = begin(700, "c");
-        assert!(!another.grow(100) && another.grow(10));
-        one.shrink(200);
-        assert!(another.grow(100));
-        drop((first, one, another));
+        assert!(one.grow(120) && !one.grow(10));
+        let mut elsewhere = begin(700, "c");
+        assert!(!elsewhere.grow(40) && elsewhere.grow(30));
+        // Other clients of the host have memory left.
+        let mut other = begin(701, "b");
+        assert!(!other.grow(70) && other.grow(60));
+        one.shrink(120);
+        assert!(elsewhere.grow(40));
+        drop((first, one, elsewhere, other));
         assert_eq!((all.used.load(Relaxed), all.table().len()), (0, 0));
     }
 }

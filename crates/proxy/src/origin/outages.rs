@@ -1,10 +1,15 @@
 //! Failures of origins that were met a moment ago, so that requests for which a stale answer may be
 //! used do not each wait until the origin fails once more.
 //!
-//! A failure to connect concerns all of a host; so does a time-out during which the host answered
-//! nothing else. Any other failure concerns the one key. While a failure is known, stale answers
+//! A failure to connect concerns all of an origin: a site, and of a forward proxy a host and port.
+//! So does a time-out during which the origin answered nothing else. Any other failure concerns the
+//! one key. While a failure is known, stale answers
 //! are given at once where the rules permit them (`semantics::reuse::Fallback`), and one request at
 //! a time tries the origin again. Its success, or any other answer, ends that.
+//!
+//! It promises: requests that the origin fails for their own sake do not keep others from fresh
+//! answers. A failure that another request meets never delays a try that is due or under way, and
+//! one that may come from the wishes or the credentials of a client is not noted for a key.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -15,9 +20,11 @@ use std::time::Duration;
 
 use http::StatusCode;
 use semantics::reuse::Fallback;
+use semantics::{RequestDirectives, RequestFacts};
 
 use crate::observe::outcome::Error;
 use crate::origin::failure::Failure;
+use crate::origin::target::Target;
 
 /// Failures that are known at most; further ones are not noted.
 const KNOWN_MAX: usize = 16_384;
@@ -28,24 +35,40 @@ const PAUSE: u64 = 1000;
 /// Time in milliseconds after which a try without a result counts as lost.
 const TRY_MAX: u64 = 180_000;
 
-/// Slots for the last answers of hosts.
+/// Slots for the last answers of origins.
 const SLOTS: usize = 64;
 
 /// The failures that are known, of all workers.
 pub(crate) struct Outages {
     known: Mutex<HashMap<u64, Outage>>,
     is_empty: AtomicBool,
-    /// When a host last answered, by its hash. Hosts that share a slot count as one.
+    /// When an origin last answered, by its hash. Origins that share a slot count as one.
     answered: [AtomicU64; SLOTS],
     hasher: RandomState,
 }
 
-/// What a failure may concern: a host, and a key of it, by their hashes.
+/// The extents that a failure may have: an origin, and a key of it, by their hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Concerned {
-    host: u64,
+    origin: u64,
     key: u64,
 }
+
+/// A request that was sent to an origin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attempt {
+    pub concerned: Concerned,
+    /// When it was sent, in milliseconds of the clock.
+    pub sent: u64,
+    /// The origin does with it as with those of other clients ([`is_representative`]).
+    pub is_representative: bool,
+    /// It tries a known failure again.
+    pub trial: Option<Trial>,
+}
+
+/// A known failure that is tried again, by the hash of its extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Trial(u64);
 
 /// One failure. Times are in milliseconds of the clock.
 struct Outage {
@@ -61,15 +84,15 @@ struct Outage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     pub status: Option<StatusCode>,
-    /// The caller is to try the origin again.
-    pub tries: bool,
+    /// The caller is to try the origin again: to send an [`Attempt`] with it, or to give it back.
+    pub trial: Option<Trial>,
 }
 
 /// The extent of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
-    Host,
-    /// The host, if it has answered nothing meanwhile.
+    Origin,
+    /// The origin, if it has answered nothing meanwhile.
     Silence,
     Key,
 }
@@ -88,7 +111,7 @@ impl Extent {
             | Error::TlsAlert
             | Error::Certificate
             | Error::NoUpstream
-            | Error::UpstreamBusy => Some(Extent::Host),
+            | Error::UpstreamBusy => Some(Extent::Origin),
             Error::UpstreamTimeout => Some(Extent::Silence),
             Error::Upstream | Error::BadAnswer => Some(Extent::Key),
             _ => None,
@@ -106,44 +129,67 @@ impl Outages {
         }
     }
 
-    /// Returns what a failure of a request for `key` may concern.
-    pub fn concerned(&self, host: &str, port: u16, key: &[u8]) -> Concerned {
-        let host = self.hasher.hash_one((0, host, port));
-        Concerned { host, key: self.hasher.hash_one((1, key)) }
+    /// Returns the hash of the origin of `target`. Servers and other origins of a configuration
+    /// belong to one site; two sites may share a host.
+    pub fn origin(&self, target: &Target<'_>) -> u64 {
+        match target.site.name() {
+            Some(site) => self.hasher.hash_one((0, site)),
+            None => self.hasher.hash_one((1, target.host.to_ascii_lowercase(), target.port)),
+        }
+    }
+
+    /// Returns what a failure of a request for `key` of this origin may concern.
+    pub fn concerned(&self, origin: u64, key: &[u8]) -> Concerned {
+        Concerned { origin, key: self.hasher.hash_one((2, key)) }
     }
 
     /// Returns the failure in place of which a stale answer may be given that `fallback` permits.
-    pub fn look(&self, concerned: Concerned, fallback: Fallback, now: u64) -> Option<Known> {
+    /// `may_try`: the request may try the origin again.
+    pub fn look(
+        &self,
+        concerned: Concerned,
+        fallback: Fallback,
+        may_try: bool,
+        now: u64,
+    ) -> Option<Known> {
         if self.is_empty.load(Relaxed) {
             return None;
         }
         let mut known = self.lock();
-        let found = [concerned.host, concerned.key].into_iter().find_map(|hash| {
+        let found = [concerned.origin, concerned.key].into_iter().find_map(|hash| {
             let outage = known.get_mut(&hash)?;
             let is_permitted = match outage.status {
                 None => fallback.on_unreachable,
                 Some(status) => fallback.covers(status),
             };
-            if is_permitted { outage.look(now) } else { None }
+            if !is_permitted || !outage.is_current(now) {
+                return None;
+            }
+            let trial = (may_try && outage.begin_trial(now)).then_some(Trial(hash));
+            Some(Known { status: outage.status, trial })
         });
         known.retain(|_, outage| outage.is_current(now));
         self.is_empty.store(known.is_empty(), Relaxed);
         found
     }
 
-    /// Notes a failure of a request that was sent at `sent`. It is known for as long as `hold`.
-    pub fn failed(
-        &self,
-        concerned: Concerned,
-        failure: &Failure,
-        (sent, now): (u64, u64),
-        hold: Duration,
-    ) {
-        let slot = &self.answered[concerned.host as usize % SLOTS];
+    /// Gives a trial back that could not begin: the next request may try.
+    pub fn give_back(&self, trial: Trial) {
+        if let Some(outage) = self.lock().get_mut(&trial.0) {
+            outage.trying = None;
+        }
+    }
+
+    /// Notes a failure. It is known for as long as `hold`.
+    pub fn failed(&self, attempt: &Attempt, failure: &Failure, now: u64, hold: Duration) {
+        self.end_trial(attempt, now);
+        let Attempt { concerned, sent, is_representative, .. } = *attempt;
+        let slot = &self.answered[concerned.origin as usize % SLOTS];
         let hash = match Extent::of(failure) {
             None => return,
-            Some(Extent::Host) => concerned.host,
-            Some(Extent::Silence) if slot.load(Relaxed) < sent => concerned.host,
+            Some(Extent::Origin) => concerned.origin,
+            Some(Extent::Silence | Extent::Key) if !is_representative => return,
+            Some(Extent::Silence) if slot.load(Relaxed) < sent => concerned.origin,
             Some(Extent::Silence | Extent::Key) => concerned.key,
         };
         self.note(hash, None, now, hold);
@@ -151,21 +197,28 @@ impl Outages {
 
     /// Notes that the origin answered, with `error` if that is one in place of which a stale answer
     /// may be given.
-    pub fn answered(
-        &self,
-        concerned: Concerned,
-        error: Option<StatusCode>,
-        now: u64,
-        hold: Duration,
-    ) {
-        self.answered[concerned.host as usize % SLOTS].store(now, Relaxed);
+    pub fn answered(&self, attempt: &Attempt, error: Option<StatusCode>, now: u64, hold: Duration) {
+        let concerned = attempt.concerned;
+        self.answered[concerned.origin as usize % SLOTS].store(now, Relaxed);
         if !self.is_empty.load(Relaxed) {
             let mut known = self.lock();
-            known.remove(&concerned.host);
-            known.remove(&concerned.key);
+            known.remove(&concerned.origin);
+            if error.is_none() {
+                known.remove(&concerned.key);
+            }
         }
-        if error.is_some() {
+        self.end_trial(attempt, now);
+        if error.is_some() && attempt.is_representative {
             self.note(concerned.key, error, now, hold);
+        }
+    }
+
+    /// Notes that the trial of `attempt` has ended without success.
+    fn end_trial(&self, attempt: &Attempt, now: u64) {
+        if let Some(Trial(hash)) = attempt.trial
+            && let Some(outage) = self.lock().get_mut(&hash)
+        {
+            (outage.trying, outage.try_from) = (None, now + PAUSE);
         }
     }
 
@@ -174,11 +227,15 @@ impl Outages {
             return;
         }
         let mut known = self.lock();
+        let hold = u64::try_from(hold.as_millis()).unwrap_or(u64::MAX);
+        let (until, try_from) = (now.saturating_add(hold), now + PAUSE);
+        if let Some(outage) = known.get_mut(&hash).filter(|outage| outage.is_current(now)) {
+            (outage.until, outage.status) = (outage.until.max(until), status);
+            return;
+        }
         if known.len() >= KNOWN_MAX && !known.contains_key(&hash) {
             return;
         }
-        let hold = u64::try_from(hold.as_millis()).unwrap_or(u64::MAX);
-        let (until, try_from) = (now.saturating_add(hold), now + PAUSE.min(hold));
         known.insert(hash, Outage { until, try_from, trying: None, status });
         self.is_empty.store(false, Relaxed);
     }
@@ -197,22 +254,31 @@ impl Outage {
         self.trying.is_some_and(|since| now < since + TRY_MAX)
     }
 
-    fn look(&mut self, now: u64) -> Option<Known> {
-        if !self.is_current(now) {
-            return None;
-        }
-        let tries = now >= self.try_from && !self.is_tried(now);
-        if tries {
+    /// Begins a trial if one is due.
+    fn begin_trial(&mut self, now: u64) -> bool {
+        let is_due = now >= self.try_from && !self.is_tried(now);
+        if is_due {
             self.trying = Some(now);
         }
-        Some(Known { status: self.status, tries })
+        is_due
     }
+}
+
+/// Returns whether an origin does with a request as with those of other clients, as far as its
+/// fields tell: they name no wish of the client and no credentials.
+pub(crate) fn is_representative(facts: &RequestFacts) -> bool {
+    let has_wishes = facts.directives != RequestDirectives::default();
+    !(has_wishes || facts.has_credentials() || facts.is_logged_in)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use message::scheme::Scheme;
+    use upstream::servers::group::{Group, GroupOptions};
+
     use super::*;
+    use crate::origin::site::{Front, Site};
 
     const HOLD: Duration = Duration::from_secs(10);
     const ALL: Fallback = Fallback { on_error: true, on_unreachable: true };
@@ -222,34 +288,117 @@ mod tests {
     }
 
     #[test]
+    fn sites_of_one_host_are_different_origins() {
+        let outages = Outages::new();
+        let origin = |name: Option<&str>, host: &str, port: u16| {
+            let group = |name| Group::new(name, Vec::new(), GroupOptions::default());
+            let front = match name {
+                Some(name) => Front::reverse(vec![Site::new(name, group(name))]),
+                None => Front::forward(),
+            };
+            let (site, scheme, aliases, path) = (&front.sites()[0], Scheme::Http, None, "/");
+            outages.origin(&Target { site, scheme, host, port, aliases, path })
+        };
+        assert_ne!(origin(Some("pages"), "a", 80), origin(Some("api"), "a", 80));
+        assert_eq!(origin(Some("pages"), "a", 80), origin(Some("pages"), "b", 81));
+        assert_eq!(origin(None, "A", 80), origin(None, "a", 80));
+        assert_ne!(origin(None, "a", 80), origin(None, "a", 81));
+        assert_ne!(origin(None, "a", 80), origin(None, "b", 80));
+    }
+
+    /// Returns a request of any client that was sent at `sent`.
+    fn attempt(concerned: Concerned, sent: u64) -> Attempt {
+        Attempt { concerned, sent, is_representative: true, trial: None }
+    }
+
+    #[test]
     fn one_request_tries_again_and_its_answer_ends_the_outage() {
         let outages = Outages::new();
-        let page = outages.concerned("a", 80, b"1");
-        assert_eq!(outages.look(page, ALL, 0), None);
-        outages.failed(page, &failure(Error::ConnectTimeout), (0, 1000), HOLD);
-        let at = |now| outages.look(page, ALL, now).map(|known| known.tries);
-        assert_eq!([1500, 2000, 2001, 15_000].map(at), [false, true, false, false].map(Some));
+        let page = outages.concerned(1, b"1");
+        let look = |now| outages.look(page, ALL, true, now);
+        let at = |now| look(now).map(|known| known.trial.is_some());
+        assert_eq!(look(0), None);
+        let timeout = failure(Error::ConnectTimeout);
+        outages.failed(&attempt(page, 0), &timeout, 1000, HOLD);
+        assert_eq!(at(1500), Some(false));
+        let trial = look(2000).unwrap().trial;
+        assert_eq!([2001, 15_000].map(at), [Some(false); 2]);
         // It failed too.
-        outages.failed(page, &failure(Error::ConnectTimeout), (2000, 20_000), HOLD);
+        outages.failed(&Attempt { trial, ..attempt(page, 2000) }, &timeout, 20_000, HOLD);
         assert_eq!([20_500, 21_000].map(at), [Some(false), Some(true)]);
-        outages.answered(page, None, 21_100, HOLD);
+        outages.answered(&attempt(page, 21_000), None, 21_100, HOLD);
         assert_eq!(at(21_200), None);
         // Nobody asked while it was known.
-        outages.failed(page, &failure(Error::ConnectTimeout), (0, 30_000), HOLD);
+        outages.failed(&attempt(page, 0), &timeout, 30_000, HOLD);
         assert_eq!(at(40_000), None);
         assert!(outages.lock().is_empty());
+    }
+
+    #[test]
+    fn failures_of_others_do_not_delay_a_trial() {
+        let outages = Outages::new();
+        let page = outages.concerned(1, b"1");
+        let look = |may_try, now| outages.look(page, ALL, may_try, now).map(|known| known.trial);
+        let closed = failure(Error::Upstream);
+        let error = Some(StatusCode::BAD_GATEWAY);
+        outages.failed(&attempt(page, 0), &closed, 0, HOLD);
+        outages.failed(&attempt(page, 0), &closed, 900, HOLD);
+        outages.answered(&attempt(page, 0), error, 950, HOLD);
+        assert_eq!(look(false, 1000), Some(None));
+        let trial = look(true, 1000).unwrap();
+        assert!(trial.is_some());
+        outages.failed(&attempt(page, 0), &closed, 1100, HOLD);
+        assert_eq!(look(true, 5000), Some(None));
+        // It cannot begin: another request may try.
+        outages.give_back(trial.unwrap());
+        assert_eq!(look(true, 5000), Some(trial));
+        outages.failed(&Attempt { trial, ..attempt(page, 5000) }, &closed, 6000, HOLD);
+        assert_eq!([6500, 7000].map(|now| look(true, now)), [Some(None), Some(trial)]);
+        // A failure without a part of the origin ends a trial, too.
+        let ended = Attempt { trial, ..attempt(page, 7000) };
+        outages.failed(&ended, &failure(Error::Draining), 8000, HOLD);
+        assert_eq!(look(true, 9000), Some(trial));
+    }
+
+    #[test]
+    fn a_failure_that_may_come_from_the_client_is_not_for_others() {
+        let (outages, error) = (Outages::new(), Some(StatusCode::BAD_GATEWAY));
+        let page = outages.concerned(1, b"1");
+        let known = || outages.look(page, ALL, true, 10).map(|known| known.status);
+        let odd = Attempt { is_representative: false, ..attempt(page, 5) };
+        for reason in [Error::Upstream, Error::BadAnswer, Error::UpstreamTimeout] {
+            outages.failed(&odd, &failure(reason), 10, HOLD);
+        }
+        outages.answered(&odd, error, 10, HOLD);
+        assert_eq!(known(), None);
+        // Nor does it end what is known.
+        outages.failed(&attempt(page, 5), &failure(Error::Upstream), 10, HOLD);
+        outages.answered(&odd, error, 10, HOLD);
+        assert_eq!(known(), Some(None));
+        outages.failed(&odd, &failure(Error::Connect), 10, HOLD);
+        assert!(outages.look(outages.concerned(1, b"2"), ALL, true, 10).is_some());
+
+        let facts = |name: &'static str, value: &'static str| {
+            let mut fields = http::HeaderMap::new();
+            fields.insert(name, http::HeaderValue::from_static(value));
+            RequestFacts::of(&http::Method::GET, &fields)
+        };
+        let plain = [("cookie", "a=b"), ("range", "bytes=0-1"), ("user-agent", "x")];
+        assert!(plain.iter().all(|(name, value)| is_representative(&facts(name, value))));
+        let odd = [("cache-control", "no-cache"), ("pragma", "no-cache"), ("authorization", "x")];
+        assert!(!odd.iter().any(|(name, value)| is_representative(&facts(name, value))));
     }
 
     #[test]
     fn a_failure_concerns_no_more_than_it_shows() {
         let extent = |reason: Error, answers: bool| {
             let outages = Outages::new();
-            let [page, other] = [&b"1"[..], b"2"].map(|key| outages.concerned("a", 80, key));
+            let [page, other] = [&b"1"[..], b"2"].map(|key| outages.concerned(1, key));
             if answers {
-                outages.answered(other, None, 20, HOLD);
+                outages.answered(&attempt(other, 0), None, 20, HOLD);
             }
-            outages.failed(page, &failure(reason), (10, 30), HOLD);
-            [page, other].map(|page| outages.look(page, ALL, 40).is_some())
+            outages.failed(&attempt(page, 10), &failure(reason), 30, HOLD);
+            [page, other].map(|page| outages.look(page, ALL, true, 40).is_some())
         };
         assert_eq!(extent(Error::ConnectRefused, true), [true, true]);
         assert_eq!(extent(Error::UpstreamTimeout, true), [true, false]);
@@ -261,13 +410,14 @@ mod tests {
     #[test]
     fn what_may_not_be_stale_is_fetched() {
         let outages = Outages::new();
-        let page = outages.concerned("a", 80, b"1");
+        let page = outages.concerned(1, b"1");
         let unreachable = Fallback { on_error: false, on_unreachable: true };
-        outages.answered(page, Some(StatusCode::INTERNAL_SERVER_ERROR), 10, HOLD);
-        assert_eq!(outages.look(page, unreachable, 20), None);
-        assert!(outages.look(page, ALL, 20).is_some());
-        outages.failed(page, &failure(Error::Connect), (0, 30), HOLD);
-        assert_eq!(outages.look(page, Fallback::default(), 40), None);
-        assert_eq!(outages.look(page, unreachable, 40).unwrap().status, None);
+        let look = |fallback, now| outages.look(page, fallback, true, now);
+        outages.answered(&attempt(page, 0), Some(StatusCode::INTERNAL_SERVER_ERROR), 10, HOLD);
+        assert_eq!(look(unreachable, 20), None);
+        assert!(look(ALL, 20).is_some());
+        outages.failed(&attempt(page, 0), &failure(Error::Connect), 30, HOLD);
+        assert_eq!(look(Fallback::default(), 40), None);
+        assert_eq!(look(unreachable, 40).unwrap().status, None);
     }
 }

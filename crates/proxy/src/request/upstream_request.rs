@@ -55,6 +55,8 @@ pub(crate) struct UpstreamRequest {
     rewrite_host: bool,
     /// The host and port that the client named, as the access rules know them.
     named: (String, u16),
+    /// The origin in the table of failures.
+    origin: u64,
     /// The host that it is for, when the choice among several servers depends on it.
     place: String,
     /// Where the 1xx answers go.
@@ -147,6 +149,7 @@ impl UpstreamRequest {
             uri: origin_form(&parts.uri, target.path),
             client,
             named: (target.host.to_ascii_lowercase(), target.port),
+            origin: services.shared.outages.origin(target),
             place,
             interim,
             trail: services.observer.wants_texts().then(Arc::default),
@@ -309,9 +312,9 @@ impl UpstreamRequest {
         self.client
     }
 
-    /// Returns what a failure of it may concern: its host, and this key.
+    /// Returns what a failure of it may concern: its origin, and this key.
     pub fn concerned(&self, outages: &Outages, key: &Key) -> Concerned {
-        outages.concerned(&self.named.0, self.named.1, key.as_bytes())
+        outages.concerned(self.origin, key.as_bytes())
     }
 
     /// Returns the settings of caching for its answer.

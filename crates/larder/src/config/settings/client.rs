@@ -63,14 +63,16 @@ pub const SETTINGS: &[Setting] = fields! {
     "client.request-buffer", Kind::Size(0, 1 << 30), ["1M"], live -> client.request_buffer;
 
     /// Memory for all bodies that wait for slow clients, of requests and of answers that are not
-    /// stored, beside `memory`. One client, and one host, gets at most half of what is free. What
-    /// finds no memory is passed on at its client's speed. "auto" is a quarter of `memory`, at most
-    /// 64M.
+    /// stored, beside `memory`. One host gets at most half of what is free, and one client half of
+    /// what its host may have. What finds no memory is passed on at its client's speed.
+    /// "auto" is a quarter of `memory`, at most 64M.
     "client.buffers", Kind::Size(0, 1 << 40), ["auto"], word("auto"), live -> client_buffers;
 
     /// Most tunnels at a time, of CONNECT and of connections that changed their protocol
-    /// (WebSocket). A further one takes the place of an idle one; when all are active, its request
-    /// is answered with 503. Each holds a connection to a server, or a stream of one.
+    /// (WebSocket). A further one takes the place of an idle one, of its own address or one that
+    /// has more. The first one of an address may also take that of an active one, of an address
+    /// with more than half of all places. Else its request is answered with 503. Each holds a
+    /// connection to a server, or a stream of one.
     "client.tunnels", Kind::Int(0, MANY), ["4096"], live -> tunnels.max;
 
     /// How long a tunnel may be without a byte either way; then it is ended.
