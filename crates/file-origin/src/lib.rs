@@ -15,6 +15,7 @@ mod compress;
 mod current;
 mod finding;
 mod grouping;
+mod listings;
 mod page;
 mod pool;
 mod references;

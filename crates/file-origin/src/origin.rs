@@ -110,7 +110,7 @@ impl FileOrigin {
             let stamp = file.stamp;
             let file = match file.found.outcome {
                 Outcome::File(file) => file,
-                other => return self.without_file(other, method, query, fields).await,
+                other => return self.without_file(other, (method, path, query), fields).await,
             };
             // A weak tag says that the file was changed a moment ago.
             let fresh = !file.version.is_settled(now);
@@ -237,8 +237,7 @@ impl FileOrigin {
     async fn without_file(
         &self,
         outcome: Outcome,
-        method: &Method,
-        query: Option<&str>,
+        (method, path, query): (&Method, &str, Option<&str>),
         request: &HeaderMap,
     ) -> io::Result<Answer> {
         let status = match outcome {
@@ -255,9 +254,10 @@ impl FileOrigin {
                 let known = self.current.known();
                 let root = known.root.clone();
                 let wanted = ListingQuery::of(query, response::accepts_json(request));
-                let page = known.pool.run_long(move || root.list(&listing, &wanted)).await?;
-                match page {
-                    Ok(page) => return Ok(Answer::listing(page, method, request)),
+                let make = move || root.list(&listing, &wanted);
+                match known.listings.get(&known.pool, (path, wanted), make).await {
+                    Ok(Some(page)) => return Ok(Answer::listing(&page, method, request)),
+                    Ok(None) => return Ok(Answer::later(method)),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => StatusCode::NOT_FOUND,
                     Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                         StatusCode::FORBIDDEN
@@ -355,11 +355,12 @@ impl Answer {
 
     /// Makes an answer with a listing. Its tag is weak: it is not stored, for it is made of more
     /// than one file.
-    fn listing(page: files::ListingPage, method: &Method, request: &HeaderMap) -> Answer {
+    fn listing(page: &files::ListingPage, method: &Method, request: &HeaderMap) -> Answer {
         let mut fields = HeaderMap::new();
         fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(page.media_type));
         fields.insert(header::VARY, HeaderValue::from_static("accept"));
-        let next = page.next.map(|next| HeaderValue::try_from(format!("<{next}>; rel=\"next\"")));
+        let next =
+            page.next.as_ref().map(|next| HeaderValue::try_from(format!("<{next}>; rel=\"next\"")));
         fields.extend(next.and_then(Result::ok).map(|next| (header::LINK, next)));
         if let Ok(tag) = HeaderValue::try_from(format!("W/{}", page.etag)) {
             fields.insert(header::ETAG, tag);
@@ -370,7 +371,7 @@ impl Answer {
         match response::decide(method, &request, fields, Some(length), SystemTime::now()) {
             Sent::Head(status, fields) => Answer::new(status, fields, FileBody::of(Bytes::new())),
             Sent::Bytes(status, fields, _) => {
-                Answer::new(status, fields, FileBody::of(Bytes::from(page.text)))
+                Answer::new(status, fields, FileBody::of(Bytes::from(page.text.clone())))
             }
             Sent::Parts(..) => unreachable!("no range was asked for"),
         }

@@ -6,8 +6,10 @@
 
 use std::io;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use crate::threads;
 
@@ -22,6 +24,9 @@ static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(
 
 /// Pieces of work at a time that are known to take a processor for long.
 const LONG_PLACES: usize = 2;
+
+/// The longest wait for such a place.
+const LONG_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The places of a root.
 #[derive(Clone, Debug)]
@@ -45,28 +50,40 @@ impl Pool {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<T> {
-        run_at(&self.places, work).await
+        let own = self.places.clone().acquire_owned().await.map_err(io::Error::other)?;
+        run_at(own, work).await
     }
 
-    /// Runs work that takes a processor for long.
+    /// Runs work that takes a processor for long, unless `ahead` has its result by the time that
+    /// there is a place. Returns `None` when there is none for long.
     ///
     /// # Errors
     /// As [`Pool::run`].
     pub async fn run_long<T: Send + 'static>(
         &self,
+        ahead: impl FnOnce() -> Option<T>,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> io::Result<T> {
-        run_at(&self.long, work).await
+    ) -> io::Result<Option<T>> {
+        let place = timeout(LONG_PATIENCE, self.long.clone().acquire_owned());
+        let Ok(own) = place.await else { return Ok(None) };
+        let own = own.map_err(io::Error::other)?;
+        match ahead() {
+            Some(result) => Ok(Some(result)),
+            None => run_at(own, work).await.map(Some),
+        }
+    }
+
+    /// Returns whether all places for work that takes long are taken.
+    pub fn is_long_full(&self) -> bool {
+        self.long.available_permits() == 0
     }
 }
 
-/// Runs `work` when there is a place, which it has until it ends: also when nobody waits for it any
-/// more.
+/// Runs `work`, which has its place until it ends: also when nobody waits for it any more.
 async fn run_at<T: Send + 'static>(
-    places: &Arc<Semaphore>,
+    own: OwnedSemaphorePermit,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
-    let own = places.clone().acquire_owned().await.map_err(io::Error::other)?;
     let place = ALL.clone().acquire_owned().await.map_err(io::Error::other)?;
     let work = move || {
         let _places = (own, place);
@@ -95,7 +112,7 @@ mod tests {
             };
             tokio::spawn(async move {
                 match long {
-                    true => pool.run_long(work).await,
+                    true => pool.run_long(|| None, work).await.map(drop),
                     false => pool.run(work).await,
                 }
             })
@@ -117,12 +134,12 @@ mod tests {
         let (pool, gate) = (Pool::new(), Arc::new(std::sync::Barrier::new(LONG_PLACES + 1)));
         for _ in 0..LONG_PLACES {
             let gate = gate.clone();
-            let work = pool.run_long(move || gate.wait().is_leader());
+            let work = pool.run_long(|| None, move || gate.wait().is_leader());
             // It begins, and then its future is dropped.
             assert!(tokio::time::timeout(Duration::from_millis(20), work).await.is_err());
         }
         assert_eq!(pool.long.available_permits(), 0);
         gate.wait();
-        assert!(pool.run_long(|| true).await.unwrap());
+        assert_eq!(pool.run_long(|| None, || true).await.unwrap(), Some(true));
     }
 }

@@ -23,6 +23,7 @@ use upstream::send::origin::{Amount, Earlier, Figure, VERSION};
 
 use crate::compress;
 use crate::finding::{Fetched, Finding, Reading, Stamped};
+use crate::listings::Listings;
 use crate::options::FileOptions;
 use crate::pool::Pool;
 
@@ -33,6 +34,7 @@ pub(crate) struct Known {
     /// Why the kernel reports no changes though it was to: the files are looked at instead.
     pub unwatched: Option<io::Error>,
     pub pool: Pool,
+    pub listings: Listings,
     /// The root lies on a file system of this machine.
     pub is_local: bool,
     verified: Verified,
@@ -65,6 +67,7 @@ impl Known {
             watcher: Arc::new(watcher),
             unwatched,
             pool: Pool::new(),
+            listings: Listings::default(),
             is_local,
             verified: Verified::new(options.answers),
             recheck: u64::try_from(options.recheck.as_millis()).unwrap_or(u64::MAX),

@@ -48,12 +48,16 @@ pub struct Options {
     pub purging: Purging,
     /// The limits of tunnels, of CONNECT and of connections that change their protocol.
     pub tunnels: TunnelLimits,
+    /// How many caches were configured at the start, with those that cannot be used.
+    pub caches: usize,
 }
 
 impl Options {
-    /// Takes over the state of the servers of sites that were there before.
+    /// Takes over what a reload does not change: the state of the servers of sites that were there
+    /// before, and the number of caches.
     pub(crate) fn adopt(&mut self, before: &Options) {
         self.front.adopt(&before.front);
+        self.caches = before.caches;
     }
 
     /// Makes options with their defaults.
@@ -72,6 +76,7 @@ impl Options {
             rules: Rules::default(),
             purging: Purging::default(),
             tunnels: TunnelLimits::default(),
+            caches: 0,
         }
     }
 }

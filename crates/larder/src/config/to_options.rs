@@ -64,6 +64,7 @@ pub fn proxy_options(config: &Config, around: &Surroundings) -> Result<Options, 
         semantics,
         forwarded,
         purging: purging(config)?,
+        caches: config.cache.len(),
         ..Options::new(front, Arc::new(access))
     })
 }

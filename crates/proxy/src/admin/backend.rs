@@ -92,7 +92,10 @@ impl Backend for ProxyBackend {
         if !share.recovered() {
             return Readiness::Recovering("the index is not complete yet".to_owned());
         }
-        match share.offline() {
+        let (offline, opened) = share.offline();
+        // Those that were refused at the start were not opened.
+        let all = opened.max(self.control.options().caches);
+        match (offline + all - opened, all) {
             (0, all) => match share.stalled() {
                 0 => (self.trouble)().map_or(Readiness::Ready, Readiness::Uncached),
                 stalled => {

@@ -30,6 +30,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use net::clock::TokioClock;
 use net::network::AcceptSocket;
 use net::socket::Socket;
+use tokio::sync::Semaphore;
 
 use crate::admin::guard::Guard;
 use crate::admin::seats::{Seat, Seats};
@@ -49,6 +50,8 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Connections at a time.
 const CONNECTIONS: usize = 64;
+/// Explanations at a time that ask the origin: a slow one must not take all connections.
+const ASKS: usize = 8;
 /// Pause after a failed accept: the usual cause, too many open files, does not end at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
@@ -125,6 +128,7 @@ pub struct Admin<B> {
     backend: B,
     clock: TokioClock,
     accept_failed: Cell<bool>,
+    asks: Semaphore,
 }
 
 pub(super) type Answer = Response<Full<Bytes>>;
@@ -132,7 +136,8 @@ pub(super) type Answer = Response<Full<Bytes>>;
 impl<B: Backend> Admin<B> {
     /// Makes an interface that admits what `guard` allows.
     pub fn new(guard: Guard, backend: B, clock: TokioClock) -> Admin<B> {
-        Admin { guard, backend, clock, accept_failed: Cell::new(false) }
+        let asks = Semaphore::new(ASKS);
+        Admin { guard, backend, clock, accept_failed: Cell::new(false), asks }
     }
 
     /// Serves until `stop` completes. Runs where local tasks may be spawned; connections that are
@@ -272,7 +277,11 @@ impl<B: Backend> Admin<B> {
                 let what = "/explain with ask=true takes POST: the origin server is asked.\n";
                 return method_not_allowed(what.to_owned(), "POST");
             }
-            Ok(question) => self.backend.explain(&question, client).await,
+            Ok(question) => {
+                let place = question.asks_origin().then(|| self.asks.try_acquire()).transpose();
+                let Ok(_place) = place else { return too_many_asks() };
+                self.backend.explain(&question, client).await
+            }
             Err(why) => Err(why),
         };
         match told {
@@ -374,6 +383,13 @@ POST /purge?url=URL      removes what is stored for URL, all variants; instead o
 fn method_not_allowed(what: String, allowed: &'static str) -> Answer {
     let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, what);
     answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    answer
+}
+
+fn too_many_asks() -> Answer {
+    let what = serde_json::json!({"error": "too many explanations ask origins; come again"});
+    let mut answer = json_answer(StatusCode::SERVICE_UNAVAILABLE, &what);
+    answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     answer
 }
 

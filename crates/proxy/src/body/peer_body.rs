@@ -12,12 +12,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use upstream::connection::origin_body::OriginBody;
 
-use crate::body::resume::{Resume, ResumedBody};
+use crate::body::resume::{Resume, ResumedBody, Same};
 use crate::options::Options;
 use crate::peers::origin::FromPeer;
 use crate::request::upstream_request::UpstreamRequest;
@@ -34,7 +33,7 @@ struct PeerBody {
     request: UpstreamRequest,
     /// What had come by the time that its head was looked at.
     early: Option<Bytes>,
-    etag: HeaderValue,
+    same: Same,
     length: u64,
     came: u64,
     source: Source,
@@ -55,7 +54,7 @@ pub(crate) async fn outlasting(
     request: impl FnOnce() -> UpstreamRequest,
     mut response: Response<OriginBody>,
 ) -> Response<OriginBody> {
-    let Some((etag, length)) = continuable(&response) else { return response };
+    let Some((same, length)) = continuable(&response) else { return response };
     let early = at_hand(response.body_mut()).await;
     let is_all = early.as_ref().is_some_and(|data| data.len() as u64 == length);
     let early = match early {
@@ -72,7 +71,7 @@ pub(crate) async fn outlasting(
             options: options.clone(),
             request,
             early,
-            etag,
+            same,
             length,
             came: 0,
             source: Source::Peer(Box::new(body)),
@@ -84,11 +83,11 @@ pub(crate) async fn outlasting(
 
 /// Returns by what validator the rest of an answer could be asked for, and how long it is; `None`
 /// of an answer that is not another node's, or no whole one.
-fn continuable(response: &Response<OriginBody>) -> Option<(HeaderValue, u64)> {
+fn continuable(response: &Response<OriginBody>) -> Option<(Same, u64)> {
     response.extensions().get::<FromPeer>().filter(|_| response.status() == StatusCode::OK)?;
-    let etag = response.headers().get(header::ETAG)?;
+    let same = Same::of(response.headers())?;
     let length = response.body().size_hint().exact().filter(|length| *length > 0)?;
-    etag.as_bytes().starts_with(b"\"").then(|| (etag.clone(), length))
+    Some((same, length))
 }
 
 /// Takes what has come of a body already, without waiting for it. That it broke off is told when it
@@ -118,7 +117,7 @@ impl PeerBody {
         }
         let (services, options) = (self.services.clone(), self.options.clone());
         let resume =
-            Resume::of(services, options, self.request.clone(), self.etag.clone(), self.length);
+            Resume::of(services, options, self.request.clone(), self.same.clone(), self.length);
         self.source = Source::Rest(Box::new(resume.begin(self.came..self.length)));
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The rest of a body whose stored pieces were lost while it was being sent: fetched from the
-//! origin by range, under the strong validator of what was sent so far. When that fails, or the
-//! origin has another representation by now, the transfer is cut.
+//! origin by range, under the strong validator of what was sent so far, and where the origin vouches
+//! for its answers its version. When that fails, or the origin has another representation by now,
+//! the transfer is cut.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -16,6 +17,7 @@ use semantics::packed::Flag;
 use semantics::range::ByteRange;
 use semantics::{StoredHead, validators};
 use upstream::connection::origin_body::OriginBody;
+use upstream::send::origin::VERSION;
 
 use crate::options::Options;
 use crate::request::context::RequestContext;
@@ -27,9 +29,32 @@ pub(crate) struct Resume {
     services: Rc<Services>,
     options: Arc<Options>,
     upstream_request: UpstreamRequest,
-    etag: HeaderValue,
+    same: Same,
     /// Length of the whole body in bytes.
     length: u64,
+}
+
+/// The fields that an answer with the rest must share with the one that was begun.
+#[derive(Clone)]
+pub(crate) struct Same {
+    /// The strong tag.
+    etag: HeaderValue,
+    /// The [`VERSION`]: files that took each other's place may share a tag.
+    version: Option<HeaderValue>,
+}
+
+impl Same {
+    /// Takes them from an answer; `None` when it has no strong tag: then nothing proves that a rest
+    /// fits.
+    pub fn of(headers: &HeaderMap) -> Option<Same> {
+        let etag = headers.get(header::ETAG).filter(|tag| tag.as_bytes().starts_with(b"\""))?;
+        Some(Same { etag: etag.clone(), version: headers.get(VERSION).cloned() })
+    }
+
+    fn are_in(&self, headers: &HeaderMap) -> bool {
+        headers.get(header::ETAG) == Some(&self.etag)
+            && headers.get(VERSION) == self.version.as_ref()
+    }
 }
 
 /// The rest of a body, from the origin.
@@ -50,44 +75,43 @@ enum State {
 }
 
 impl Resume {
-    /// Makes the means; `None` when the head has no strong validator: then nothing proves that a
-    /// rest fits.
+    /// Makes the means; `None` when the head has no strong validator.
     pub fn new(context: &RequestContext<'_>, head: &StoredHead, length: u64) -> Option<Resume> {
         if head.status() != StatusCode::OK || !head.packed().is(Flag::StrongEtag) {
             return None;
         }
-        let etag = head.headers().get(header::ETAG)?.clone();
+        let same = Same::of(head.headers())?;
         let (services, options) = (context.services.clone(), context.options.clone());
-        Some(Resume::of(services, options, context.upstream_request(), etag, length))
+        Some(Resume::of(services, options, context.upstream_request(), same, length))
     }
 
-    /// Makes the means for the answer to a request, with this strong validator and length.
+    /// Makes the means for the answer to a request, with these validators and this length.
     pub fn of(
         services: Rc<Services>,
         options: Arc<Options>,
         mut upstream_request: UpstreamRequest,
-        etag: HeaderValue,
+        same: Same,
         length: u64,
     ) -> Resume {
         upstream_request.method = http::Method::GET;
         upstream_request.interim = None;
         validators::remove_conditions(&mut upstream_request.headers);
-        Resume { services, options, upstream_request, etag, length }
+        Resume { services, options, upstream_request, same, length }
     }
 
     /// Asks for `range` of the body.
     pub fn begin(self, range: Range<u64>) -> ResumedBody {
         let left = range.end - range.start;
         let asking = async move {
-            let Resume { services, options, mut upstream_request, etag, length } = self;
+            let Resume { services, options, mut upstream_request, same, length } = self;
             let part = ByteRange { start: range.start, end: range.end };
             let value = format!("bytes={}-{}", range.start, range.end - 1);
             upstream_request.headers.insert(header::RANGE, HeaderValue::try_from(value).ok()?);
-            upstream_request.headers.insert(header::IF_RANGE, etag.clone());
+            upstream_request.headers.insert(header::IF_RANGE, same.etag.clone());
             let asked = upstream_request.run(&services, &options, None).await;
             let response =
                 asked.inspect_err(|failure| log::debug!("no rest of a body: {failure:?}")).ok()?;
-            let skip = fits(&response, &etag, part, length)?;
+            let skip = fits(&response, &same, part, length)?;
             Some((response.into_body(), skip))
         };
         ResumedBody { state: State::Asking(Box::pin(asking)), left, skip: 0 }
@@ -96,20 +120,15 @@ impl Resume {
 
 /// Returns how many bytes an answer has before the part asked for; `None` when it is not of exactly
 /// the same representation. An origin without range requests sends the whole.
-fn fits<B: Body>(
-    response: &Response<B>,
-    etag: &HeaderValue,
-    part: ByteRange,
-    length: u64,
-) -> Option<u64> {
+fn fits<B: Body>(response: &Response<B>, same: &Same, part: ByteRange, length: u64) -> Option<u64> {
     let headers: &HeaderMap = response.headers();
-    if headers.get(header::ETAG) != Some(etag) {
+    if !same.are_in(headers) {
         return None;
     }
     match response.status() {
         StatusCode::PARTIAL_CONTENT => {
-            let same = headers.get(header::CONTENT_RANGE) == Some(&part.content_range(length));
-            same.then_some(0)
+            let fits = headers.get(header::CONTENT_RANGE) == Some(&part.content_range(length));
+            fits.then_some(0)
         }
         StatusCode::OK => {
             (response.body().size_hint().exact() == Some(length)).then_some(part.start)
@@ -169,15 +188,22 @@ mod tests {
 
     #[test]
     fn only_the_very_representation_fits() {
-        let etag = HeaderValue::from_static("\"a\"");
         let part = ByteRange { start: 5, end: 10 };
-        let skip = |status: u16, tag: &str, range: &str, body: usize| {
-            let response = Response::builder().status(status).header("etag", tag);
-            let body = "x".repeat(body);
-            fits(&response.header("content-range", range).body(body).unwrap(), &etag, part, 20)
+        let head = |tag: &'static str, version: &'static str| {
+            let fields = [("etag", tag), ("larder-version", version)].map(|(name, value)| {
+                (http::HeaderName::from_static(name), HeaderValue::from_static(value))
+            });
+            HeaderMap::from_iter(fields.into_iter().filter(|(_, value)| !value.is_empty()))
         };
-        assert_eq!(skip(206, "\"a\"", "bytes 5-9/20", 5), Some(0));
-        assert_eq!(skip(200, "\"a\"", "", 20), Some(5));
+        let skip = |sent: &HeaderMap, status: u16, headers: HeaderMap, range: &str, body: usize| {
+            let body = "x".repeat(body);
+            let mut response = Response::builder().status(status).header("content-range", range);
+            response.headers_mut().unwrap().extend(headers);
+            fits(&response.body(body).unwrap(), &Same::of(sent).unwrap(), part, 20)
+        };
+        let plain = head("\"a\"", "");
+        assert_eq!(skip(&plain, 206, plain.clone(), "bytes 5-9/20", 5), Some(0));
+        assert_eq!(skip(&plain, 200, plain.clone(), "", 20), Some(5));
         for (status, tag, range, body) in [
             (200, "\"a\"", "", 19),
             (200, "\"b\"", "", 20),
@@ -186,7 +212,15 @@ mod tests {
             (206, "\"a\"", "bytes 5-8/20", 5),
             (206, "\"a\"", "bytes 5-9/21", 5),
         ] {
-            assert_eq!(skip(status, tag, range, body), None, "{status} {tag} {range}");
+            let fitted = skip(&plain, status, head(tag, ""), range, body);
+            assert_eq!(fitted, None, "{status} {tag} {range}");
         }
+        let vouched = head("\"a\"", "1");
+        assert_eq!(skip(&vouched, 206, vouched.clone(), "bytes 5-9/20", 5), Some(0));
+        for other in [head("\"a\"", "2"), plain.clone()] {
+            assert_eq!(skip(&vouched, 206, other.clone(), "bytes 5-9/20", 5), None, "{other:?}");
+            assert_eq!(skip(&vouched, 200, other.clone(), "", 20), None, "{other:?}");
+        }
+        assert!(Same::of(&head("W/\"a\"", "1")).is_none());
     }
 }

@@ -64,6 +64,10 @@ async fn purge_here(services: &Services, options: &Options, purge: &Purge) -> Pu
         return Purged::NotDurable(text.to_owned());
     }
     let Some(store) = &services.store() else {
+        if options.caches > 0 {
+            let text = "no cache can be used, and what is in one may be used again later";
+            return Purged::NotDurable(text.to_owned());
+        }
         let text = match services.shared.node {
             Some(_) => "there is no cache at this node of the fleet; send it to one that has one",
             None => "there is no cache",

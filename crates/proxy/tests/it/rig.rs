@@ -110,13 +110,17 @@ impl Rig {
     }
 
     pub fn forward_with(change: impl FnOnce(&mut Options)) -> Rig {
+        Rig::forward_with_on(empty_cache(), change)
+    }
+
+    pub fn forward_with_on(device: MemoryDevice, change: impl FnOnce(&mut Options)) -> Rig {
         let access = Access::new(
             proxy::observe::front_kind::FrontKind::Forward,
             Locals::of_this_machine().unwrap(),
         );
         let mut options = Options::new(Front::forward(), Arc::new(access));
         change(&mut options);
-        Rig::start(options, empty_cache(), MEMORY)
+        Rig::start(options, device, MEMORY)
     }
 
     /// A forward proxy on a cache that is already there.

@@ -20,6 +20,21 @@ fn readiness(rig: &Rig) -> String {
 }
 
 #[test]
+fn a_cache_that_cannot_be_used_is_told_and_no_purge_is_forgotten() {
+    let mut rig = Rig::forward_with(|options| options.caches = 2);
+    wait_until("it is ready", || readiness(&rig).starts_with("ready"));
+    assert!(readiness(&rig).contains("1 of 2 caches cannot be used"), "{}", readiness(&rig));
+    rig.stop();
+    // It is none.
+    let device = device::MemoryDevice::new(64 << 20, 4096);
+    for (caches, status) in [(0, 400), (1, 503)] {
+        let mut rig = Rig::forward_with_on(device.clone(), |options| options.caches = caches);
+        assert_eq!(purge(&rig, "everything=1"), status);
+        rig.stop();
+    }
+}
+
+#[test]
 fn answers_and_purges_do_not_wait_for_a_disk_whose_writes_hang() {
     let body = "x".repeat(3_000);
     let origin = Origin::always(ok("Cache-Control: max-age=600\r\nSurrogate-Key: red\r\n", &body));

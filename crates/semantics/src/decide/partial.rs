@@ -2,16 +2,17 @@
 //! for next (RFC 9110, 15.3.7.3; RFC 9111, 3.3 and 3.4).
 //!
 //! The rule behind all of it: bytes of two answers may be combined only when both have the same
-//! strong validator. Without one, the bytes of a single answer still serve requests that lie within
+//! strong validator, and of an origin that vouches for its answers the same version. Without one, the bytes of a single answer still serve requests that lie within
 //! them.
 
 use http::StatusCode;
 use http::header::{
     ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap,
-    HeaderValue, IF_RANGE, RANGE,
+    HeaderName, HeaderValue, IF_RANGE, RANGE,
 };
 
 use crate::fields::range::ByteRange;
+use crate::fields::validators::VERSION;
 use crate::fields::{one_exchange, validators, value};
 use crate::request::facts::TargetFacts;
 use crate::settings::Settings;
@@ -111,9 +112,9 @@ pub fn resumes(head: &StoredHead) -> bool {
 pub fn is_same(stored: &StoredHead, new: &StoredHead) -> bool {
     let (ours, theirs) = (stored.selected(), new.selected());
     let length = |head: &StoredHead| head.headers().get(CONTENT_LENGTH).cloned();
+    let same = |name: HeaderName| stored.headers().get(&name) == new.headers().get(&name);
     // One strong validator for two codings is a mistake of the origin's.
-    let alike = length(stored) == length(new)
-        && stored.headers().get(CONTENT_ENCODING) == new.headers().get(CONTENT_ENCODING);
+    let alike = length(stored) == length(new) && same(CONTENT_ENCODING) && same(VERSION);
     let validated = match (ours.etag(), theirs.etag()) {
         (Some(ours), Some(theirs)) => ours.strong_eq(&theirs),
         // What had no tag may have got another reason to differ.
@@ -314,7 +315,10 @@ mod tests {
             (format!("Last-Modified: {EARLIER_DATE}"), format!("Last-Modified: {LATER_DATE}"));
         let (date, later) = (format!("Date: {NOW_DATE}"), format!("Date: {LATER_DATE}"));
         let (old, new, date, later) = (&*old, &*new, &*date, &*later);
-        let cases: [(&[&str], &[&str], bool); 12] = [
+        let cases: [(&[&str], &[&str], bool); 15] = [
+            (&["ETag: \"a\"", "Larder-Version: 1"], &["ETag: \"a\"", "Larder-Version: 1"], true),
+            (&["ETag: \"a\"", "Larder-Version: 1"], &["ETag: \"a\"", "Larder-Version: 2"], false),
+            (&["ETag: \"a\"", "Larder-Version: 1"], &["ETag: \"a\""], false),
             (&["ETag: \"a\""], &["ETag: \"a\""], true),
             (&["ETag: \"a\""], &["ETag: \"b\""], false),
             (&["ETag: \"a\""], &["ETag: W/\"a\""], false),

@@ -16,6 +16,11 @@ use crate::fields::date;
 use crate::fields::etag::{EntityTag, TagList};
 use crate::time::Time;
 
+/// The field of an answer whose origin vouches for it: a text that is another one for every state
+/// of what the answer was made of. It is stored with the answer and never sent to clients. A
+/// request that asks whether a stored answer is good has that answer's.
+pub const VERSION: HeaderName = HeaderName::from_static("larder-version");
+
 /// The response that a request's conditions are held against.
 #[derive(Clone, Copy, Debug)]
 pub struct Selected<'a> {

@@ -9,7 +9,8 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderName, Response};
+use http::{HeaderMap, Response};
+pub use semantics::validators::VERSION;
 
 use crate::connection::origin_body::OriginBody;
 use crate::failure::error::Failure;
@@ -90,11 +91,6 @@ impl Amount {
         }
     }
 }
-
-/// The field of an answer whose origin vouches for it: a text that is another one for every state
-/// of what the answer was made of. It is stored with the answer and never sent to clients. A
-/// request that asks whether a stored answer is good has that answer's.
-pub const VERSION: HeaderName = HeaderName::from_static("larder-version");
 
 /// An earlier answer of an origin, as a cache has it.
 #[derive(Clone, Copy, Debug)]

@@ -35,8 +35,12 @@ impl Backend for Rc<Shelf> {
     }
 
     fn explain<'a>(&'a self, question: &'a Question, _: SocketAddr) -> Explained<'a> {
-        let told = format!("{question:?}").contains("http://a.example/");
+        let asked = format!("{question:?}");
+        let told = asked.contains("http://a.example/");
         Box::pin(async move {
+            if asked.contains("http://slow.example/") {
+                std::future::pending::<()>().await;
+            }
             if told { Ok(serde_json::json!({"rule": null})) } else { Err("not here".to_owned()) }
         })
     }
@@ -155,6 +159,30 @@ fn requests_are_explained() {
         assert!(status == 405 && text.contains("allow: POST"), "{text}");
         assert_eq!(ask(address, &format!("POST {asking}"), &host, "").await.0, 200);
         assert_eq!(ask(address, &format!("POST {asking}&method=PUT"), &host, "").await.0, 400);
+    });
+}
+
+#[test]
+fn explanations_that_ask_slow_origins_leave_places_to_others() {
+    with_admin(Guard::default(), |address, _| async move {
+        let host = format!("Host: {address}");
+        let host = [host.as_str()];
+        let slow = "POST /explain?url=http://slow.example/&ask=true";
+        let mut held = Vec::new();
+        for _ in 0..ASKS {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let request = format!("{slow} HTTP/1.1\r\n{}\r\n\r\n", host[0]);
+            stream.write_all(request.as_bytes()).await.unwrap();
+            held.push(stream);
+        }
+        let (status, text) = ask(address, slow, &host, "").await;
+        assert!(status == 503 && text.contains("retry-after: 1"), "{text}");
+        let plain = "GET /explain?url=http://a.example/";
+        assert_eq!(ask(address, plain, &host, "").await.0, 200);
+        // It ends with its client.
+        held.clear();
+        let asking = "POST /explain?url=http://a.example/&ask=true";
+        while ask(address, asking, &host, "").await.0 != 200 {}
     });
 }
 
