@@ -4,9 +4,9 @@
 //! are taken, a new tunnel takes the place of an idle one: of the client address that has most
 //! tunnels, the one that was idle longest ends.
 //!
-//! It promises: no address can exclude the others or end their tunnels by opening many. A new tunnel
-//! ends one of its own address, or of an address that has more tunnels than its own. An active
-//! tunnel ends only for an address that has none, and only when its own has more than half of all
+//! It promises: no address can exclude the others or end their tunnels by opening many. A new
+//! tunnel ends one of its own address, or of an address that has more than its own. An active tunnel
+//! ends only for an address that has none, and only when its own has more than half of all
 //! places.
 
 use std::collections::HashMap;
