@@ -5,7 +5,7 @@
 //! tunnels, the one that was idle longest ends.
 //!
 //! It promises: no address can exclude the others or end their tunnels by opening many. A new
-//! tunnel ends one of its own address, or of an address that has more than its own. An active tunnel
+//! tunnel ends one of its own address, or of one that has more than its own. An active tunnel
 //! ends only for an address that has none, and only when its own has more than half of all
 //! places.
 
