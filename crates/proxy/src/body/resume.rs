@@ -1,7 +1,7 @@
 //! The rest of a body whose stored pieces were lost while it was being sent: fetched from the
-//! origin by range, under the strong validator of what was sent so far, and where the origin vouches
-//! for its answers its version. When that fails, or the origin has another representation by now,
-//! the transfer is cut.
+//! origin by range, under the strong validator of what was sent so far, and where the origin
+//! vouches for its answers its version. When that fails, or the origin has another representation
+//! by now, the transfer is cut.
 
 use std::ops::Range;
 use std::pin::Pin;

@@ -2,8 +2,8 @@
 //! for next (RFC 9110, 15.3.7.3; RFC 9111, 3.3 and 3.4).
 //!
 //! The rule behind all of it: bytes of two answers may be combined only when both have the same
-//! strong validator, and of an origin that vouches for its answers the same version. Without one, the bytes of a single answer still serve requests that lie within
-//! them.
+//! strong validator, and of an origin that vouches for its answers the same version. Without one,
+//! the bytes of a single answer still serve requests that lie within them.
 
 use http::StatusCode;
 use http::header::{
