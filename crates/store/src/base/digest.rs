@@ -18,12 +18,21 @@ const SEPARATORS: &[u8] = b"/?&=";
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Digest(pub [u8; 16]);
 
+/// Spreads the bits of a hash (the finalizer of MurmurHash3).
+fn mixed(hash: u64) -> u64 {
+    let hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ (hash >> 33)
+}
+
 /// Makes digests with the secret of one cache.
 #[derive(Clone)]
 pub(crate) struct Digester {
     keys: SipHasher13,
     pieces: SipHasher13,
     labels: SipHasher13,
+    /// The hash of an empty beginning.
+    beginnings: u64,
 }
 
 impl Digester {
@@ -33,10 +42,14 @@ impl Digester {
         // an object's digest that of a piece.
         let pieces = secret.map(|byte| !byte);
         let labels = secret.map(|byte| byte ^ 0x55);
+        let labels = SipHasher13::new_with_key(&labels);
+        let mut beginnings = labels;
+        beginnings.write(b"beginning");
         Digester {
             keys: SipHasher13::new_with_key(secret),
             pieces: SipHasher13::new_with_key(&pieces),
-            labels: SipHasher13::new_with_key(&labels),
+            labels,
+            beginnings: beginnings.finish(),
         }
     }
 
@@ -68,21 +81,15 @@ impl Digester {
 
     /// Calls `see` with the digests of those beginnings of `text` by which purges of prefixes are
     /// told apart from what is stored. Where they end depends on the bytes before alone: behind a
-    /// separator, and 2, 8, 32, ... bytes later.
+    /// separator, and 2, 8, 32, ... bytes later. Each stored object has many of them, so they are
+    /// hashed byte by byte with FNV-1a. Texts with equal digests only cost an entry for a purge.
     fn beginnings(&self, text: &[u8], mut see: impl FnMut(u64)) {
-        let mut hasher = self.labels;
-        hasher.write(b"beginning");
-        let (mut hashed, mut separator) = (0, 0);
-        for (at, byte) in text.iter().enumerate() {
-            let end = at + 1;
-            if SEPARATORS.contains(byte) {
-                separator = end;
-            }
-            let behind = end - separator;
+        let (mut hash, mut behind) = (self.beginnings, 0_usize);
+        for byte in text {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+            behind = if SEPARATORS.contains(byte) { 0 } else { behind + 1 };
             if behind == 0 || (behind.is_power_of_two() && behind.trailing_zeros() % 2 == 1) {
-                hasher.write(&text[hashed..end]);
-                hashed = end;
-                see(hasher.finish());
+                see(mixed(hash));
             }
         }
     }

@@ -33,7 +33,7 @@ impl Core {
 
     /// Returns the digests of what an object is called; none of a piece.
     pub(super) fn labels_of(&self, kind: RecordKind, key: &[u8], meta: &[u8]) -> Vec<u64> {
-        let mut all = Vec::new();
+        let mut all = Vec::with_capacity(24);
         if let Some(labels) = self.options.labels.as_deref().filter(|_| kind != RecordKind::Piece) {
             self.digester.labels(labels, key, meta, &mut all);
         }
