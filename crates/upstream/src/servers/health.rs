@@ -6,7 +6,7 @@
 //! failures take a lock.
 //!
 //! A single bad page must not take a server out of use. So failures of one URL count once, and a
-//! server that has answered another request within [`ANSWERED_LATELY`] stays in use, unless it
+//! server that has answered another request within a second stays in use, unless it
 //! could not be connected to.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
