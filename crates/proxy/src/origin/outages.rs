@@ -13,7 +13,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -134,7 +134,13 @@ impl Outages {
     pub fn origin(&self, target: &Target<'_>) -> u64 {
         match target.site.name() {
             Some(site) => self.hasher.hash_one((0, site)),
-            None => self.hasher.hash_one((1, target.host.to_ascii_lowercase(), target.port)),
+            None => {
+                let mut hasher = self.hasher.build_hasher();
+                (1, target.port).hash(&mut hasher);
+                let bytes = target.host.bytes().map(|byte| byte.to_ascii_lowercase());
+                bytes.for_each(|byte| hasher.write_u8(byte));
+                hasher.finish()
+            }
         }
     }
 
