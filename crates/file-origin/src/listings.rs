@@ -48,7 +48,7 @@ impl Listings {
         };
         let page = pool.run_long(ahead, work).await?;
         if !pool.is_long_full() {
-            // Nobody waits who could share it.
+            // No request waits that could share it.
             *self.lock() = None;
         }
         page.transpose()

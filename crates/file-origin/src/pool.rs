@@ -79,7 +79,7 @@ impl Pool {
     }
 }
 
-/// Runs `work`, which has its place until it ends: also when nobody waits for it any more.
+/// Runs `work`, which keeps its place until it ends, even if the caller is gone by then.
 async fn run_at<T: Send + 'static>(
     own: OwnedSemaphorePermit,
     work: impl FnOnce() -> T + Send + 'static,

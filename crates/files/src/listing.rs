@@ -1,7 +1,7 @@
 //! The page that lists a directory, in HTML or JSON, as a whole or in parts.
 //!
-//! What a request would not get is not listed: hidden names, symbolic links that the policy does
-//! not allow, what is neither file nor directory.
+//! It lists only names that a request would get: no hidden ones, no symbolic links that the policy
+//! forbids, nothing but files and directories.
 //!
 //! A directory may be as large as its owner likes, so the work has bounds: at most [`READ_MAX`]
 //! entries are read, and a page has at most [`LISTED_MAX`] of them, [`JSON_MAX`] in JSON. Pages
@@ -260,7 +260,7 @@ fn compare(sort: Sort, a: &Entry, b: &Entry) -> Ordering {
     first.then_with(|| a.name.cmp(&b.name))
 }
 
-/// What is written of a listing in HTML.
+/// A listing as an HTML page.
 struct Page<'a> {
     wanted: ListingQuery,
     limit: usize,

@@ -34,9 +34,9 @@ impl RequestBody {
 
 /// A body of which some or all has been read before it is sent on.
 pub struct BufferedBody {
-    /// What has been read.
+    /// Bytes that were read before the request was sent on.
     front: Bytes,
-    /// What is still to come.
+    /// The rest of the body.
     rest: RequestBody,
     /// Counts the memory of `front`; dropped with it.
     held: Option<Box<dyn Any>>,

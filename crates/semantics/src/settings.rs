@@ -24,8 +24,8 @@ pub enum Sharing {
     Rfc,
 }
 
-/// What a client's reload does: a request with `no-cache`, or with a `max-age` or `min-fresh` that
-/// what is there does not meet.
+/// The effect of a client's reload: a request with `no-cache`, or with a `max-age` or `min-fresh`
+/// that the stored answer does not meet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientReload {
     /// Each asks the origin (RFC 9111, 5.2.1).
@@ -79,7 +79,7 @@ pub struct Settings {
     /// tags (RFC 9111, 4.3.1). An origin that gives the same tag to several variants would have
     /// the wrong one served.
     pub validate_variants: bool,
-    /// What a client's reload does.
+    /// The effect of a client's reload.
     pub client_reload: ClientReload,
     /// Whether answers are stored. Where they are not, what is stored already may still be used.
     pub store: bool,

@@ -37,8 +37,8 @@ impl InFlight {
     /// Returns an operation at its start, of the kind and with the buffer of `payload`.
     pub fn new(file: Arc<CacheFile>, offset: u64, payload: Payload) -> InFlight {
         let progress = Progress::Running(None);
-        // A write to a frozen file system blocks whoever begins it, before Linux 6.13 also with
-        // IOCB_NOWAIT.
+        // A write to a frozen file system blocks the thread that begins it, before Linux 6.13 also
+        // with IOCB_NOWAIT.
         let insist = matches!(payload, Payload::Write(_));
         InFlight { file, offset, payload, done: 0, insist, progress }
     }

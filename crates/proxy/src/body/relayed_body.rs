@@ -1,7 +1,7 @@
 //! The body of an answer that is for one client alone, taken off the origin at the origin's own
 //! speed: a slow client does not hold the connection to the origin, nor a place there.
 //!
-//! What the client has not taken yet waits in memory, up to `fill.window` bytes and as far as the
+//! Bytes that the client has not taken yet wait in memory, up to `fill.window` and as far as the
 //! memory for such bodies allows. The rest goes through the store, up to `fill.spill-max` bytes,
 //! under a key that no request can name; it is never committed, and gone when the body has been
 //! sent, or after a crash. A body with `no-store` or `private` waits in memory alone. Beyond that
@@ -97,9 +97,9 @@ type NextFrame = Option<Result<Frame<Bytes>, Error>>;
 enum Source {
     /// The origin: nothing has been read yet.
     Origin(Option<Box<(OriginBody, Relay)>>),
-    /// What a task has taken off the origin.
+    /// Bytes that a task has taken off the origin.
     Queue(Rc<Queue>),
-    /// What went through the store.
+    /// Bytes that went through the store.
     Spilled(Box<FillBody>),
 }
 
@@ -192,7 +192,7 @@ impl Drop for RelayedBody {
     }
 }
 
-/// What a task has taken off an origin and its client has not yet.
+/// Bytes that a task has taken off an origin and the client has not taken yet.
 struct Queue {
     waiting: RefCell<Waiting>,
     /// The client is gone.
@@ -211,7 +211,7 @@ struct Waiting {
     spilled: Option<Box<FillBody>>,
 }
 
-/// What comes next for the client.
+/// The next item for the client.
 enum Next {
     Frame(NextFrame),
     Spilled(Box<FillBody>),

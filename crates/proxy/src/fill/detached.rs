@@ -75,7 +75,7 @@ impl Detached {
 /// A fetch that is driven by a request.
 struct Led<'a> {
     running: Option<Running>,
-    /// What it ends with, when no client waits for it; `None`: it goes on in any case.
+    /// The fill, without whose clients the fetch ends; `None`: it goes on in any case.
     fill: Option<&'a Arc<Fill>>,
     detached: &'a Detached,
 }

@@ -45,7 +45,7 @@ pub(crate) struct Fill {
     begun: Instant,
     /// Its number among the fills of the table; `None`: it is not in the table.
     number: Option<BegunSoFar>,
-    /// What is stored under its key is from it.
+    /// Its answer is the one that is stored under its key.
     renews: AtomicBool,
     /// Ranges that were asked of the origin although this fill brings them.
     passed: AtomicU8,

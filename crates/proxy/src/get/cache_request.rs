@@ -80,7 +80,7 @@ pub(crate) struct ToValidate {
 pub(crate) struct HeadRequest {
     pub key: Key,
     pub marker: Option<VaryMarker>,
-    /// What is stored and must be validated.
+    /// The stored answer that must be validated.
     pub to_validate: Option<ToValidate>,
 }
 

@@ -33,7 +33,7 @@ pub(crate) enum Fit {
     Alone,
 }
 
-/// What comes of a request that waited for another one's fetch.
+/// The use of a fetch for a request that waited for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
     /// It may have the answer.

@@ -2,10 +2,10 @@
 //! used do not each wait until the origin fails once more.
 //!
 //! A failure to connect concerns all of an origin: a site, and of a forward proxy a host and port.
-//! So does a time-out during which the origin answered nothing else. Any other failure concerns the
-//! one key. While a failure is known, stale answers
-//! are given at once where the rules permit them (`semantics::reuse::Fallback`), and one request at
-//! a time tries the origin again. Its success, or any other answer, ends that.
+//! A time-out does the same if the origin answered nothing else meanwhile. Any other failure
+//! concerns the one key. While a failure is known, stale answers are given at once where the rules
+//! permit them (`semantics::reuse::Fallback`), and one request at a time tries the origin again.
+//! Its success, or any other answer, ends that.
 //!
 //! It promises: requests that the origin fails for their own sake do not keep others from fresh
 //! answers. A failure that another request meets never delays a try that is due or under way, and
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!([20_500, 21_000].map(at), [Some(false), Some(true)]);
         outages.answered(&attempt(page, 21_000), None, 21_100, HOLD);
         assert_eq!(at(21_200), None);
-        // Nobody asked while it was known.
+        // No request came while it was known.
         outages.failed(&attempt(page, 0), &timeout, 30_000, HOLD);
         assert_eq!(at(40_000), None);
         assert!(outages.lock().is_empty());

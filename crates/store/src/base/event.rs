@@ -34,8 +34,8 @@ pub enum Event {
         /// The oldest were merged; else they will be if more come.
         merged: bool,
     },
-    /// A write or flush has not ended within [`crate::Options::write_bound`]: nobody waits for the
-    /// device until one does, and what finds no room in memory is not stored.
+    /// A write or flush has not ended within [`crate::Options::write_bound`]: no caller waits
+    /// for the device until one does, and an object that does not fit in memory is not stored.
     WritesStalled {
         /// Number of the device.
         device: usize,

@@ -108,7 +108,7 @@ pub struct Options {
     pub stall_bound: Duration,
     /// The longest that an insertion waits for room before it is refused as `Busy`, and that an
     /// insertion, a removal or an invalidation waits for the journal. A write or flush that takes
-    /// longer has nobody wait for the device until it, or another, has ended.
+    /// longer makes all of these give up at once until it, or another, has ended.
     pub write_bound: Duration,
     /// Percent of the space that readers of large objects may hold: pieces that they have still to
     /// read, of versions that were removed or replaced as well, are not written over. 0 to 50; 0:

@@ -20,9 +20,9 @@ pub(super) struct MaintenanceState {
     pub(super) draining: bool,
     /// The last step was for those who wait for the journal.
     pub(super) synced: bool,
-    /// A write takes longer than it may: nobody waits for the background.
+    /// A write takes longer than it may: callers do not wait for the background.
     pub(super) writes_stall: bool,
-    /// What an operator was told of the table of purges.
+    /// Reports on the table of purges that operators have had.
     pub(super) purges_reported: PurgesReported,
     /// An insertion found no place.
     pub(super) starved: bool,
@@ -44,12 +44,12 @@ pub(super) struct MaintenanceState {
     pub(super) run_wanted: u64,
 }
 
-/// What an operator was told of the table of purges.
+/// Reports on the table of purges that operators have had.
 #[derive(Default)]
 pub(super) struct PurgesReported {
-    /// That it is nearly full.
+    /// The table is nearly full.
     pub(super) filling: bool,
-    /// That entries were merged so often.
+    /// Number of merges that were reported.
     pub(super) merged: u64,
 }
 

@@ -52,7 +52,7 @@ impl Core {
         self.waiters.wake(&available);
     }
 
-    /// Notes whether writes stall: nobody is to wait for them.
+    /// Records whether writes stall, so that callers must not wait for them.
     pub(crate) fn set_writes_stall(&mut self, stall: bool) {
         self.maintenance.writes_stall = stall;
         self.counters.write_stalls += u64::from(stall);

@@ -28,7 +28,7 @@ impl<D: Device, C: Clock> Store<D, C> {
     /// Removes `key` durably, the device flush included, and overtakes its running fetches.
     ///
     /// # Errors
-    /// As for [`Store::purge_keys`].
+    /// The same as those of [`Store::purge_keys`].
     pub async fn purge(&self, key: &Key) -> Result<bool, Refusal> {
         let removed = self.purge_keys(std::slice::from_ref(key)).await?;
         Ok(removed.first().is_some_and(|removed| *removed))

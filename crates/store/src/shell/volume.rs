@@ -36,7 +36,7 @@ const ERRORS_MAX: u32 = 16;
 /// What must not be lost is tried to be read so often before it is given up.
 const READ_ATTEMPTS: u32 = 4;
 
-/// What a read is called where it fails.
+/// The name of a read in reports of its failure.
 const READ: &str = "read";
 
 /// Nanoseconds between two reads that are tried on a stalled device.
@@ -73,7 +73,7 @@ pub(crate) struct Shared {
     stalled: AtomicBool,
     /// When a read was last tried on a stalled device.
     probed_at: AtomicU64,
-    /// Whether writes stall.
+    /// The breaker for writes.
     pub(crate) write_breaker: WriteBreaker,
 }
 

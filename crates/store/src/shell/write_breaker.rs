@@ -1,9 +1,9 @@
 //! The breaker for writes. The background awaits each write and flush however long it takes: until
-//! one has ended nobody can say whether it reached the device. Callers do not wait for that. An
-//! operation that takes longer than [`crate::Options::write_bound`] opens the breaker: all who wait
-//! for the background give up at once, and so do those who come. The operation under way, and those
-//! after it, are the probes. The breaker closes when one ends within the bound, or when nothing is
-//! left to write.
+//! one has ended it is unknown whether it reached the device. Callers do not wait for that. An
+//! operation that takes longer than [`crate::Options::write_bound`] opens the breaker: all callers
+//! that wait for the background give up at once, and later ones do not wait. The operation under
+//! way, and those after it, are the probes. The breaker closes when one ends within the bound, or
+//! when nothing is left to write.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -27,7 +27,7 @@ pub(crate) struct WriteBreaker {
 }
 
 impl WriteBreaker {
-    /// Returns whether writes stall: nobody is to wait for the background.
+    /// Returns whether writes stall, so that callers must not wait for the background.
     pub(crate) fn is_open(&self) -> bool {
         self.open.load(Ordering::Acquire)
     }

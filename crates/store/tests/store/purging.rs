@@ -413,7 +413,7 @@ fn purge_strange_prefixes(rig: &mut Rig, numbers: std::ops::Range<usize>, mode: 
 }
 
 #[test]
-fn purges_of_prefixes_that_match_nothing_cost_nobody_anything() {
+fn purges_of_prefixes_that_match_nothing_cost_nothing() {
     everywhere(|mut rig, options| {
         for name in ["http://a/x", "http://a/y?q=1", "http://a/z/1", "http://a/z/2"] {
             put(&mut rig, name, "red");

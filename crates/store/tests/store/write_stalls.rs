@@ -44,7 +44,7 @@ fn stall(rig: &mut Rig) {
 }
 
 #[test]
-fn nobody_waits_for_a_device_whose_writes_hang() {
+fn no_caller_waits_for_a_device_whose_writes_hang() {
     let mut rig = filled();
     stall(&mut rig);
     let ((), took) = timed(&mut rig, |rig| {
@@ -104,7 +104,7 @@ fn what_happened_while_writes_hung_is_kept_when_they_go_on() {
 fn a_device_that_is_slow_for_each_write_is_left_alone_until_nothing_waits() {
     let mut rig = filled();
     stall(&mut rig);
-    // The write that hung ends late, and the next one hangs as well: nobody waits for that.
+    // The write that hung ends late, and the next one hangs as well: no caller waits for that.
     let held = rig.probe.memory.held();
     rig.probe.memory.release(held[0].id);
     rig.pass(Duration::from_millis(1));

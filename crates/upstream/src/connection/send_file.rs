@@ -11,7 +11,7 @@ use http_body::Body;
 /// The result of an attempt to send the next bytes of a body from its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// So many bytes went to the socket, and are no longer part of the body.
+    /// Number of bytes that went to the socket; they are no longer part of the body.
     Bytes(u64),
     /// The socket takes nothing now.
     Full,

@@ -49,7 +49,7 @@ pub const SETTINGS: &[Setting] = fields! {
     "caching.identifying-fields", Kind::List(&Kind::Text("a field's name, * for anything")),
         ["auto"], live -> sharing.identifying;
 
-    /// What the reload of a client does: a request with no-cache, or with a max-age or min-fresh
+    /// The effect of a client's reload: a request with no-cache, or with a max-age or min-fresh
     /// that the stored answer does not meet. "obey": each asks the origin server (RFC 9111, 5.2.1).
     /// "share": those that arrive while the origin server is asked share the next request to it.
     /// "ignore": it does nothing. "auto" is "share" on a reverse proxy and "obey" on a forward

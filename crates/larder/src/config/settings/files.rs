@@ -40,7 +40,7 @@ for_all_and_site! {
     /// Whether names that begin with a dot are served, too. `.well-known` always is.
     "dotfiles", Kind::Bool, ["false"] => |m, v| m.options.files.hide_dotfiles = !bool::take(v);
 
-    /// Whether an encoded slash (%2F) in a path separates names as / does. Without it such a path
+    /// Takes an encoded slash (%2F) in a path for one that separates names. Without it such a path
     /// names nothing (404).
     "encoded-slashes", Kind::Bool, ["true"] -> options.files.encoded_slashes;
 
