@@ -8,7 +8,6 @@
 //! answer; a request that got no answer is as it was; what an origin sends at once takes turns with
 //! the other tasks.
 
-mod chunks;
 mod error;
 mod incoming;
 mod request;

@@ -2,6 +2,8 @@
 
 use std::{error, fmt, io};
 
+use http1::Malformed;
+
 /// The error of an exchange in HTTP/1.1.
 #[derive(Debug)]
 pub enum Http1Error {
@@ -17,6 +19,12 @@ pub enum Http1Error {
     Io(io::Error),
     /// The body of the request broke off.
     RequestBody,
+}
+
+impl From<Malformed> for Http1Error {
+    fn from(malformed: Malformed) -> Http1Error {
+        Http1Error::Malformed(malformed.0)
+    }
 }
 
 impl Http1Error {

@@ -9,11 +9,11 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use http1::{Chunks, Piece};
 use net::put_back::PutBack;
 use tokio::task::coop::consume_budget;
 use tokio::task::{AbortHandle, spawn_local};
 
-use super::chunks::{Chunks, Piece};
 use super::error::Http1Error;
 use super::response_head::Framing;
 use super::{Exchange, Http1};
@@ -194,7 +194,7 @@ impl Decoder {
                         }
                         Ok(Piece::End) => return Poll::Ready(None),
                         Ok(Piece::Missing) => chunks.left(),
-                        Err(error) => return Poll::Ready(Some(Err(error))),
+                        Err(error) => return Poll::Ready(Some(Err(error.into()))),
                     }
                 }
             };

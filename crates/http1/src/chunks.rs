@@ -6,7 +6,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::error::Http1Error;
+use crate::error::Malformed;
 
 /// Bytes of the extensions of one body, and of its trailers, at most.
 const EXTRA_MAX: usize = 16 << 10;
@@ -15,7 +15,7 @@ const TRAILERS_MAX: usize = 100;
 
 /// The decoder of one body.
 #[derive(Debug, Default)]
-pub(super) struct Chunks {
+pub struct Chunks {
     state: State,
     /// Bytes of extensions so far.
     extra: usize,
@@ -35,10 +35,12 @@ enum State {
     Done,
 }
 
-/// What comes next of a body.
+/// The next part of a body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub enum Piece {
+    /// Bytes of the content.
     Data(Bytes),
+    /// The fields behind the last chunk; the body has ended.
     Trailers(HeaderMap),
     /// The body has ended.
     End,
@@ -61,7 +63,12 @@ impl Chunks {
     }
 
     /// Takes the next piece off `input`.
-    pub fn take(&mut self, input: &mut BytesMut) -> Result<Piece, Http1Error> {
+    ///
+    /// # Errors
+    ///
+    /// The body is not framed as RFC 9112, 7.1 has it, or its extensions or trailers are longer than
+    /// 16 KiB. The connection cannot be used any more.
+    pub fn take(&mut self, input: &mut BytesMut) -> Result<Piece, Malformed> {
         loop {
             match self.state {
                 State::Data(_) if input.is_empty() => return Ok(Piece::Missing),
@@ -107,7 +114,7 @@ impl Chunks {
     }
 
     /// Takes the line that begins a chunk, and returns its size.
-    fn size(&mut self, input: &mut BytesMut) -> Result<Option<u64>, Http1Error> {
+    fn size(&mut self, input: &mut BytesMut) -> Result<Option<u64>, Malformed> {
         let Some(end) = memchr::memchr(b'\n', input) else {
             return if input.len() > EXTRA_MAX { Err(malformed()) } else { Ok(None) };
         };
@@ -128,7 +135,7 @@ impl Chunks {
         Ok(Some(size))
     }
 
-    fn trailers(&mut self, input: &mut BytesMut) -> Result<Piece, Http1Error> {
+    fn trailers(&mut self, input: &mut BytesMut) -> Result<Piece, Malformed> {
         if input.starts_with(b"\r\n") {
             input.advance(2);
             self.state = State::Done;
@@ -162,8 +169,8 @@ impl Chunks {
     }
 }
 
-fn malformed() -> Http1Error {
-    Http1Error::Malformed("its body is not in chunks as it says")
+fn malformed() -> Malformed {
+    Malformed("its body is not in chunks as it says")
 }
 
 #[cfg(test)]

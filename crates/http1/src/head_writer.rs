@@ -1,0 +1,71 @@
+//! The writing of heads and of the lines around chunks.
+
+use http::StatusCode;
+
+/// Writes the status line of a response in HTTP/1.1, or HTTP/1.0 with `is_old`.
+pub fn write_status_line(status: StatusCode, is_old: bool, out: &mut Vec<u8>) {
+    out.extend_from_slice(if is_old { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
+    out.extend_from_slice(status.as_str().as_bytes());
+    out.push(b' ');
+    // Many parsers expect a reason.
+    out.extend_from_slice(status.canonical_reason().unwrap_or("<none>").as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Writes a field.
+pub fn write_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    out.reserve(name.len() + value.len() + 4);
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Writes a field whose value is a number.
+pub fn write_number_field(name: &[u8], number: u64, out: &mut Vec<u8>) {
+    write_field(name, itoa::Buffer::new().format(number).as_bytes(), out);
+}
+
+/// Writes the line before a chunk of so many bytes, of which there must be some. The chunk ends
+/// with CR LF.
+pub fn write_chunk_size(size: usize, out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    debug_assert!(size > 0, "a chunk of 0 bytes ends the body");
+    let digits = (usize::BITS - size.leading_zeros()).div_ceil(4).max(1);
+    out.extend((0..digits).rev().map(|at| DIGITS[size >> (4 * at) & 15]));
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Writes the end of a body in chunks, with these trailers.
+pub fn write_last_chunk<'a>(
+    trailers: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    out: &mut Vec<u8>,
+) {
+    out.extend_from_slice(b"0\r\n");
+    trailers.for_each(|(name, value)| write_field(name, value, out));
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunk_sizes_are_written_in_hexadecimal() {
+        for size in [1, 9, 15, 16, 17, 255, 256, 4095, 65_536, 0xabc_def0, usize::MAX] {
+            let mut out = Vec::new();
+            write_chunk_size(size, &mut out);
+            assert_eq!(out, format!("{size:x}\r\n").as_bytes());
+        }
+    }
+
+    #[test]
+    fn lines_end_with_cr_lf() {
+        let mut out = Vec::new();
+        write_status_line(StatusCode::NOT_FOUND, false, &mut out);
+        write_number_field(b"content-length", 12, &mut out);
+        write_last_chunk([(&b"a"[..], &b"b"[..])].into_iter(), &mut out);
+        let expected = "HTTP/1.1 404 Not Found\r\ncontent-length: 12\r\n0\r\na: b\r\n\r\n";
+        assert_eq!(out, expected.as_bytes());
+    }
+}

@@ -1,0 +1,183 @@
+//! The framing of a request: where its body ends, and whether another request may follow
+//! (RFC 9112, 6 and 9.3). The rules are listed at the [crate](crate).
+
+use http::Version;
+
+use crate::error::Malformed;
+use crate::fields::Fields;
+
+/// The length of a body as its head has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyLength {
+    /// So many bytes; 0 also where no field says anything.
+    Bytes(u64),
+    /// It comes in chunks.
+    Chunked,
+}
+
+/// The framing of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestFraming {
+    /// The length of its body.
+    pub body: BodyLength,
+    /// The client wants the connection to stay open.
+    pub keeps_open: bool,
+    /// It has both `Transfer-Encoding` and `Content-Length`: another parser may find another end,
+    /// so that no byte behind it is taken for a request (RFC 9112, 6.1).
+    pub is_ambiguous: bool,
+    /// The client sends the body when it is told to (RFC 9110, 10.1.1).
+    pub expects_continue: bool,
+}
+
+impl RequestFraming {
+    /// Reads the framing off a head, and leaves in it only what the body is read by: no
+    /// `Content-Length` beside chunks, and one line of it at most.
+    ///
+    /// # Errors
+    ///
+    /// Two parsers could find different ends of the request.
+    pub fn take(version: Version, fields: &mut Fields) -> Result<RequestFraming, Malformed> {
+        let chunked = is_chunked(version, fields)?;
+        let (length, has_several) = length(fields)?;
+        if has_several {
+            fields.keep_first("content-length");
+        }
+        if chunked && length.is_some() {
+            fields.remove_all("content-length");
+        }
+        let body =
+            if chunked { BodyLength::Chunked } else { BodyLength::Bytes(length.unwrap_or(0)) };
+        Ok(RequestFraming {
+            body,
+            keeps_open: keeps_open(version, fields),
+            is_ambiguous: chunked && length.is_some(),
+            expects_continue: fields
+                .get_all("expect")
+                .last()
+                .is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue")),
+        })
+    }
+
+    /// Returns whether the request has no body.
+    pub fn is_without_body(&self) -> bool {
+        self.body == BodyLength::Bytes(0)
+    }
+}
+
+/// Returns whether the body comes in chunks.
+fn is_chunked(version: Version, fields: &Fields) -> Result<bool, Malformed> {
+    let Some(last) = fields.get_all("transfer-encoding").last() else { return Ok(false) };
+    if version == Version::HTTP_10 {
+        return Err(Malformed("HTTP/1.0 has no transfer codings"));
+    }
+    let coding = last.rsplit(|byte| *byte == b',').next().unwrap_or_default();
+    match coding.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+        true => Ok(true),
+        false => Err(Malformed("the last transfer coding of its body is not chunked")),
+    }
+}
+
+/// Returns the length that all lines agree on, and whether there are several.
+fn length(fields: &Fields) -> Result<(Option<u64>, bool), Malformed> {
+    let (mut found, mut count) = (None, 0);
+    for line in fields.get_all("content-length") {
+        let length = number(line).filter(|length| found.is_none_or(|found| found == *length));
+        found = Some(length.ok_or(Malformed("its Content-Length is no number, or two"))?);
+        count += 1;
+    }
+    Ok((found, count > 1))
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |number, digit| {
+        let digit = char::from(*digit).to_digit(10)?;
+        number.checked_mul(10)?.checked_add(digit.into())
+    })
+}
+
+/// Returns whether the connection stays open (RFC 9112, 9.3). `close` in any line decides.
+fn keeps_open(version: Version, fields: &Fields) -> bool {
+    let has = |option: &[u8]| {
+        let lines = fields.get_all("connection");
+        lines
+            .flat_map(|line| line.split(|byte| *byte == b','))
+            .any(|member| member.trim_ascii().eq_ignore_ascii_case(option))
+    };
+    !has(b"close") && (version == Version::HTTP_11 || has(b"keep-alive"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn of(
+        version: Version,
+        lines: &[(&str, &str)],
+    ) -> Result<(RequestFraming, Vec<String>), Malformed> {
+        let mut fields = Fields::default();
+        lines.iter().for_each(|(name, value)| fields.push(name, value.as_bytes()));
+        let framing = RequestFraming::take(version, &mut fields)?;
+        let lengths = fields.get_all("content-length");
+        let lengths = lengths.map(|line| String::from_utf8(line.to_vec()).unwrap()).collect();
+        Ok((framing, lengths))
+    }
+
+    #[test]
+    fn one_end_is_found_or_none() {
+        const TE: &str = "Transfer-Encoding";
+        const CL: &str = "content-Length";
+        let body = |lines: &[(&str, &str)]| {
+            let (framing, left) = of(Version::HTTP_11, lines).unwrap();
+            (framing.body, framing.is_ambiguous, left.join("|"))
+        };
+        let none = String::new;
+        assert_eq!(body(&[]), (BodyLength::Bytes(0), false, none()));
+        assert_eq!(body(&[(CL, "5")]), (BodyLength::Bytes(5), false, "5".into()));
+        assert_eq!(body(&[(CL, "5"), (CL, "5")]), (BodyLength::Bytes(5), false, "5".into()));
+        assert_eq!(body(&[(TE, "chunked")]), (BodyLength::Chunked, false, none()));
+        assert_eq!(body(&[(TE, "gzip, Chunked ")]), (BodyLength::Chunked, false, none()));
+        assert_eq!(body(&[(TE, "gzip"), (TE, "chunked")]), (BodyLength::Chunked, false, none()));
+        assert_eq!(body(&[(CL, "5"), (TE, "chunked")]), (BodyLength::Chunked, true, none()));
+        assert_eq!(body(&[(TE, "chunked"), (CL, "5")]), (BodyLength::Chunked, true, none()));
+        for lines in [
+            &[(TE, "gzip")][..],
+            &[(TE, "")],
+            &[(TE, "chunked, gzip")],
+            &[(TE, "chunked"), (TE, "identity")],
+            &[(TE, "xchunked")],
+            &[(CL, "")],
+            &[(CL, "+5")],
+            &[(CL, "-5")],
+            &[(CL, "5, 5")],
+            &[(CL, "5 5")],
+            &[(CL, "0x5")],
+            &[(CL, "5"), (CL, "6")],
+            &[(CL, "5"), (CL, "")],
+            &[(CL, "18446744073709551616")],
+        ] {
+            assert!(of(Version::HTTP_11, lines).is_err(), "{lines:?}");
+        }
+        assert!(of(Version::HTTP_10, &[(TE, "chunked")]).is_err());
+    }
+
+    #[test]
+    fn the_connection_is_kept_as_the_client_says() {
+        for (lines, of_10, of_11) in [
+            (&[][..], false, true),
+            (&["keep-alive"], true, true),
+            (&["close"], false, false),
+            (&["keep-alive, Close "], false, false),
+            (&["close", "keep-alive"], false, false),
+            (&["te, Keep-Alive"], true, true),
+            (&["closed"], false, true),
+        ] {
+            let lines: Vec<_> = lines.iter().map(|line| ("Connection", *line)).collect();
+            let keeps = |version| of(version, &lines).unwrap().0.keeps_open;
+            assert_eq!((keeps(Version::HTTP_10), keeps(Version::HTTP_11)), (of_10, of_11));
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The head of a request, read from the bytes that a client sent.
+
+use std::mem::MaybeUninit;
+
+use http::{Method, Version};
+use httparse::{Header, Status};
+
+use crate::error::Malformed;
+use crate::fields::Fields;
+use crate::request_framing::RequestFraming;
+use crate::request_target::RequestTarget;
+
+/// Fields for which there is room without an allocation.
+const USUAL_FIELDS: usize = 64;
+
+/// The head of a request. Its memory is used again for the next ([`RequestHead::read`]).
+#[derive(Clone)]
+pub struct RequestHead {
+    /// The method.
+    pub method: Method,
+    /// HTTP/1.0 or HTTP/1.1.
+    pub version: Version,
+    /// The target of its first line.
+    pub target: RequestTarget,
+    /// Its fields.
+    pub fields: Fields,
+}
+
+/// Why bytes are no head of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadError {
+    /// It has more bytes than a head may have.
+    TooLarge,
+    /// It is no head, or could be read in two ways.
+    Malformed(Malformed),
+}
+
+impl Default for RequestHead {
+    fn default() -> RequestHead {
+        RequestHead {
+            method: Method::GET,
+            version: Version::HTTP_11,
+            target: RequestTarget::default(),
+            fields: Fields::default(),
+        }
+    }
+}
+
+impl RequestHead {
+    /// Reads the head at the beginning of `bytes`, which begin with no empty line. Returns its
+    /// length in bytes and its framing; `None` when its end has not come yet. `longest`: bytes of a
+    /// head at most.
+    ///
+    /// # Errors
+    ///
+    /// The bytes begin with no head that may be taken. What was read of it is left in `self`.
+    pub fn read(
+        &mut self,
+        bytes: &[u8],
+        longest: usize,
+    ) -> Result<Option<(usize, RequestFraming)>, HeadError> {
+        let line = memchr::memchr(b'\n', bytes).map_or(bytes, |end| &bytes[..end]);
+        let parsed = match line.is_ascii() {
+            true => self.parse(bytes),
+            false => self.parse_encoded(bytes, line.len()),
+        };
+        match parsed.map_err(HeadError::Malformed)? {
+            Some(length) if length > longest => Err(HeadError::TooLarge),
+            Some(length) => {
+                let framing = RequestFraming::take(self.version, &mut self.fields);
+                Ok(Some((length, framing.map_err(HeadError::Malformed)?)))
+            }
+            None if bytes.len() >= longest => Err(HeadError::TooLarge),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the bytes of memory that it keeps.
+    pub fn capacity(&self) -> usize {
+        self.fields.capacity() + self.target.capacity()
+    }
+
+    fn parse(&mut self, bytes: &[u8]) -> Result<Option<usize>, Malformed> {
+        let mut room = [const { MaybeUninit::uninit() }; USUAL_FIELDS];
+        match self.parse_into(bytes, &mut room) {
+            Err(httparse::Error::TooManyHeaders) => {
+                // A field has at least a name, a colon, and the end of its line.
+                let room = &mut vec![MaybeUninit::uninit(); bytes.len() / 3 + 1];
+                self.parse_into(bytes, room).map_err(malformed)
+            }
+            parsed => parsed.map_err(malformed),
+        }
+    }
+
+    /// Reads a head whose first line has `line` bytes, some of them beyond ASCII: those are
+    /// percent-encoded.
+    fn parse_encoded(&mut self, bytes: &[u8], line: usize) -> Result<Option<usize>, Malformed> {
+        let mut encoded = Vec::with_capacity(bytes.len() + 2 * line);
+        for byte in &bytes[..line] {
+            match byte.is_ascii() {
+                true => encoded.push(*byte),
+                false => encoded.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+            }
+        }
+        let added = encoded.len() - line;
+        encoded.extend_from_slice(&bytes[line..]);
+        Ok(self.parse(&encoded)?.map(|length| length - added))
+    }
+
+    fn parse_into<'b>(
+        &mut self,
+        bytes: &'b [u8],
+        room: &mut [MaybeUninit<Header<'b>>],
+    ) -> Result<Option<usize>, httparse::Error> {
+        let mut request = httparse::Request::new(&mut []);
+        let Status::Complete(length) = request.parse_with_uninit_headers(bytes, room)? else {
+            return Ok(None);
+        };
+        let method = request.method.unwrap_or_default();
+        self.method = match method {
+            "GET" => Method::GET,
+            other => Method::from_bytes(other.as_bytes()).map_err(|_| httparse::Error::Token)?,
+        };
+        self.version = match request.version {
+            Some(0) => Version::HTTP_10,
+            _ => Version::HTTP_11,
+        };
+        self.target.read(request.path.unwrap_or_default(), self.method == Method::CONNECT);
+        self.fields.clear();
+        request.headers.iter().for_each(|field| self.fields.push(field.name, field.value));
+        Ok(Some(length))
+    }
+}
+
+fn malformed(error: httparse::Error) -> Malformed {
+    Malformed(match error {
+        httparse::Error::HeaderName => "a field has no valid name",
+        httparse::Error::HeaderValue => "a field has no valid value",
+        httparse::Error::NewLine => "a line ends wrongly",
+        httparse::Error::Status => "its status is no number from 100 on",
+        httparse::Error::Token => "its first line has a byte that is not allowed",
+        httparse::Error::TooManyHeaders => "its head has too many fields",
+        httparse::Error::Version => "it names no version of HTTP/1",
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::request_framing::BodyLength;
+
+    const LONGEST: usize = 8192;
+
+    #[test]
+    fn a_head_is_read_when_its_end_is_there() {
+        let text = "POST /a?b HTTP/1.1\r\nHost: a\r\nX-Case: Y\r\nContent-Length: 3\r\n\r\nabc";
+        let end = text.len() - 3;
+        let mut head = RequestHead::default();
+        for length in 0..end {
+            assert_eq!(head.read(&text.as_bytes()[..length], LONGEST).unwrap(), None, "{length}");
+        }
+        for length in end..=text.len() {
+            let (read, framing) = head.read(&text.as_bytes()[..length], LONGEST).unwrap().unwrap();
+            assert_eq!((read, framing.body), (end, BodyLength::Bytes(3)));
+        }
+        assert_eq!((head.method.as_str(), head.target.as_str()), ("POST", "/a?b"));
+        let lines: Vec<_> = head.fields.iter().map(|(name, _)| name).collect();
+        assert_eq!(lines, ["Host", "X-Case", "Content-Length"]);
+        assert_eq!(head.fields.get("x-case"), Some(&b"Y"[..]));
+    }
+
+    #[test]
+    fn a_head_is_limited_by_its_size_alone() {
+        let text = format!("GET / HTTP/1.1\r\n{}\r\n", "a:\r\n".repeat(1000));
+        let mut head = RequestHead::default();
+        let read = head.read(text.as_bytes(), text.len()).unwrap().unwrap();
+        assert_eq!((read.0, head.fields.len()), (text.len(), 1000));
+        assert_eq!(head.read(text.as_bytes(), text.len() - 1), Err(HeadError::TooLarge));
+        let part = &text.as_bytes()[..text.len() / 2];
+        assert_eq!(head.read(part, part.len()), Err(HeadError::TooLarge));
+    }
+
+    #[test]
+    fn bytes_beyond_ascii_are_encoded() {
+        let mut head = RequestHead::default();
+        let text = b"GET /\xfc\xc3\xbc?|<\"\xff HTTP/1.0\r\nX: \xfc\r\n\r\nrest";
+        let (length, framing) = head.read(text, LONGEST).unwrap().unwrap();
+        assert_eq!((length, framing.keeps_open), (text.len() - 4, false));
+        assert_eq!(head.target.as_str(), "/%FC%C3%BC?|<\"%FF");
+        assert_eq!(head.fields.get("x"), Some(&b"\xfc"[..]));
+    }
+
+    #[test]
+    fn what_is_no_head_is_refused() {
+        for text in [
+            "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+            "GET / HTTP/1.1\r\n Host: a\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\0b\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n",
+            "GET / HTTP/2.0\r\n\r\n",
+            "GET /a b HTTP/1.1\r\n\r\n",
+            "GET\r\n\r\n",
+            "G@T / HTTP/1.1\r\n\r\n",
+            "GET / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n",
+        ] {
+            let error = RequestHead::default().read(text.as_bytes(), LONGEST).unwrap_err();
+            assert!(matches!(error, HeadError::Malformed(_)), "{text:?}");
+        }
+    }
+}
