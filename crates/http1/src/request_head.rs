@@ -1,6 +1,7 @@
 //! The head of a request, read from the bytes that a client sent.
 
 use std::mem::MaybeUninit;
+use std::{error, fmt};
 
 use http::{Method, Version};
 use httparse::{Header, Status};
@@ -75,6 +76,14 @@ impl RequestHead {
         }
     }
 
+    /// Returns whether a head may end in the bytes from `seen` on. A head that comes byte by byte is
+    /// not worth more than one look at each.
+    pub fn may_end(bytes: &[u8], seen: usize) -> bool {
+        let tail = &bytes[seen.saturating_sub(3).min(bytes.len())..];
+        memchr::memchr_iter(b'\n', tail)
+            .any(|at| matches!(&tail[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))
+    }
+
     /// Returns the bytes of memory that it keeps.
     pub fn capacity(&self) -> usize {
         self.fields.capacity() + self.target.capacity()
@@ -143,6 +152,17 @@ fn malformed(error: httparse::Error) -> Malformed {
         httparse::Error::Version => "it names no version of HTTP/1",
     })
 }
+
+impl fmt::Display for HeadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HeadError::TooLarge => f.write_str("the head is longer than client.head-size"),
+            HeadError::Malformed(why) => why.fmt(f),
+        }
+    }
+}
+
+impl error::Error for HeadError {}
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

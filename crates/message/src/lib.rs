@@ -5,7 +5,6 @@ pub mod cut_short;
 pub mod date;
 pub mod forwarded;
 pub mod framing;
-pub mod framing_check;
 pub mod header_edits;
 pub mod informational;
 pub mod pseudonym;

@@ -3,20 +3,19 @@
 use std::any::Any;
 use std::error::Error;
 use std::fmt;
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
+use http1::Malformed;
 
 /// The body of a client's request.
 pub enum RequestBody {
     /// There is none.
     Empty,
-    /// The body on a connection in HTTP/1.
-    Http1(Incoming),
-    /// The body on a stream in HTTP/2, or from any other source.
+    /// The body on a connection, or on one of its streams.
     Stream(Pin<Box<dyn Body<Data = Bytes, Error = BrokenOff>>>),
     /// A body of which some or all has been read before it is sent on.
     Buffered(Box<BufferedBody>),
@@ -90,8 +89,12 @@ impl Body for BufferedBody {
 /// The error of a body that did not come to its end.
 #[derive(Debug)]
 pub enum BrokenOff {
-    /// The error of HTTP/1.
-    Http1(hyper::Error),
+    /// It is not framed as HTTP/1 has it.
+    Malformed(Malformed),
+    /// The client ended the connection before it.
+    Ended,
+    /// The connection failed.
+    Io(io::Error),
     /// The error of HTTP/2.
     Http2(h2::Error),
     /// The client sent less than the least rate.
@@ -101,7 +104,9 @@ pub enum BrokenOff {
 impl fmt::Display for BrokenOff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BrokenOff::Http1(error) => error.fmt(f),
+            BrokenOff::Malformed(error) => error.fmt(f),
+            BrokenOff::Ended => f.write_str("the client ended the connection"),
+            BrokenOff::Io(error) => error.fmt(f),
             BrokenOff::Http2(error) => error.fmt(f),
             BrokenOff::Slow => f.write_str("the client sent too slowly"),
         }
@@ -111,7 +116,8 @@ impl fmt::Display for BrokenOff {
 impl Error for BrokenOff {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            BrokenOff::Http1(error) => error.source(),
+            BrokenOff::Malformed(_) | BrokenOff::Ended => None,
+            BrokenOff::Io(error) => error.source(),
             BrokenOff::Http2(error) => error.source(),
             BrokenOff::Slow => None,
         }
@@ -128,7 +134,6 @@ impl Body for RequestBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         match self.get_mut() {
             RequestBody::Empty => Poll::Ready(None),
-            RequestBody::Http1(body) => Pin::new(body).poll_frame(cx).map_err(BrokenOff::Http1),
             RequestBody::Stream(body) => body.as_mut().poll_frame(cx),
             RequestBody::Buffered(body) => Pin::new(&mut **body).poll_frame(cx),
         }
@@ -137,7 +142,6 @@ impl Body for RequestBody {
     fn is_end_stream(&self) -> bool {
         match self {
             RequestBody::Empty => true,
-            RequestBody::Http1(body) => body.is_end_stream(),
             RequestBody::Stream(body) => body.is_end_stream(),
             RequestBody::Buffered(body) => body.is_end_stream(),
         }
@@ -146,7 +150,6 @@ impl Body for RequestBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             RequestBody::Empty => SizeHint::with_exact(0),
-            RequestBody::Http1(body) => body.size_hint(),
             RequestBody::Stream(body) => body.size_hint(),
             RequestBody::Buffered(body) => body.size_hint(),
         }

@@ -3,6 +3,7 @@
 pub(crate) mod addresses;
 pub(crate) mod connection_state;
 pub(crate) mod handle;
+pub(crate) mod head_pool;
 pub(crate) mod http2_body;
 pub mod http2_options;
 pub mod limits;

@@ -1,13 +1,11 @@
 //! The client's side: listeners, TLS and PROXY protocol handshakes, HTTP/1.1 and HTTP/2
 //! connections, tunnels.
 
-pub(crate) mod answers_ahead;
-pub(crate) mod client_io;
 pub(crate) mod connection;
 pub(crate) mod connection_limit;
 pub(crate) mod connections;
-pub(crate) mod file_response;
 pub mod handshake;
+pub(crate) mod http1;
 pub mod http2;
 pub(crate) mod listener;
 pub(crate) mod proxy_protocol;

@@ -3,8 +3,6 @@
 pub(crate) mod dispatch;
 pub mod explain;
 pub(crate) mod node_question;
-pub(crate) mod plain_decision;
-pub(crate) mod plain_hit;
 pub(crate) mod purge;
 mod purge_hint;
 mod purge_names;

@@ -14,7 +14,6 @@ use std::time::Duration;
 use fastrand::Rng;
 use http::request::Parts;
 use http::{HeaderValue, Request};
-use message::framing_check::{RequestFraming, Trust};
 use message::scheme::Scheme;
 use net::clock::TokioClock;
 use tokio::io::AsyncReadExt as _;
@@ -199,73 +198,6 @@ fn targets_of_requests() {
         }
     });
     assert!(taken > 10, "hardly one was taken");
-}
-
-const FRAMING: [&[u8]; 20] = [
-    b"\r\n",
-    b"\n",
-    b"\r",
-    b"\r\n\r\n",
-    b"0\r\n\r\n",
-    b"3\r\nabc\r\n",
-    b"a;x=y\r\n",
-    b"Content-Length: ",
-    b"Transfer-Encoding: chunked\r\n",
-    b"GET / HTTP/1.1\r\n",
-    b"Host: a\r\n",
-    b"5",
-    b"0",
-    b"ff",
-    b":",
-    b";",
-    b" ",
-    b"X: y\r\n",
-    b"99999999999999999999",
-    b"POST /x HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc",
-];
-
-/// Returns `count` well-formed requests, one behind another.
-fn pipeline(chance: &mut Chance, count: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for _ in 0..count {
-        let body = chance.noise(&FRAMING, 4);
-        let size = body.len();
-        let (head, body) = match chance.1.u8(..3) {
-            0 => (String::new(), Vec::new()),
-            1 => (format!("content-length:{size}\r\n"), body),
-            _ if size == 0 => ("Transfer-Encoding: chunked\r\n".to_owned(), b"0\r\n\r\n".to_vec()),
-            _ => {
-                let chunk = [format!("{size:X};e=\"x\"\r\n").as_bytes(), &body].concat();
-                let end = b"\r\n00\r\nTrailer: x\r\n\r\n";
-                ("X: y\r\nTransfer-Encoding:chunked\r\n".to_owned(), [&chunk[..], end].concat())
-            }
-        };
-        bytes.extend(format!("POST / HTTP/1.1\r\nHost: a\r\n{head}\r\n").bytes());
-        bytes.extend(body);
-    }
-    bytes
-}
-
-#[test]
-fn the_framing_of_requests() {
-    rounds(|chance| {
-        let count = chance.1.u64(1..5);
-        let mut bytes = pipeline(chance, count);
-        let mut watch = RequestFraming::default();
-        watch.see(&bytes);
-        let shown = String::from_utf8_lossy(&bytes).into_owned();
-        for number in 1..=count {
-            assert_eq!(watch.trust(number), Trust::Good, "{number}: {shown:?}");
-        }
-        assert_eq!(watch.trust(count + 1), Trust::None, "{shown:?}");
-        bytes.extend(chance.noise(&FRAMING, 10));
-        let (mut whole, mut pieces) = (RequestFraming::default(), RequestFraming::default());
-        whole.see(&bytes);
-        bytes.chunks(chance.1.usize(1..20)).for_each(|piece| pieces.see(piece));
-        for number in 1..count + 5 {
-            assert_eq!(whole.trust(number), pieces.trust(number), "{number}: {bytes:?}");
-        }
-    });
 }
 
 const QUERIES: [&[u8]; 22] = [

@@ -4,7 +4,6 @@ pub(crate) mod buffering;
 pub(crate) mod context;
 pub(crate) mod key_check;
 pub(crate) mod login;
-pub(crate) mod plain_request;
 pub(crate) mod prepare;
 pub(crate) mod purge_dialect;
 pub mod purge_order;

@@ -1,12 +1,11 @@
 //! Responses to the client: from the cache, from the origin, made here; and the record of each.
 
 pub(crate) mod builder;
+pub(crate) mod client_response;
 pub(crate) mod error_response;
 pub(crate) mod failure;
 pub(crate) mod failure_text;
-pub(crate) mod hit_head;
 pub(crate) mod pass_through;
 pub(crate) mod response_body;
 pub(crate) mod transaction;
 pub(crate) mod tunnel;
-pub(crate) mod written_head;

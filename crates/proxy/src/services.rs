@@ -6,7 +6,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use message::pseudonym::Pseudonym;
 use message::via::Via;
 use net::clock::TokioClock;
@@ -14,6 +13,7 @@ use store::{FetchToken, Key};
 use tokio::time::sleep;
 use upstream::send::client::Upstream;
 
+use crate::client::head_pool::HeadPool;
 use crate::client::tunnel_places::Places;
 use crate::fill::detached::Detached;
 use crate::fill::fill_budget::FillBudget;
@@ -21,9 +21,8 @@ use crate::fill::neighbour_budget::Neighbours;
 use crate::fill::registry::{BegunSoFar, EndedSoFar, FillRegistry};
 use crate::object::buffers::Buffers;
 use crate::object::deferred_invalidations::DeferredInvalidations;
-use crate::object::lookup::FoundVariant;
 use crate::object::purge_labels::ObjectLabels;
-use crate::object::store::{Lookup, Store};
+use crate::object::store::Store;
 use crate::object::store_lease::Leases;
 use crate::object::variants::Variants;
 use crate::observe::cache_status::HitStatus;
@@ -88,16 +87,6 @@ pub(crate) type LookupStart = EndedSoFar;
 /// The moment at which a request came, by the fills that had begun.
 pub(crate) type Arrival = BegunSoFar;
 
-/// What a lookup found under a key, for the first lookup of the request that it was made for.
-pub(crate) struct FoundAhead {
-    pub key: Bytes,
-    pub found: Lookup,
-    /// What it led to, if that was looked up.
-    pub variant: Option<Box<FoundVariant>>,
-    /// When the lookup began.
-    pub since: LookupStart,
-}
-
 /// The state that the requests of one worker use.
 pub(crate) struct Services {
     pub shared: Arc<Shared>,
@@ -110,8 +99,8 @@ pub(crate) struct Services {
     pub leases: Rc<Leases>,
     /// The worker's fetches whose request has left.
     pub detached: Detached,
-    /// What was found for the request that is dispatched next.
-    found_ahead: RefCell<Option<FoundAhead>>,
+    /// Memory for heads of requests.
+    pub heads: HeadPool,
     /// `None` while the store is awaited, `Some(None)` when there is none.
     store: RefCell<Option<Option<Store>>>,
     options: RefCell<Arc<Options>>,
@@ -132,7 +121,7 @@ impl Services {
             attended: RefCell::default(),
             leases: Rc::default(),
             detached: Detached::default(),
-            found_ahead: RefCell::default(),
+            heads: HeadPool::default(),
             store: RefCell::default(),
             options: RefCell::new(options),
         })
@@ -184,22 +173,6 @@ impl Services {
     /// Returns the moment for a request that comes now.
     pub fn arrival(&self) -> Arrival {
         self.shared.fills.begun_so_far()
-    }
-
-    /// Leaves what a lookup found to the request that is dispatched next, until the task that
-    /// dispatches it calls [`Services::forget_found`].
-    pub fn leave_found(&self, found: FoundAhead) {
-        *self.found_ahead.borrow_mut() = Some(found);
-    }
-
-    /// Takes what a lookup under this key has just found for this request.
-    pub fn take_found(&self, key: &Key) -> Option<FoundAhead> {
-        self.found_ahead.borrow_mut().take().filter(|found| found.key == *key.as_bytes())
-    }
-
-    /// Forgets what was left and not taken: it would be old for any other request.
-    pub fn forget_found(&self) {
-        drop(self.found_ahead.borrow_mut().take());
     }
 
     /// Removes what is stored under these keys, durably: now, or as soon as the store is open.

@@ -10,7 +10,6 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use bytes::Bytes;
-use message::framing_check::{RequestFraming, Trust};
 use net::clock::TokioClock;
 
 use crate::client::limits::ClientLimits;
@@ -44,16 +43,6 @@ pub(crate) enum CloseReason {
     Reclaimed,
     /// The client reset it.
     Left,
-}
-
-/// The parking of a connection (`downstream::connection`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Parking {
-    #[default]
-    No,
-    /// It is to be parked.
-    Due,
-    Parked,
 }
 
 /// The state of one connection, shared by its socket, its service and the sweep.
@@ -90,15 +79,9 @@ pub(crate) struct ConnectionState {
     cut: Cell<Option<CloseReason>>,
     task: RefCell<Option<Waker>>,
     pub(crate) interim: RefCell<VecDeque<Bytes>>,
-    pub(crate) framing: RefCell<RequestFraming>,
     /// Bodies of requests in HTTP/2, to each of which the least rate applies.
     uploads: RefCell<Vec<Rc<Upload>>>,
-    /// Requests of this connection so far.
-    requests: Cell<u64>,
     last_answer: Cell<bool>,
-    parking: Cell<Parking>,
-    /// A request is being answered that hyper has not seen (`downstream::answers_ahead`).
-    ahead: Cell<bool>,
 }
 
 impl ConnectionState {
@@ -127,12 +110,8 @@ impl ConnectionState {
             cut: Default::default(),
             task: Default::default(),
             interim: Default::default(),
-            framing: Default::default(),
             uploads: Default::default(),
-            requests: Default::default(),
             last_answer: Default::default(),
-            parking: Default::default(),
-            ahead: Default::default(),
         }
     }
 
@@ -273,7 +252,7 @@ impl ConnectionState {
 
     /// Returns whether an answer is made, or a part of it waits for the client to take it.
     pub fn is_answering(&self) -> bool {
-        self.phase() == Phase::Busy || self.write_blocked.get() || self.is_answering_ahead()
+        self.phase() == Phase::Busy || self.write_blocked.get()
     }
 
     /// Notes that the request was read: from now on only reading by the client is waited for.
@@ -354,90 +333,6 @@ impl ConnectionState {
         self.wake();
     }
 
-    /// Returns whether hyper holds nothing of the connection, neither bytes that came nor bytes
-    /// that are to go: all requests that have come were given to the service, all answers were
-    /// written, and the client's next byte is waited for.
-    fn is_at_rest(&self) -> bool {
-        // hyper reads when its buffer has no whole head, or the body it reads wants more. Where the
-        // bytes so far end with a request, that is a head of which nothing has come.
-        let reads = self.read_blocked.get() && !self.eof.get();
-        let writes = self.write_blocked.get() || !self.interim_sent();
-        let ends = self.cut.get().is_some() || self.draining.get() || self.last_answer.get();
-        self.phase() == Phase::Idle
-            && !self.multiplexed.get()
-            && !ends
-            && reads
-            && !writes
-            && self.framing.borrow().is_between(self.requests.get())
-    }
-
-    /// Returns whether what comes next begins a request that hyper need not see: all before it were
-    /// given to the service and answered, and may be followed by another. To be asked when hyper
-    /// wants to read.
-    pub fn is_between_requests(&self) -> bool {
-        let requests = self.requests.get();
-        let ends = self.draining.get() || self.last_answer.get() || self.cut.get().is_some();
-        let framing = self.framing.borrow();
-        self.phase() == Phase::Idle
-            && !ends
-            && !self.write_blocked.get()
-            && self.interim_sent()
-            && framing.is_between(requests)
-            && !framing.is_suspect()
-    }
-
-    /// Returns whether hyper holds nothing of the connection while it waits for the response to the
-    /// request with this number: no bytes behind that request, which must have no body, and none of
-    /// an earlier response.
-    pub fn holds_only(&self, number: u64) -> bool {
-        // hyper flushes before it reads the next request: what it has not written has blocked.
-        let framing = self.framing.borrow();
-        !self.multiplexed.get()
-            && !self.write_blocked.get()
-            && self.interim_sent()
-            && framing.is_between(number)
-            && !framing.is_suspect()
-    }
-
-    /// Counts a request that hyper does not see, whose head has `length` bytes and is all of it.
-    pub fn pass_request(&self, length: usize) {
-        self.framing.borrow_mut().pass_head(length);
-        self.next_request();
-    }
-
-    /// Notes whether a request is being answered that hyper does not see.
-    pub fn set_answering_ahead(&self, answers: bool) {
-        self.ahead.set(answers);
-    }
-
-    /// Returns whether a request is being answered that hyper has not seen.
-    pub fn is_answering_ahead(&self) -> bool {
-        self.ahead.get()
-    }
-
-    /// Asks the task to park a connection that is at rest.
-    pub fn park(&self) {
-        if self.parking.get() == Parking::No && self.is_at_rest() {
-            self.parking.set(Parking::Due);
-            self.wake();
-        }
-    }
-
-    /// Returns whether the connection is to be parked, and may be. Asked when hyper has done what
-    /// it could; the caller must park it then.
-    pub fn is_parked_now(&self) -> bool {
-        let due = self.parking.replace(Parking::No) == Parking::Due && self.is_at_rest();
-        if due {
-            self.parking.set(Parking::Parked);
-        }
-        due
-    }
-
-    /// Notes that it is no longer parked.
-    pub fn unpark(&self) {
-        self.parking.set(Parking::No);
-    }
-
     /// Remembers the task to wake. To be called whenever the connection's task is polled.
     pub fn note_task(&self, cx: &Context<'_>) {
         let mut task = self.task.borrow_mut();
@@ -446,7 +341,8 @@ impl ConnectionState {
         }
     }
 
-    fn wake(&self) {
+    /// Wakes the connection's task.
+    pub fn wake(&self) {
         if let Some(task) = self.task.borrow().as_ref() {
             task.wake_by_ref();
         }
@@ -456,28 +352,6 @@ impl ConnectionState {
     /// service returns later, provided the service waits for [`ConnectionState::interim_sent`].
     pub fn push_interim(&self, head: Bytes) {
         self.interim.borrow_mut().push_back(head);
-    }
-
-    /// Counts a request whose head hyper has just read, and returns its number.
-    pub fn next_request(&self) -> u64 {
-        self.requests.set(self.requests.get() + 1);
-        self.requests.get()
-    }
-
-    /// Sets how many bytes a request's head may have.
-    pub fn limit_heads(&self, longest: usize) {
-        self.framing.borrow_mut().limit(longest);
-    }
-
-    /// Returns what the framing permits for the request with this number, as far as its bytes have
-    /// come.
-    pub fn trust(&self, number: u64) -> Trust {
-        self.framing.borrow().trust(number)
-    }
-
-    /// Returns whether the body of the request with this number has not come to its end.
-    pub fn is_receiving(&self, number: u64) -> bool {
-        self.framing.borrow().is_within(number)
     }
 
     /// Marks the current answer as the last: no further request is accepted.

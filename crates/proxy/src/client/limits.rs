@@ -47,9 +47,6 @@ pub struct ClientLimits {
     pub per_address: Option<usize>,
     /// Bytes of a request head, at least 8,192; a longer one is a 431. Default 32 KiB.
     pub head_bytes: usize,
-    /// Header lines of a request; more are a 431. Default 100 (another value costs an allocation
-    /// for each request).
-    pub headers: usize,
     /// Names of request fields that are let through. Default: those that no other field has at an
     /// origin behind CGI.
     pub field_names: semantics::FieldNames,
@@ -57,9 +54,6 @@ pub struct ClientLimits {
     pub head_timeout: Duration,
     /// Time a connection may wait for its next request. Default 75 s.
     pub idle_timeout: Duration,
-    /// Idle time after which a connection is parked: nothing is kept for it but its socket. HTTP/1
-    /// only. Default 1 s.
-    pub park_after: Duration,
     /// While the proxy waits for a client to take or send body bytes, the client must move at least
     /// [`ClientLimits::rate_min`] × this time, else it is cut. Default 60 s.
     pub stall_timeout: Duration,
@@ -89,11 +83,9 @@ impl Default for ClientLimits {
             connections: 16_384,
             per_address: None,
             head_bytes: 32 * 1024,
-            headers: 100,
             field_names: semantics::FieldNames::default(),
             head_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(75),
-            park_after: Duration::from_secs(1),
             stall_timeout: Duration::from_secs(60),
             rate_min: 16,
             request_buffer: 1 << 20,

@@ -7,7 +7,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hyper::server::conn::http1;
 use tokio::time::interval;
 
 use crate::client::connection_state::{CloseReason, ConnectionState, Phase};
@@ -15,7 +14,7 @@ use crate::client::limits::ClientLimits;
 use crate::client::reclaimer;
 use crate::client::reclaimer::{Candidate, ConnectionActivity, Group};
 use crate::downstream::connection_limit::ConnectionLimit;
-use crate::downstream::{connection, http2};
+use crate::downstream::http2;
 use crate::observe::event::Event;
 use crate::options::Options;
 use crate::services::Services;
@@ -25,9 +24,8 @@ use crate::services::Services;
 /// lost.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// The HTTP servers for clients, by the options in force.
+/// The HTTP/2 servers for clients, by the options in force.
 pub(crate) struct Builders {
-    pub http1: http1::Builder,
     pub http2: h2::server::Builder,
     /// For other nodes of the fleet.
     pub nodes: h2::server::Builder,
@@ -35,10 +33,9 @@ pub(crate) struct Builders {
 
 impl Builders {
     fn new(options: &Options) -> Rc<Builders> {
-        let http1 = connection::builder(&options.client);
         let http2 = http2::builder(&options.client, &options.http2);
         let nodes = http2::builder_for_nodes(&options.http2);
-        Rc::new(Builders { http1, http2, nodes })
+        Rc::new(Builders { http2, nodes })
     }
 }
 
@@ -62,12 +59,6 @@ struct TrackedConnection {
     since: Instant,
     /// When the proxy was first seen to wait for the client, and how many bytes had moved then.
     blocked: Option<(Instant, u64)>,
-}
-
-/// The action that the sweep finds due.
-enum Due {
-    Close(CloseReason),
-    Park,
 }
 
 /// A guard that unregisters a connection when dropped.
@@ -210,22 +201,19 @@ impl Connections {
     }
 
     /// Returns the time between two sweeps: a quarter of the shortest bound, so that none is
-    /// exceeded by much. Parking may come late.
+    /// exceeded by much.
     pub fn sweep_interval(&self) -> Duration {
         let options = self.services.options();
         let limits = &options.client;
         let shortest = limits.head_timeout.min(limits.idle_timeout).min(limits.stall_timeout);
-        let interval = (shortest / 4).min(limits.park_after);
-        interval.clamp(Duration::from_millis(5), Duration::from_secs(1))
+        (shortest / 4).clamp(Duration::from_millis(5), Duration::from_secs(1))
     }
 
-    /// Cuts and parks the connections whose time is over.
+    /// Cuts the connections whose time is over.
     pub fn sweep(&self, now: Instant, limits: &ClientLimits) {
         for watched in self.open.borrow_mut().values_mut() {
-            match watched.check(now, limits) {
-                Some(Due::Close(cut)) => watched.state.cut_now(cut),
-                Some(Due::Park) => watched.state.park(),
-                None => {}
+            if let Some(cut) = watched.check(now, limits) {
+                watched.state.cut_now(cut);
             }
             watched.state.check_uploads(now, limits);
             watched.state.look_for_end();
@@ -234,19 +222,18 @@ impl Connections {
 }
 
 impl TrackedConnection {
-    fn check(&mut self, now: Instant, limits: &ClientLimits) -> Option<Due> {
+    fn check(&mut self, now: Instant, limits: &ClientLimits) -> Option<CloseReason> {
         if self.state.take_changed() {
             self.since = now;
             self.blocked = None;
         }
         let waited = now.duration_since(self.since);
         match self.state.phase() {
-            Phase::Idle if !self.state.blocked() => match waited {
-                waited if waited >= limits.idle_timeout => Some(Due::Close(CloseReason::Idle)),
-                waited => (waited >= limits.park_after).then_some(Due::Park),
-            },
-            Phase::Head => (waited >= limits.head_timeout).then_some(Due::Close(CloseReason::Head)),
-            Phase::Idle | Phase::Busy => self.check_rate(now, limits).map(Due::Close),
+            Phase::Idle if !self.state.blocked() => {
+                (waited >= limits.idle_timeout).then_some(CloseReason::Idle)
+            }
+            Phase::Head => (waited >= limits.head_timeout).then_some(CloseReason::Head),
+            Phase::Idle | Phase::Busy => self.check_rate(now, limits),
         }
     }
 

@@ -7,6 +7,7 @@
 //! the proxy keep is bounded: streams, the bytes of their heads and bodies in flight, resets that
 //! it provokes or sends.
 
+mod client_io;
 mod pings;
 mod send;
 mod server;

@@ -1,14 +1,15 @@
 //! The order of the decisions on a request. Each decision is made elsewhere.
 
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use http::header::HeaderValue;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
+use http1::RequestHead;
 use http_body::Body as _;
-use message::framing_check::Trust;
 use message::request_body::RequestBody;
 use message::{cookies, framing, upgrade};
 use net::address;
@@ -41,6 +42,7 @@ use crate::request::purge_order::{Purge, Purged, Scope};
 use crate::request::route::Route;
 use crate::request::target::Refused;
 use crate::request::{buffering, login, route, target};
+use crate::response::client_response::ClientResponse;
 use crate::response::failure::failed;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
@@ -49,34 +51,55 @@ use crate::response::{error_response, pass_through};
 use crate::rules::access::{Denial, Query, Verdict};
 use crate::services::Services;
 
-/// Answers one request. Errors become answers too. `trust`: what its framing permits.
-pub(crate) async fn answer(
+/// The response to a request, or what makes it.
+pub(crate) enum Answering {
+    Now(ClientResponse),
+    Later(Pin<Box<dyn Future<Output = ClientResponse>>>),
+}
+
+/// Answers one request. Errors become responses too.
+pub(crate) fn answer(
+    services: &Rc<Services>,
+    client: &Rc<Client>,
+    head: RequestHead,
+    body: RequestBody,
+) -> Answering {
+    let (services, client) = (services.clone(), client.clone());
+    let parts = parts_of(&head);
+    services.heads.give(head);
+    Answering::Later(Box::pin(async move {
+        let options = services.options();
+        let mut parts = match parts { Some(parts) => parts, None => panic!("uri") };
+        let _busy = services.shared.node.as_ref().map(Node::busy);
+        let mut response =
+            decide(&services, &client, &options, (&mut parts, body)).await;
+        purge::hide_tags(&options, &mut response);
+        response
+    }))
+}
+
+fn parts_of(head: &RequestHead) -> Option<Parts> {
+    let (mut parts, ()) = Request::new(()).into_parts();
+    parts.method = head.method.clone();
+    parts.version = head.version;
+    parts.uri = head.target.as_str().parse().ok()?;
+    parts.headers = head.fields.to_map(4);
+    Some(parts)
+}
+
+/// Answers one request in HTTP/2.
+pub(crate) async fn answer_stream(
     services: &Rc<Services>,
     client: &Rc<Client>,
     request: Request<RequestBody>,
-    trust: Trust,
-) -> Response<ResponseBody> {
+) -> ClientResponse {
     let options = services.options();
     if client.link.is_peer {
         return Box::pin(node_question::answer(services, client, &options, request)).await;
     }
     let _busy = services.shared.node.as_ref().map(Node::busy);
     let (mut parts, body) = request.into_parts();
-    let mut response = decide(services, client, &options, (&mut parts, body), trust, None).await;
-    purge::hide_tags(&options, &mut response);
-    response
-}
-
-/// Does as [`answer`] for a plain request, which has no body that could be framed in two ways.
-/// `key`: that of what it is for, if it is known.
-pub(crate) async fn answer_plain(
-    services: &Rc<Services>,
-    client: &Rc<Client>,
-    parts: &mut Parts,
-    key: Option<Key>,
-) -> Response<ResponseBody> {
-    let (options, request) = (services.options(), (parts, RequestBody::Empty));
-    let mut response = decide(services, client, &options, request, Trust::Good, key).await;
+    let mut response = decide(services, client, &options, (&mut parts, body)).await;
     purge::hide_tags(&options, &mut response);
     response
 }
@@ -86,11 +109,8 @@ async fn decide(
     client: &Rc<Client>,
     options: &Arc<Options>,
     (parts, body): (&mut Parts, RequestBody),
-    trust: Trust,
-    key: Option<Key>,
 ) -> Response<ResponseBody> {
     target::encode_path(&mut parts.uri);
-    let is_long = trust == Trust::TooLong || parts.headers.len() > options.client.headers;
     let purge_fields = PurgeFields::of(options, parts);
     hop_by_hop::strip_named(&mut parts.headers);
     if parts.version == Version::HTTP_2 {
@@ -100,12 +120,9 @@ async fn decide(
     let (address, connection) = (client.address.ip(), client.link.scheme);
     let scheme = target::distrust(&mut parts.headers, address, connection, options);
     let transaction = Transaction::open(services, client, parts, scheme);
-    if let Some(text) = ill_framed(parts, &body, trust) {
+    if let Some(text) = ill_framed(parts, &body) {
         let status = StatusCode::BAD_REQUEST;
         return refuse(transaction, &Refused { status, why: Invalid::Body, text });
-    }
-    if is_long {
-        return refuse(transaction, &TOO_LONG);
     }
     if services.shared.via.is_loop(&parts.headers) {
         let text = "This request came back to the proxy that had sent it: a loop.\n";
@@ -138,24 +155,15 @@ async fn decide(
     if max_forwards::hops_left(&parts.method, &parts.headers) == Some(0) {
         return max_forwards_reached(transaction, parts);
     }
-    let mut response = dispatch(&context, transaction, body, key).await;
+    let mut response = dispatch(&context, transaction, body).await;
     if let Some(rule) = &context.rule {
         rule.unfold_vary(response.headers_mut());
     }
     response
 }
 
-const TOO_LONG: Refused = Refused {
-    status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-    why: Invalid::Syntax,
-    text: "The request's head is longer, or has more lines, than is taken here.",
-};
-
 /// Returns what is wrong with the framing of a request's body, if anything.
-fn ill_framed(parts: &Parts, body: &RequestBody, trust: Trust) -> Option<&'static str> {
-    if trust == Trust::None {
-        return Some("The chunks of a body on this connection are not framed as RFC 9112 has it.");
-    }
+fn ill_framed(parts: &Parts, body: &RequestBody) -> Option<&'static str> {
     if framing::is_absurd(&parts.headers) {
         return Some("The request's Content-Length is larger than any body.");
     }
@@ -240,12 +248,11 @@ pub(crate) fn is_for_connection(client: &Client, options: &Options, target: &Tar
     keyring.covers(tls.sni.as_deref(), address::bare(target.host))
 }
 
-/// Answers a request through the cache or past it. `key`: that of its URL, if it is known.
+/// Answers a request through the cache or past it.
 async fn dispatch(
     context: &RequestContext<'_>,
     transaction: Transaction,
     body: RequestBody,
-    key: Option<Key>,
 ) -> Response<ResponseBody> {
     if context.upgrade.is_some() {
         let (tunnels, max) = (&context.services.shared.tunnels, context.options.tunnels.max);
@@ -274,7 +281,7 @@ async fn dispatch(
     };
     let past = |why| CacheStatus::new(Outcome::Bypass(why));
     let made = || context.url().map(|url| context.key(&url));
-    match (asked.route(|| key.map(Some).or_else(made)), store) {
+    match (asked.route(made), store) {
         (Route::Cache(key), Some(store)) => {
             cache_request::answer(context, &store, &key, transaction, body).await
         }

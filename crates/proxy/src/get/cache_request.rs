@@ -31,7 +31,7 @@ use crate::get::other_memories;
 use crate::get::partial_response::{PartialResponder, Served};
 use crate::get::plan::{Plan, PlanInput};
 use crate::get::vouching;
-use crate::object::lookup::{LookupResult, find_from};
+use crate::object::lookup::{LookupResult, find};
 use crate::object::store::Store;
 use crate::object::stored_response::StoredResponse;
 use crate::observe::cache_status::{CacheStatus, Fwd};
@@ -103,14 +103,8 @@ pub(crate) async fn answer(
     for number in 0..LOOKUPS_MAX {
         let (method, fields) = (&context.parts.method, &context.parts.headers);
         let options = context.lookup_options();
-        let (found, since) = match context.services.take_found(primary) {
-            Some(ahead) => ((ahead.found, ahead.variant), ahead.since),
-            None => {
-                let since = context.services.lookup_start();
-                ((store.lookup_with(primary, options).await, None), since)
-            }
-        };
-        let Some(found) = find_from(found, (store, options), primary, method, fields).await else {
+        let since = context.services.lookup_start();
+        let Some(found) = find(store, primary, method, fields, options).await else {
             past = CacheStatus::new(Outcome::Bypass(Bypass::LongUrl));
             break;
         };

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use bytes::Bytes;
 use http::{HeaderMap, Method};
 use semantics::packed::Flag::HeadOnly;
 use semantics::{Meta, VaryMarker};
@@ -11,7 +10,7 @@ use store::{Key, LookupOptions};
 use crate::object::head::Head;
 use crate::object::key::variant_key;
 use crate::object::metadata::{FoundHead, Metadata};
-use crate::object::store::{Entry, Lookup, Store};
+use crate::object::store::{Lookup, Store};
 use crate::object::stored_response::StoredResponse;
 
 /// The result of a lookup.
@@ -20,13 +19,6 @@ pub(crate) enum LookupResult {
     Stored(Rc<StoredResponse>),
     /// Nothing. With a marker there are variants, but not this one.
     Nothing { key: Key, marker: Option<VaryMarker> },
-}
-
-/// A variant that was looked up ahead of the request.
-pub(crate) struct FoundVariant {
-    /// Its key.
-    pub key: Bytes,
-    pub entry: Entry,
 }
 
 /// Looks an object up, through its marker if it has one. The answer to a HEAD is found for HEADs
@@ -39,20 +31,8 @@ pub(crate) async fn find(
     request: &HeaderMap,
     options: LookupOptions,
 ) -> Option<LookupResult> {
-    let found = store.lookup_with(primary, options).await;
-    find_from((found, None), (store, options), primary, method, request).await
-}
-
-/// Goes on as [`find`] from what was just found under the primary key, and of its variants.
-pub(crate) async fn find_from(
-    (found, variant): (Lookup, Option<Box<FoundVariant>>),
-    (store, options): (&Store, LookupOptions),
-    primary: &Key,
-    method: &Method,
-    request: &HeaderMap,
-) -> Option<LookupResult> {
     let is_for = |found: &FoundHead| *method == Method::HEAD || !found.head.packed().is(HeadOnly);
-    let Lookup::Hit(entry) = found else {
+    let Lookup::Hit(entry) = store.lookup_with(primary, options).await else {
         return Some(LookupResult::Nothing { key: primary.clone(), marker: None });
     };
     let marker = match Metadata::of(&entry) {
@@ -65,7 +45,7 @@ pub(crate) async fn find_from(
             return Some(LookupResult::Nothing { key: primary.clone(), marker: None });
         }
     };
-    Box::pin(find_selected((store, options), primary, (marker, variant), request, is_for)).await
+    Box::pin(find_selected((store, options), primary, marker, request, is_for)).await
 }
 
 /// Looks for what a request selects among the variants under a marker: the latest under any of its
@@ -73,7 +53,7 @@ pub(crate) async fn find_from(
 async fn find_selected(
     (store, options): (&Store, LookupOptions),
     primary: &Key,
-    (mut marker, mut ahead): (VaryMarker, Option<Box<FoundVariant>>),
+    mut marker: VaryMarker,
     request: &HeaderMap,
     is_for: impl Fn(&FoundHead) -> bool,
 ) -> Option<LookupResult> {
@@ -81,11 +61,7 @@ async fn find_selected(
     for number in 0..marker.count() {
         marker.choose(number);
         let Some(key) = variant_key(primary, &marker, request) else { continue };
-        let found = match ahead.take_if(|ahead| ahead.key == *key.as_bytes()) {
-            Some(ahead) => Lookup::Hit(ahead.entry),
-            None => store.lookup_with(&key, options).await,
-        };
-        if let Lookup::Hit(entry) = found
+        if let Lookup::Hit(entry) = store.lookup_with(&key, options).await
             && let Some(Metadata::Head(found)) = Metadata::of(&entry)
             && is_for(&found)
         {

@@ -25,7 +25,6 @@ use crate::options::Options;
 use crate::origin::site::Front;
 use crate::origin::target::Target;
 use crate::peers::question::{FLEET, PURGES};
-use crate::request::plain_request::PlainRequest;
 
 /// The refusal of a request, which is answered with an error of the proxy's own without looking
 /// further.
@@ -159,25 +158,6 @@ pub(crate) fn target<'a>(
     let port = port.unwrap_or(default_port);
     let aliases = Some(site.aliases()).filter(|of| of.are_one() && !host.is_empty());
     Ok(Target { site, scheme, host, port, aliases, path })
-}
-
-/// Returns what [`target`] returns for a plain request; `None` where that is an error, and for an
-/// address of IPv6 or a host that is named twice in different ways.
-pub(crate) fn plain_target<'a>(
-    request: &PlainRequest<'a, '_>,
-    front: &'a Front,
-    scheme: Scheme,
-) -> Option<Target<'a>> {
-    let scheme = match request.authority {
-        // A reverse proxy seldom gets whole URLs.
-        Some(authority) if front.takes_whole_urls() && authority == request.host => Scheme::Http,
-        None if !front.takes_whole_urls() => scheme,
-        _ => return None,
-    };
-    let (host, port) = split(request.host).filter(|_| !request.host.starts_with('['))?;
-    let (site, port) = (front.site_of(host, request.path)?, port.unwrap_or(scheme.default_port()));
-    let aliases = Some(site.aliases()).filter(|of| of.are_one());
-    Some(Target { site, scheme, host, port, aliases, path: request.path })
 }
 
 /// Returns the refusal of a host and path that no site is for.

@@ -1,6 +1,6 @@
-//! The bodies of answers as hyper takes them. One type for all, so that a connection is one
-//! concrete future. A body owns the transaction, which is closed when hyper drops the body: after
-//! its last byte, or when the client is gone.
+//! The bodies of responses. One type for all, so that a connection is one concrete future. A body
+//! owns the transaction, which is closed when the body is dropped: after its last byte was sent, or
+//! when the client is gone.
 
 use std::os::fd::BorrowedFd;
 use std::pin::Pin;
@@ -77,8 +77,6 @@ pub(crate) struct ResponseBody {
     source: BodySource,
     /// `None` for a tunnel, which has the transaction.
     transaction: Option<Transaction>,
-    /// Why the body broke off, until hyper is told.
-    broken: Option<Truncated>,
     /// Keeps the store open for the source.
     _lease: Option<Lease>,
     /// The tunnel that opens after this answer.
@@ -91,7 +89,6 @@ impl ResponseBody {
         let mut body = ResponseBody {
             source,
             transaction: Some(transaction),
-            broken: None,
             _lease,
             tunnel: None,
         };
@@ -109,7 +106,6 @@ impl ResponseBody {
         ResponseBody {
             source: BodySource::Empty,
             transaction: None,
-            broken: None,
             _lease: None,
             tunnel,
         }
@@ -134,18 +130,19 @@ impl ResponseBody {
         }
     }
 
-    /// Takes the body, if all of it has come, and the transaction, in which it counts as sent.
-    pub fn take_whole(&mut self) -> Option<(Bytes, Transaction)> {
+    /// Takes the body if all of it has come; it counts as sent.
+    pub fn take_whole(&mut self) -> Option<Bytes> {
         self.whole_length()?;
-        let mut transaction = self.transaction.take()?;
         let bytes = match &mut self.source {
             BodySource::Whole(bytes) => std::mem::take(bytes),
             BodySource::Upstream(body) => body.take_whole()?,
             _ => return None,
         };
-        transaction.count_sent(bytes.len() as u64);
-        transaction.note_whole();
-        Some((bytes, transaction))
+        if let Some(transaction) = &mut self.transaction {
+            transaction.count_sent(bytes.len() as u64);
+            transaction.note_whole();
+        }
+        Some(bytes)
     }
 
     /// Returns whether the kernel can send the body from a file; see
@@ -245,27 +242,17 @@ impl Body for ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
         let this = self.get_mut();
-        if let Some(broken) = this.broken.take() {
-            return Poll::Ready(Some(Err(broken)));
-        }
         let polled = this.poll_source(cx);
         if let Some(transaction) = &mut this.transaction {
             transaction.note_waiting(polled.is_ready());
         }
         let frame = ready!(polled);
-        if let Some(Err(broken)) = frame {
-            // An error makes hyper drop what it has not written yet. It writes when there is
-            // nothing to take: so the head and what arrived before the break go out first.
-            this.broken = Some(broken);
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
-        }
         match &frame {
             Some(Ok(frame)) => {
                 if let Some(transaction) = &mut this.transaction {
                     transaction.count_sent(frame.data_ref().map_or(0, |data| data.len() as u64));
                 }
-                // hyper polls no more when it knows that this was the last.
+                // A sender polls no more when it knows that this was the last.
                 if this.is_end_stream() {
                     this.ended();
                 }
@@ -304,7 +291,7 @@ impl Body for ResponseBody {
             BodySource::Fill(body) => {
                 body.left().map_or_else(SizeHint::default, SizeHint::with_exact)
             }
-            // With a length hyper would send no trailers.
+            // With a length no trailers would be sent.
             BodySource::Trailed(_) => SizeHint::default(),
         }
     }

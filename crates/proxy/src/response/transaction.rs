@@ -6,7 +6,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use http::header::HeaderValue;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Version, header};
 use message::scheme::Scheme;
@@ -16,9 +15,7 @@ use crate::client::handle::Client;
 use crate::object::store_lease::Leases;
 use crate::observe::observer::{LogFields, RequestRecord};
 use crate::observe::outcome::{Error, Outcome};
-use crate::request::plain_request::PlainRequest;
 use crate::response::failure_text;
-use crate::response::hit_head::Written;
 use crate::services::Services;
 
 /// The record of a request that is being answered.
@@ -36,32 +33,9 @@ pub(crate) struct Transaction {
     upstream: Option<String>,
     trail: Option<Arc<Attempts>>,
     texts: Option<Box<LogFields>>,
-    withdrawn: bool,
 }
 
 impl Transaction {
-    /// Opens the transaction of a plain request ([`PlainRequest`]) in HTTP/1.1, as
-    /// [`Transaction::open`].
-    pub fn open_plain(
-        services: &Rc<Services>,
-        client: &Rc<Client>,
-        request: &PlainRequest<'_, '_>,
-    ) -> Transaction {
-        let value = |value: Option<&[u8]>| value.and_then(|v| HeaderValue::from_bytes(v).ok());
-        let texts = services.observer.wants_texts().then(|| {
-            let scheme = request.authority.map_or(client.link.scheme, |_| Scheme::Http).name();
-            let authority = request.authority.unwrap_or(request.host);
-            Box::new(LogFields {
-                url: format!("{scheme}://{authority}{}", request.path),
-                referer: value(request.referer),
-                user_agent: value(request.user_agent),
-                content_type: None,
-                head_bytes: 0,
-            })
-        });
-        Transaction::begin(services, client, (Method::GET, Version::HTTP_11), texts)
-    }
-
     /// Opens the transaction of a request that occupies the connection of `client` from now on.
     /// `scheme` is that of its URL when it does not name one.
     pub fn open(
@@ -104,32 +78,7 @@ impl Transaction {
             upstream: None,
             trail: None,
             texts,
-            withdrawn: false,
         }
-    }
-
-    /// Gives the request up unreported: another transaction is opened for it.
-    pub fn withdraw(mut self) {
-        self.withdrawn = true;
-    }
-
-    /// Notes the head of a hit that was written without a map of its fields, as
-    /// [`Transaction::note_answer`], and the bytes of its body, which is whole.
-    pub fn note_hit(
-        &mut self,
-        status: StatusCode,
-        outcome: Outcome,
-        head: Written<'_>,
-        body_bytes: u64,
-    ) {
-        self.status = status;
-        self.outcome = outcome;
-        if let Some(texts) = &mut self.texts {
-            texts.content_type = head.content_type.and_then(|v| HeaderValue::from_bytes(v).ok());
-            texts.head_bytes = head.bytes;
-        }
-        self.count_sent(body_bytes);
-        self.note_whole();
     }
 
     /// Notes status, outcome and fields of the answer's head.
@@ -215,9 +164,6 @@ impl Drop for Transaction {
         self.note_waiting(false);
         let now = self.services.clock.instant();
         self.client.state.request_ended(now);
-        if self.withdrawn {
-            return;
-        }
         self.client.state.report_moved(&*self.services.observer);
         let (server, addresses) = self.trail.take().and_then(|trail| trail.told()).unzip();
         self.services.observer.finished(&RequestRecord {
@@ -268,6 +214,7 @@ fn url_without_user_info(parts: &Parts, scheme: Scheme) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use http::Request;
+    use http::header::HeaderValue;
 
     use super::*;
 

@@ -233,9 +233,8 @@ fn a_head_may_be_as_large_as_the_limit_and_no_larger() {
     let origin = Origin::always(ok("", "yes"));
     let rig = Rig::h2c_with(origin.address, |options| {
         options.client.head_bytes = 8192;
-        options.client.headers = 20;
     });
-    for (bytes, lines, status) in [(8192, 20, 200), (8193, 20, 431), (8192, 21, 431)] {
+    for (bytes, lines, status) in [(8192, 20, 200), (8193, 20, 431), (8192, 500, 200)] {
         let text = padded(bytes, lines);
         for pieces in [1, 2] {
             let mut client = rig.client();
@@ -272,7 +271,6 @@ fn in_http2_a_head_has_the_same_limits() {
     let origin = Origin::always(ok("", "yes"));
     let rig = Rig::h2c_with(origin.address, |options| {
         options.client.head_bytes = 8192;
-        options.client.headers = 20;
     });
     // Each field counts with its name, its value and 32 bytes (RFC 9113, 6.5.2).
     let pseudo = [":methodGET", ":schemehttp", ":authoritya.example", ":path/"];
@@ -281,10 +279,8 @@ fn in_http2_a_head_has_the_same_limits() {
         let value = "x".repeat(bytes - before - "x".len() - 32);
         assert_eq!(in_http2(rig.address, "/", &[("x", value)]), status, "{bytes}");
     }
-    for (lines, status) in [(20, 200), (21, 431)] {
-        let fields = vec![("x", "y".to_owned()); lines];
-        assert_eq!(in_http2(rig.address, "/", &fields), status, "{lines}");
-    }
+    let fields = vec![("x", "y".to_owned()); 200];
+    assert_eq!(in_http2(rig.address, "/", &fields), 200);
 }
 
 #[test]
@@ -313,9 +309,7 @@ fn lengths_that_no_body_has_are_refused() {
         }
         let mut client = rig.client();
         client.send(request("POST", &origin.url("/"), &format!("Content-Length: {length}\r\n")));
-        // Of the two largest numbers of 64 bits hyper says so itself, by another status.
-        let status = if length.starts_with("184") { 431 } else { 400 };
-        assert_eq!(client.answer().status, status, "{length}");
+        assert_eq!(client.answer().status, 400, "{length}");
         assert!(client.closed());
         assert_eq!(origin.asked().iter().filter(|asked| asked.head.starts_with("POST")).count(), 0);
     }

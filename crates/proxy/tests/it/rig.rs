@@ -213,13 +213,11 @@ impl Rig {
 
     fn start_with(
         (listener, manners): (TcpListener, ListenerProtocol),
-        mut options: Options,
+        options: Options,
         device: MemoryDevice,
         store: store::Options,
         workers: usize,
     ) -> Rig {
-        // Nobody can tell: so whatever is tested is tested with it.
-        options.client.park_after = Duration::ZERO;
         let address = listener.local_addr().unwrap();
         let admin_listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let admin = admin_listener.local_addr().unwrap();

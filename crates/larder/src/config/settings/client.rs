@@ -26,10 +26,6 @@ pub const SETTINGS: &[Setting] = fields! {
     /// Largest head of a request; a longer one is answered with 431.
     "client.head-size", Kind::Size(8 * K, M), ["32K"], live -> client.head_bytes;
 
-    /// Most header lines of a request; more are answered with 431. Another value than 100 costs an
-    /// allocation per request.
-    "client.headers", Kind::Int(16, 10_000), ["100"], live -> client.headers;
-
     /// Names of request fields that are let through; the others are left out. "plain" is letters,
     /// digits and hyphens; "underscores" these and underscores; "any" what HTTP permits. Programs
     /// behind CGI cannot tell X_Real_IP from X-Real-IP, nor Accept_Encoding from Accept-Encoding:

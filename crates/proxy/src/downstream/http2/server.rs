@@ -15,7 +15,6 @@ use h2::server::{Handshake, SendResponse};
 use h2::{Reason, RecvStream, SendStream, server};
 use http::{Method, Request, Response};
 use http_body::Body as _;
-use message::framing_check::Trust;
 use message::request_body::RequestBody;
 use message::upgrade;
 use net::http2_stream::StreamIo;
@@ -26,7 +25,7 @@ use super::send::{send_body, settle};
 use crate::client::connection_state::{CloseReason, Phase};
 use crate::client::handle::Client;
 use crate::client::http2_body::StreamBody;
-use crate::downstream::client_io::ClientIo;
+use crate::downstream::http2::client_io::ClientIo;
 use crate::downstream::connection::tunnel_through;
 use crate::downstream::connections::Connections;
 use crate::downstream::stream::Stream;
@@ -182,7 +181,7 @@ async fn unless_reset(
     client: &Rc<Client>,
     request: Request<RequestBody>,
 ) -> Option<Response<ResponseBody>> {
-    let mut answer = pin!(dispatch::answer(services, client, request, Trust::Good));
+    let mut answer = pin!(dispatch::answer_stream(services, client, request));
     poll_fn(|cx| {
         if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
             return Poll::Ready(Some(answer));

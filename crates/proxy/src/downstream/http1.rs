@@ -1,0 +1,441 @@
+//! One client connection in HTTP/1.0 or HTTP/1.1: requests are read, answered and their responses
+//! sent one after another (RFC 9112).
+//!
+//! It promises: a request is read once, and what follows it is another request only where no other
+//! parser could think otherwise; a connection that waits for a request keeps nothing but its socket;
+//! one whose client asks without waiting takes turns with the others.
+
+mod request_body;
+mod sender;
+mod wire;
+
+use std::cell::RefCell;
+use std::error::Error;
+use std::fmt::Display;
+use std::future::{pending, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use http1::{HeadError, RequestFraming, RequestHead};
+use message::date;
+use message::request_body::RequestBody;
+use message::upgrade;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::yield_now;
+use tokio::time::timeout;
+
+use crate::client::connection_state::{CloseReason, ConnectionState, Phase};
+use crate::client::handle::Client;
+use crate::downstream::connection::{tunnel_through, unless_cut};
+use crate::downstream::connections::Connections;
+use crate::downstream::http1::request_body::WireBody;
+use crate::downstream::http1::sender::{Encoding, Form, Sender, Unsent, try_send};
+use crate::downstream::http1::wire::Wire;
+use crate::downstream::stream::Stream;
+use crate::exchange::dispatch;
+use crate::exchange::dispatch::Answering;
+use crate::observe::event::Event;
+use crate::response::client_response::ClientResponse;
+use crate::response::response_body::ResponseBody;
+use crate::response::tunnel::Tunnel;
+use crate::services::Services;
+
+/// After the last byte of a response a client that still sends is read from for this long and this
+/// much: a close with unread bytes would reset the connection, and the response might be lost
+/// (RFC 9112, 9.6).
+const LINGER_TIME: Duration = Duration::from_secs(1);
+const LINGER_BYTES: usize = 256 * 1024;
+
+const TIMEOUT_RESPONSE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\n\
+    content-type: text/plain\r\ncontent-length: 37\r\n\r\nThe request's head came too slowly.\r\n";
+
+/// Responses, and bytes of them, in one turn: what takes a worker a fraction of a millisecond.
+const TURN: Turn = Turn { responses: 8, bytes: 128 << 10 };
+
+thread_local! {
+    /// The head of the response that is written.
+    static HEAD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What may be sent before other connections have their turn.
+#[derive(Clone, Copy)]
+struct Turn {
+    responses: u32,
+    bytes: usize,
+}
+
+impl Turn {
+    fn take(&mut self, bytes: usize) {
+        self.responses = self.responses.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    fn is_over(self) -> bool {
+        self.responses == 0 || self.bytes == 0
+    }
+}
+
+/// The end of the requests of a connection.
+enum End {
+    /// All is sent, and no further request is expected.
+    Done,
+    /// It was closed from here.
+    Closed(CloseReason),
+    /// What came is no request, or more than is taken.
+    Refused(HeadError),
+    /// The socket failed, or a response broke off.
+    Broken(Box<dyn Error>),
+    Tunnel(Box<Tunnel>),
+}
+
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> End {
+        End::Broken(error.into())
+    }
+}
+
+/// A connection.
+struct Connection {
+    connections: Rc<Connections>,
+    client: Rc<Client>,
+    wire: Rc<RefCell<Wire>>,
+}
+
+/// Serves a connection until it ends.
+pub(crate) async fn serve(connections: Rc<Connections>, client: Rc<Client>, stream: Stream) {
+    let wire = Rc::new(RefCell::new(Wire::new(stream, client.state.clone())));
+    let mut connection = Connection { connections, client, wire };
+    let Err(end) = connection.requests().await;
+    connection.finish(end).await;
+}
+
+impl Connection {
+    /// Answers requests until the connection ends.
+    async fn requests(&mut self) -> Result<std::convert::Infallible, End> {
+        let mut turn = TURN;
+        loop {
+            if turn.is_over() {
+                yield_now().await;
+                turn = TURN;
+            }
+            let (head, framing) = poll_fn(|cx| self.poll_request(cx, &mut turn)).await?;
+            let form = Form::of(&head.method, head.version, framing.keeps_open);
+            let wants_tunnel =
+                form.is_connect || upgrade::protocols(&head.fields.to_map(0)).is_some();
+            let body = self.begin_body(&framing);
+            let answering =
+                dispatch::answer(&self.connections.services, &self.client, head, body);
+            let response = match answering {
+                Answering::Now(response) => response,
+                Answering::Later(answering) => self.wait(answering).await?,
+            };
+            let closes = wants_tunnel || framing.is_ambiguous || !framing.keeps_open;
+            self.send(response, form, closes, &mut turn).await?;
+        }
+    }
+
+    /// Waits for the head of the next request.
+    fn poll_request(
+        &self,
+        cx: &mut Context<'_>,
+        turn: &mut Turn,
+    ) -> Poll<Result<(RequestHead, RequestFraming), End>> {
+        let (services, state) = (&self.connections.services, &self.client.state);
+        state.note_task(cx);
+        if let Some(cut) = state.cut() {
+            return Poll::Ready(Err(End::Closed(cut)));
+        }
+        let mut wire = self.wire.borrow_mut();
+        let longest = services.options().client.head_bytes;
+        let mut take = |bytes: &[u8], seen: usize| {
+            let blank = bytes.iter().take_while(|byte| b"\r\n".contains(byte)).count();
+            if blank == bytes.len() {
+                return (blank, None);
+            }
+            if state.phase() == Phase::Idle {
+                state.set_phase(Phase::Head);
+            }
+            if seen > 0 && bytes.len() < longest && !RequestHead::may_end(bytes, seen) {
+                return (0, None);
+            }
+            let mut head = services.heads.take();
+            match head.read(&bytes[blank..], longest) {
+                Ok(Some((length, framing))) => (blank + length, Some(Ok((head, framing)))),
+                Ok(None) => {
+                    services.heads.give(head);
+                    (blank, None)
+                }
+                Err(error) => {
+                    services.heads.give(head);
+                    (0, Some(Err(End::Refused(error))))
+                }
+            }
+        };
+        match wire.poll_take(cx, &mut take) {
+            Poll::Ready(Ok(Some(taken))) => Poll::Ready(taken),
+            // A head that ends in the middle gets no response: nobody reads it.
+            Poll::Ready(Ok(None)) => Poll::Ready(Err(End::Done)),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
+            Poll::Pending if state.draining() && !wire.has_input() => {
+                Poll::Ready(Err(End::Done))
+            }
+            Poll::Pending => {
+                // The client waits for responses before it asks again.
+                *turn = TURN;
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Returns the body of the request whose head was read.
+    fn begin_body(&self, framing: &RequestFraming) -> RequestBody {
+        let (wire, state) = (&self.wire, &self.client.state);
+        wire.borrow_mut().begin_body(framing.body);
+        if framing.is_without_body() {
+            return RequestBody::Empty;
+        }
+        let body = WireBody::new(wire, state.clone(), framing.expects_continue);
+        RequestBody::Stream(Box::pin(body))
+    }
+
+    /// Waits for the response to a request. Meanwhile 1xx responses are sent.
+    async fn wait(
+        &self,
+        mut answering: Pin<Box<dyn Future<Output = ClientResponse>>>,
+    ) -> Result<ClientResponse, End> {
+        let state = &self.client.state;
+        poll_fn(|cx| {
+            state.note_task(cx);
+            loop {
+                if let Some(cut) = state.cut() {
+                    return Poll::Ready(Err(End::Closed(cut)));
+                }
+                if let Poll::Ready(response) = answering.as_mut().poll(cx) {
+                    return Poll::Ready(Ok(response));
+                }
+                let mut wire = self.wire.borrow_mut();
+                if state.interim_sent() {
+                    wire.look_for_end(cx);
+                    if state.cut().is_none() {
+                        return Poll::Pending;
+                    }
+                } else if let Poll::Ready(sent) = wire.poll_interim(cx) {
+                    // The request waits for this before it has its response.
+                    sent?;
+                } else {
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await
+    }
+
+    /// Sends a response. The last one of the connection ends it.
+    async fn send(
+        &self,
+        response: ClientResponse,
+        form: Form,
+        closes: bool,
+        turn: &mut Turn,
+    ) -> Result<(), End> {
+        let state = &self.client.state;
+        state.request_is_read();
+        let (mut parts, mut body) = response.into_parts();
+        date::set(&mut parts.headers, self.connections.services.clock);
+        let tunnel = body.take_tunnel();
+        let (status, fields) = (parts.status, &parts.headers);
+        let encoding = form.encoding(status, fields, &body);
+        let ends = state.is_last_answer() || state.draining();
+        let closes = closes || ends || encoding == Encoding::UntilClose || self.is_early();
+        let closes = closes && tunnel.is_none();
+        let mut body = Some(body);
+        let rest = poll_fn(|cx| {
+            let begun = HEAD.with_borrow_mut(|head| {
+                head.clear();
+                let has_length = form.write_fields(status, fields, encoding, head);
+                form.write_end(status, encoding, (closes, has_length), head);
+                turn.take(head.len());
+                self.begin_sending(cx, head, (fields, body.take()), encoding)
+            });
+            Poll::Ready(begun)
+        })
+        .await?;
+        if let Some(mut rest) = rest {
+            turn.take(TURN.bytes);
+            self.unless_cut(poll_fn(|cx| rest.poll(cx, &self.wire))).await?.map_err(End::Broken)?;
+        }
+        match tunnel {
+            Some(tunnel) => Err(End::Tunnel(Box::new(tunnel))),
+            None if closes => Err(End::Done),
+            None => self.end_body(),
+        }
+    }
+
+    /// Sends what can be sent at once of a response whose head was written. Returns what is left.
+    fn begin_sending(
+        &self,
+        cx: &mut Context<'_>,
+        head: &[u8],
+        (fields, body): (&HeaderMap, Option<ResponseBody>),
+        encoding: Encoding,
+    ) -> io::Result<Option<Rest>> {
+        let Some(mut body) = body else { return Ok(None) };
+        let bytes = match encoding {
+            Encoding::Nothing => Bytes::new(),
+            _ => match body.take_whole() {
+                Some(bytes) => bytes,
+                None => {
+                    let sender = Sender::new(self.wire.clone(), head, fields, body, encoding);
+                    return Ok(Some(Rest::Stream(Box::new(sender))));
+                }
+            },
+        };
+        let unsent = try_send(cx, &mut self.wire.borrow_mut(), head, bytes)?;
+        Ok(unsent.map(|unsent| Rest::Bytes(Box::new((unsent, body)))))
+    }
+
+    /// Returns whether the response comes before all of the request's body has: what is left of that
+    /// is not waited for (RFC 9112, 9.6).
+    fn is_early(&self) -> bool {
+        let mut wire = self.wire.borrow_mut();
+        if Rc::weak_count(&self.wire) == 0 {
+            wire.discard_body();
+        }
+        !wire.body_has_come()
+    }
+
+    /// Makes the connection ready for the next request.
+    fn end_body(&self) -> Result<(), End> {
+        let mut wire = self.wire.borrow_mut();
+        wire.discard_body();
+        if wire.body_is_done() { Ok(()) } else { Err(End::Done) }
+    }
+
+    /// Waits for `work`, unless the sweep or the drain cuts the connection.
+    async fn unless_cut<T>(&self, work: impl Future<Output = T>) -> Result<T, End> {
+        let state = &self.client.state;
+        let done = unless_cut(state, work).await;
+        done.ok_or_else(|| End::Closed(state.cut().unwrap_or(CloseReason::Stall)))
+    }
+
+    /// Does what is left when no further request is answered.
+    async fn finish(self, end: End) {
+        let Connection { connections, client, wire } = self;
+        let (services, state) = (&connections.services, &client.state);
+        // Bodies of requests lose the connection with this.
+        let Some(wire) = Rc::into_inner(wire) else { return };
+        let (mut stream, input) = wire.into_inner().into_parts();
+        let refused = |status, why: &dyn Display| {
+            services.observer.refused(client.address, status, why);
+        };
+        if state.open_ended() {
+            // A plain end would look like the end of the body: only a reset, if it is possible,
+            // shows the break.
+            stream.reset_at_close();
+            if let End::Broken(error) = &end {
+                refused(None, error);
+            }
+            return;
+        }
+        let last = match end {
+            End::Done => None,
+            End::Closed(CloseReason::Head) => {
+                refused(Some(StatusCode::REQUEST_TIMEOUT), &"head too slow");
+                Some(TIMEOUT_RESPONSE)
+            }
+            End::Closed(_) => return,
+            End::Refused(error) => {
+                let (status, response) = refusal(error);
+                refused(Some(status), &error);
+                Some(response)
+            }
+            End::Broken(error) => {
+                refused(None, &error);
+                None
+            }
+            End::Tunnel(tunnel) => {
+                return be_tunnel(services, state, stream, input, *tunnel).await;
+            }
+        };
+        if let Some(response) = last {
+            // No other response is being sent: a head was waited for. The client may be gone.
+            let _ = timeout(LINGER_TIME, stream.write_all(response)).await;
+        }
+        unless_cut(state, close(stream, state.eof())).await;
+    }
+}
+
+/// The rest of a response that is being sent.
+enum Rest {
+    /// The body, which was taken, is kept for its record.
+    Bytes(Box<(Unsent, ResponseBody)>),
+    Stream(Box<Sender>),
+}
+
+impl Rest {
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        wire: &RefCell<Wire>,
+    ) -> Poll<Result<(), Box<dyn Error>>> {
+        match self {
+            Rest::Bytes(rest) => rest.0.poll(cx, &mut wire.borrow_mut()).map_err(Into::into),
+            Rest::Stream(sender) => sender.poll(cx),
+        }
+    }
+}
+
+/// Returns the status and the response for what is no request.
+fn refusal(error: HeadError) -> (StatusCode, &'static [u8]) {
+    match error {
+        HeadError::TooLarge => (
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\
+              content-length: 0\r\n\r\n",
+        ),
+        HeadError::Malformed(_) => (
+            StatusCode::BAD_REQUEST,
+            b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
+        ),
+    }
+}
+
+/// Runs a tunnel; `early` is what the client sent before the response.
+async fn be_tunnel(
+    services: &Services,
+    state: &ConnectionState,
+    stream: Stream,
+    early: Bytes,
+    tunnel: Tunnel,
+) {
+    let cut = unless_cut(state, pending::<()>());
+    // The connection has counted these.
+    let counted = early.len() as u64;
+    let ended = tunnel_through(services, stream, early, tunnel, cut).await;
+    services.observer.count(Event::BytesReceived, ended.sent.saturating_sub(counted));
+    services.observer.count(Event::BytesSent, ended.received);
+}
+
+/// Closes a connection so that the last response arrives.
+async fn close(mut stream: Stream, seen_eof: bool) {
+    if stream.shutdown().await.is_err() || seen_eof {
+        return;
+    }
+    let mut left = LINGER_BYTES;
+    let mut sink = [0u8; 2048];
+    let drain = async {
+        while left > 0 {
+            match stream.read(&mut sink).await {
+                Ok(0) | Err(_) => return,
+                Ok(n) => left = left.saturating_sub(n),
+            }
+        }
+    };
+    // Elapsed or drained: either way the connection is dropped now.
+    let _ = timeout(LINGER_TIME, drain).await;
+}

@@ -1,0 +1,87 @@
+//! The socket of a client in HTTP/2, as the `h2` crate sees it: bytes are counted, and waits for the
+//! client are recorded for the sweep.
+
+use std::io;
+use std::io::IoSlice;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::client::connection_state::{ConnectionState, Phase};
+use crate::downstream::stream::Stream;
+
+/// The socket of a client in HTTP/2.
+pub(super) struct ClientIo {
+    stream: Stream,
+    state: Rc<ConnectionState>,
+}
+
+impl ClientIo {
+    pub fn new(stream: Stream, state: Rc<ConnectionState>) -> ClientIo {
+        ClientIo { stream, state }
+    }
+}
+
+impl AsyncRead for ClientIo {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let ClientIo { stream, state } = self.get_mut();
+        let before = buf.filled().len();
+        let polled = Pin::new(stream).poll_read(cx, buf);
+        state.read_blocked.set(polled.is_pending());
+        ready!(polled)?;
+        let count = buf.filled().len() - before;
+        state.read.set(state.read.get() + count as u64);
+        if count == 0 {
+            state.eof.set(true);
+        } else if state.is_fresh() {
+            state.set_phase(Phase::Idle);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for ClientIo {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let ClientIo { stream, state } = self.get_mut();
+        let polled = Pin::new(stream).poll_write(cx, buf);
+        state.wrote(&polled);
+        polled
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let ClientIo { stream, state } = self.get_mut();
+        let polled = Pin::new(stream).poll_write_vectored(cx, bufs);
+        state.wrote(&polled);
+        polled
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let ClientIo { stream, state } = self.get_mut();
+        // TLS keeps what did not fit into the socket.
+        let polled = Pin::new(stream).poll_flush(cx);
+        state.write_blocked.set(polled.is_pending());
+        polled
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
