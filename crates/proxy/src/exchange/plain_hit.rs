@@ -153,8 +153,10 @@ impl Asked<'_> {
             return Err(None);
         }
         VARIANT.with_borrow_mut(|variant| {
-            let line = |name: &str| self.request.selecting.line(name);
-            variant_of_set(variant, key, set, line).ok_or(None)?;
+            if !set.names().all(|name| self.request.selecting.line(name).is_some()) {
+                return Err(None);
+            }
+            variant_of_set(variant, key, set, self.request);
             let group = || locality_at(key, place).group;
             if variant.len() > KEY_MAX {
                 return Err(None);

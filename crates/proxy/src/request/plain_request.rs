@@ -13,7 +13,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Request, Uri};
 use httparse::{Header, Status};
-use semantics::{Settings, facts};
+use semantics::{Fields, Settings, facts};
 
 /// Fields of a plain request at most: as many as anybody sends who means it.
 const FIELDS_MAX: usize = 64;
@@ -181,6 +181,12 @@ impl<'a, 'r> PlainRequest<'a, 'r> {
             _ => {}
         }
         Some(())
+    }
+}
+
+impl Fields for PlainRequest<'_, '_> {
+    fn all(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.fields.iter().map(|field| (field.name, field.value))
     }
 }
 
