@@ -1,26 +1,28 @@
 //! The field `Cookie` in HTTP/2.
 
 use http::header;
-use http::header::{HeaderMap, HeaderValue};
+use http::header::HeaderValue;
+use semantics::EditFields;
 
 /// Joins the pieces into which a client may split `Cookie` (RFC 9113, 8.2.3): beyond HTTP/2 there
 /// is one line.
-pub fn join_cookies(headers: &mut HeaderMap) {
-    let pieces: Vec<&[u8]> =
-        headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
-    if pieces.len() < 2 {
+pub fn join_cookies(fields: &mut impl EditFields) {
+    if fields.lines(&header::COOKIE).nth(1).is_none() {
         return;
     }
+    let pieces: Vec<&[u8]> = fields.lines(&header::COOKIE).collect();
     // Two valid values stay valid when joined.
     if let Ok(mut whole) = HeaderValue::from_bytes(&pieces.join(&b"; "[..])) {
         whole.set_sensitive(true);
-        headers.insert(header::COOKIE, whole);
+        fields.set_line(&header::COOKIE, &whole);
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use http::HeaderMap;
+
     use super::*;
 
     #[test]

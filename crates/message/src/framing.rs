@@ -6,24 +6,25 @@
 
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, TRANSFER_ENCODING};
 use http::{Method, StatusCode};
+use semantics::{Fields, value};
 
 use crate::via::list;
 
 /// Returns whether a message's body is the content once the chunks are decoded: a coding that is
 /// not undone would be taken for the content itself.
-pub fn is_plain(headers: &HeaderMap) -> bool {
-    if !headers.contains_key(TRANSFER_ENCODING) {
+pub fn is_plain(fields: &impl Fields) -> bool {
+    if !fields.has(&TRANSFER_ENCODING) {
         return true;
     }
-    let mut codings = list(headers, &TRANSFER_ENCODING);
+    let mut codings = list(fields, &TRANSFER_ENCODING);
     codings.next().is_some_and(|coding| coding.eq_ignore_ascii_case("chunked"))
         && codings.next().is_none()
 }
 
 /// Returns whether a request announces a body, even an empty chunked one.
-pub fn announces_body(headers: &HeaderMap) -> bool {
-    headers.contains_key(TRANSFER_ENCODING)
-        || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0")
+pub fn announces_body(fields: &impl Fields) -> bool {
+    fields.has(&TRANSFER_ENCODING)
+        || fields.line(&CONTENT_LENGTH).is_some_and(|length| length != b"0")
 }
 
 /// The longest body that a length may announce: other programs count in signed numbers of 64 bits.
@@ -31,11 +32,10 @@ const LONGEST: u64 = i64::MAX as u64;
 
 /// Returns whether a `Content-Length` announces more than can be sent, which other parsers might
 /// misread. What is not a number is not judged here.
-pub fn is_absurd(headers: &HeaderMap) -> bool {
-    let mut lengths = headers.get_all(CONTENT_LENGTH).iter().flat_map(|line| {
-        let members = line.as_bytes().split(|&byte| byte == b',');
-        members.map(<[u8]>::trim_ascii)
-    });
+pub fn is_absurd(fields: &impl Fields) -> bool {
+    let lines = fields.lines(&CONTENT_LENGTH);
+    let mut lengths =
+        lines.flat_map(|line| line.split(|&byte| byte == b',')).map(<[u8]>::trim_ascii);
     lengths.any(|length| {
         let is_number = !length.is_empty() && length.iter().all(u8::is_ascii_digit);
         let number = std::str::from_utf8(length).ok().and_then(|text| text.parse().ok());
@@ -46,10 +46,10 @@ pub fn is_absurd(headers: &HeaderMap) -> bool {
 /// Returns whether an HTTP/2 request announces its body truly (RFC 9113, 8.1.1): beyond HTTP/2 a
 /// `Content-Length` decides where the next request begins. `empty`: there is no body. A length that
 /// a body does not keep is found while it is read.
-pub fn agrees_with_stream(headers: &HeaderMap, empty: bool) -> bool {
-    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+pub fn agrees_with_stream(fields: &impl Fields, empty: bool) -> bool {
+    let mut lengths = fields.lines(&CONTENT_LENGTH);
     let Some(length) = lengths.next() else { return true };
-    let length = length.to_str().ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
+    let length = value::text(length).filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
     let length = length.and_then(|text| text.parse::<u64>().ok());
     lengths.next().is_none() && length.is_some_and(|length| !empty || length == 0)
 }

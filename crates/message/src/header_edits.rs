@@ -4,8 +4,8 @@
 //! excluded: with them a rule could make an answer mean something else to the proxy than to the
 //! next one.
 
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use semantics::{Pattern, hop_by_hop};
+use http::header::{self, HeaderName, HeaderValue};
+use semantics::{EditFields, Pattern, hop_by_hop};
 
 use crate::via::CDN_LOOP;
 
@@ -48,7 +48,7 @@ impl Edits {
     }
 
     /// Applies the edits.
-    pub fn apply(&self, fields: &mut HeaderMap) {
+    pub fn apply(&self, fields: &mut impl EditFields) {
         self.remove(fields);
         self.set(fields);
     }
@@ -59,30 +59,25 @@ impl Edits {
     }
 
     /// Removes what is to be removed: the first half of [`Edits::apply`].
-    pub fn remove(&self, fields: &mut HeaderMap) {
+    pub fn remove(&self, fields: &mut impl EditFields) {
         if !self.remove.is_empty() {
-            let fits = |name: &HeaderName| {
-                self.remove.iter().any(|pattern| pattern.matches(name.as_str().as_bytes()))
-            };
-            let gone: Vec<HeaderName> =
-                fields.keys().filter(|name| fits(name) && is_free(name)).cloned().collect();
-            for name in gone {
-                fields.remove(name);
-            }
+            let fits =
+                |name: &str| self.remove.iter().any(|pattern| pattern.matches(name.as_bytes()));
+            fields.remove_where(|name| fits(name) && is_free(name));
         }
     }
 
     /// Sets what is to be set: the second half of [`Edits::apply`].
-    pub fn set(&self, fields: &mut HeaderMap) {
+    pub fn set(&self, fields: &mut impl EditFields) {
         for (name, value) in &self.set {
-            fields.insert(name.clone(), value.clone());
+            fields.set_line(name, value);
         }
     }
 }
 
 /// Returns whether a rule may change a field.
-fn is_free(name: &HeaderName) -> bool {
-    !KEPT.contains(name) && !hop_by_hop::is_for_one_hop(name)
+fn is_free(name: &str) -> bool {
+    !KEPT.iter().any(|kept| kept == name) && !hop_by_hop::is_for_one_hop(name)
 }
 
 fn protected(name: &HeaderName) -> String {
@@ -96,7 +91,7 @@ fn field(text: &str) -> Result<(HeaderName, HeaderValue), String> {
         name.trim().parse().map_err(|_| format!("{:?} is not the name of a field", name.trim()))?;
     let value = HeaderValue::from_str(value.trim())
         .map_err(|_| format!("{:?} cannot be the value of a field", value.trim()))?;
-    if is_free(&name) { Ok((name, value)) } else { Err(protected(&name)) }
+    if is_free(name.as_str()) { Ok((name, value)) } else { Err(protected(&name)) }
 }
 
 fn removal(text: &str) -> Result<Pattern, String> {
@@ -104,15 +99,17 @@ fn removal(text: &str) -> Result<Pattern, String> {
         .replace('*', "x")
         .parse()
         .map_err(|_| format!("expected the name of a field, with * for anything, got {text:?}"))?;
-    if !text.contains('*') && !is_free(&bare) {
+    if !text.contains('*') && !is_free(bare.as_str()) {
         return Err(protected(&bare));
     }
-    Ok(Pattern::new(&text.to_ascii_lowercase()))
+    Ok(Pattern::ignoring_case(text))
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use http::HeaderMap;
+
     use super::*;
 
     fn edits(set: &[&str], remove: &[&str]) -> Result<Edits, String> {

@@ -7,8 +7,7 @@
 
 use std::net::IpAddr;
 
-use http::HeaderMap;
-use semantics::forwarded;
+use semantics::{Fields, forwarded};
 
 use crate::forwarded::Forwarded;
 
@@ -50,13 +49,13 @@ impl Scheme {
     pub fn of_request(
         connection: Scheme,
         client: IpAddr,
-        headers: &HeaderMap,
+        fields: &impl Fields,
         options: &Forwarded,
     ) -> Scheme {
         if !options.trusts(client) {
             return connection;
         }
-        let claimed = forwarded::claimed_proto(headers);
+        let claimed = forwarded::claimed_proto(fields);
         claimed.and_then(|name| Scheme::named(&name)).unwrap_or(connection)
     }
 }
@@ -64,6 +63,8 @@ impl Scheme {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use http::HeaderMap;
+
     use super::*;
 
     #[test]

@@ -18,6 +18,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, StatusCode, Version};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use semantics::{EditFields, Fields};
 
 use crate::via::{has_member, list};
 use net::random::random;
@@ -45,32 +46,39 @@ pub struct Upgrade {
 /// in HTTP/1.0, and where `Connection` does not name it (RFC 9110, 7.8).
 pub fn asked(parts: &Parts, has_body: bool) -> Option<Upgrade> {
     let of_stream = is_of_stream(parts);
-    let may_ask = parts.version == Version::HTTP_11 || of_stream;
-    if has_body || !may_ask || parts.method == Method::CONNECT {
+    asked_by((&parts.method, parts.version), of_stream, &parts.headers, has_body)
+}
+
+/// Returns what [`asked`] returns for a request with this method, version and fields. `of_stream`:
+/// it came as an extended CONNECT.
+pub fn asked_by(
+    (method, version): (&Method, Version),
+    of_stream: bool,
+    fields: &impl Fields,
+    has_body: bool,
+) -> Option<Upgrade> {
+    let may_ask = version == Version::HTTP_11 || of_stream;
+    if has_body || !may_ask || method == Method::CONNECT {
         return None;
     }
-    let protocols = protocols(&parts.headers)?;
-    let fits_stream = parts.method == Method::GET && fits_stream(&protocols, &parts.headers);
+    let protocols = protocols(fields)?;
+    let fits_stream = method == Method::GET && fits_stream(&protocols, fields);
     Some(Upgrade { protocols, fits_stream, of_stream })
 }
 
-fn fits_stream(protocols: &[String], headers: &HeaderMap) -> bool {
+fn fits_stream(protocols: &[String], fields: &impl Fields) -> bool {
     let [only] = protocols else { return false };
-    let lacks_key = only.eq_ignore_ascii_case(WEBSOCKET) && !headers.contains_key(KEY);
+    let lacks_key = only.eq_ignore_ascii_case(WEBSOCKET) && !fields.has(&KEY);
     !lacks_key && !only.contains('/')
 }
 
 /// Returns the protocols that fields ask for and that may be passed on; `None`: nothing is asked
 /// for.
-pub fn protocols(headers: &HeaderMap) -> Option<Vec<String>> {
-    if !headers.contains_key(header::UPGRADE)
-        || !has_member(headers, &header::CONNECTION, "upgrade")
-    {
-        return None;
-    }
-    let asked = list(headers, &header::UPGRADE).filter(|name| may_pass(name));
-    let protocols: Vec<_> = asked.map(str::to_owned).collect();
-    (!protocols.is_empty()).then_some(protocols)
+pub fn protocols(fields: &impl Fields) -> Option<Vec<String>> {
+    let mut asked = list(fields, &header::UPGRADE).filter(|name| may_pass(name)).peekable();
+    asked.peek()?;
+    let is_of_hop = has_member(fields, &header::CONNECTION, "upgrade");
+    is_of_hop.then(|| asked.map(str::to_owned).collect())
 }
 
 /// Returns whether a protocol is one that a tunnel may carry: `name[/version]`, and not a form of
@@ -96,11 +104,11 @@ pub fn is_of_stream(parts: &Parts) -> bool {
 
 impl Upgrade {
     /// Adds the fields that ask for the protocols to the head of a request for a server.
-    pub fn ask(&self, fields: &mut HeaderMap) {
+    pub fn ask(&self, fields: &mut impl EditFields) {
         if let Ok(protocols) = HeaderValue::try_from(self.protocols.join(", ")) {
-            fields.remove(header::TE);
-            fields.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
-            fields.insert(header::UPGRADE, protocols);
+            fields.remove_lines(&header::TE);
+            fields.set_line(&header::CONNECTION, &HeaderValue::from_static("upgrade"));
+            fields.set_line(&header::UPGRADE, &protocols);
         }
     }
 

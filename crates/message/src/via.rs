@@ -1,31 +1,27 @@
 //! Fields that a proxy itself adds to a message head and reads from it: `Via` (RFC 9110, 7.6.3) or
 //! `CDN-Loop` (RFC 8586) with the detection of loops, simple lists, methods.
 
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue};
 use http::{Method, Version, header};
 use net::random::random;
-use semantics::MethodClass;
+use semantics::{EditFields, Fields, MethodClass, value};
 
 use crate::pseudonym::Pseudonym;
 
 /// Returns the members of a comma-separated list field, over all its lines, empty ones left out.
 /// Not for fields whose members may hold quoted commas.
-pub fn list<'a>(
-    headers: &'a HeaderMap,
-    name: &HeaderName,
-) -> impl Iterator<Item = &'a str> + use<'a> {
-    headers
-        .get_all(name)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
+pub fn list<'a>(fields: &'a impl Fields, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    fields
+        .lines(name)
+        .filter_map(value::text)
         .flat_map(|line| line.split(','))
         .map(str::trim)
         .filter(|member| !member.is_empty())
 }
 
 /// Returns whether a list field has a member, compared without case.
-pub fn has_member(headers: &HeaderMap, name: &HeaderName, member: &str) -> bool {
-    headers.contains_key(name) && list(headers, name).any(|m| m.eq_ignore_ascii_case(member))
+pub fn has_member(fields: &impl Fields, name: &HeaderName, member: &str) -> bool {
+    list(fields, name).any(|m| m.eq_ignore_ascii_case(member))
 }
 
 /// `CDN-Loop`: the proxies that a request went through, which no server takes for more than that.
@@ -63,20 +59,19 @@ impl Via {
     }
 
     /// Makes a request show that it went through this proxy without `Via`: with `CDN-Loop`.
-    pub fn hide(&self, headers: &mut HeaderMap) {
-        headers.remove(header::VIA);
-        headers.append(CDN_LOOP, self.cdn_loop.clone());
+    pub fn hide(&self, fields: &mut impl EditFields) {
+        fields.remove_lines(&header::VIA);
+        fields.add_line(&CDN_LOOP, &self.cdn_loop);
     }
 
     /// Returns whether a request went through this proxy before.
-    pub fn is_loop(&self, headers: &HeaderMap) -> bool {
+    pub fn is_loop(&self, fields: &impl Fields) -> bool {
         let is_own = |entry: &str| {
             let entry = entry.bytes().filter(|byte| !matches!(byte, b' ' | b'\t'));
             entry.eq(self.cdn_loop.as_bytes().iter().copied())
         };
-        (headers.contains_key(header::VIA)
-            && list(headers, &header::VIA).any(|entry| entry.ends_with(&self.own)))
-            || (headers.contains_key(CDN_LOOP) && list(headers, &CDN_LOOP).any(is_own))
+        list(fields, &header::VIA).any(|entry| entry.ends_with(&self.own))
+            || list(fields, &CDN_LOOP).any(is_own)
     }
 }
 

@@ -22,3 +22,4 @@ pub mod trusted;
 pub mod validators;
 pub mod value;
 pub mod vary;
+pub(crate) mod view;

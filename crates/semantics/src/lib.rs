@@ -39,12 +39,14 @@ pub use decide::{merge, partial, portion, reuse};
 pub use fields::cache_control::{RequestDirectives, ResponseDirectives};
 pub use fields::etag::EntityTag;
 pub use fields::field_names::FieldNames;
+pub use fields::view::{EditFields, Fields};
 pub use fields::{
     cache_control, cache_status, claims, coding, connection_login, date, device_class, etag,
     field_names, forwarded, hop_by_hop, language, max_forwards, multipart, one_exchange,
     proxy_status, range, trusted, validators, value, vary,
 };
 pub use request::facts::{Identity, MethodClass, RequestFacts};
+pub use request::name_set::NameSet;
 pub use request::query::QueryRule;
 pub use request::url::Url;
 pub use request::{disguise, facts, invalidation, query, readings, url};

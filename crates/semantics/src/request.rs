@@ -3,6 +3,7 @@
 pub mod disguise;
 pub mod facts;
 pub mod invalidation;
+pub mod name_set;
 pub mod query;
 pub mod readings;
 pub mod url;

@@ -4,6 +4,7 @@
 
 pub mod identifying;
 pub mod lifetimes;
+pub(crate) mod name_filter;
 pub mod pattern;
 
 use http::HeaderName;

@@ -50,7 +50,8 @@ impl FetchTask {
         }
         let mut others = self.services.shared.variants.of(marker.epoch());
         others.retain(|other| {
-            other.key != self.key && coding::is_taken(&self.request, other.coding.as_ref())
+            let coding = other.coding.as_ref().map(HeaderValue::as_bytes);
+            other.key != self.key && coding::is_taken(&self.request, coding)
         });
         let tags: Vec<HeaderValue> = others.iter().map(|other| other.tag.clone()).collect();
         let asked =

@@ -13,6 +13,7 @@ use http::header::{
 
 use crate::fields::range::ByteRange;
 use crate::fields::validators::VERSION;
+use crate::fields::view::{EditFields, Fields, only_line};
 use crate::fields::{one_exchange, validators, value};
 use crate::request::facts::TargetFacts;
 use crate::settings::Settings;
@@ -172,24 +173,23 @@ pub fn weigh(
 /// Under a strong tag `If-Range` makes the origin send everything when it has something else. A
 /// date is compared in the answer instead: after `If-Range` the origin may leave it out
 /// (RFC 9110, 15.3.7).
-pub fn ask(request: &mut HeaderMap, stored: &StoredHead, range: ByteRange) {
+pub fn ask(request: &mut impl EditFields, stored: &StoredHead, range: ByteRange) {
     validators::remove_conditions(request);
     let text = format!("bytes={}-{}", range.start, range.end - 1);
     let Ok(value) = HeaderValue::try_from(text) else { return };
-    request.insert(RANGE, value);
+    request.set_line(&RANGE, &value);
     if stored.packed().is(Flag::StrongEtag)
         && let Some(tag) = stored.headers().get(ETAG)
     {
-        request.insert(IF_RANGE, tag.clone());
+        request.set_line(&IF_RANGE, tag);
     }
 }
 
 /// Returns whether a request's `Range` asks for one part in bytes: the part in its answer can be
 /// stored.
-pub fn asks_for_one(request: &HeaderMap) -> bool {
-    let mut lines = request.get_all(RANGE).iter();
-    let (Some(line), None) = (lines.next(), lines.next()) else { return false };
-    let Some((unit, set)) = line.to_str().ok().and_then(|text| text.split_once('=')) else {
+pub fn asks_for_one(request: &impl Fields) -> bool {
+    let line = only_line(request, &RANGE).and_then(value::text);
+    let Some((unit, set)) = line.and_then(|text| text.split_once('=')) else {
         return false;
     };
     let Some((first, last)) = set.trim().split_once('-') else { return false };

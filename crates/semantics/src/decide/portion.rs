@@ -2,10 +2,10 @@
 //! its ranges (RFC 9110, 13.2.2). Asked once for each answer, wherever its body comes from.
 
 use http::Method;
-use http::header::HeaderMap;
 
 use crate::fields::range::{self, ByteRange, Limits, Selection};
 use crate::fields::validators::{self, Selected, Verdict};
+use crate::fields::view::Fields;
 use crate::request::facts::RequestFacts;
 use crate::time::Time;
 
@@ -29,7 +29,7 @@ impl Portion {
     pub fn of(
         facts: &RequestFacts,
         method: &Method,
-        request: &HeaderMap,
+        request: &impl Fields,
         selected: &Selected,
         length: Option<u64>,
         now: Time,
@@ -53,6 +53,8 @@ impl Portion {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use http::{Request, StatusCode};
+
+    use http::HeaderMap;
 
     use super::*;
 

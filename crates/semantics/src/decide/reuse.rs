@@ -587,7 +587,7 @@ mod tests {
 
     #[test]
     fn an_identified_client_gets_what_was_stated_to_be_shared_or_is_its_own() {
-        let fields = vec![header::COOKIE];
+        let fields = [header::COOKIE].into_iter().collect();
         let identity = Identity { authorized: false, fields };
         let facts = RequestFacts::of(&http::Method::GET, &headers(&["Cookie: a=b"]));
         let facts = facts.with("/", identity);

@@ -10,6 +10,7 @@ use http::HeaderName;
 use http::header::{CACHE_CONTROL, HeaderMap, PRAGMA};
 
 use crate::fields::list;
+use crate::fields::view::Fields;
 use crate::settings::Settings;
 use crate::time::Seconds;
 
@@ -145,16 +146,17 @@ pub struct RequestDirectives {
 }
 
 impl RequestDirectives {
-    /// Returns the directives in a request's headers.
-    pub fn parse(headers: &HeaderMap) -> RequestDirectives {
+    /// Returns the directives in a request's fields.
+    pub fn parse(fields: &impl Fields) -> RequestDirectives {
         let mut directives = RequestDirectives::default();
-        if !headers.contains_key(CACHE_CONTROL) {
-            directives.no_cache = list::members(headers, PRAGMA)
+        let mut lines = fields.lines(&CACHE_CONTROL).peekable();
+        if lines.peek().is_none() {
+            directives.no_cache = list::members(fields, &PRAGMA)
                 .any(|member| member.eq_ignore_ascii_case(b"no-cache"));
             return directives;
         }
         let mut saw_max_stale = false;
-        for (name, value) in list::members(headers, CACHE_CONTROL).map(name_and_value) {
+        for (name, value) in lines.flat_map(list::split).map(name_and_value) {
             match name.as_str() {
                 "no-cache" => directives.no_cache = true,
                 "no-store" => directives.no_store = true,
@@ -243,7 +245,7 @@ impl ResponseDirectives {
 
     fn plain(headers: &HeaderMap) -> ResponseDirectives {
         let mut directives = ResponseDirectives::default();
-        for (name, value) in list::members(headers, CACHE_CONTROL).map(name_and_value) {
+        for (name, value) in list::members(headers, &CACHE_CONTROL).map(name_and_value) {
             let scope = || match value {
                 None => Scope::All,
                 Some(value) => {

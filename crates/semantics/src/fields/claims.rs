@@ -7,11 +7,11 @@
 //! to the key.
 
 use http::Method;
-use http::header::{HeaderMap, HeaderName};
 
-use crate::fields::field_names;
 use crate::fields::field_names::as_variable;
 use crate::fields::list;
+use crate::fields::view::{EditFields, Fields};
+use crate::settings::name_filter::{NameParts, WholeNames, begins_with};
 
 /// Claims by name, in the order of their bytes. Some frameworks answer for another host, scheme or
 /// path when one of these says so; others believe an address or a user; `Proxy` sets an environment
@@ -239,24 +239,33 @@ const METHODS: [&str; 7] = [
     "x-method-override",
 ];
 
-/// Removes every claim from a request, however its name is spelled ([`field_names`]), except the
-/// fields that are `kept`. A program may take another spelling for a field that is kept, so only
-/// the exact name counts there.
-pub fn remove_claims(request: &mut HeaderMap, kept: impl Fn(&str) -> bool) {
-    field_names::remove_where(request, |name| is_claim(name) && !kept(name));
+static CLAIM_FILTER: WholeNames = WholeNames::of(&CLAIMS);
+static FAMILY_FILTER: NameParts = NameParts::of_beginnings(&FAMILIES);
+static USER_FILTER: NameParts = NameParts::of_beginnings(&USERS);
+static METHOD_FILTER: WholeNames = WholeNames::of(&METHODS);
+
+/// Removes every claim from a request, however its name is spelled
+/// ([`field_names`](crate::fields::field_names)), except the fields that are `kept`. A program may
+/// take another spelling for a field that is kept, so only the exact name counts there, in any
+/// case.
+pub fn remove_claims(request: &mut impl EditFields, kept: impl Fn(&str) -> bool) {
+    request.remove_where(|name| is_claim(name) && !kept(name));
 }
 
 /// Returns whether a program may take the field for a claim.
 pub fn is_claim(name: &str) -> bool {
-    (CLAIM_SHAPES.fit(name) && is_one_of(&CLAIMS, name))
-        || (name.starts_with(['c', 's', 'x'])
-            && FAMILIES.iter().any(|begin| begins_with(name, begin)))
+    (CLAIM_FILTER.may_have(name.as_bytes()) && is_one_of(&CLAIMS, name))
+        || (FAMILY_FILTER.may_begin(name.as_bytes())
+            && FAMILIES
+                .iter()
+                .any(|family| as_variable(name).take(family.len()).eq(family.bytes())))
 }
 
 /// Returns whether a claim says which user, or which client certificate, a request comes from. With
-/// the beginning of a name it says so of every field that begins so. `name` is in lower case.
+/// the beginning of a name it says so of every field that begins so. Case does not matter.
 pub fn names_user(name: &str) -> bool {
-    USERS.iter().any(|begin| name.starts_with(begin))
+    let name = name.as_bytes();
+    USER_FILTER.may_begin(name) && USERS.iter().any(|begin| begins_with(name, begin))
 }
 
 /// Returns whether a claim names the address of a client and nothing else. `name` is in lower case.
@@ -266,53 +275,24 @@ pub fn names_address(name: &str) -> bool {
 
 /// Removes the fields of a GET or HEAD that ask for another method: its answer is stored, and given
 /// to requests that did mean GET.
-pub fn remove_other_methods(request: &mut HeaderMap) {
-    field_names::remove_where(request, |name| METHOD_SHAPES.fit(name) && is_one_of(&METHODS, name));
+pub fn remove_other_methods(request: &mut impl EditFields) {
+    request.remove_where(asks_for_method);
 }
 
 /// Returns the methods that the fields of a request ask for.
-pub fn other_methods(request: &HeaderMap) -> Vec<Method> {
-    let asks =
-        |name: &HeaderName| METHOD_SHAPES.fit(name.as_str()) && is_one_of(&METHODS, name.as_str());
-    let asked = request.iter().filter(|(name, _)| asks(name));
-    let members = asked.flat_map(|(_, value)| list::split(value.as_bytes()));
+pub fn other_methods(request: &impl Fields) -> Vec<Method> {
+    let asked = request.all().filter(|(name, _)| asks_for_method(name));
+    let members = asked.flat_map(|(_, value)| list::split(value));
     members.filter_map(|member| Method::from_bytes(member).ok()).collect()
 }
 
-/// The lengths of names by their first letters: most fields are told from them by it at once.
-struct Shapes([u64; 26]);
-
-const CLAIM_SHAPES: Shapes = Shapes::of(&CLAIMS);
-const METHOD_SHAPES: Shapes = Shapes::of(&METHODS);
-
-impl Shapes {
-    /// Makes the shapes of names in lower case, which begin with a letter.
-    const fn of(names: &[&str]) -> Shapes {
-        let mut shapes = [0; 26];
-        let mut number = 0;
-        while number < names.len() {
-            let name = names[number].as_bytes();
-            shapes[(name[0] - b'a') as usize] |= 1 << name.len();
-            number += 1;
-        }
-        Shapes(shapes)
-    }
-
-    /// Returns whether a name may be one of them.
-    fn fit(&self, name: &str) -> bool {
-        let letter = name.bytes().next().unwrap_or_default().wrapping_sub(b'a');
-        let lengths = self.0.get(usize::from(letter)).copied().unwrap_or_default();
-        name.len() < 64 && lengths & (1 << name.len()) != 0
-    }
+fn asks_for_method(name: &str) -> bool {
+    METHOD_FILTER.may_have(name.as_bytes()) && is_one_of(&METHODS, name)
 }
 
 /// Returns whether a program may take the field for one of these names, which are sorted.
 fn is_one_of(names: &[&str], name: &str) -> bool {
     names.binary_search_by(|known| known.bytes().cmp(as_variable(name))).is_ok()
-}
-
-fn begins_with(name: &str, begin: &str) -> bool {
-    name.len() >= begin.len() && as_variable(&name[..begin.len()]).eq(begin.bytes())
 }
 
 #[cfg(test)]

@@ -5,26 +5,27 @@
 //! Nothing here decodes a credential. What is doubtful counts as such a scheme: the price of a
 //! false positive is one connection.
 
-use http::{HeaderMap, HeaderName, header};
+use http::{HeaderName, header};
+
+use crate::fields::view::Fields;
 
 /// Beginnings of the names of these schemes: `Negotiate`, `Nego2`, `NegoExts` share one.
 const SCHEMES: [&str; 3] = ["ntlm", "nego", "kerberos"];
 
 /// Returns whether a request carries credentials that log in its connection.
-pub fn has_credentials(request: &HeaderMap) -> bool {
+pub fn has_credentials(request: &impl Fields) -> bool {
     [header::AUTHORIZATION, header::PROXY_AUTHORIZATION].iter().any(|name| names(request, name))
 }
 
 /// Returns whether an answer offers, or goes on with, a login of its connection.
-pub fn has_challenge(answer: &HeaderMap) -> bool {
+pub fn has_challenge(answer: &impl Fields) -> bool {
     [header::WWW_AUTHENTICATE, header::PROXY_AUTHENTICATE].iter().any(|name| names(answer, name))
 }
 
 /// Returns whether a member of a field's lines begins with the name of a scheme. A comma within a
 /// quoted string ends a member, too, so no quote can hide one.
-fn names(fields: &HeaderMap, name: &HeaderName) -> bool {
-    let mut members =
-        fields.get_all(name).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+fn names(fields: &impl Fields, name: &HeaderName) -> bool {
+    let mut members = fields.lines(name).flat_map(|line| line.split(|byte| *byte == b','));
     members.any(|member| {
         let member = member.trim_ascii_start();
         SCHEMES.iter().any(|scheme| {

@@ -10,6 +10,7 @@ use std::fmt;
 use http::header::{DATE, HeaderMap, HeaderName, HeaderValue};
 
 use crate::fields::value;
+use crate::fields::view::Fields;
 use crate::time::Time;
 
 const DAY: u64 = 24 * 3600;
@@ -32,8 +33,8 @@ pub fn parse(text: &[u8], now: Time) -> Option<Time> {
 }
 
 /// Returns the date in the first line of field `name`; `None` when absent or malformed.
-pub fn of_field(headers: &HeaderMap, name: &HeaderName, now: Time) -> Option<Time> {
-    parse(headers.get(name)?.as_bytes(), now)
+pub fn of_field(fields: &impl Fields, name: &HeaderName, now: Time) -> Option<Time> {
+    parse(fields.line(name)?, now)
 }
 
 /// Writes `time` as an IMF-fixdate. Years above 9999 are written as the end of 9999.

@@ -5,8 +5,13 @@
 //! browsers' makers recommend (`Mobi` anywhere means a phone), and `Sec-CH-UA-Mobile` decides where
 //! it is sent. It is a guess; an origin that needs to know better must not be put behind it.
 
-use http::HeaderMap;
+use http::HeaderName;
 use http::header::USER_AGENT;
+
+use crate::fields::view::Fields;
+use crate::settings::name_filter::{NameParts, begins_with};
+
+static SEC_CH_UA_MOBILE: HeaderName = HeaderName::from_static("sec-ch-ua-mobile");
 
 /// The kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,21 +26,64 @@ pub enum DeviceClass {
     Desktop,
 }
 
-const BOTS: [&str; 4] = ["bot", "crawler", "spider", "slurp"];
-const TABLETS: [&str; 4] = ["ipad", "tablet", "kindle", "silk/"];
-const PHONES: [&str; 5] = ["mobi", "iphone", "ipod", "opera mini", "windows phone"];
+const BOT: u8 = 1;
+const TABLET: u8 = 2;
+const PHONE: u8 = 4;
+const MOBILE: u8 = 8;
+const ANDROID: u8 = 16;
+
+/// Words in the names of programs, in lower case, and what each suggests.
+const WORDS: [(&str, u8); 14] = [
+    ("bot", BOT),
+    ("crawler", BOT),
+    ("spider", BOT),
+    ("slurp", BOT),
+    ("ipad", TABLET),
+    ("tablet", TABLET),
+    ("kindle", TABLET),
+    ("silk/", TABLET),
+    ("mobi", MOBILE),
+    ("iphone", PHONE),
+    ("ipod", PHONE),
+    ("opera mini", PHONE),
+    ("windows phone", PHONE),
+    ("android", ANDROID),
+];
+
+static FILTER: NameParts = {
+    let mut words = [""; WORDS.len()];
+    let mut number = 0;
+    while number < WORDS.len() {
+        words[number] = WORDS[number].0;
+        number += 1;
+    }
+    NameParts::of_beginnings(&words)
+};
+
+/// Returns what the words in a program's name suggest.
+fn suggested(agent: &[u8]) -> u8 {
+    let mut found = 0;
+    let mut rest = agent;
+    while !rest.is_empty() {
+        if FILTER.may_begin(rest) {
+            let here = WORDS.iter().filter(|(word, _)| begins_with(rest, word));
+            found |= here.fold(0, |all, (_, kind)| all | kind);
+        }
+        rest = &rest[1..];
+    }
+    found
+}
 
 impl DeviceClass {
     /// Returns the kind that a request's fields suggest.
-    pub fn of(headers: &HeaderMap) -> DeviceClass {
-        let agent = headers.get(USER_AGENT).map(|value| value.as_bytes().to_ascii_lowercase());
-        let agent = String::from_utf8_lossy(agent.as_deref().unwrap_or_default()).into_owned();
-        let has = |words: &[&str]| words.iter().any(|word| agent.contains(word));
-        if has(&BOTS) {
+    pub fn of(request: &impl Fields) -> DeviceClass {
+        let suggested = suggested(request.line(&USER_AGENT).unwrap_or_default());
+        let has = |kinds: u8| suggested & kinds != 0;
+        if has(BOT) {
             DeviceClass::Bot
-        } else if has(&TABLETS) || (agent.contains("android") && !agent.contains("mobi")) {
+        } else if has(TABLET) || (has(ANDROID) && !has(MOBILE)) {
             DeviceClass::Tablet
-        } else if has(&PHONES) || headers.get("sec-ch-ua-mobile").is_some_and(|hint| hint == "?1") {
+        } else if has(PHONE | MOBILE) || request.line(&SEC_CH_UA_MOBILE) == Some(b"?1") {
             DeviceClass::Mobile
         } else {
             DeviceClass::Desktop

@@ -1,5 +1,7 @@
 //! Entity tags (RFC 9110, 8.8.3).
 
+use crate::fields::list;
+
 /// One entity tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntityTag<'a> {
@@ -42,56 +44,40 @@ impl<'a> EntityTag<'a> {
     }
 }
 
-/// The value of `If-Match` or `If-None-Match`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TagList<'a> {
-    /// `*`
-    Any,
-    /// The tags; what is malformed is left out, up to the next comma.
-    Tags(Vec<EntityTag<'a>>),
+/// Returns whether a line of `If-Match` or `If-None-Match` is `*`, which means any tag.
+pub fn is_any(line: &[u8]) -> bool {
+    list::trim(line) == b"*"
 }
 
-impl<'a> TagList<'a> {
-    /// Reads the lines of a field. Quotes in tags know no escapes and tags may hold commas, so this
-    /// is not the general list syntax.
-    pub fn parse(lines: impl IntoIterator<Item = &'a [u8]>) -> TagList<'a> {
-        let mut tags = Vec::new();
-        for line in lines {
-            if crate::fields::list::trim(line) == b"*" {
-                return TagList::Any;
-            }
-            let mut rest = skip_separators(line);
-            while !rest.is_empty() {
-                rest = match EntityTag::read(rest) {
-                    Some((tag, after))
-                        if matches!(after.first(), None | Some(b',' | b' ' | b'\t')) =>
-                    {
-                        tags.push(tag);
-                        after
-                    }
-                    _ => &rest[rest.iter().position(|&byte| byte == b',').unwrap_or(rest.len())..],
-                };
-                rest = skip_separators(rest);
+/// Returns the tags in a line of `If-Match` or `If-None-Match`; what is malformed is left out, up
+/// to the next comma. Quotes in tags know no escapes and tags may hold commas, so this is not the
+/// general list syntax.
+pub fn tags(line: &[u8]) -> impl Iterator<Item = EntityTag<'_>> {
+    let mut rest = skip_separators(line);
+    std::iter::from_fn(move || {
+        while !rest.is_empty() {
+            let read = EntityTag::read(rest)
+                .filter(|(_, after)| matches!(after.first(), None | Some(b',' | b' ' | b'\t')));
+            let comma = || rest.iter().position(|&byte| byte == b',').unwrap_or(rest.len());
+            let after = read.map_or_else(|| &rest[comma()..], |(_, after)| after);
+            rest = skip_separators(after);
+            if let Some((tag, _)) = read {
+                return Some(tag);
             }
         }
-        TagList::Tags(tags)
-    }
+        None
+    })
+}
 
-    /// Returns whether any member equals `tag` by strong comparison; `*` matches every tag.
-    pub fn matches_strongly(&self, tag: &EntityTag) -> bool {
-        match self {
-            TagList::Any => true,
-            TagList::Tags(tags) => tags.iter().any(|member| member.strong_eq(tag)),
-        }
-    }
-
-    /// Returns whether any member equals `tag` by weak comparison; `*` matches every tag.
-    pub fn matches_weakly(&self, tag: &EntityTag) -> bool {
-        match self {
-            TagList::Any => true,
-            TagList::Tags(tags) => tags.iter().any(|member| member.weak_eq(tag)),
-        }
-    }
+/// Returns whether the lines of `If-Match` or `If-None-Match` name a tag that `is_same` as `tag`,
+/// or any. Without a `tag` only `*` fits.
+pub fn is_named<'a>(
+    mut lines: impl Iterator<Item = &'a [u8]>,
+    tag: Option<&EntityTag<'_>>,
+    is_same: fn(&EntityTag<'_>, &EntityTag<'_>) -> bool,
+) -> bool {
+    let has = |line, tag| tags(line).any(|member| is_same(&member, tag));
+    lines.any(|line| is_any(line) || tag.is_some_and(|tag| has(line, tag)))
 }
 
 fn skip_separators(text: &[u8]) -> &[u8] {
@@ -150,22 +136,17 @@ mod tests {
 
     #[test]
     fn lists_may_hold_commas_in_tags_and_garbage_is_skipped() {
-        let list = |lines: &[&'static str]| {
-            TagList::parse(lines.iter().map(|line| line.as_bytes()).collect::<Vec<_>>())
+        let list = |lines: &[&'static str]| -> Vec<EntityTag<'static>> {
+            lines.iter().flat_map(|line| tags(line.as_bytes())).collect()
         };
-        let tags = |tags: &[EntityTag<'static>]| TagList::Tags(tags.to_vec());
-        assert_eq!(list(&["*"]), TagList::Any);
-        assert_eq!(list(&[" * "]), TagList::Any);
-        assert_eq!(
-            list(&["\"a\", W/\"b\",,\"c,d\""]),
-            tags(&[strong("a"), weak("b"), strong("c,d")])
-        );
-        assert_eq!(list(&["\"a\"", "\"b\""]), tags(&[strong("a"), strong("b")]));
-        assert_eq!(list(&["\"a\", b, \"c\""]), tags(&[strong("a"), strong("c")]));
-        assert_eq!(list(&["\"a b\", \"c\"d, \"e\" f"]), tags(&[strong("e")]));
-        assert_eq!(list(&["\"a"]), tags(&[]));
-        assert_eq!(list(&["\"a\"b"]), tags(&[]));
-        assert_eq!(list(&["a"]), tags(&[]));
-        assert_eq!(list(&[""]), tags(&[]));
+        assert!(is_any(b"*") && is_any(b" * ") && !is_any(b"\"*\"") && !is_any(b"*, *"));
+        assert_eq!(list(&["\"a\", W/\"b\",,\"c,d\""]), [strong("a"), weak("b"), strong("c,d")]);
+        assert_eq!(list(&["\"a\"", "\"b\""]), [strong("a"), strong("b")]);
+        assert_eq!(list(&["\"a\", b, \"c\""]), [strong("a"), strong("c")]);
+        assert_eq!(list(&["\"a b\", \"c\"d, \"e\" f"]), [strong("e")]);
+        assert_eq!(list(&["\"a"]), []);
+        assert_eq!(list(&["\"a\"b"]), []);
+        assert_eq!(list(&["a"]), []);
+        assert_eq!(list(&[""]), []);
     }
 }

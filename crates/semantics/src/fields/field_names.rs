@@ -9,7 +9,7 @@
 //! take for the length or the coding of a body are always removed: a server that believes
 //! `Content_Length` finds requests in bodies.
 
-use http::header::{HeaderMap, HeaderName};
+use crate::fields::view::EditFields;
 
 /// The names of request fields that are let through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,37 +25,40 @@ pub enum FieldNames {
 
 impl FieldNames {
     /// Takes out of a request the fields whose names are not let through.
-    pub fn enforce(self, request: &mut HeaderMap) {
-        remove_where(request, |name| !self.permit(name));
+    pub fn enforce(self, request: &mut impl EditFields) {
+        request.remove_where(|name| !self.permit(name));
     }
 
     fn permit(self, name: &str) -> bool {
-        let fine = |byte: u8| match byte {
-            b'-' => true,
-            b'_' => self == FieldNames::Underscores,
-            _ => byte.is_ascii_alphanumeric(),
+        let is_fine = |byte: u8| {
+            PLAIN[usize::from(byte)] || (byte == b'_' && self == FieldNames::Underscores)
         };
-        !passes_for_framing(name) && (self == FieldNames::Any || name.bytes().all(fine))
+        !passes_for_framing(name) && (self == FieldNames::Any || name.bytes().all(is_fine))
     }
 }
+
+/// The bytes of plain names: letters, digits and hyphens.
+static PLAIN: [bool; 256] = {
+    let mut plain = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        plain[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'-';
+        byte += 1;
+    }
+    plain
+};
 
 /// The fields that say where a body ends (RFC 9112, 6).
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 
 /// Returns whether a program behind CGI takes a field of another name for one that frames the body.
 fn passes_for_framing(name: &str) -> bool {
-    let passes = |framing: &&str| name != *framing && as_variable(name).eq(framing.bytes());
-    FRAMING.iter().any(passes)
-}
-
-/// Removes the fields whose names `is_bad`.
-pub(crate) fn remove_where(fields: &mut HeaderMap, is_bad: impl Fn(&str) -> bool) {
-    let bad = |fields: &HeaderMap| -> Vec<HeaderName> {
-        fields.keys().filter(|name| is_bad(name.as_str())).cloned().collect()
+    let passes = |framing: &&str| {
+        name.len() == framing.len()
+            && !name.eq_ignore_ascii_case(framing)
+            && as_variable(name).eq(framing.bytes())
     };
-    for name in bad(fields) {
-        fields.remove(name);
-    }
+    FRAMING.iter().any(passes)
 }
 
 /// Returns the bytes of a field's name as a program behind CGI distinguishes them, in lower case

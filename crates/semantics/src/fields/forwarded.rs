@@ -7,18 +7,20 @@
 //! are trusted ([`trusted`](crate::fields::trusted)), and ours is added behind it. A forward proxy
 //! by default reveals nothing about its clients.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use http::header::{Entry, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue};
+use http::header::{FORWARDED, HeaderName, HeaderValue};
 
 use crate::fields::value;
 use crate::fields::vary::Vary;
+use crate::fields::view::{EditFields, Fields};
 
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// `X-Forwarded-Proto`.
 pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-pub(crate) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+pub(crate) static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
 /// A field that can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,17 +78,21 @@ pub fn tells_clients_apart(fields: &[Field], vary: &Vary) -> bool {
 
 /// Adds `fields` to a request. Addresses go behind those that are there; of scheme and host the one
 /// that is there stays: the first proxy knows what the client used.
-pub fn add(request: &mut HeaderMap, hop: &Hop<'_>, fields: &[Field]) {
+pub fn add(request: &mut impl EditFields, hop: &Hop<'_>, fields: &[Field]) {
     for field in fields {
         match field {
-            Field::For => append(request, X_FORWARDED_FOR, value::of_address(hop.client)),
-            Field::Forwarded => append(request, FORWARDED, value::of(element(hop))),
+            Field::For => append(request, &X_FORWARDED_FOR, value::of_address(hop.client)),
+            Field::Forwarded => append(request, &FORWARDED, value::of(element(hop))),
+            Field::Proto if request.has(&X_FORWARDED_PROTO) => {}
             Field::Proto => {
-                let proto = HeaderValue::from_static(hop.proto);
-                request.entry(X_FORWARDED_PROTO).or_insert(proto);
+                request.set_line(&X_FORWARDED_PROTO, &HeaderValue::from_static(hop.proto));
             }
-            Field::Host if hop.host.is_empty() => {}
-            Field::Host => insert_host(request, hop.host),
+            Field::Host if hop.host.is_empty() || request.has(&X_FORWARDED_HOST) => {}
+            Field::Host => {
+                if let Ok(host) = HeaderValue::from_str(hop.host) {
+                    request.set_line(&X_FORWARDED_HOST, &host);
+                }
+            }
         }
     }
 }
@@ -94,14 +100,20 @@ pub fn add(request: &mut HeaderMap, hop: &Hop<'_>, fields: &[Field]) {
 /// Returns the scheme that the client used at the first proxy, as a request claims it: the `proto`
 /// of the first element of `Forwarded`, else the first `X-Forwarded-Proto`. Only for requests that
 /// a trusted proxy sent.
-pub fn claimed_proto(request: &HeaderMap) -> Option<String> {
+pub fn claimed_proto(request: &impl Fields) -> Option<Cow<'_, str>> {
     let elements = joined(request, &FORWARDED).and_then(|text| elements(&text));
     let proto = elements.and_then(|elements| {
         let pairs = elements.into_iter().next()?;
-        pairs.into_iter().find(|(name, _)| name == "proto").map(|(_, value)| value)
+        pairs.into_iter().find(|(name, _)| name == "proto").map(|(_, value)| Cow::Owned(value))
     });
-    let first = || Some(joined(request, &X_FORWARDED_PROTO)?.split(',').next()?.trim().to_owned());
-    proto.or_else(first)
+    proto.or_else(|| match joined(request, &X_FORWARDED_PROTO)? {
+        Cow::Borrowed(text) => Some(Cow::Borrowed(first_member(text))),
+        Cow::Owned(text) => Some(Cow::Owned(first_member(&text).to_owned())),
+    })
+}
+
+fn first_member(text: &str) -> &str {
+    text.split(',').next().unwrap_or_default().trim()
 }
 
 /// Rewrites the `Forwarded` of a trusted proxy so that it names one host and one scheme, those of
@@ -109,9 +121,11 @@ pub fn claimed_proto(request: &HeaderMap) -> Option<String> {
 /// another element would be told something that no key has. Further elements keep the addresses
 /// (`for`, `by`). Removes the field when it does not have the form of RFC 7239. Returns the host in
 /// lower case.
-pub fn tidy_forwarded(request: &mut HeaderMap) -> Option<String> {
+pub fn tidy_forwarded(request: &mut impl EditFields) -> Option<String> {
     let elements = joined(request, &FORWARDED).and_then(|text| elements(&text));
-    request.remove(FORWARDED);
+    if !request.remove_lines(&FORWARDED) {
+        return None;
+    }
     let (mut host, mut text) = (None, String::new());
     for (number, pairs) in elements?.into_iter().enumerate() {
         let mut separator = if text.is_empty() { "" } else { ", " };
@@ -133,7 +147,7 @@ pub fn tidy_forwarded(request: &mut HeaderMap) -> Option<String> {
     if let Ok(value) = HeaderValue::try_from(text)
         && !value.is_empty()
     {
-        request.insert(FORWARDED, value);
+        request.set_line(&FORWARDED, &value);
     }
     host
 }
@@ -235,42 +249,42 @@ pub(crate) fn is_host(text: &str) -> bool {
 }
 
 /// Returns the lines of a field joined to one; `None` when there is none, or one is not plain text.
-pub(crate) fn joined(request: &HeaderMap, name: &HeaderName) -> Option<String> {
-    let lines = request.get_all(name).iter().map(|line| line.to_str().ok());
-    let lines = lines.collect::<Option<Vec<_>>>().filter(|lines| !lines.is_empty())?;
-    Some(lines.join(", ").trim_matches(BLANKS).to_owned())
+pub(crate) fn joined<'a>(request: &'a impl Fields, name: &HeaderName) -> Option<Cow<'a, str>> {
+    let mut lines = request.lines(name);
+    let first = value::text(lines.next()?)?;
+    let Some(second) = lines.next() else {
+        return Some(Cow::Borrowed(first.trim_matches(BLANKS)));
+    };
+    let mut whole = first.to_owned();
+    for line in std::iter::once(second).chain(lines) {
+        whole.push_str(", ");
+        whole.push_str(value::text(line)?);
+    }
+    Some(Cow::Owned(whole.trim_matches(BLANKS).to_owned()))
 }
 
 /// Joins what is there and `value` to one line: many origins read but one.
-fn append(request: &mut HeaderMap, name: HeaderName, value: Option<HeaderValue>) {
+fn append(request: &mut impl EditFields, name: &HeaderName, value: Option<HeaderValue>) {
     let Some(value) = value else { return };
-    if !request.contains_key(&name) {
-        request.insert(name, value);
+    if !request.has(name) {
+        request.set_line(name, &value);
         return;
     }
     let mut all: Vec<u8> = Vec::with_capacity(value.len());
-    for line in request.get_all(&name) {
-        all.extend_from_slice(line.as_bytes());
+    for line in request.lines(name) {
+        all.extend_from_slice(line);
         all.extend_from_slice(b", ");
     }
     all.extend_from_slice(value.as_bytes());
     if let Ok(value) = HeaderValue::from_bytes(&all) {
-        request.insert(name, value);
-    }
-}
-
-fn insert_host(request: &mut HeaderMap, host: &str) {
-    // Most of the time it is what the request says, which needs no copy.
-    let said = request.get(HOST).filter(|said| *said == host).cloned();
-    if let Entry::Vacant(place) = request.entry(X_FORWARDED_HOST)
-        && let Some(value) = said.or_else(|| HeaderValue::try_from(host).ok())
-    {
-        place.insert(value);
+        request.set_line(name, &value);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+
     use super::*;
     use crate::fixture::headers;
 
@@ -326,9 +340,13 @@ mod tests {
 
     #[test]
     fn the_first_proxy_says_which_scheme_was_used() {
-        let claimed = |lines: &[&str]| claimed_proto(&headers(lines));
+        let claimed =
+            |lines: &[&str]| claimed_proto(&headers(lines)).map(std::borrow::Cow::into_owned);
         assert_eq!(claimed(&["x-forwarded-proto: https"]).as_deref(), Some("https"));
         assert_eq!(claimed(&["x-forwarded-proto: https, http"]).as_deref(), Some("https"));
+        let lines = ["x-forwarded-proto: https", "x-forwarded-proto: http"];
+        assert_eq!(claimed(&lines).as_deref(), Some("https"));
+        assert_eq!(claimed(&["x-forwarded-proto: https", "x-forwarded-proto: \u{e9}"]), None);
         let both = ["x-forwarded-proto: http", "forwarded: for=a;Proto=\"https\", proto=http"];
         assert_eq!(claimed(&both).as_deref(), Some("https"));
         let other = ["forwarded: for=192.0.2.1", "x-forwarded-proto: https"];

@@ -4,29 +4,23 @@
 //! `Cache-Control` or `Content-Length` at a client's request would let it change the answers of
 //! others.
 
-use http::header::{
-    self, CONNECTION, HeaderMap, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{self, CONNECTION, HeaderName, TE};
 
 use crate::fields::list;
-
-const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
-const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
-const PROXY_AUTHENTICATION_INFO: HeaderName = HeaderName::from_static("proxy-authentication-info");
+use crate::fields::view::{EditFields, Fields};
 
 /// Always for one hop only.
 const ALWAYS: [HeaderName; 10] = [
     CONNECTION,
-    KEEP_ALIVE,
-    PROXY_CONNECTION,
-    PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION,
-    PROXY_AUTHENTICATION_INFO,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    HeaderName::from_static("proxy-authentication-info"),
     TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
 ];
 
 /// For the whole way, whatever `Connection` says.
@@ -61,21 +55,22 @@ const NEVER: [HeaderName; 28] = [
     header::VIA,
 ];
 
-/// Returns whether a field is for one connection only whatever `Connection` says.
-pub fn is_for_one_hop(name: &HeaderName) -> bool {
-    matches!(
-        name.as_str(),
-        "connection"
-            | "keep-alive"
-            | "proxy-connection"
-            | "proxy-authenticate"
-            | "proxy-authorization"
-            | "proxy-authentication-info"
-            | "te"
-            | "trailer"
-            | "transfer-encoding"
-            | "upgrade"
-    )
+/// Returns whether a field is for one connection only whatever `Connection` says. Case does not
+/// matter.
+pub fn is_for_one_hop(name: impl AsRef<[u8]>) -> bool {
+    let name = name.as_ref();
+    let known: &[&str] = match name.len() {
+        2 => &["te"],
+        7 => &["trailer", "upgrade"],
+        10 => &["connection", "keep-alive"],
+        16 => &["proxy-connection"],
+        17 => &["transfer-encoding"],
+        18 => &["proxy-authenticate"],
+        19 => &["proxy-authorization"],
+        25 => &["proxy-authentication-info"],
+        _ => &[],
+    };
+    known.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 /// Removes the fields that are for one hop only from a request or response, in place.
@@ -83,52 +78,48 @@ pub fn is_for_one_hop(name: &HeaderName) -> bool {
 /// A listener that authenticates clients itself reads `Proxy-Authorization` before this; one that
 /// tunnels an `Upgrade`, likewise. The framing fields (`Transfer-Encoding`, `Trailer`) are set anew
 /// by the writer of the message.
-pub fn strip(headers: &mut HeaderMap) {
-    // Most heads have none.
-    if headers.keys().any(is_for_one_hop) {
-        for name in named_by_connection(headers) {
-            headers.remove(name);
-        }
-        for name in ALWAYS {
-            headers.remove(name);
-        }
-    }
+pub fn strip(fields: &mut impl EditFields) {
+    strip_named(fields);
+    strip_always(fields);
 }
 
 /// Removes the fields that are always for one hop from a request that [`strip_named`] has seen.
 /// `Connection` is not obeyed again: it would remove fields that were set since.
-pub fn strip_always(headers: &mut HeaderMap) {
-    if headers.keys().any(is_for_one_hop) {
-        for name in ALWAYS {
-            headers.remove(name);
+pub fn strip_always(fields: &mut impl EditFields) {
+    // Most heads have none.
+    if fields.all().any(|(name, _)| is_for_one_hop(name)) {
+        for name in &ALWAYS {
+            fields.remove_lines(name);
         }
     }
 }
 
 /// Removes from a request what only its `Connection` makes hop-by-hop. To be done before anything
 /// is concluded from a field: what the origin never sees must not choose among its answers.
-pub fn strip_named(headers: &mut HeaderMap) {
-    if headers.contains_key(CONNECTION) {
-        for name in named_by_connection(headers) {
-            if !is_for_one_hop(&name) {
-                headers.remove(name);
-            }
-        }
+pub fn strip_named(fields: &mut impl EditFields) {
+    for name in named_by_connection(fields) {
+        fields.remove_lines(&name);
     }
 }
 
-/// Returns the fields that `Connection` makes hop-by-hop, protected ones left out.
-fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
-    list::members(headers, CONNECTION)
+/// Returns the fields that are there and that only `Connection` makes hop-by-hop, protected ones
+/// left out. Most messages have none.
+fn named_by_connection(fields: &impl Fields) -> Vec<HeaderName> {
+    let is_known =
+        |name: &HeaderName, member: &[u8]| name.as_str().as_bytes().eq_ignore_ascii_case(member);
+    let is_there =
+        |member: &[u8]| fields.all().any(|(name, _)| name.as_bytes().eq_ignore_ascii_case(member));
+    list::members(fields, &CONNECTION)
+        .filter(|member| !is_for_one_hop(member) && is_there(member))
+        .filter(|member| !NEVER.iter().any(|name| is_known(name, member)))
         .filter_map(|member| HeaderName::from_bytes(member).ok())
-        .filter(|name| !NEVER.contains(name))
         .collect()
 }
 
 /// Returns whether the sender accepts trailers (`TE: trailers`; RFC 9110, 10.1.4). Call it before
 /// [`strip`].
-pub fn accepts_trailers(headers: &HeaderMap) -> bool {
-    list::members(headers, TE).any(|member| member.eq_ignore_ascii_case(b"trailers"))
+pub fn accepts_trailers(fields: &impl Fields) -> bool {
+    list::members(fields, &TE).any(|member| member.eq_ignore_ascii_case(b"trailers"))
 }
 
 #[cfg(test)]
@@ -138,7 +129,10 @@ mod tests {
 
     #[test]
     fn what_is_for_one_hop_is_known_by_its_name() {
-        assert!(ALWAYS.iter().all(is_for_one_hop) && !NEVER.iter().any(is_for_one_hop));
+        for name in &ALWAYS {
+            assert!(is_for_one_hop(name.as_str().to_ascii_uppercase()), "{name}");
+        }
+        assert!(!NEVER.iter().any(is_for_one_hop) && !is_for_one_hop("close"));
     }
 
     #[test]
@@ -164,7 +158,7 @@ mod tests {
             "X-Kept: 1",
         ]);
         strip_named(&mut message);
-        assert!(accepts_trailers(&message) && message.contains_key(UPGRADE));
+        assert!(accepts_trailers(&message) && message.contains_key(header::UPGRADE));
         assert!(!message.contains_key("x-hop") && !message.contains_key("x-other"));
         strip(&mut message);
         let expected =

@@ -4,36 +4,40 @@
 //! operator names the languages of a site, the list becomes one of them, and a response that varies
 //! by language is stored once for each.
 
-use std::cmp::Reverse;
-
-use http::HeaderMap;
 use http::header::ACCEPT_LANGUAGE;
 
 use crate::fields::list;
+use crate::fields::view::Fields;
+use crate::settings::name_filter::begins_with;
 
 /// Returns the one of `offered` that the client prefers; the first where it accepts none or states
 /// no preference. `None` when nothing is offered.
-pub fn best<'a>(headers: &HeaderMap, offered: &'a [String]) -> Option<&'a str> {
-    let mut ranges: Vec<(u16, String)> = list::members(headers, ACCEPT_LANGUAGE)
-        .filter_map(|member| range(&String::from_utf8_lossy(member)))
-        .filter(|(weight, _)| *weight > 0)
-        .collect();
-    // Equal weights: the order of the client.
-    ranges.sort_by_key(|(weight, _)| Reverse(*weight));
-    let liked = ranges.iter().find_map(|(_, range)| lookup(range, offered));
-    liked.or(offered.first().map(String::as_str))
+pub fn best<'a>(request: &impl Fields, offered: &'a [String]) -> Option<&'a str> {
+    let first = offered.first()?;
+    let mut liked: Option<(u16, &str)> = None;
+    for member in list::members(request, &ACCEPT_LANGUAGE) {
+        let member = String::from_utf8_lossy(member);
+        let Some((weight, range)) = range(&member) else { continue };
+        // Equal weights: the order of the client.
+        if weight > liked.map_or(0, |(most, _)| most)
+            && let Some(language) = lookup(range, offered)
+        {
+            liked = Some((weight, language));
+        }
+    }
+    Some(liked.map_or(first, |(_, language)| language))
 }
 
-/// Returns a member of the list: its weight in thousandths, and the range in lower case. One whose
-/// weight cannot be read is left out.
-fn range(member: &str) -> Option<(u16, String)> {
+/// Returns a member of the list: its weight in thousandths, and the range. One whose weight cannot
+/// be read is left out.
+fn range(member: &str) -> Option<(u16, &str)> {
     let mut parts = member.split(';').map(str::trim);
-    let range = parts.next()?.to_ascii_lowercase();
+    let range = parts.next()?;
     Some((list::weight(parts.map(str::as_bytes))?, range))
 }
 
 /// Returns the offered language for a range: the same, else a wider one (RFC 4647, 3.4), else a
-/// narrower one.
+/// narrower one. Case does not matter.
 fn lookup<'a>(range: &str, offered: &'a [String]) -> Option<&'a str> {
     if range == "*" {
         return offered.first().map(String::as_str);
@@ -45,10 +49,10 @@ fn lookup<'a>(range: &str, offered: &'a [String]) -> Option<&'a str> {
         }
         wider = tag.rsplit_once('-').map(|(head, _)| head);
     }
-    let narrower = |one: &&String| {
-        one.to_ascii_lowercase().strip_prefix(range).is_some_and(|rest| rest.starts_with('-'))
+    let is_narrower = |one: &&String| {
+        begins_with(one.as_bytes(), range) && one.as_bytes().get(range.len()) == Some(&b'-')
     };
-    offered.iter().find(narrower).map(String::as_str)
+    offered.iter().find(is_narrower).map(String::as_str)
 }
 
 #[cfg(test)]

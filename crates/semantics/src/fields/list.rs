@@ -1,11 +1,16 @@
 //! Comma-separated field values (RFC 9110, 5.6.1), split leniently.
 
-use http::header::{AsHeaderName, HeaderMap};
+use http::HeaderName;
+
+use crate::fields::view::Fields;
 
 /// Returns the members of every line of field `name`, in order, without surrounding white space;
 /// empty members are skipped (RFC 9110, 5.6.1.2).
-pub(crate) fn members(headers: &HeaderMap, name: impl AsHeaderName) -> impl Iterator<Item = &[u8]> {
-    headers.get_all(name).into_iter().flat_map(|line| split(line.as_bytes()))
+pub(crate) fn members<'a>(
+    fields: &'a impl Fields,
+    name: &HeaderName,
+) -> impl Iterator<Item = &'a [u8]> {
+    fields.lines(name).flat_map(split)
 }
 
 /// Returns the members of one line. Commas inside a quoted string do not separate. A quote that is

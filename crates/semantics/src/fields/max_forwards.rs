@@ -2,18 +2,19 @@
 //! take.
 
 use http::Method;
-use http::header::{HeaderMap, MAX_FORWARDS};
+use http::header::MAX_FORWARDS;
 
 use crate::fields::cache_control::Delta;
+use crate::fields::view::Fields;
 
 /// Returns how many hops a request may still take; `None`: as many as it needs. Only TRACE and
 /// OPTIONS are bound by the field; what is no number does not count. A larger number than 2^31
 /// counts as 2^31.
-pub fn hops_left(method: &Method, request: &HeaderMap) -> Option<u32> {
+pub fn hops_left(method: &Method, request: &impl Fields) -> Option<u32> {
     if !matches!(*method, Method::TRACE | Method::OPTIONS) {
         return None;
     }
-    match Delta::parse(request.get(MAX_FORWARDS)?.as_bytes()) {
+    match Delta::parse(request.line(&MAX_FORWARDS)?) {
         Delta::Value(left) => Some(left.get()),
         Delta::Absent | Delta::Invalid => None,
     }
@@ -21,6 +22,8 @@ pub fn hops_left(method: &Method, request: &HeaderMap) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+
     use super::*;
     use crate::fixture::headers;
 

@@ -40,6 +40,11 @@ pub fn remove_personal(trailers: &mut HeaderMap) {
     }
 }
 
+/// Returns whether a field of this name is a digest of a message's content.
+pub fn is_content_digest(name: &str) -> bool {
+    CONTENT_DIGESTS.iter().any(|digest| digest == name)
+}
+
 /// Removes the digests of a message's content: the fields are to be those of another message.
 pub fn remove_content_digests(fields: &mut HeaderMap) {
     for name in CONTENT_DIGESTS {

@@ -6,11 +6,12 @@
 //! `max_parts` parts.
 
 use http::Method;
-use http::header::{HeaderMap, HeaderValue, IF_RANGE, RANGE};
+use http::header::{HeaderValue, IF_RANGE, RANGE};
 
 use crate::fields::date;
 use crate::fields::etag::EntityTag;
 use crate::fields::validators::Selected;
+use crate::fields::view::{Fields, only_line};
 
 /// The bytes `start..end` of a body; never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,31 +80,29 @@ impl Default for Limits {
 /// evaluated before this ([`crate::fields::validators`]), `If-Range` here.
 pub fn select(
     method: &Method,
-    request: &HeaderMap,
+    request: &impl Fields,
     selected: &Selected,
     length: u64,
     limits: Limits,
 ) -> Selection {
-    let mut lines = request.get_all(RANGE).iter();
-    let (Some(range), None) = (lines.next(), lines.next()) else { return Selection::Whole };
+    let Some(range) = only_line(request, &RANGE) else { return Selection::Whole };
     if method != Method::GET || selected.status != http::StatusCode::OK {
         return Selection::Whole;
     }
     if !if_range_holds(request, selected) {
         return Selection::Whole;
     }
-    parse(range.as_bytes(), length, limits)
+    parse(range, length, limits)
 }
 
 /// Returns whether `If-Range` is absent or names exactly the selected response (RFC 9110, 13.1.5):
 /// by a strong tag, or by a `Last-Modified` that is a strong validator.
-pub fn if_range_holds(request: &HeaderMap, selected: &Selected) -> bool {
-    let mut lines = request.get_all(IF_RANGE).iter();
+pub fn if_range_holds(request: &impl Fields, selected: &Selected) -> bool {
+    let mut lines = request.lines(&IF_RANGE);
     let Some(condition) = lines.next() else { return true };
     if lines.next().is_some() {
         return false;
     }
-    let condition = condition.as_bytes();
     if let Some(wanted) = EntityTag::parse(condition) {
         return selected.etag().is_some_and(|tag| tag.strong_eq(&wanted));
     }
@@ -113,7 +112,13 @@ pub fn if_range_holds(request: &HeaderMap, selected: &Selected) -> bool {
 
 /// Reads the value of `Range` for a body of `length` bytes.
 pub fn parse(value: &[u8], length: u64, limits: Limits) -> Selection {
-    let Some(specs) = read_specs(value, limits.max_ranges) else { return Selection::Whole };
+    let Some(set) = range_set(value) else { return Selection::Whole };
+    if limits.max_ranges > 0
+        && let Some(spec) = read_spec(set.trim_matches(BLANKS))
+    {
+        return only_one(spec, length);
+    }
+    let Some(specs) = read_specs(set, limits.max_ranges) else { return Selection::Whole };
     // The last bytes of nothing are nothing: satisfiable (14.1.2), but no 206 can say so.
     if length == 0 && specs.iter().any(|spec| matches!(spec, Spec::Suffix { count: 1.. })) {
         return Selection::Whole;
@@ -126,6 +131,15 @@ pub fn parse(value: &[u8], length: u64, limits: Limits) -> Selection {
         [single] => Selection::Single(*single),
         parts if parts.len() > limits.max_parts => Selection::Whole,
         parts => Selection::Multiple(parts.to_vec()),
+    }
+}
+
+/// Returns what a set of one member selects, as nearly all are.
+fn only_one(spec: Spec, length: u64) -> Selection {
+    match (spec.within(length), spec) {
+        (Some(part), _) => Selection::Single(part),
+        (None, Spec::Suffix { count: 1.. }) => Selection::Whole,
+        (None, _) => Selection::Unsatisfiable,
     }
 }
 
@@ -153,17 +167,19 @@ impl Spec {
     }
 }
 
-/// Returns the members; `None` when the value is not a well-formed set of at most `max` byte
-/// ranges.
-fn read_specs(value: &[u8], max: usize) -> Option<Vec<Spec>> {
-    let text = std::str::from_utf8(value).ok()?;
-    let (unit, set) = text.split_once('=')?;
-    if !unit.trim_matches([' ', '\t']).eq_ignore_ascii_case("bytes") {
-        return None;
-    }
+const BLANKS: [char; 2] = [' ', '\t'];
+
+/// Returns the set of ranges in a value; `None` when they are not in bytes.
+fn range_set(value: &[u8]) -> Option<&str> {
+    let (unit, set) = std::str::from_utf8(value).ok()?.split_once('=')?;
+    unit.trim_matches(BLANKS).eq_ignore_ascii_case("bytes").then_some(set)
+}
+
+/// Returns the members; `None` when it is not a well-formed set of at most `max` byte ranges.
+fn read_specs(set: &str, max: usize) -> Option<Vec<Spec>> {
     let mut specs = Vec::new();
     for member in set.split(',') {
-        let member = member.trim_matches([' ', '\t']);
+        let member = member.trim_matches(BLANKS);
         if member.is_empty() {
             continue;
         }

@@ -4,13 +4,16 @@
 //! Whatever such a field says that is no address and no user (a host, a port, a path) is part of
 //! the key ([`key_names`]). The scheme is there already, in the URL.
 
+use std::borrow::Cow;
 use std::str::FromStr;
 
-use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue};
+use http::header::{FORWARDED, HeaderName, HeaderValue};
 
 use crate::fields::claims;
 use crate::fields::forwarded;
 use crate::fields::forwarded::{X_FORWARDED_HOST, X_FORWARDED_PROTO};
+use crate::fields::view::{EditFields, Fields, only_line};
+use crate::settings::name_filter::begins_with;
 
 /// A field that is believed of a trusted proxy, or a family of fields that name users.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,10 +49,26 @@ impl TrustedField {
         names.map(TrustedField::Name).into()
     }
 
+    /// Returns whether a field of this name is meant, in any case.
     fn is(&self, name: &str) -> bool {
         match self {
             TrustedField::Name(known) => known == name,
-            TrustedField::Family(begin) => name.starts_with(begin),
+            TrustedField::Family(begin) => begins_with(name.as_bytes(), begin),
+        }
+    }
+
+    /// Returns the field that belongs to the key of every object where this one is believed.
+    fn key_name(&self) -> Option<&HeaderName> {
+        match self {
+            TrustedField::Name(name) if *name == X_FORWARDED_PROTO => None,
+            TrustedField::Name(name) if *name == FORWARDED => Some(&X_FORWARDED_HOST),
+            TrustedField::Name(name) => {
+                let name_text = name.as_str();
+                let is_of_client =
+                    claims::names_address(name_text) || claims::names_user(name_text);
+                (!is_of_client).then_some(name)
+            }
+            TrustedField::Family(_) => None,
         }
     }
 }
@@ -57,31 +76,54 @@ impl TrustedField {
 /// Removes from the request of a trusted proxy the claims that are not believed, and gives those
 /// that are one meaning: one line each, a host in lower case. A host or port that is none is
 /// removed. The host of `Forwarded` becomes that of `X-Forwarded-Host`, which is in the key.
-pub fn settle(request: &mut HeaderMap, trusted: &[TrustedField]) {
+pub fn settle(request: &mut impl EditFields, trusted: &[TrustedField]) {
     claims::remove_claims(request, |name| trusted.iter().any(|field| field.is(name)));
     if let Some(host) = forwarded::tidy_forwarded(request).map(HeaderValue::try_from) {
-        host.into_iter().for_each(|host| drop(request.insert(X_FORWARDED_HOST, host)));
+        host.into_iter().for_each(|host| request.set_line(&X_FORWARDED_HOST, &host));
     }
-    for name in key_names(trusted) {
-        let Some(value) = request.contains_key(&name).then(|| forwarded::joined(request, &name))
-        else {
-            continue;
-        };
-        let value = value.and_then(|value| settled(&name, value));
-        match value.and_then(|value| HeaderValue::try_from(value).ok()) {
-            Some(value) => drop(request.insert(name, value)),
-            None => drop(request.remove(name)),
+    // A field that is settled twice stays as it is.
+    for name in trusted.iter().filter_map(TrustedField::key_name) {
+        match settled(request, name) {
+            Settled::AsItIs => {}
+            Settled::Believed(value) => request.set_line(name, &value),
+            Settled::NotBelieved => drop(request.remove_lines(name)),
         }
     }
 }
 
+/// The one meaning of a field.
+enum Settled {
+    /// It has it, or is not there.
+    AsItIs,
+    /// This value in place of its lines.
+    Believed(HeaderValue),
+    NotBelieved,
+}
+
+fn settled(request: &impl Fields, name: &HeaderName) -> Settled {
+    if !request.has(name) {
+        return Settled::AsItIs;
+    }
+    let joined = forwarded::joined(request, name);
+    let Some(value) = joined.and_then(|value| one_form(name, value)) else {
+        return Settled::NotBelieved;
+    };
+    if only_line(request, name) == Some(value.as_bytes()) {
+        return Settled::AsItIs;
+    }
+    HeaderValue::from_str(&value).map_or(Settled::NotBelieved, Settled::Believed)
+}
+
 /// Returns the one form of a value; `None` when it is not believed.
-fn settled(name: &HeaderName, value: String) -> Option<String> {
+fn one_form<'a>(name: &HeaderName, value: Cow<'a, str>) -> Option<Cow<'a, str>> {
     let all = |fine: fn(&str) -> bool| value.split(',').all(|member| fine(member.trim()));
     let is_port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match name.as_str() {
-        "x-forwarded-host" => all(forwarded::is_host).then(|| value.to_ascii_lowercase()),
-        "x-forwarded-port" => all(is_port).then_some(value),
+        "x-forwarded-host" if !all(forwarded::is_host) => None,
+        "x-forwarded-host" if value.bytes().any(|byte| byte.is_ascii_uppercase()) => {
+            Some(Cow::Owned(value.to_ascii_lowercase()))
+        }
+        "x-forwarded-port" if !all(is_port) => None,
         _ => (!value.is_empty()).then_some(value),
     }
 }
@@ -89,12 +131,8 @@ fn settled(name: &HeaderName, value: String) -> Option<String> {
 /// Returns the fields that belong to the key of every object where these are believed.
 pub fn key_names(trusted: &[TrustedField]) -> Vec<HeaderName> {
     let mut names: Vec<HeaderName> = Vec::new();
-    for field in trusted {
-        let TrustedField::Name(name) = field else { continue };
-        let name = if *name == FORWARDED { &X_FORWARDED_HOST } else { name };
-        let is_of_client =
-            claims::names_address(name.as_str()) || claims::names_user(name.as_str());
-        if !is_of_client && *name != X_FORWARDED_PROTO && !names.contains(name) {
+    for name in trusted.iter().filter_map(TrustedField::key_name) {
+        if !names.contains(name) {
             names.push(name.clone());
         }
     }
@@ -103,6 +141,8 @@ pub fn key_names(trusted: &[TrustedField]) -> Vec<HeaderName> {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+
     use super::*;
     use crate::fixture::headers;
 

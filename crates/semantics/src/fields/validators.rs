@@ -13,7 +13,10 @@ use http::header::{
 use http::{Method, StatusCode};
 
 use crate::fields::date;
-use crate::fields::etag::{EntityTag, TagList};
+use crate::fields::etag;
+use crate::fields::etag::EntityTag;
+use crate::fields::view::{EditFields, Fields, only_line};
+use crate::settings::name_filter::begins_with;
 use crate::time::Time;
 
 /// The field of an answer whose origin vouches for it: a text that is another one for every state
@@ -26,8 +29,12 @@ pub const VERSION: HeaderName = HeaderName::from_static("larder-version");
 pub struct Selected<'a> {
     /// Its status.
     pub status: StatusCode,
-    /// Its headers.
-    pub headers: &'a HeaderMap,
+    /// Its `ETag` as received.
+    etag: Option<&'a [u8]>,
+    /// Its `Last-Modified` as received.
+    last_modified: Option<&'a [u8]>,
+    /// Its `Date` as received.
+    date: Option<&'a [u8]>,
     /// The time of its receipt, used in place of a missing `Date`.
     pub received: Time,
     /// Its `Last-Modified` is a strong validator (RFC 9110, 8.8.2.2). Of a stored response that is
@@ -37,12 +44,26 @@ pub struct Selected<'a> {
 
 impl<'a> Selected<'a> {
     /// Returns a response as it came from its origin.
-    pub fn of(status: StatusCode, headers: &'a HeaderMap, received: Time) -> Selected<'a> {
-        let modified = date::of_field(headers, &LAST_MODIFIED, received);
-        let date = date::of_field(headers, &DATE, received);
+    pub fn of(status: StatusCode, fields: &'a impl Fields, received: Time) -> Selected<'a> {
+        let selected = Selected::of_stored(status, fields, received, false);
+        let date = selected.date.and_then(|date| date::parse(date, received));
+        let modified = selected.last_modified();
         // At least one second older than the `Date` beside it. `None` is less than any time.
         let strong_last_modified = modified.is_some() && modified < date;
-        Selected { status, headers, received, strong_last_modified }
+        Selected { strong_last_modified, ..selected }
+    }
+
+    /// Returns a response as it is stored. `strong_last_modified`: its `Last-Modified` is a strong
+    /// validator.
+    pub(crate) fn of_stored(
+        status: StatusCode,
+        fields: &'a impl Fields,
+        received: Time,
+        strong_last_modified: bool,
+    ) -> Selected<'a> {
+        let (etag, date) = (fields.line(&ETAG), fields.line(&DATE));
+        let last_modified = fields.line(&LAST_MODIFIED);
+        Selected { status, etag, last_modified, date, received, strong_last_modified }
     }
 
     /// Returns it as what its origin would answer at `now`. Its `Last-Modified` is strong once the
@@ -55,23 +76,30 @@ impl<'a> Selected<'a> {
 
     /// Returns its entity tag if it has a well-formed one.
     pub fn etag(&self) -> Option<EntityTag<'a>> {
-        EntityTag::parse(self.headers.get(ETAG)?.as_bytes())
+        EntityTag::parse(self.etag?)
     }
 
     /// Returns the value of its `ETag` as received. Some servers forget the quotes and still
     /// recognise their tag: it proves nothing to us, but it can be sent in a condition.
-    fn text_of_etag(&self) -> Option<&'a HeaderValue> {
-        self.headers.get(ETAG).filter(|value| !value.is_empty())
+    fn text_of_etag(&self) -> Option<&'a [u8]> {
+        self.etag.filter(|value| !value.is_empty())
     }
 
     /// Returns its `Last-Modified`, when readable.
     pub fn last_modified(&self) -> Option<Time> {
-        date::of_field(self.headers, &LAST_MODIFIED, self.received)
+        date::parse(self.last_modified?, self.received)
     }
 
     /// Returns its `Last-Modified` when that is a strong validator.
     pub fn strong_last_modified(&self) -> Option<Time> {
         self.last_modified().filter(|_| self.strong_last_modified)
+    }
+
+    /// Returns the time at which it changed at the latest: its `Last-Modified`, else its `Date`,
+    /// else its receipt (RFC 9111, 4.3.2).
+    fn changed(&self) -> Time {
+        let made = || date::parse(self.date?, self.received);
+        self.last_modified().or_else(made).unwrap_or(self.received.second())
     }
 }
 
@@ -89,18 +117,18 @@ pub enum Verdict {
 }
 
 /// Returns whether the headers hold anything to validate with.
-pub fn has_any(headers: &HeaderMap, received: Time) -> bool {
-    let selected = Selected::of(StatusCode::OK, headers, received);
+pub fn has_any(fields: &impl Fields, received: Time) -> bool {
+    let selected = Selected::of_stored(StatusCode::OK, fields, received, false);
     selected.text_of_etag().is_some() || selected.last_modified().is_some()
 }
 
 /// Returns whether a request carries a condition that only the origin may judge.
-pub fn is_for_origin(request: &HeaderMap) -> bool {
-    request.contains_key(IF_MATCH) || request.contains_key(IF_UNMODIFIED_SINCE)
+pub fn is_for_origin(request: &impl Fields) -> bool {
+    request.has(&IF_MATCH) || request.has(&IF_UNMODIFIED_SINCE)
 }
 
 /// Evaluates the conditions of a GET or HEAD against a stored response (RFC 9111, 4.3.2).
-pub fn as_cache(method: &Method, request: &HeaderMap, selected: &Selected, now: Time) -> Verdict {
+pub fn as_cache(method: &Method, request: &impl Fields, selected: &Selected, now: Time) -> Verdict {
     if !matches!(*method, Method::GET | Method::HEAD) || is_for_origin(request) {
         return Verdict::ForOrigin;
     }
@@ -108,7 +136,7 @@ pub fn as_cache(method: &Method, request: &HeaderMap, selected: &Selected, now: 
     if !selected.status.is_success() {
         return Verdict::Proceed;
     }
-    let unmodified = if request.contains_key(IF_NONE_MATCH) {
+    let unmodified = if request.has(&IF_NONE_MATCH) {
         none_match_fails(request, selected)
     } else {
         is_unmodified_since(request, selected, now)
@@ -118,21 +146,23 @@ pub fn as_cache(method: &Method, request: &HeaderMap, selected: &Selected, now: 
 
 /// Evaluates all conditions of any method against the current representation, as the origin does
 /// (RFC 9110, 13.2.2).
-pub fn as_origin(method: &Method, request: &HeaderMap, selected: &Selected, now: Time) -> Verdict {
+pub fn as_origin(
+    method: &Method,
+    request: &impl Fields,
+    selected: &Selected,
+    now: Time,
+) -> Verdict {
     let reads = matches!(*method, Method::GET | Method::HEAD);
     if !selected.status.is_success()
         || matches!(*method, Method::CONNECT | Method::OPTIONS | Method::TRACE)
     {
         return Verdict::Proceed;
     }
-    if request.contains_key(IF_MATCH) {
-        let tags = tags(request, IF_MATCH);
-        let holds = match (&tags, selected.etag()) {
-            (TagList::Any, _) => true,
-            (_, Some(tag)) => tags.matches_strongly(&tag),
-            (_, None) => false,
-        };
-        if !holds {
+    if request.has(&IF_MATCH) {
+        let tag = selected.etag();
+        if !etag::is_named(request.lines(&IF_MATCH), tag.as_ref(), |one, other| {
+            one.strong_eq(other)
+        }) {
             return Verdict::PreconditionFailed;
         }
     } else if let Some(limit) = only_date(request, &IF_UNMODIFIED_SINCE, now)
@@ -140,7 +170,7 @@ pub fn as_origin(method: &Method, request: &HeaderMap, selected: &Selected, now:
     {
         return Verdict::PreconditionFailed;
     }
-    if request.contains_key(IF_NONE_MATCH) {
+    if request.has(&IF_NONE_MATCH) {
         if none_match_fails(request, selected) {
             return if reads { Verdict::NotModified } else { Verdict::PreconditionFailed };
         }
@@ -154,85 +184,77 @@ pub fn as_origin(method: &Method, request: &HeaderMap, selected: &Selected, now:
 }
 
 /// Returns whether `If-None-Match` names the selected response: the condition is false.
-fn none_match_fails(request: &HeaderMap, selected: &Selected) -> bool {
-    match (tags(request, IF_NONE_MATCH), selected.etag()) {
-        (TagList::Any, _) => true,
-        (tags, Some(tag)) => tags.matches_weakly(&tag),
-        // The client sends back what it got, letter by letter.
-        (_, None) => {
-            let text = selected.text_of_etag();
-            text.is_some() && text == request.get(IF_NONE_MATCH)
-        }
-    }
+fn none_match_fails(request: &impl Fields, selected: &Selected) -> bool {
+    let tag = selected.etag();
+    // Of a tag that is none the client sends back what it got, letter by letter.
+    let is_sent_back = || {
+        tag.is_none()
+            && selected.text_of_etag().is_some()
+            && selected.text_of_etag() == request.line(&IF_NONE_MATCH)
+    };
+    let is_named = etag::is_named(request.lines(&IF_NONE_MATCH), tag.as_ref(), |one, other| {
+        one.weak_eq(other)
+    });
+    is_named || is_sent_back()
 }
 
 /// Returns whether `If-Modified-Since` is not before the last change. A response without
 /// `Last-Modified` changed when it was made, or received, at the latest (RFC 9111, 4.3.2).
-fn is_unmodified_since(request: &HeaderMap, selected: &Selected, now: Time) -> bool {
-    let Some(since) = only_date(request, &IF_MODIFIED_SINCE, now) else { return false };
-    let changed = selected
-        .last_modified()
-        .or_else(|| date::of_field(selected.headers, &DATE, selected.received))
-        .unwrap_or(selected.received.second());
-    changed <= since
+fn is_unmodified_since(request: &impl Fields, selected: &Selected, now: Time) -> bool {
+    only_date(request, &IF_MODIFIED_SINCE, now).is_some_and(|since| selected.changed() <= since)
 }
 
 /// Returns the date of a condition; `None` when it is not a date, or there are several lines: then
 /// it does not count (RFC 9110, 13.1.3 and 13.1.4).
-fn only_date(request: &HeaderMap, name: &HeaderName, now: Time) -> Option<Time> {
-    let mut lines = request.get_all(name).iter();
-    let (line, None) = (lines.next()?, lines.next()) else { return None };
-    date::parse(line.as_bytes(), now)
-}
-
-fn tags(headers: &HeaderMap, name: HeaderName) -> TagList<'_> {
-    TagList::parse(headers.get_all(name).iter().map(|line| line.as_bytes()))
+fn only_date(request: &impl Fields, name: &HeaderName, now: Time) -> Option<Time> {
+    date::parse(only_line(request, name)?, now)
 }
 
 /// Takes every condition and `Range` out of a request: for a fetch whose answer is to be stored.
-pub fn remove_conditions(request: &mut HeaderMap) {
+pub fn remove_conditions(request: &mut impl EditFields) {
     if !may_have_conditions(request) {
         return;
     }
     for name in [IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE, RANGE] {
-        request.remove(name);
+        request.remove_lines(&name);
     }
 }
 
 /// Returns whether a request has a condition, a `Range`, or another field that begins like one:
 /// most have none.
-fn may_have_conditions(request: &HeaderMap) -> bool {
-    request.keys().any(|name| name.as_str().starts_with("if-") || *name == RANGE)
+fn may_have_conditions(request: &impl Fields) -> bool {
+    let is_one = |name: &str| {
+        begins_with(name.as_bytes(), "if-") || name.eq_ignore_ascii_case(RANGE.as_str())
+    };
+    request.all().any(|(name, _)| is_one(name))
 }
 
 /// Leaves of a request's conditions those that a cache may pass on when it has nothing to validate:
 /// what is answered to them is a whole response, or that the client's copy is good. True when there
 /// are such.
-pub fn keep_questions(request: &mut HeaderMap) -> bool {
+pub fn keep_questions(request: &mut impl EditFields) -> bool {
     if !may_have_conditions(request) {
         return false;
     }
     for name in [IF_MATCH, IF_UNMODIFIED_SINCE, IF_RANGE, RANGE] {
-        request.remove(name);
+        request.remove_lines(&name);
     }
-    request.contains_key(IF_NONE_MATCH) || request.contains_key(IF_MODIFIED_SINCE)
+    request.has(&IF_NONE_MATCH) || request.has(&IF_MODIFIED_SINCE)
 }
 
 /// Turns a request into a validation of a stored response: the client's conditions and `Range` make
 /// way for our validators (RFC 9111, 4.3.1). False when there is none to ask with; the request then
 /// asks for the whole.
-pub fn make_conditional(request: &mut HeaderMap, stored: &Selected) -> bool {
+pub fn make_conditional(request: &mut impl EditFields, stored: &Selected) -> bool {
     remove_conditions(request);
+    let tag = stored.text_of_etag();
+    let date = stored.last_modified.filter(|_| stored.last_modified().is_some());
     let mut asks = false;
-    if let Some(value) = stored.text_of_etag() {
-        request.insert(IF_NONE_MATCH, value.clone());
-        asks = true;
-    }
-    if stored.last_modified().is_some()
-        && let Some(value) = stored.headers.get(LAST_MODIFIED)
-    {
-        request.insert(IF_MODIFIED_SINCE, value.clone());
-        asks = true;
+    for (name, value) in [(IF_NONE_MATCH, tag), (IF_MODIFIED_SINCE, date)] {
+        if let Some(Ok(value)) = value.map(HeaderValue::from_bytes) {
+            request.set_line(&name, &value);
+            asks = true;
+        }
     }
     asks
 }
@@ -241,44 +263,52 @@ pub fn make_conditional(request: &mut HeaderMap, stored: &Selected) -> bool {
 /// `If-None-Match` names: a 304 then says by its tag which one the request selects (RFC 9111,
 /// 4.3.1). The date goes, which would speak of one of them only. False, and nothing changed, when
 /// what is there is no list of tags.
-pub fn ask_about(request: &mut HeaderMap, others: &[HeaderValue]) -> bool {
-    let mut text = Vec::new();
-    if request.contains_key(IF_NONE_MATCH) {
-        match tags(request, IF_NONE_MATCH) {
-            TagList::Tags(tags) if !tags.is_empty() => {}
-            _ => return false,
-        }
+pub fn ask_about(request: &mut impl EditFields, others: &[HeaderValue]) -> bool {
+    let has_tags = |line| etag::tags(line).next().is_some();
+    let is_list = !request.lines(&IF_NONE_MATCH).any(etag::is_any)
+        && request.lines(&IF_NONE_MATCH).any(has_tags);
+    if request.has(&IF_NONE_MATCH) && !is_list {
+        return false;
     }
-    for line in request.get_all(IF_NONE_MATCH).into_iter().chain(others) {
+    let mut text = Vec::new();
+    for line in request.lines(&IF_NONE_MATCH).chain(others.iter().map(HeaderValue::as_bytes)) {
         if !text.is_empty() {
             text.extend_from_slice(b", ");
         }
-        text.extend_from_slice(line.as_bytes());
+        text.extend_from_slice(line);
     }
     let Ok(value) = HeaderValue::from_bytes(&text) else { return false };
-    request.insert(IF_NONE_MATCH, value);
-    request.remove(IF_MODIFIED_SINCE);
+    request.set_line(&IF_NONE_MATCH, &value);
+    request.remove_lines(&IF_MODIFIED_SINCE);
     true
 }
 
 /// Returns whether a request's `If-None-Match` names `tag`.
-pub fn is_named(request: &HeaderMap, tag: &EntityTag<'_>) -> bool {
-    request.contains_key(IF_NONE_MATCH) && tags(request, IF_NONE_MATCH).matches_weakly(tag)
+pub fn is_named(request: &impl Fields, tag: &EntityTag<'_>) -> bool {
+    etag::is_named(request.lines(&IF_NONE_MATCH), Some(tag), |one, other| one.weak_eq(other))
 }
 
-/// Returns the headers of a 304 made from a stored response's: without those that describe a body
-/// (RFC 9110, 15.4.5). `Last-Modified` stays only where there is no `ETag`.
+/// Fields that describe a body, which a 304 has not.
+const LEFT_OUT_OF_304: [HeaderName; 7] = [
+    CONTENT_ENCODING,
+    CONTENT_LANGUAGE,
+    CONTENT_LENGTH,
+    CONTENT_RANGE,
+    CONTENT_TYPE,
+    TRAILER,
+    TRANSFER_ENCODING,
+];
+
+/// Returns whether a 304 made from a stored response leaves a field of this name out: it describes
+/// a body (RFC 9110, 15.4.5), or is the `Last-Modified` of a response that `has_etag`.
+pub fn is_left_out_of_304(name: &str, has_etag: bool) -> bool {
+    LEFT_OUT_OF_304.iter().any(|known| known == name) || (has_etag && LAST_MODIFIED == *name)
+}
+
+/// Returns the headers of a 304 made from a stored response's ([`is_left_out_of_304`]).
 pub fn not_modified_headers(stored: &HeaderMap) -> HeaderMap {
     let mut headers = stored.clone();
-    for name in [
-        CONTENT_ENCODING,
-        CONTENT_LANGUAGE,
-        CONTENT_LENGTH,
-        CONTENT_RANGE,
-        CONTENT_TYPE,
-        TRAILER,
-        TRANSFER_ENCODING,
-    ] {
+    for name in LEFT_OUT_OF_304 {
         headers.remove(name);
     }
     if headers.contains_key(ETAG) {

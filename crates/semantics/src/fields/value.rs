@@ -1,10 +1,16 @@
-//! Field values that are made anew for each response, with one allocation: they are written into a
-//! buffer on the stack first.
+//! Field values: as text, and those that are made anew for each response, with one allocation: they
+//! are written into a buffer on the stack first.
 
 use std::fmt::{self, Write};
 use std::net::IpAddr;
 
 use http::HeaderValue;
+
+/// Returns a line as text; `None` when it has bytes other than visible ASCII, space and tab.
+pub fn text(line: &[u8]) -> Option<&str> {
+    let is_text = line.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
+    std::str::from_utf8(line).ok().filter(|_| is_text)
+}
 
 /// Longer values take a second allocation.
 const BUFFER: usize = 256;

@@ -13,6 +13,7 @@ use http::header::{
 };
 
 use crate::fields::list;
+use crate::fields::view::Fields;
 
 /// The request fields that a response depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ impl Vary {
     /// Reads the `Vary` of a response.
     pub fn of(headers: &HeaderMap) -> Vary {
         let mut names = Vec::new();
-        for member in list::members(headers, VARY) {
+        for member in list::members(headers, &VARY) {
             match HeaderName::from_bytes(member) {
                 Ok(name) if member != b"*" => names.push(name),
                 _ => return Vary::Star,
@@ -55,9 +56,9 @@ pub(crate) fn widen(update: &mut HeaderMap, stored: &HeaderMap) {
         return;
     }
     let has = |update: &HeaderMap, name: &[u8]| {
-        list::members(update, VARY).any(|member| member.eq_ignore_ascii_case(name))
+        list::members(update, &VARY).any(|member| member.eq_ignore_ascii_case(name))
     };
-    for name in list::members(stored, VARY) {
+    for name in list::members(stored, &VARY) {
         if !has(update, name)
             && let Ok(name) = HeaderValue::from_bytes(name)
         {
@@ -97,26 +98,38 @@ const FEW: usize = 16;
 
 /// Returns the normalised value of one field of a request; `None` when the request does not carry
 /// it, which is not the same as an empty value.
-pub fn normalised(request: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
-    let mut lines = request.get_all(name).iter().peekable();
-    lines.peek()?;
-    let lines = lines.map(|line| list::trim(line.as_bytes()));
+pub fn normalised(request: &impl Fields, name: &HeaderName) -> Option<Vec<u8>> {
+    let mut value = Vec::new();
+    write_normalised(request, name.as_str(), &mut value).then_some(value)
+}
+
+/// Writes the value that [`normalised`] returns of the field `name`, in lower case, behind `out`;
+/// returns whether the request carries the field. One line, and a list of usual length, take no
+/// allocation but what `out` needs.
+pub(crate) fn write_normalised(request: &impl Fields, name: &str, out: &mut Vec<u8>) -> bool {
+    let mut lines = request.lines_named(name).map(list::trim);
+    let Some(first) = lines.next() else { return false };
+    let Some(second) = lines.next() else {
+        write_joined(name, first, out);
+        return true;
+    };
     // Lines of a field that is no list are not one line with a comma in it.
-    let between = if SINGLETONS.contains(name) { &b"\n"[..] } else { &b", "[..] };
-    let joined = lines.collect::<Vec<_>>().join(between);
-    let mut value = Vec::with_capacity(joined.len());
-    write_normalised(name.as_str(), &joined, &mut value);
-    Some(value)
+    let between = if is_one_of(&SINGLETONS, name) { &b"\n"[..] } else { &b", "[..] };
+    let lines: Vec<&[u8]> = [first, second].into_iter().chain(lines).collect();
+    write_joined(name, &lines.join(between), out);
+    true
+}
+
+fn is_one_of(names: &[HeaderName], name: &str) -> bool {
+    names.iter().any(|known| known.as_str() == name)
 }
 
 /// Writes the normalised value of the field `name`, in lower case, behind `out`. `joined`: its
-/// lines without white space around them, joined by `, `. Lists of usual length allocate nothing
-/// but what `out` needs.
-pub(crate) fn write_normalised(name: &str, joined: &[u8], out: &mut Vec<u8>) {
-    let is_one_of = |names: &[HeaderName]| names.iter().any(|known| known.as_str() == name);
-    if is_one_of(&SINGLETONS) {
+/// lines without white space around them, joined.
+fn write_joined(name: &str, joined: &[u8], out: &mut Vec<u8>) {
+    if is_one_of(&SINGLETONS, name) {
         out.extend_from_slice(joined);
-    } else if is_one_of(&NEGOTIATED) {
+    } else if is_one_of(&NEGOTIATED, name) {
         write_sorted(joined, name != ACCEPT.as_str(), out);
     } else {
         for (number, member) in list::split(joined).enumerate() {
@@ -194,7 +207,7 @@ fn is_default_weight(part: &[u8]) -> bool {
 }
 
 /// Returns whether two requests select the same variant among responses that vary on `names`.
-pub fn same_variant(names: &[HeaderName], one: &HeaderMap, other: &HeaderMap) -> bool {
+pub fn same_variant(names: &[HeaderName], one: &impl Fields, other: &impl Fields) -> bool {
     names.iter().all(|name| normalised(one, name) == normalised(other, name))
 }
 

@@ -1,11 +1,13 @@
 //! The facts of a request that a cache decides by, parsed once.
 
 use http::Method;
-use http::header::{self, HeaderMap, HeaderName};
+use http::header::{self, HeaderName};
 
 use crate::fields::cache_control::RequestDirectives;
 use crate::fields::claims;
+use crate::fields::view::Fields;
 use crate::request::disguise;
+use crate::request::name_set::NameSet;
 use crate::settings::{Settings, Sharing};
 
 /// The meaning of a method to a cache.
@@ -47,7 +49,7 @@ pub struct RequestFacts {
     /// The client's `Authorization` field is there (RFC 9111, 3.5).
     pub authorized: bool,
     /// The client's fields that identify it ([`Identity::of`]).
-    pub identified_by: Vec<HeaderName>,
+    pub identified_by: NameSet,
     /// The client's connection is logged in at the origin: it has credentials that no field shows.
     pub is_logged_in: bool,
     /// The facts of the target that forbid guesses.
@@ -84,12 +86,12 @@ pub struct Identity {
     /// An `Authorization` field is there (RFC 9111, 3.5).
     pub authorized: bool,
     /// The names of the fields that identify the client.
-    pub fields: Vec<HeaderName>,
+    pub fields: NameSet,
 }
 
 /// Returns whether a request field of this name identifies the client, as far as that matters:
 /// nothing does where the RFC alone decides. Fields by which a trusted proxy names the user always
-/// count.
+/// count. Case does not matter.
 pub fn identifies(name: &str, settings: &Settings) -> bool {
     settings.sharing == Sharing::Careful
         && (settings.identifying.includes(name) || claims::names_user(name))
@@ -98,10 +100,17 @@ pub fn identifies(name: &str, settings: &Settings) -> bool {
 impl Identity {
     /// Returns the identity that a client's fields give, as far as it matters: where the RFC alone
     /// decides, only `Authorization` does.
-    pub fn of(client: &HeaderMap, settings: &Settings) -> Identity {
-        let identifies = |name: &&HeaderName| identifies(name.as_str(), settings);
-        let fields = client.keys().filter(identifies).cloned().collect();
-        Identity { authorized: client.contains_key(header::AUTHORIZATION), fields }
+    pub fn of(client: &impl Fields, settings: &Settings) -> Identity {
+        let mut identity = Identity::default();
+        for (name, _) in client.all() {
+            identity.authorized |= name.eq_ignore_ascii_case(header::AUTHORIZATION.as_str());
+            if identifies(name, settings)
+                && let Ok(name) = HeaderName::from_bytes(name.as_bytes())
+            {
+                identity.fields.insert(name);
+            }
+        }
+        identity
     }
 
     /// Returns the same identity without the fields that are not the client's.
@@ -115,20 +124,41 @@ impl Identity {
 impl RequestFacts {
     /// Returns the facts of a request whose fields are all the client's, and of which only
     /// `Authorization` identifies it; nothing is known of its target.
-    pub fn of(method: &Method, headers: &HeaderMap) -> RequestFacts {
-        RequestFacts {
+    pub fn of(method: &Method, fields: &impl Fields) -> RequestFacts {
+        let mut facts = RequestFacts {
             class: MethodClass::of(method),
             is_head: method == Method::HEAD,
-            directives: RequestDirectives::parse(headers),
-            authorized: headers.contains_key(header::AUTHORIZATION),
-            identified_by: Vec::new(),
+            directives: RequestDirectives::default(),
+            authorized: false,
+            identified_by: NameSet::default(),
             is_logged_in: false,
             target: TargetFacts::default(),
-            has_range: headers.contains_key(header::RANGE),
-            has_cookie: headers.contains_key(header::COOKIE),
-            conditional: headers.contains_key(header::IF_NONE_MATCH)
-                || headers.contains_key(header::IF_MODIFIED_SINCE),
+            has_range: false,
+            has_cookie: false,
+            conditional: false,
+        };
+        let mut has_directives = false;
+        for (name, _) in fields.all() {
+            let is = |known: &str| name.eq_ignore_ascii_case(known);
+            match name.len() {
+                5 => facts.has_range |= is("range"),
+                6 => {
+                    facts.has_cookie |= is("cookie");
+                    has_directives |= is("pragma");
+                }
+                13 => {
+                    facts.authorized |= is("authorization");
+                    facts.conditional |= is("if-none-match");
+                    has_directives |= is("cache-control");
+                }
+                17 => facts.conditional |= is("if-modified-since"),
+                _ => {}
+            }
         }
+        if has_directives {
+            facts.directives = RequestDirectives::parse(fields);
+        }
+        facts
     }
 
     /// Returns the facts of the same request for this path and query, of a client with this
@@ -176,7 +206,7 @@ impl RequestFacts {
     /// the origin vouches for its answers ([`crate::Settings::origin_vouches`]).
     pub fn without_wishes(self) -> RequestFacts {
         let directives = RequestDirectives::default();
-        let (identified_by, is_logged_in) = (Vec::new(), false);
+        let (identified_by, is_logged_in) = (NameSet::default(), false);
         RequestFacts { directives, authorized: false, identified_by, is_logged_in, ..self }
     }
 

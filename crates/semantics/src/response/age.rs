@@ -9,7 +9,7 @@ use crate::time::{ExchangeTimes, Millis, Seconds, Time};
 
 /// Returns the value of `Age`: its first member (RFC 9111, 5.1); zero when absent or not a number.
 pub fn of_header(headers: &HeaderMap) -> Seconds {
-    let first = list::members(headers, AGE).next().map_or(Delta::Absent, Delta::parse);
+    let first = list::members(headers, &AGE).next().map_or(Delta::Absent, Delta::parse);
     match first {
         Delta::Value(seconds) => seconds,
         Delta::Absent | Delta::Invalid => Seconds::ZERO,

@@ -5,6 +5,7 @@
 //! `Vary`. A request that carries one is *identified*: its answer is shared only by the origin's or
 //! the operator's word ([`crate::storability`], [`crate::reuse`]).
 
+use crate::settings::name_filter::{NameParts, WholeNames, begins_with};
 use crate::settings::pattern::Pattern;
 
 /// Words in a field's name that make it identifying, in lower case.
@@ -86,35 +87,37 @@ impl IdentifyingFields {
     }
 }
 
+static WORD_FILTER: WholeNames = WholeNames::of(&WORDS);
+static BEGIN_FILTER: NameParts = NameParts::of_beginnings(&BEGINS);
+static END_FILTER: NameParts = NameParts::of_ends(&ENDS);
+
 /// Returns whether the built-in list has a name: one of its words says so, and it does not speak of
 /// a user agent.
 fn is_identifying(name: &str) -> bool {
-    let mut words = name.split(['-', '_', '.']).peekable();
+    let separates = |byte: &u8| matches!(byte, b'-' | b'_' | b'.');
+    let mut words = name.as_bytes().split(separates).peekable();
     let mut found = false;
     while let Some(word) = words.next() {
-        let is = |known: &&str| word.eq_ignore_ascii_case(known);
-        if is(&"useragent") {
-            return false;
+        if BEGIN_FILTER.may_begin(word) && BEGINS.iter().any(|begin| begins_with(word, begin)) {
+            let is_agent = |next: &&[u8]| next.eq_ignore_ascii_case(b"agent");
+            if word.eq_ignore_ascii_case(b"useragent")
+                || (word.eq_ignore_ascii_case(b"user") && words.peek().is_some_and(is_agent))
+            {
+                return false;
+            }
+            found = true;
         }
-        if word.eq_ignore_ascii_case("user")
-            && words.peek().is_some_and(|next| next.eq_ignore_ascii_case("agent"))
-        {
-            return false;
-        }
-        found |= BEGINS.iter().any(|begin| begins_with(word, begin))
-            || ENDS.iter().any(|end| ends_with(word, end))
-            || WORDS.iter().any(is);
+        found = found
+            || (END_FILTER.may_end(word) && ENDS.iter().any(|end| ends_with(word, end)))
+            || (WORD_FILTER.may_have(word)
+                && WORDS.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes())));
     }
     found && !EXEMPT.iter().any(|exempt| name.eq_ignore_ascii_case(exempt))
 }
 
-fn begins_with(word: &str, begin: &str) -> bool {
-    word.get(..begin.len()).is_some_and(|head| head.eq_ignore_ascii_case(begin))
-}
-
-fn ends_with(word: &str, end: &str) -> bool {
-    let from = word.len().checked_sub(end.len());
-    from.and_then(|from| word.get(from..)).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
+fn ends_with(word: &[u8], end: &str) -> bool {
+    let tail = word.len().checked_sub(end.len()).map(|from| &word[from..]);
+    tail.is_some_and(|tail| tail.eq_ignore_ascii_case(end.as_bytes()))
 }
 
 #[cfg(test)]

@@ -16,9 +16,10 @@
 use std::io::Write as _;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::fields::{list, vary};
+use crate::fields::vary;
+use crate::fields::view::Fields;
 use crate::request::url::Url;
 use crate::stored::vary_marker::{EncodedSet, VaryMarker};
 
@@ -167,54 +168,49 @@ fn normal_path(path: &[u8]) -> Option<usize> {
     Some(directory)
 }
 
-/// Returns the key of the variant that a request with these headers selects. A marker with a new
+/// Returns the key of the variant that a request with these fields selects. A marker with a new
 /// epoch makes all variants under the old one unreachable.
-pub fn variant(primary: &[u8], marker: &VaryMarker, request: &HeaderMap) -> Bytes {
-    let mut key = BytesMut::with_capacity(primary.len() + 64);
-    key.put_u8(VARIANT);
-    key.put_u32_le(length_of(primary));
-    key.put_slice(primary);
-    key.put_slice(&marker.epoch().to_le_bytes());
-    for name in marker.names() {
-        match vary::normalised(request, name) {
-            None => key.put_u8(0),
-            Some(value) => {
-                key.put_u8(1);
-                key.put_u32_le(length_of(&value));
-                key.put_slice(&value);
-            }
-        }
-    }
-    key.freeze()
+pub fn variant(primary: &[u8], marker: &VaryMarker, request: &impl Fields) -> Bytes {
+    let mut key = Vec::with_capacity(primary.len() + 64);
+    let names = marker.names().iter().map(HeaderName::as_str);
+    write_variant(&mut key, primary, &marker.epoch().to_le_bytes(), names, request);
+    key.into()
 }
 
-/// Writes to `key` what [`variant`] returns for a marker with this one set. `field` returns the
-/// only line of a field of the request, within the outer `Option` that is `None` when it cannot be
-/// told: nothing is known of the key then, and `None` is returned. It allocates nothing but what
-/// `key` needs.
-pub fn variant_of_set<'a>(
+/// Writes to `key` what [`variant`] returns for a marker with this one set. It allocates nothing
+/// but what `key` needs, unless a field has several lines.
+pub fn variant_of_set(
     key: &mut Vec<u8>,
     primary: &[u8],
     set: EncodedSet<'_>,
-    field: impl Fn(&str) -> Option<Option<&'a [u8]>>,
-) -> Option<()> {
+    request: &impl Fields,
+) {
+    write_variant(key, primary, set.epoch(), set.names(), request);
+}
+
+fn write_variant<'a>(
+    key: &mut Vec<u8>,
+    primary: &[u8],
+    epoch: &[u8; 16],
+    names: impl Iterator<Item = &'a str>,
+    request: &impl Fields,
+) {
     key.clear();
     key.push(VARIANT);
     key.extend_from_slice(&length_of(primary).to_le_bytes());
     key.extend_from_slice(primary);
-    key.extend_from_slice(set.epoch());
-    for name in set.names() {
-        let Some(value) = field(name)? else {
+    key.extend_from_slice(epoch);
+    for name in names {
+        let begin = key.len();
+        key.extend_from_slice(&[1, 0, 0, 0, 0]);
+        if !vary::write_normalised(request, name, key) {
+            key.truncate(begin);
             key.push(0);
             continue;
-        };
-        key.extend_from_slice(&[1, 0, 0, 0, 0]);
-        let begin = key.len();
-        vary::write_normalised(name, list::trim(value), key);
-        let length = length_of(&key[begin..]).to_le_bytes();
-        key[begin - 4..begin].copy_from_slice(&length);
+        }
+        let length = length_of(&key[begin + 5..]).to_le_bytes();
+        key[begin + 1..begin + 5].copy_from_slice(&length);
     }
-    Some(())
 }
 
 /// Returns the primary key in the key of a variant; `None` when `variant` is none.
@@ -434,14 +430,13 @@ mod tests {
             &["Accept-Encoding:", "X-B: c , a,, b", "Cookie:"],
             &["Accept-Encoding: q=1, q=10;q=1.01;q=1, ;q=1"],
             &[&many],
+            &["X-B: c", "Cookie: a", "X-B: b", "Cookie: b"],
         ] {
             let fields = headers(lines);
             let mut key = vec![1; 9];
-            let field = |name: &str| Some(fields.get(name).map(HeaderValue::as_bytes));
-            variant_of_set(&mut key, &primary, set, field).unwrap();
+            variant_of_set(&mut key, &primary, set, &fields);
             assert_eq!(key, variant(&primary, &marker, &fields), "{lines:?}");
         }
-        assert_eq!(variant_of_set(&mut Vec::new(), &primary, set, |_| None), None);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use crate::fields::validators::Selected;
+use crate::fields::view::Fields;
 use crate::stored::encoding::{Damaged, HEAD, MARKER, PART, SPARSE, VERSION, take};
 use crate::stored::packed::{Flag, Packed};
 use crate::stored::sparse::{PartHead, SparseHead};
@@ -64,9 +66,27 @@ impl<'a> EncodedHead<'a> {
         (is_whole && !facts.is(Flag::Trailers)).then_some(EncodedHead { facts, meta })
     }
 
+    /// Returns the validators that conditions and `If-Range` are compared with.
+    pub fn selected(&self) -> Selected<'_> {
+        self.facts.selected(self)
+    }
+
     /// Returns the fields, name and value, in the order in which they are sent.
     pub fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         fields(self.meta)
+    }
+}
+
+impl Fields for EncodedHead<'_> {
+    fn all(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        // The names are ASCII.
+        self.fields().filter_map(|(name, value)| Some((std::str::from_utf8(name).ok()?, value)))
+    }
+
+    fn lines_named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
+        // Stored names are in lower case.
+        let lines = self.fields().filter(move |(known, _)| *known == name.as_bytes());
+        lines.map(|(_, value)| value)
     }
 }
 

@@ -26,7 +26,9 @@ use http::header::{DATE, ETAG, HeaderMap, LAST_MODIFIED};
 use crate::fields::cache_control::{Delta, ResponseDirectives, Scope};
 use crate::fields::date;
 use crate::fields::etag::EntityTag;
+use crate::fields::validators::Selected;
 use crate::fields::vary::Vary;
+use crate::fields::view::Fields;
 use crate::request::facts::TargetFacts;
 use crate::response::age;
 use crate::response::freshness;
@@ -169,6 +171,12 @@ impl Packed {
     /// Returns when the response (or the 304 that last confirmed it) was received.
     pub fn received(&self) -> Time {
         self.received
+    }
+
+    /// Returns the validators among the fields of the response.
+    pub(crate) fn selected<'a>(&self, fields: &'a impl Fields) -> Selected<'a> {
+        let is_strong = self.is(Flag::StrongLastModified);
+        Selected::of_stored(self.status, fields, self.received, is_strong)
     }
 
     /// Returns the age at `now`: `current_age` of RFC 9111 (4.2.3) in whole seconds. It is counted

@@ -135,12 +135,7 @@ impl StoredHead {
 
     /// Returns the validators that conditions and `If-Range` are compared with.
     pub fn selected(&self) -> Selected<'_> {
-        Selected {
-            status: self.status(),
-            headers: &self.headers,
-            received: self.packed.received(),
-            strong_last_modified: self.packed.is(Flag::StrongLastModified),
-        }
+        self.packed.selected(&self.headers)
     }
 
     /// Returns the request fields that the response varies on.

@@ -1,0 +1,68 @@
+//! A set of names of fields that is small most of the time.
+
+use http::HeaderName;
+
+/// Names of fields, each once, in the order in which they were added. Two of them take no
+/// allocation: `Cookie` and `Authorization` are what most requests that identify a client have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NameSet {
+    first: [Option<HeaderName>; 2],
+    more: Vec<HeaderName>,
+}
+
+impl NameSet {
+    /// Adds a name unless it is there.
+    pub fn insert(&mut self, name: HeaderName) {
+        if self.iter().any(|known| *known == name) {
+            return;
+        }
+        match self.first.iter_mut().find(|place| place.is_none()) {
+            Some(place) => *place = Some(name),
+            None => self.more.push(name),
+        }
+    }
+
+    /// Returns the names.
+    pub fn iter(&self) -> impl Iterator<Item = &HeaderName> {
+        self.first.iter().flatten().chain(&self.more)
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+
+    /// Removes the names that are not `wanted`.
+    pub fn retain(&mut self, wanted: impl Fn(&HeaderName) -> bool) {
+        if !self.iter().all(&wanted) {
+            *self = self.iter().filter(|name| wanted(name)).cloned().collect();
+        }
+    }
+}
+
+impl FromIterator<HeaderName> for NameSet {
+    fn from_iter<I: IntoIterator<Item = HeaderName>>(names: I) -> NameSet {
+        let mut set = NameSet::default();
+        names.into_iter().for_each(|name| set.insert(name));
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_there_once_and_in_order() {
+        let set = |names: &[&'static str]| -> NameSet {
+            names.iter().map(|name| HeaderName::from_static(name)).collect()
+        };
+        let texts = |set: &NameSet| set.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let mut names = set(&["cookie", "x-a", "cookie", "x-b", "x-a", "x-b", "x-c"]);
+        assert_eq!(texts(&names), ["cookie", "x-a", "x-b", "x-c"]);
+        names.retain(|name| *name != "cookie" && *name != "x-b");
+        assert_eq!(names, set(&["x-a", "x-c"]));
+        names.retain(|_| false);
+        assert!(names.is_empty() && names == NameSet::default());
+    }
+}
