@@ -12,6 +12,7 @@ use bytes::Bytes;
 use files::{Accepted, Coding, File, ListingQuery, OpenError, Outcome, ReadError};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode};
+use semantics::EditFields;
 use semantics::multipart::Multipart;
 use tokio::sync::SemaphorePermit;
 use upstream::connection::origin_body::OriginBody;
@@ -424,10 +425,10 @@ impl Voucher for FileOrigin {
         self.current.known().is_current(earlier)
     }
 
-    fn tidy(&self, request: &mut HeaderMap) {
+    fn tidy(&self, request: &mut http1::Fields) {
         match Accepted::of(request).to_field().and_then(|text| text.try_into().ok()) {
-            Some(value) => drop(request.insert(header::ACCEPT_ENCODING, value)),
-            None => drop(request.remove(header::ACCEPT_ENCODING)),
+            Some(value) => request.set_line(&header::ACCEPT_ENCODING, &value),
+            None => _ = request.remove_lines(&header::ACCEPT_ENCODING),
         }
     }
 

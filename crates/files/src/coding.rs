@@ -1,7 +1,7 @@
 //! Content codings that files lie ready in, as siblings: `app.js.br` beside `app.js`.
 
-use http::HeaderMap;
-use semantics::coding;
+
+use semantics::{Fields, coding};
 
 /// A content coding (RFC 9110, 8.4.1) of precompressed files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,8 +60,8 @@ impl Accepted {
     }
 
     /// Reads `Accept-Encoding` (RFC 9110, 12.5.3) in a request's fields.
-    pub fn of(headers: &HeaderMap) -> Accepted {
-        let preferred = coding::preferred(headers, &Coding::ALL.map(Coding::name));
+    pub fn of(fields: &impl Fields) -> Accepted {
+        let preferred = coding::preferred(fields, &Coding::ALL.map(Coding::name));
         let named = |name: &str| Coding::ALL.into_iter().find(|coding| coding.name() == name);
         Accepted::new(preferred.into_iter().filter_map(named))
     }

@@ -3,10 +3,12 @@
 //! All names lie in one text and all values in another, so that a head needs no memory of its own
 //! for each field, and the memory of a head can be used again for the next ([`Fields::clear`]).
 
+use std::fmt;
 use std::ops::Range;
 
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use semantics::EditFields;
 
 /// A list of fields. A name may occur in several lines.
 #[derive(Clone, Default)]
@@ -152,5 +154,44 @@ impl Fields {
             }
         }
         map
+    }
+}
+
+impl fmt::Debug for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = self.iter().map(|(name, value)| (name, value.escape_ascii().to_string()));
+        f.debug_map().entries(lines).finish()
+    }
+}
+
+impl semantics::Fields for Fields {
+    fn all(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.iter()
+    }
+
+    fn lines_named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
+        self.get_all(name)
+    }
+}
+
+impl EditFields for Fields {
+    fn remove_lines(&mut self, name: &HeaderName) -> bool {
+        let before = self.lines.len();
+        self.remove_all(name.as_str());
+        self.lines.len() < before
+    }
+
+    fn remove_where(&mut self, unwanted: impl Fn(&str) -> bool) {
+        let names = &self.names;
+        self.lines.retain(|line| !unwanted(&names[line.name_range()]));
+    }
+
+    fn set_line(&mut self, name: &HeaderName, value: &HeaderValue) {
+        self.remove_all(name.as_str());
+        self.push(name.as_str(), value.as_bytes());
+    }
+
+    fn add_line(&mut self, name: &HeaderName, value: &HeaderValue) {
+        self.push(name.as_str(), value.as_bytes());
     }
 }

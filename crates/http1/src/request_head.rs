@@ -15,7 +15,7 @@ use crate::request_target::RequestTarget;
 const USUAL_FIELDS: usize = 64;
 
 /// The head of a request. Its memory is used again for the next ([`RequestHead::read`]).
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct RequestHead {
     /// The method.
     pub method: Method,
@@ -25,6 +25,8 @@ pub struct RequestHead {
     pub target: RequestTarget,
     /// Its fields.
     pub fields: Fields,
+    /// It came as an extended CONNECT in HTTP/2, and has the form of HTTP/1.1 (RFC 8441).
+    pub is_extended_connect: bool,
 }
 
 /// Why bytes are no head of a request.
@@ -43,6 +45,7 @@ impl Default for RequestHead {
             version: Version::HTTP_11,
             target: RequestTarget::default(),
             fields: Fields::default(),
+            is_extended_connect: false,
         }
     }
 }
@@ -135,6 +138,7 @@ impl RequestHead {
             _ => Version::HTTP_11,
         };
         self.target.read(request.path.unwrap_or_default(), self.method == Method::CONNECT);
+        self.is_extended_connect = false;
         self.fields.clear();
         request.headers.iter().for_each(|field| self.fields.push(field.name, field.value));
         Ok(Some(length))

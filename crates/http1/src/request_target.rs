@@ -7,7 +7,7 @@ use std::ops::Range;
 /// What a request asks for: a path, a whole URL, an authority (CONNECT), or `*`.
 ///
 /// No form is judged here beyond finding its parts: every byte that a request line can hold is
-/// kept. A fragment (`#`), which no request has, is part of what it stands in.
+/// kept, but for a fragment (`#`), which no request has.
 #[derive(Clone, Debug, Default)]
 pub struct RequestTarget {
     text: String,
@@ -23,6 +23,8 @@ impl RequestTarget {
         self.text.push_str(text);
         (self.scheme, self.authority) = (None, None);
         self.path = 0..text.len();
+        let end = text.find('#').unwrap_or(text.len());
+        self.path.end = end;
         if text.starts_with(['/', '*']) {
             return;
         }
@@ -31,10 +33,10 @@ impl RequestTarget {
             self.path = text.len()..text.len();
         } else if let Some(scheme) = text.find("://") {
             let begin = scheme + "://".len();
-            let end = text[begin..].find(['/', '?', '#']).map_or(text.len(), |at| begin + at);
+            let path = text[begin..].find(['/', '?', '#']).map_or(text.len(), |at| begin + at);
             self.scheme = Some(0..scheme);
-            self.authority = Some(begin..end);
-            self.path = end..text.len();
+            self.authority = Some(begin..path);
+            self.path = path..end.max(path);
         }
     }
 
@@ -51,7 +53,7 @@ impl RequestTarget {
             push("://");
         }
         let authority = authority.map(&mut push);
-        let path = push(path);
+        let path = if path.is_ascii() { push(path) } else { push(&encoded(path)) };
         RequestTarget { scheme, authority, path, ..target }
     }
 
@@ -65,9 +67,13 @@ impl RequestTarget {
         self.authority.clone().map(|range| &self.text[range])
     }
 
-    /// Returns path and query: they begin with `/` or `?`, or are `*`, empty, or no path.
+    /// Returns path and query: they begin with `/` or `?`, or are `*`, or no path. A URL without a
+    /// path has `/`.
     pub fn path_and_query(&self) -> &str {
-        &self.text[self.path.clone()]
+        match &self.text[self.path.clone()] {
+            "" if self.authority.is_some() => "/",
+            path => path,
+        }
     }
 
     /// Returns all of it as it was sent.
@@ -79,6 +85,18 @@ impl RequestTarget {
     pub fn capacity(&self) -> usize {
         self.text.capacity()
     }
+}
+
+/// Percent-encodes what is beyond ASCII.
+fn encoded(path: &str) -> String {
+    let mut encoded = String::with_capacity(3 * path.len());
+    for byte in path.bytes() {
+        match byte.is_ascii() {
+            true => encoded.push(char::from(byte)),
+            false => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
 }
 
 impl fmt::Display for RequestTarget {
@@ -98,7 +116,9 @@ mod tests {
             ("/http://a/", None, None, "/http://a/"),
             ("*", None, None, "*"),
             ("http://a.example:81/x?y", Some("http"), Some("a.example:81"), "/x?y"),
-            ("http://a.example", Some("http"), Some("a.example"), ""),
+            ("http://a.example", Some("http"), Some("a.example"), "/"),
+            ("/a?b#c", None, None, "/a?b"),
+            ("http://a#b", Some("http"), Some("a"), "/"),
             ("HTTP://u:p@a?x", Some("HTTP"), Some("u:p@a"), "?x"),
             ("a.example:443", None, None, "a.example:443"),
             ("?x", None, None, "?x"),
@@ -111,7 +131,7 @@ mod tests {
         }
         let mut target = RequestTarget::default();
         target.read("a.example:443", true);
-        assert_eq!((target.authority(), target.path_and_query()), (Some("a.example:443"), ""));
+        assert_eq!((target.authority(), target.path_and_query()), (Some("a.example:443"), "/"));
         let target = RequestTarget::of_parts(Some("https"), Some("a.example"), "/x");
         assert_eq!((target.as_str(), target.path_and_query()), ("https://a.example/x", "/x"));
     }

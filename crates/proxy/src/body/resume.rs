@@ -76,7 +76,7 @@ enum State {
 
 impl Resume {
     /// Makes the means; `None` when the head has no strong validator.
-    pub fn new(context: &RequestContext<'_>, head: &StoredHead, length: u64) -> Option<Resume> {
+    pub fn new(context: &RequestContext, head: &StoredHead, length: u64) -> Option<Resume> {
         if head.status() != StatusCode::OK || !head.packed().is(Flag::StrongEtag) {
             return None;
         }

@@ -126,7 +126,7 @@ impl Connection {
             let (head, framing) = poll_fn(|cx| self.poll_request(cx, &mut turn)).await?;
             let form = Form::of(&head.method, head.version, framing.keeps_open);
             let wants_tunnel =
-                form.is_connect || upgrade::protocols(&head.fields.to_map(0)).is_some();
+                form.is_connect || upgrade::protocols(&head.fields).is_some();
             let body = self.begin_body(&framing);
             let answering =
                 dispatch::answer(&self.connections.services, &self.client, head, body);

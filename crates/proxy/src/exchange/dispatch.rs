@@ -6,8 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::header::HeaderValue;
-use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
+use http::{HeaderMap, Method, Response, StatusCode, Version, header};
 use http1::RequestHead;
 use http_body::Body as _;
 use message::request_body::RequestBody;
@@ -37,7 +36,7 @@ use crate::origin::failure::Failure;
 use crate::origin::target::Target;
 use crate::peers::node::Node;
 use crate::request::context::RequestContext;
-use crate::request::prepare::{Prepared, prepare};
+use crate::request::prepare::prepare;
 use crate::request::purge_order::{Purge, Purged, Scope};
 use crate::request::route::Route;
 use crate::request::target::Refused;
@@ -51,124 +50,240 @@ use crate::response::{error_response, pass_through};
 use crate::rules::access::{Denial, Query, Verdict};
 use crate::services::Services;
 
-/// The response to a request, or what makes it.
+/// The response to a request, or the work that makes it.
 pub(crate) enum Answering {
     Now(ClientResponse),
     Later(Pin<Box<dyn Future<Output = ClientResponse>>>),
 }
 
-/// Answers one request. Errors become responses too.
+/// A request that is understood.
+struct Understood {
+    context: RequestContext,
+    transaction: Transaction,
+    body: RequestBody,
+    purge: PurgeFields,
+}
+
+/// What is still to be done for a request that cannot be answered at once.
+enum Rest {
+    /// It may be a purge, or its destination is still to be checked.
+    Permission,
+    /// Its body is to be read, or a tunnel to be opened.
+    Body,
+    /// Its way is known.
+    Route(Route),
+}
+
+/// Answers one request: at once, where nothing has to be waited for. Errors become responses too.
 pub(crate) fn answer(
     services: &Rc<Services>,
     client: &Rc<Client>,
     head: RequestHead,
     body: RequestBody,
 ) -> Answering {
-    let (services, client) = (services.clone(), client.clone());
-    let parts = parts_of(&head);
-    services.heads.give(head);
-    Answering::Later(Box::pin(async move {
-        let options = services.options();
-        let mut parts = match parts { Some(parts) => parts, None => panic!("uri") };
-        let _busy = services.shared.node.as_ref().map(Node::busy);
-        let mut response =
-            decide(&services, &client, &options, (&mut parts, body)).await;
-        purge::hide_tags(&options, &mut response);
-        response
-    }))
-}
-
-fn parts_of(head: &RequestHead) -> Option<Parts> {
-    let (mut parts, ()) = Request::new(()).into_parts();
-    parts.method = head.method.clone();
-    parts.version = head.version;
-    parts.uri = head.target.as_str().parse().ok()?;
-    parts.headers = head.fields.to_map(4);
-    Some(parts)
-}
-
-/// Answers one request in HTTP/2.
-pub(crate) async fn answer_stream(
-    services: &Rc<Services>,
-    client: &Rc<Client>,
-    request: Request<RequestBody>,
-) -> ClientResponse {
     let options = services.options();
     if client.link.is_peer {
-        return Box::pin(node_question::answer(services, client, &options, request)).await;
+        let (services, client) = (services.clone(), client.clone());
+        return Answering::Later(Box::pin(async move {
+            node_question::answer(&services, &client, &options, head, body).await
+        }));
     }
-    let _busy = services.shared.node.as_ref().map(Node::busy);
-    let (mut parts, body) = request.into_parts();
-    let mut response = decide(services, client, &options, (&mut parts, body)).await;
-    purge::hide_tags(&options, &mut response);
-    response
+    let busy = services.shared.node.as_ref().map(Node::busy);
+    match understand(services, client, options, head, body) {
+        Err(answering) => answering,
+        Ok(understood) => match at_once(understood) {
+            Ok(response) => Answering::Now(response),
+            Err((understood, rest)) => Answering::Later(Box::pin(async move {
+                let _busy = busy;
+                let Understood { context, transaction, body, purge } = *understood;
+                let response = later(&context, transaction, body, purge, rest).await;
+                finished(&context, response)
+            })),
+        },
+    }
 }
 
-async fn decide(
+/// Understands a request: removes what is believed of no client, finds its rule and target.
+fn understand(
     services: &Rc<Services>,
     client: &Rc<Client>,
-    options: &Arc<Options>,
-    (parts, body): (&mut Parts, RequestBody),
-) -> Response<ResponseBody> {
-    target::encode_path(&mut parts.uri);
-    let purge_fields = PurgeFields::of(options, parts);
-    hop_by_hop::strip_named(&mut parts.headers);
-    if parts.version == Version::HTTP_2 {
-        cookies::join_cookies(&mut parts.headers);
+    options: Arc<Options>,
+    mut head: RequestHead,
+    body: RequestBody,
+) -> Result<Understood, Answering> {
+    let purge = PurgeFields::of(&options, &head);
+    hop_by_hop::strip_named(&mut head.fields);
+    if head.version == Version::HTTP_2 {
+        cookies::join_cookies(&mut head.fields);
     }
-    login::note(client, &parts.headers, options);
+    login::note(client, &head.fields, &options);
     let (address, connection) = (client.address.ip(), client.link.scheme);
-    let scheme = target::distrust(&mut parts.headers, address, connection, options);
-    let transaction = Transaction::open(services, client, parts, scheme);
-    if let Some(text) = ill_framed(parts, &body) {
+    let scheme = target::distrust(&mut head.fields, address, connection, &options);
+    let transaction = Transaction::open(services, client, &head, scheme);
+    if let Some(text) = ill_framed(&head, &body) {
         let status = StatusCode::BAD_REQUEST;
-        return refuse(transaction, &Refused { status, why: Invalid::Body, text });
+        let refused = Refused { status, why: Invalid::Body, text };
+        return Err(Answering::Now(refuse(transaction, &refused)));
     }
-    if services.shared.via.is_loop(&parts.headers) {
+    if services.shared.via.is_loop(&head.fields) {
         let text = "This request came back to the proxy that had sent it: a loop.\n";
-        let outcome = Outcome::Error(Error::Loop);
-        return error_response::plain(transaction, StatusCode::LOOP_DETECTED, outcome, text);
+        let (status, outcome) = (StatusCode::LOOP_DETECTED, Outcome::Error(Error::Loop));
+        return Err(Answering::Now(error_response::plain(transaction, status, outcome, text)));
     }
-    if parts.method == Method::CONNECT {
-        return Box::pin(connect(services, client, options, transaction, parts)).await;
+    if head.method == Method::CONNECT {
+        let (services, client) = (services.clone(), client.clone());
+        return Err(Answering::Later(Box::pin(async move {
+            connect(&services, &client, &options, transaction, &head).await
+        })));
     }
-    let Prepared { parts, target, rule, identity } = match prepare(parts, options, scheme) {
+    let prepared = match prepare(&mut head, &options, scheme) {
         Ok(prepared) => prepared,
-        Err(refused) => return refuse(transaction, &refused),
+        Err(refused) => return Err(Answering::Now(refuse(transaction, &refused))),
     };
-    if let Some(refused) = refusal_of(client, options, parts, &target, &body) {
-        return refuse(transaction, &refused);
+    let found = prepared.target.target(&head, &options.front);
+    if let Some(refused) = refusal_of(client, &options, &head, &found, &body) {
+        return Err(Answering::Now(refuse(transaction, &refused)));
     }
-    let upgrade = upgrade::asked(parts, !body.is_end_stream()).map(Rc::new);
-    let context =
-        RequestContext::new(services, client, options, parts, target, (rule, identity), upgrade);
-    let transaction = match purge::answer(&context, transaction, &body, purge_fields).await {
-        Answered::Yes(response) => return *response,
-        Answered::NotAPurge(transaction) => transaction,
+    let kind = (&head.method, head.version);
+    let has_body = !body.is_end_stream();
+    let upgrade = upgrade::asked_by(kind, head.is_extended_connect, &head.fields, has_body);
+    let upgrade = upgrade.map(Rc::new);
+    let context = RequestContext::new(services, client, options, head, prepared, upgrade);
+    Ok(Understood { context, transaction, body, purge })
+}
+
+/// Answers a request without waiting for anything, or says what is still to be done.
+fn at_once(understood: Understood) -> Result<ClientResponse, (Box<Understood>, Rest)> {
+    let Understood { context, transaction, body, purge } = understood;
+    let wait = |context, transaction, body, purge, rest| {
+        Err((Box::new(Understood { context, transaction, body, purge }), rest))
     };
-    if let Err(failure) = permitted(&context).await {
-        return failed(transaction, failure);
+    if purge.may_be_purge() {
+        return wait(context, transaction, body, purge, Rest::Permission);
     }
-    if let Some(denial) = refuses_upgrade(&context) {
-        return failed(transaction, Failure::Denied(denial));
+    match permitted_by_name(&context) {
+        Verdict::Allow => {}
+        Verdict::Deny(denial) => {
+            let response = failed(transaction, Failure::Denied(denial));
+            return Ok(finished(&context, response));
+        }
+        Verdict::ByAddress => return wait(context, transaction, body, purge, Rest::Permission),
     }
-    if max_forwards::hops_left(&parts.method, &parts.headers) == Some(0) {
-        return max_forwards_reached(transaction, parts);
+    let transaction = match answer_here(&context, transaction) {
+        Ok(response) => return Ok(finished(&context, response)),
+        Err(transaction) => transaction,
+    };
+    context.client.state.asks(context.site().group().map_or(0, Group::number));
+    if context.upgrade.is_some() || !body.is_end_stream() {
+        return wait(context, transaction, body, purge, Rest::Body);
     }
-    let mut response = dispatch(&context, transaction, body).await;
+    let store = context.store();
+    match (route_of(&context, false, store.is_some()), store) {
+        (Route::Cache(key), Some(store)) => {
+            match cache_request::at_once(&context, &store, &key, transaction) {
+                Ok(response) => Ok(finished(&context, response)),
+                Err(transaction) => {
+                    wait(context, transaction, body, purge, Rest::Route(Route::Cache(key)))
+                }
+            }
+        }
+        (route, _) => wait(context, transaction, body, purge, Rest::Route(route)),
+    }
+}
+
+/// Does what is still to be done for a request.
+async fn later(
+    context: &RequestContext,
+    mut transaction: Transaction,
+    mut body: RequestBody,
+    purge: PurgeFields,
+    rest: Rest,
+) -> ClientResponse {
+    let rest = match rest {
+        Rest::Permission => {
+            transaction = match purge::answer(context, transaction, &body, purge).await {
+                Answered::Yes(response) => return *response,
+                Answered::NotAPurge(transaction) => transaction,
+            };
+            if let Err(failure) = permitted(context).await {
+                return failed(transaction, failure);
+            }
+            transaction = match answer_here(context, transaction) {
+                Ok(response) => return response,
+                Err(transaction) => transaction,
+            };
+            context.client.state.asks(context.site().group().map_or(0, Group::number));
+            Rest::Body
+        }
+        rest => rest,
+    };
+    let route = match rest {
+        Rest::Route(route) => route,
+        _ => {
+            if context.upgrade.is_some() {
+                let tunnels = &context.services.shared.tunnels;
+                let (max, client) = (context.options.tunnels.max, context.client.address.ip());
+                let place = Box::pin(tunnels.take(max, client)).await;
+                if place.is_none() {
+                    return too_many_tunnels(transaction);
+                }
+                context.place.set(place);
+            }
+            if !body.is_end_stream() {
+                body = match Box::pin(buffering::read_body(context, body)).await {
+                    Ok(body) => body,
+                    Err(failure) => return failed(transaction, failure),
+                };
+            }
+            route_of(context, !body.is_end_stream(), context.store().is_some())
+        }
+    };
+    go(context, transaction, body, route).await
+}
+
+/// Makes the changes that every response to a request gets.
+fn finished(context: &RequestContext, mut response: ClientResponse) -> ClientResponse {
     if let Some(rule) = &context.rule {
         rule.unfold_vary(response.headers_mut());
     }
+    purge::hide_tags(&context.options, &mut response);
     response
 }
 
+/// Answers what needs neither cache nor origin.
+fn answer_here(
+    context: &RequestContext,
+    transaction: Transaction,
+) -> Result<ClientResponse, Transaction> {
+    if let Some(denial) = refuses_upgrade(context) {
+        return Ok(failed(transaction, Failure::Denied(denial)));
+    }
+    if max_forwards::hops_left(&context.head.method, &context.head.fields) == Some(0) {
+        return Ok(max_forwards_reached(transaction, &context.head));
+    }
+    Err(transaction)
+}
+
+/// Returns the way of a request.
+fn route_of(context: &RequestContext, has_body: bool, has_store: bool) -> Route {
+    let asked = route::RouteInput {
+        facts: &context.facts,
+        fields: &context.head.fields,
+        rule: context.rule.as_deref(),
+        upgrades: context.upgrade.is_some(),
+        has_body,
+        has_store,
+    };
+    asked.route(|| context.url().map(|url| context.key(&url)))
+}
+
 /// Returns what is wrong with the framing of a request's body, if anything.
-fn ill_framed(parts: &Parts, body: &RequestBody) -> Option<&'static str> {
-    if framing::is_absurd(&parts.headers) {
+fn ill_framed(head: &RequestHead, body: &RequestBody) -> Option<&'static str> {
+    if framing::is_absurd(&head.fields) {
         return Some("The request's Content-Length is larger than any body.");
     }
-    let agrees = parts.version != Version::HTTP_2
-        || framing::agrees_with_stream(&parts.headers, body.is_end_stream());
+    let agrees = head.version != Version::HTTP_2
+        || framing::agrees_with_stream(&head.fields, body.is_end_stream());
     (!agrees).then_some("The request's Content-Length is not that of its body.")
 }
 
@@ -176,7 +291,7 @@ fn ill_framed(parts: &Parts, body: &RequestBody) -> Option<&'static str> {
 fn refusal_of(
     client: &Client,
     options: &Options,
-    parts: &Parts,
+    head: &RequestHead,
     target: &Target<'_>,
     body: &RequestBody,
 ) -> Option<Refused> {
@@ -187,32 +302,50 @@ fn refusal_of(
             text: "This connection was secured for another host.",
         });
     }
-    if upgrade::is_of_stream(parts) && upgrade::asked(parts, false).is_none() {
+    let kind = (&head.method, head.version);
+    let asks = || upgrade::asked_by(kind, true, &head.fields, false).is_some();
+    if head.is_extended_connect && !asks() {
         return Some(Refused {
             status: StatusCode::NOT_IMPLEMENTED,
             why: Invalid::Method,
             text: "No tunnel of this protocol is opened here.",
         });
     }
-    let bad = parts.method == Method::TRACE && !body.is_end_stream();
+    let bad = head.method == Method::TRACE && !body.is_end_stream();
     let (status, why) = (StatusCode::BAD_REQUEST, Invalid::Body);
     bad.then_some(Refused { status, why, text: "TRACE must not have a body." })
+}
+
+/// Returns what the access rules say of a request without the address of its destination.
+fn permitted_by_name(context: &RequestContext) -> Verdict {
+    let first = context.options.access.before(&context.query());
+    if context.facts.class == MethodClass::Cacheable || !matches!(first, Verdict::Allow) {
+        return first;
+    }
+    for method in claims::other_methods(&context.head.fields) {
+        let query = Query { method: &method, ..context.query() };
+        match context.options.access.before(&query) {
+            Verdict::Allow => {}
+            other => return other,
+        }
+    }
+    first
 }
 
 /// Checks that the access rules permit the request, by its method and by every other that its
 /// fields ask an application to take it for. Stored answers too are given only to clients that
 /// could fetch them.
-async fn permitted(context: &RequestContext<'_>) -> Result<(), Failure> {
+async fn permitted(context: &RequestContext) -> Result<(), Failure> {
     permits(context, context.query()).await?;
     if context.facts.class != MethodClass::Cacheable {
-        for method in claims::other_methods(&context.parts.headers) {
+        for method in claims::other_methods(&context.head.fields) {
             permits(context, Query { method: &method, ..context.query() }).await?;
         }
     }
     Ok(())
 }
 
-async fn permits(context: &RequestContext<'_>, query: Query<'_>) -> Result<(), Failure> {
+async fn permits(context: &RequestContext, query: Query<'_>) -> Result<(), Failure> {
     match context.options.access.before(&query) {
         Verdict::Allow => Ok(()),
         Verdict::Deny(denial) => Err(Failure::Denied(denial)),
@@ -227,7 +360,7 @@ async fn permits(context: &RequestContext<'_>, query: Query<'_>) -> Result<(), F
 }
 
 /// Returns the denial of a change of the protocol, if the operator's rule refuses it.
-fn refuses_upgrade(context: &RequestContext<'_>) -> Option<Denial> {
+fn refuses_upgrade(context: &RequestContext) -> Option<Denial> {
     let rule =
         context.rule.as_ref().filter(|rule| rule.refuse_upgrades && context.upgrade.is_some())?;
     let text = format!(
@@ -248,40 +381,15 @@ pub(crate) fn is_for_connection(client: &Client, options: &Options, target: &Tar
     keyring.covers(tls.sni.as_deref(), address::bare(target.host))
 }
 
-/// Answers a request through the cache or past it.
-async fn dispatch(
-    context: &RequestContext<'_>,
+/// Answers a request on its way.
+async fn go(
+    context: &RequestContext,
     transaction: Transaction,
     body: RequestBody,
-) -> Response<ResponseBody> {
-    if context.upgrade.is_some() {
-        let (tunnels, max) = (&context.services.shared.tunnels, context.options.tunnels.max);
-        let place = Box::pin(tunnels.take(max, context.client.address.ip())).await;
-        if place.is_none() {
-            return too_many_tunnels(transaction);
-        }
-        context.place.set(place);
-    }
-    context.client.state.asks(context.site().group().map_or(0, Group::number));
-    let body = match body.is_end_stream() {
-        true => body,
-        false => match Box::pin(buffering::read_body(context, body)).await {
-            Ok(body) => body,
-            Err(failure) => return failed(transaction, failure),
-        },
-    };
-    let store = context.store();
-    let asked = route::RouteInput {
-        facts: &context.facts,
-        headers: &context.parts.headers,
-        rule: context.rule.as_deref(),
-        upgrades: context.upgrade.is_some(),
-        has_body: !body.is_end_stream(),
-        has_store: store.is_some(),
-    };
+    route: Route,
+) -> ClientResponse {
     let past = |why| CacheStatus::new(Outcome::Bypass(why));
-    let made = || context.url().map(|url| context.key(&url));
-    match (asked.route(made), store) {
+    match (route, context.store()) {
         (Route::Cache(key), Some(store)) => {
             cache_request::answer(context, &store, &key, transaction, body).await
         }
@@ -295,7 +403,7 @@ async fn dispatch(
             Box::pin(pass_through::pass(context, transaction, body, past(why))).await
         }
         (Route::Write(why), _) => {
-            let services = context.services;
+            let services = &context.services;
             // In a fleet there are other nodes, and a store may be here that is not used now.
             if services.is_without_store() && services.shared.node.is_none() {
                 return Box::pin(pass_through::pass(context, transaction, body, past(why))).await;
@@ -316,7 +424,7 @@ const BAD_URL: Refused = Refused {
 /// Passes an unsafe request on; what its answer makes invalid is removed before the client has the
 /// answer (RFC 9111, 4.4).
 async fn write_through(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     mut transaction: Transaction,
     body: RequestBody,
     status: CacheStatus,
@@ -342,13 +450,13 @@ async fn write_through(
         return pass_through::relay_response(context, transaction, response, status);
     };
     let (code, headers) = (response.status(), response.headers());
-    let Parts { method, headers: request, .. } = context.parts;
+    let (method, request) = (&context.head.method, context.headers());
     let write = Write { method, url: &url, request, status: code, response: headers };
     for collection in write.collections() {
         Box::pin(forget_below(context, &collection)).await;
     }
     let keys = write.targets().iter().flat_map(|url: &Url| context.keys(url)).collect();
-    forgetting::forget(context.services, keys, token.as_mut()).await;
+    forgetting::forget(&context.services, keys, token.as_mut()).await;
     let settings = context.settings();
     let is_for_get =
         storability::is_post_for_get(&context.facts, &url, code, headers, times, settings);
@@ -362,10 +470,10 @@ async fn write_through(
 }
 
 /// Makes everything invalid whose URL begins with that of a collection.
-async fn forget_below(context: &RequestContext<'_>, collection: &Url) {
+async fn forget_below(context: &RequestContext, collection: &Url) {
     let Ok(uri) = collection.as_str().parse() else { return };
     let order = Purge { scope: Scope::Prefix(uri), soft: false };
-    let done = purge::purge(context.services, context.options, &order).await;
+    let done = purge::purge(&context.services, &context.options, &order).await;
     if let Purged::NotDurable(why) = done.purged {
         log::warn!("what is stored below {collection} may stay although it was deleted: {why}");
     }
@@ -373,10 +481,10 @@ async fn forget_below(context: &RequestContext<'_>, collection: &Url) {
 
 /// Returns where the answer to a POST would be stored for later GETs. The rule that a GET would
 /// have, and so its key, is not known where rules name the object in several ways.
-fn place_of_post(context: &RequestContext<'_>, url: &Url) -> Option<(Store, Key)> {
-    let names_itself = context.parts.method == Method::POST
+fn place_of_post(context: &RequestContext, url: &Url) -> Option<(Store, Key)> {
+    let names_itself = context.head.method == Method::POST
         && context.upgrade.is_none()
-        && context.target.is_as_named()
+        && context.target().is_as_named()
         && context.names(url).len() == 1;
     context.store().zip(context.key(url).filter(|_| names_itself))
 }
@@ -413,23 +521,20 @@ fn too_many_tunnels(transaction: Transaction) -> Response<ResponseBody> {
 }
 
 /// Answers a TRACE or OPTIONS whose `Max-Forwards` is used up (RFC 9110, 7.6.2).
-fn max_forwards_reached(transaction: Transaction, parts: &Parts) -> Response<ResponseBody> {
+fn max_forwards_reached(transaction: Transaction, head: &RequestHead) -> Response<ResponseBody> {
     let outcome = Outcome::Bypass(Bypass::Method);
-    if parts.method == Method::OPTIONS {
+    if head.method == Method::OPTIONS {
         let mut response = error_response::plain(transaction, StatusCode::OK, outcome, "");
         let allow = HeaderValue::from_static("GET, HEAD, OPTIONS, TRACE, PUT, POST, DELETE, PATCH");
         response.headers_mut().insert(header::ALLOW, allow);
         return response;
     }
-    let mut echo = format!("TRACE {} {:?}\r\n", parts.uri, parts.version).into_bytes();
-    for (name, value) in &parts.headers {
+    let mut echo = format!("TRACE {} {:?}\r\n", head.target, head.version).into_bytes();
+    for (name, value) in head.fields.iter() {
         // Never send back what authenticates (RFC 9110, 9.3.8).
         let secret = [header::AUTHORIZATION, header::PROXY_AUTHORIZATION, header::COOKIE];
-        if !secret.contains(name) {
-            echo.extend_from_slice(name.as_str().as_bytes());
-            echo.extend_from_slice(b": ");
-            echo.extend_from_slice(value.as_bytes());
-            echo.extend_from_slice(b"\r\n");
+        if !secret.iter().any(|secret| name.eq_ignore_ascii_case(secret.as_str())) {
+            http1::write_field(name.as_bytes(), value, &mut echo);
         }
     }
     error_response::with_type(transaction, StatusCode::OK, outcome, "message/http", echo.into())
@@ -441,7 +546,7 @@ async fn connect(
     client: &Client,
     options: &Options,
     mut transaction: Transaction,
-    parts: &Parts,
+    head: &RequestHead,
 ) -> Response<ResponseBody> {
     if !options.front.is_clients_choice() {
         let refused = Refused {
@@ -451,11 +556,11 @@ async fn connect(
         };
         return refuse(transaction, &refused);
     }
-    let (host, port) = match target::tunnel_target(parts) {
+    let (host, port) = match target::tunnel_target(head) {
         Ok(target) => target,
         Err(refused) => return refuse(transaction, &refused),
     };
-    let query = Query { client: client.address.ip(), method: &parts.method, host, port };
+    let query = Query { client: client.address.ip(), method: &head.method, host, port };
     if let Verdict::Deny(denial) = options.access.before(&query) {
         return failed(transaction, Failure::Denied(denial));
     }

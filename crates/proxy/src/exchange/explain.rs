@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use fleet::lookup::Asked;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use http::request::Parts;
-use http::{Method, Request, StatusCode, Uri};
+use http::{Method, StatusCode, Uri};
+use http1::RequestHead;
 use message::scheme::Scheme;
 use message::upgrade;
 use semantics::freshness::Basis;
@@ -25,7 +25,7 @@ use semantics::reuse::StalePermit;
 use semantics::settings::lifetimes::StatusScope;
 use semantics::vary::Vary;
 use semantics::{
-    ExchangeTimes, RequestFacts, ResponseDirectives, Seconds, Settings, Time, Url, freshness,
+    ExchangeTimes, Fields, RequestFacts, ResponseDirectives, Seconds, Settings, Time, Url, freshness,
     hop_by_hop, storability, vary,
 };
 use serde_json::{Value, json};
@@ -122,23 +122,20 @@ impl Question {
     }
 
     /// Returns the request as it would come through this front.
-    fn parts(&self, front: &Front) -> Result<Parts, String> {
-        let mut request = Request::new(());
-        *request.method_mut() = self.method.clone();
-        *request.headers_mut() = self.headers.clone();
-        *request.uri_mut() = if front.takes_whole_urls() {
-            self.url.clone()
-        } else {
-            let path = self.url.path_and_query().map_or("/", |path| path.as_str());
-            path.parse().map_err(|_| "the URL has a bad path".to_owned())?
-        };
-        let host = self.url.authority().map_or("", |authority| authority.as_str());
-        if !request.headers().contains_key(http::header::HOST) {
-            let host = HeaderValue::from_str(host).map_err(|_| "the URL has a bad host")?;
-            request.headers_mut().insert(http::header::HOST, host);
+    fn head(&self, front: &Front) -> RequestHead {
+        let mut head = RequestHead { method: self.method.clone(), ..RequestHead::default() };
+        head.fields.read_map(&self.headers);
+        let path = self.url.path_and_query().map_or("/", |path| path.as_str());
+        match front.takes_whole_urls() {
+            true => head.target.read(&self.url.to_string(), false),
+            false => head.target.read(path, false),
         }
-        hop_by_hop::strip_named(request.headers_mut());
-        Ok(request.into_parts().0)
+        let host = self.url.authority().map_or("", |authority| authority.as_str());
+        if !head.fields.has(&http::header::HOST) {
+            head.fields.push("host", host.as_bytes());
+        }
+        hop_by_hop::strip_named(&mut head.fields);
+        head
     }
 }
 
@@ -164,7 +161,7 @@ fn add_field(fields: &mut HeaderMap, text: &str) -> Result<(), String> {
 /// A request, and all that is decided about it before anything is looked up.
 struct Case<'a> {
     options: &'a Options,
-    parts: &'a Parts,
+    head: &'a RequestHead,
     target: Target<'a>,
     facts: RequestFacts,
     rule: Option<Arc<Rule>>,
@@ -182,13 +179,14 @@ pub(crate) async fn explain(
 ) -> Result<Value, String> {
     let options = &*services.options();
     let named = question.url.scheme_str().and_then(Scheme::named).unwrap_or_default();
-    let mut parts = question.parts(&options.front)?;
+    let mut head = question.head(&options.front);
     let here = Ipv4Addr::LOCALHOST.into();
-    let scheme = target::distrust(&mut parts.headers, here, named, options);
-    let prepared = prepare(&mut parts, options, scheme).map_err(|why| why.text)?;
-    let Prepared { parts, target, rule, identity } = prepared;
-    let facts = target.site.facts(parts, identity, &options.semantics);
-    let case = Case { options, parts, target, facts, rule, client, now: services.clock.time() };
+    let scheme = target::distrust(&mut head.fields, here, named, options);
+    let prepared = prepare(&mut head, options, scheme).map_err(|why| why.text)?;
+    let Prepared { target, rule, identity } = prepared;
+    let (head, target) = (&head, target.target(&head, &options.front));
+    let facts = target.site.facts(head, identity, &options.semantics);
+    let case = Case { options, head, target, facts, rule, client, now: services.clock.time() };
     let url = case.target.url(&options.upstream).ok_or("the URL's host or path is not valid")?;
     let name = case.rule.as_ref().map_or(url.clone(), |rule| rule.query.apply(&url));
     let site = case.target.site.name();
@@ -198,12 +196,12 @@ pub(crate) async fn explain(
     let found = match (&key, store) {
         (Some(key), Some(store)) => {
             let options = LookupOptions::default();
-            lookup::find(&store, key, &parts.method, &parts.headers, options).await
+            lookup::find(&store, key, &head.method, &head.fields, options).await
         }
         _ => None,
     };
     let current = match &found {
-        Some(found) => vouching::vouched(case.target.site, parts, found).await,
+        Some(found) => vouching::vouched(case.target.site, head, found).await,
         None => None,
     };
     let plan = case.plan_on(&route, found.as_ref(), current)?;
@@ -218,7 +216,7 @@ pub(crate) async fn explain(
         None => in_words(&plan, asks_about),
     });
     let mut told = json!({
-        "request": format!("{} {url}", parts.method),
+        "request": format!("{} {url}", head.method),
         "site": site,
         "origin": case.target.origin(&options.upstream).to_string(),
         "rule": case.rule.as_ref().map(|rule| &rule.name),
@@ -255,7 +253,7 @@ impl Case<'_> {
     /// Returns path and query as the origin is asked for them: those of the key's `name`, or those
     /// of the `url` that the request names.
     fn sent<'u>(&self, url: &'u Url, name: &'u Url) -> &'u str {
-        let is_rewritten = |rule: &Arc<Rule>| rule.rewrites_query(&self.parts.method);
+        let is_rewritten = |rule: &Arc<Rule>| rule.rewrites_query(&self.head.method);
         if self.rule.as_ref().is_some_and(is_rewritten) { name.sent() } else { url.sent() }
     }
 
@@ -276,7 +274,7 @@ impl Case<'_> {
     fn denial(&self) -> Option<String> {
         let query = Query {
             client: self.client.ip(),
-            method: &self.parts.method,
+            method: &self.head.method,
             host: self.target.host,
             port: self.target.port,
         };
@@ -287,11 +285,12 @@ impl Case<'_> {
     }
 
     fn route(&self, has_store: bool, key: Option<Key>) -> Route {
+        let kind = (&self.head.method, self.head.version);
         let asked = route::RouteInput {
             facts: &self.facts,
-            headers: &self.parts.headers,
+            fields: &self.head.fields,
             rule: self.rule.as_deref(),
-            upgrades: upgrade::asked(self.parts, false).is_some(),
+            upgrades: upgrade::asked_by(kind, false, &self.head.fields, false).is_some(),
             has_body: false,
             has_store,
         };
@@ -397,7 +396,7 @@ impl Case<'_> {
             LookupResult::Nothing { marker, .. } => marker.as_ref(),
         };
         let chosen = |name: &HeaderName| {
-            let value = vary::normalised(&self.parts.headers, name);
+            let value = vary::normalised(&self.head.fields, name);
             let value = value.map(|value| String::from_utf8_lossy(&value).into_owned());
             (name.to_string(), Value::from(value))
         };
@@ -426,7 +425,7 @@ impl Case<'_> {
                 }
                 let (client, options) = (self.client, self.options);
                 let mut upstream_request =
-                    UpstreamRequest::new(services, client, options, self.parts, &self.target);
+                    UpstreamRequest::new(services, client, options, self.head, &self.target);
                 upstream_request.obey(self.rule.as_ref(), &self.target, self.options);
                 upstream_request.interim = None;
                 let response =

@@ -15,13 +15,12 @@ use fleet::class::{DocumentFacts, Lookup};
 use fleet::lookup::{MAX_HOPS, Reach};
 use fleet::{KeyHash, Protocols, PurgePositions};
 use http::header::HeaderValue;
-use http::request::Parts;
-use http::uri::{Authority, PathAndQuery};
-use http::{Method, Request, Response, StatusCode, Uri, header};
+use http::{Method, Response, StatusCode, header};
+use http1::{RequestHead, RequestTarget};
 use http_body_util::{BodyExt, Limited};
 use message::request_body::RequestBody;
 use net::address;
-use semantics::Identity;
+use semantics::{EditFields, Fields, Identity, value};
 use tokio::time::{sleep, timeout};
 
 use crate::client::handle::Client;
@@ -34,7 +33,9 @@ use crate::peers::node::Node;
 use crate::peers::origin::SIGN_EVERY;
 use crate::peers::question::{FLEET, NotUnderstood, OWNERS, PURGES, Question, of_protocol};
 use crate::request::context::RequestContext;
+use crate::request::prepare::Prepared;
 use crate::request::target;
+use crate::request::target::TargetPlace;
 use crate::response::error_response;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
@@ -54,22 +55,22 @@ pub(crate) async fn answer(
     services: &Rc<Services>,
     client: &Rc<Client>,
     options: &Arc<Options>,
-    request: Request<RequestBody>,
+    mut head: RequestHead,
+    body: RequestBody,
 ) -> Response<ResponseBody> {
-    if request.method() == Method::POST {
-        return control(services, client, request).await;
+    if head.method == Method::POST {
+        return control(services, client, &head, body).await;
     }
-    let (mut parts, _body) = request.into_parts();
     let node = services.shared.node.as_ref();
     let understood = node.map_or(Protocols::OWN, |node| node.protocols());
-    let question = Question::take(&mut parts.headers, understood);
+    let question = Question::take(&mut head.fields, understood);
     let scheme = question.as_ref().map_or(message::scheme::Scheme::Http, |asked| asked.scheme);
-    let transaction = Transaction::open(services, client, &parts, scheme);
+    let transaction = Transaction::open(services, client, &head, scheme);
     let mut response = match (&services.shared.node, question) {
         (Some(node), Ok(question)) => {
             let _busy = node.busy();
             let asked = Asked { services, client, options, node };
-            let answering = asked.answer(&mut parts, question, transaction);
+            let answering = asked.answer(head, question, transaction);
             Box::pin(with_signs(client, answering)).await
         }
         (None, _) => refuse(transaction, StatusCode::NOT_FOUND, "This is no node of a fleet."),
@@ -85,17 +86,17 @@ pub(crate) async fn answer(
 async fn control(
     services: &Rc<Services>,
     client: &Rc<Client>,
-    request: Request<RequestBody>,
+    head: &RequestHead,
+    body: RequestBody,
 ) -> Response<ResponseBody> {
-    let (parts, body) = request.into_parts();
     let scheme = message::scheme::Scheme::Http;
-    let transaction = Transaction::open(services, client, &parts, scheme);
+    let transaction = Transaction::open(services, client, head, scheme);
     let Some(node) = &services.shared.node else {
         return refuse(transaction, StatusCode::NOT_FOUND, "This is no node of a fleet.");
     };
-    let text = parts.headers.get(FLEET).and_then(|value| value.to_str().ok());
+    let text = head.fields.line(&FLEET).and_then(value::text);
     let is_understood = text.is_some_and(|text| of_protocol(text, node.protocols()).is_some());
-    if !is_understood && parts.uri.path() != HELLO {
+    if !is_understood && path_of(head) != HELLO {
         let why = NotUnderstood(node.protocols()).to_string();
         return refuse(transaction, StatusCode::BAD_REQUEST, &why);
     }
@@ -106,7 +107,7 @@ async fn control(
             return refuse(transaction, StatusCode::BAD_REQUEST, "The message did not come whole.");
         }
     };
-    let answer = Box::pin(answers::answer(services, node, parts.uri.path(), &body)).await;
+    let answer = Box::pin(answers::answer(services, node, path_of(head), &body)).await;
     let (status, body) = match answer {
         Ok(answer) => (StatusCode::OK, answer),
         Err(why) => (StatusCode::UNPROCESSABLE_ENTITY, format!("{why}\n")),
@@ -125,44 +126,38 @@ struct Asked<'a> {
 impl Asked<'_> {
     async fn answer(
         &self,
-        parts: &mut Parts,
+        mut head: RequestHead,
         question: Question,
         transaction: Transaction,
     ) -> Response<ResponseBody> {
-        let positions = parts.headers.remove(PURGES);
-        if !self.is_up_to_date(positions.as_ref()) {
+        let is_up_to_date = self.is_up_to_date(head.fields.line(&PURGES));
+        head.fields.remove_lines(&PURGES);
+        if !is_up_to_date {
             return refuse(transaction, StatusCode::CONFLICT, "This node has missed purges.");
         }
         if question.hops == 0 || question.hops > MAX_HOPS {
             return refuse(transaction, StatusCode::LOOP_DETECTED, "It came over too many nodes.");
         }
-        if !matches!(parts.method, Method::GET | Method::HEAD) {
+        if !matches!(head.method, Method::GET | Method::HEAD) {
             return refuse(transaction, StatusCode::METHOD_NOT_ALLOWED, "Nodes ask with GET.");
         }
-        name_whole_url(parts, &question);
+        name_whole_url(&mut head, &question);
         let rule = match question.rule.as_deref().map(|name| self.options.rules.named(name)) {
             None => None,
             Some(Some(rule)) => Some(rule.clone()),
             Some(None) => return refuse(transaction, StatusCode::CONFLICT, "No such rule here."),
         };
-        let identity = self.prepare(parts, rule.as_deref());
-        let parts = &*parts;
-        let target = match target::target(parts, &self.options.front, question.scheme) {
-            Ok(target) => target,
+        let identity = self.prepare(&mut head, rule.as_deref());
+        let target = match target::target(&head, &self.options.front, question.scheme) {
+            Ok(target) => TargetPlace::of(&target, &head),
             Err(refused) => return refuse(transaction, refused.status, refused.text),
         };
         let (key, (services, client)) = (question.key, (self.services, self.client));
         let is_whole = question.reach == Reach::Origin;
-        let context = RequestContext::new(
-            services,
-            client,
-            self.options,
-            parts,
-            target,
-            (rule, identity),
-            None,
-        )
-        .with_question(question);
+        let prepared = Prepared { target, rule, identity };
+        let options = self.options.clone();
+        let context = RequestContext::new(services, client, options, head, prepared, None);
+        let context = context.with_question(question);
         let primary = context.url().and_then(|url| context.key(&url));
         let Some(primary) = primary.filter(|primary| self.node.hash(primary.as_bytes()) == key)
         else {
@@ -188,14 +183,14 @@ impl Asked<'_> {
     /// Names the rule in a request that the asking node has prepared by it, where the rule is part
     /// of the key. Returns the identity of the node's client: fields that the rule sets are the
     /// proxy's.
-    fn prepare(&self, parts: &mut Parts, rule: Option<&Rule>) -> Identity {
-        request_rules::distrust(&mut parts.headers);
+    fn prepare(&self, head: &mut RequestHead, rule: Option<&Rule>) -> Identity {
+        request_rules::distrust(&mut head.fields);
         let settings = rule.map_or(&self.options.semantics, |rule| &rule.settings);
-        let identity = Identity::of(&parts.headers, settings);
+        let identity = Identity::of(&head.fields, settings);
         match rule {
             None => identity,
             Some(rule) => {
-                rule.mark(&mut parts.headers);
+                rule.mark(&mut head.fields);
                 identity.without(|name| rule.sets(name))
             }
         }
@@ -204,12 +199,12 @@ impl Asked<'_> {
     /// Notes that the asking node has a copy in memory now, if its class has it keep one.
     fn note_holder(
         &self,
-        context: &RequestContext<'_>,
+        context: &RequestContext,
         key: KeyHash,
         response: &Response<ResponseBody>,
     ) {
         let Some(question) = &context.question else { return };
-        let host = address::bare(context.target.place().0);
+        let host = address::bare(context.target().place().0);
         let policy = self.node.policy(&DocumentFacts { host, ..DocumentFacts::default() });
         let is_answer = response.status() == StatusCode::OK && question.reach == Reach::Origin;
         if is_answer && policy.lookup == Lookup::Cooperate && policy.copies.at_reader() {
@@ -218,13 +213,13 @@ impl Asked<'_> {
     }
 
     /// Returns whether this node has carried out all purges that the asking one knows of.
-    fn is_up_to_date(&self, theirs: Option<&HeaderValue>) -> bool {
+    fn is_up_to_date(&self, theirs: Option<&[u8]>) -> bool {
         let own = self.node.positions();
         let Some(theirs) = theirs else { return false };
-        if *theirs == own.value {
+        if own.value == *theirs {
             return true;
         }
-        let theirs = theirs.to_str().ok().and_then(|text| text.parse::<PurgePositions>().ok());
+        let theirs = value::text(theirs).and_then(|text| text.parse::<PurgePositions>().ok());
         let Some(theirs) = theirs else { return false };
         self.node.purges().learn(&theirs, self.node.now());
         own.positions.cover(&theirs)
@@ -233,24 +228,17 @@ impl Asked<'_> {
 
 /// Names the whole URL in the request line, with the scheme that the client asked with: that of the
 /// connection between the nodes says nothing of it.
-fn name_whole_url(parts: &mut Parts, question: &Question) {
-    let authority = match parts.uri.authority() {
-        Some(authority) => Some(authority.clone()),
-        None => {
-            let host = parts.headers.get(header::HOST);
-            host.and_then(|host| Authority::try_from(host.as_bytes()).ok())
-        }
-    };
-    let path = parts.uri.path_and_query().cloned();
-    let uri = authority.and_then(|authority| {
-        Uri::builder()
-            .scheme(question.scheme.name())
-            .authority(authority)
-            .path_and_query(path.unwrap_or(PathAndQuery::from_static("/")))
-            .build()
-            .ok()
-    });
-    uri.into_iter().for_each(|uri| parts.uri = uri);
+fn name_whole_url(head: &mut RequestHead, question: &Question) {
+    let host = head.fields.line(&header::HOST).and_then(value::text);
+    let Some(authority) = head.target.authority().or(host) else { return };
+    let path = head.target.path_and_query();
+    head.target = RequestTarget::of_parts(Some(question.scheme.name()), Some(authority), path);
+}
+
+/// Returns the path of a request, without its query.
+fn path_of(head: &RequestHead) -> &str {
+    let path = head.target.path_and_query();
+    path.split_once('?').map_or(path, |(path, _)| path)
 }
 
 /// Waits for an answer, and meanwhile lets the asking node see that this one is at work.

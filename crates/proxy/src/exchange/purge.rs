@@ -7,8 +7,8 @@
 
 use std::rc::Rc;
 
-use http::request::Parts;
 use http::{HeaderMap, Response, StatusCode};
+use http1::RequestHead;
 use http_body::Body as _;
 use message::request_body::RequestBody;
 use semantics::Url;
@@ -171,28 +171,33 @@ pub(crate) struct PurgeFields {
 
 impl PurgeFields {
     /// Reads the head of a request as it was sent.
-    pub(crate) fn of(options: &Options, parts: &Parts) -> PurgeFields {
-        let is_purge = options.purging.is_open() && purge_dialect::is_purge(&parts.method);
+    pub(crate) fn of(options: &Options, head: &RequestHead) -> PurgeFields {
+        let is_purge = options.purging.is_open() && purge_dialect::is_purge(&head.method);
         PurgeFields {
-            secret: options.purging.secret_in(&parts.headers),
-            fields: is_purge.then(|| Box::new(parts.headers.clone())),
+            secret: options.purging.secret_in(&head.fields),
+            fields: is_purge.then(|| Box::new(head.fields.to_map(0))),
         }
+    }
+
+    /// Returns whether the request may be a purge.
+    pub(crate) fn may_be_purge(&self) -> bool {
+        self.fields.is_some()
     }
 }
 
 /// Answers a request with the method `PURGE`, or another one that purges elsewhere. Where no client
 /// may purge they are methods like any other.
 pub(crate) async fn answer(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     transaction: Transaction,
     body: &RequestBody,
     PurgeFields { secret, fields }: PurgeFields,
 ) -> Answered {
-    let (options, parts) = (context.options, context.parts);
+    let (options, method) = (&context.options, &context.head.method);
     let Some(fields) = fields else { return Answered::NotAPurge(transaction) };
     let purging = &options.purging;
     if !purging.admits(context.client.address.ip(), secret) {
-        if parts.method.as_str() != METHOD && secret == GivenSecret::None {
+        if method.as_str() != METHOD && secret == GivenSecret::None {
             return Answered::NotAPurge(transaction);
         }
         let text = match &purging.secret {
@@ -207,7 +212,7 @@ pub(crate) async fn answer(
         return Answered::Yes(Box::new(refused));
     }
     let (status, json) = match read(context, &fields, body) {
-        Ok(asked) => Box::pin(purge(context.services, options, &asked)).await.answer(&asked),
+        Ok(asked) => Box::pin(purge(&context.services, options, &asked)).await.answer(&asked),
         Err(why) => (StatusCode::BAD_REQUEST, serde_json::json!({"error": why})),
     };
     let (kind, body) = ("application/json", format!("{json}\n").into());
@@ -223,7 +228,7 @@ pub(crate) enum Answered {
 
 /// Reads what a request asks to purge. An error is the reason why nothing is purged.
 fn read(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     fields: &HeaderMap,
     body: &RequestBody,
 ) -> Result<Purge, String> {
@@ -235,7 +240,7 @@ fn read(
     let purging = &context.options.purging;
     let url = context.url().ok_or_else(|| "the URL's path or host is not valid".to_owned())?;
     let secret = purging.secret.as_ref().map(PurgeSecret::field);
-    purge_dialect::read(&context.parts.method, &url, (fields, secret), &purging.tags)
+    purge_dialect::read(&context.head.method, &url, (fields, secret), &purging.tags)
 }
 
 /// Removes the fields with tags from an answer to a client.

@@ -23,8 +23,9 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use http::header::HeaderMap;
-use http::request::Parts;
-use http::{HeaderValue, Method, Request, header};
+
+use http::{Method, header};
+use http1::RequestHead;
 use message::scheme::Scheme;
 use semantics::reuse::Fallback;
 use semantics::{
@@ -173,11 +174,11 @@ impl NeighbourValidation {
             fields.insert(header::USER_AGENT, agent.clone());
         }
         let client = of.upstream_request.client();
-        let mut parts = parts(&url, &options.front, fields)?;
+        let mut head = head(&url, &options.front, &fields);
         let scheme = Scheme::named(url.scheme())?;
-        let scheme = target::distrust(&mut parts.headers, client.ip(), scheme, options);
-        let Prepared { parts, target, rule, identity } =
-            prepare(&mut parts, options, scheme).ok()?;
+        let scheme = target::distrust(&mut head.fields, client.ip(), scheme, options);
+        let Prepared { target, rule, identity } = prepare(&mut head, options, scheme).ok()?;
+        let (head, target) = (&head, target.target(&head, &options.front));
         // The parameters that the origin was asked with are not known where the name lacks some.
         let is_unknown = |rule: &Rule| {
             let is_named_whole = rule.query == QueryRule::default();
@@ -190,7 +191,7 @@ impl NeighbourValidation {
         let asked = target.url(&options.upstream)?;
         let same = target.site.key(&asked)? == primary
             && marker.as_ref().is_none_or(|marker| {
-                key::variant_key(&primary, marker, &parts.headers).as_ref() == Some(key)
+                key::variant_key(&primary, marker, &head.fields).as_ref() == Some(key)
             });
         if !same || settings.validate_neighbours == 0 || !may_ask(options, client, &target) {
             return None;
@@ -203,12 +204,12 @@ impl NeighbourValidation {
             return None;
         }
         let mut upstream_request =
-            UpstreamRequest::new(&of.services, client, options, parts, &target);
+            UpstreamRequest::new(&of.services, client, options, head, &target);
         upstream_request.interim = None;
         upstream_request.obey(rule.as_ref(), &target, options);
         upstream_request.reuse_only = true;
-        let (key, request) = (key.clone(), parts.headers.clone());
-        let facts = target.site.facts(parts, identity, &options.semantics);
+        let (key, request) = (key.clone(), head.fields.to_map(0));
+        let facts = target.site.facts(head, identity, &options.semantics);
         Some(NeighbourValidation { key, primary, marker, stored, upstream_request, request, facts })
     }
 
@@ -271,12 +272,14 @@ fn selection(key: &Key, of: &FetchTask) -> Option<(Key, Option<VaryMarker>, Head
 }
 
 /// Returns the head of a request for `url`, as a client of this front sends it.
-fn parts(url: &Url, front: &Front, fields: HeaderMap) -> Option<Parts> {
-    let uri = if front.takes_whole_urls() { url.as_str() } else { url.path_and_query() };
-    let (mut parts, ()) = Request::get(uri).body(()).ok()?.into_parts();
-    parts.headers = fields;
-    parts.headers.insert(header::HOST, HeaderValue::from_str(url.authority()).ok()?);
-    Some(parts)
+fn head(url: &Url, front: &Front, fields: &HeaderMap) -> RequestHead {
+    let mut head = RequestHead::default();
+    let target = if front.takes_whole_urls() { url.as_str() } else { url.path_and_query() };
+    head.target.read(target, false);
+    head.fields.read_map(fields);
+    head.fields.remove_all("host");
+    head.fields.push("host", url.authority().as_bytes());
+    head
 }
 
 /// Returns whether the access rules permit this to the client; the server's address is checked when

@@ -40,6 +40,7 @@ use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
 use crate::origin::outages::{Trial, is_representative};
 use crate::peers::asking::Asking;
 use crate::request::context::RequestContext;
+use crate::response::client_response::ClientResponse;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::response::{builder, error_response, pass_through};
@@ -84,9 +85,19 @@ pub(crate) struct HeadRequest {
     pub to_validate: Option<ToValidate>,
 }
 
+/// Answers a GET or HEAD from memory, without waiting for anything.
+pub(crate) fn at_once(
+    _context: &RequestContext,
+    _store: &Store,
+    _key: &Key,
+    transaction: Transaction,
+) -> Result<ClientResponse, Transaction> {
+    Err(transaction)
+}
+
 /// Answers a GET or HEAD.
 pub(crate) async fn answer(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     store: &Store,
     primary: &Key,
     mut transaction: Transaction,
@@ -101,7 +112,7 @@ pub(crate) async fn answer(
     let mut past = CacheStatus::new(Outcome::Bypass(Bypass::NotShareable));
     let mut alone = false;
     for number in 0..LOOKUPS_MAX {
-        let (method, fields) = (&context.parts.method, &context.parts.headers);
+        let (method, fields) = (&context.head.method, context.headers());
         let options = context.lookup_options();
         let since = context.services.lookup_start();
         let Some(found) = find(store, primary, method, fields, options).await else {
@@ -111,7 +122,7 @@ pub(crate) async fn answer(
         context.look_at_clock();
         let is_first = number == 0;
         let cache_request = CacheRequest { context, store, primary, is_first, since, alone };
-        let vouched = vouching::vouched(context.site(), context.parts, &found).await;
+        let vouched = vouching::vouched(context.site(), &context.head, &found).await;
         let (plan, event) = PlanInput::by(context, vouched).plan(&found);
         let plan = if is_first { plan } else { cache_request.plan_again(plan, &found) };
         // A further lookup is for the same request.
@@ -138,7 +149,7 @@ pub(crate) async fn answer(
 
 /// Counts how a conditional request was answered (systems C12: If-Modified-Since hit and miss).
 fn counted(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     response: Response<ResponseBody>,
 ) -> Response<ResponseBody> {
     if context.facts.conditional {
@@ -159,7 +170,7 @@ pub(crate) struct FetchedResponse {
 
 /// One lookup for a request, and the actions that can follow from it.
 pub(crate) struct CacheRequest<'a> {
-    pub context: &'a RequestContext<'a>,
+    pub context: &'a RequestContext,
     pub store: &'a Store,
     pub primary: &'a Key,
     /// The request has not waited for another one's fetch yet.
@@ -200,7 +211,7 @@ impl CacheRequest<'_> {
                     return self.hit(stored, age, outcome, transaction).await;
                 }
                 let to_validate = ToValidate { stored, age, fallback, why };
-                if self.context.parts.method == Method::HEAD && !self.may_follow(&key) {
+                if self.context.head.method == Method::HEAD && !self.may_follow(&key) {
                     let ask = HeadRequest { key, marker, to_validate: Some(to_validate) };
                     return Box::pin(self.head(ask, transaction)).await;
                 }
@@ -247,8 +258,8 @@ impl CacheRequest<'_> {
         if stored.sparse.is_some() || stored.is_of_head() {
             return None;
         }
-        let Services { shared, clock, .. } = &**self.context.services;
-        let origin = shared.outages.origin(&self.context.target);
+        let Services { shared, clock, .. } = &*self.context.services;
+        let origin = shared.outages.origin(&self.context.target());
         let concerned = shared.outages.concerned(origin, stored.key.as_bytes());
         let may_try = is_representative(&self.context.facts);
         let known = shared.outages.look(concerned, fallback, may_try, clock.millis())?;
@@ -343,7 +354,7 @@ impl CacheRequest<'_> {
             // What was found has gone meanwhile.
             return NextAction::Respond(only_if_cached(transaction));
         }
-        if context.parts.method == Method::HEAD && !self.may_follow(&key) {
+        if context.head.method == Method::HEAD && !self.may_follow(&key) {
             let ask = HeadRequest { key, marker, to_validate: None };
             return Box::pin(self.head(ask, transaction)).await;
         }
@@ -447,7 +458,7 @@ impl CacheRequest<'_> {
         );
         let (interim, ranged) = (fetch_task.upstream_request.interim.clone(), fetch_task.ranged);
         responder.role = Role::Leader { interim, ranged };
-        fetch_task.is_driven = self.context.parts.method == Method::GET;
+        fetch_task.is_driven = self.context.head.method == Method::GET;
         responder.lead(Box::pin(fetch_task.run()), reader, transaction).await
     }
 
@@ -466,7 +477,7 @@ impl CacheRequest<'_> {
     }
 
     pub(super) fn new_fill(&self, asking: Option<&Asking>) -> Fill {
-        let Services { shared, clock, .. } = &**self.context.services;
+        let Services { shared, clock, .. } = &*self.context.services;
         let token = self.store.begin_fetch(self.primary);
         let share = shared.fill_budget.share(self.primary.locality().site);
         let fill = Fill::new(token, clock.instant(), share);
@@ -545,7 +556,7 @@ impl CacheRequest<'_> {
             marker,
             upstream_request,
             facts: context.facts.of_get(),
-            request: context.parts.headers.clone(),
+            request: context.headers().clone(),
             stale: to_validate
                 .map(|to_validate| to_validate.stored.clone())
                 .filter(|a| !a.is_of_head()),
@@ -575,7 +586,7 @@ impl CacheRequest<'_> {
     ) -> NextAction {
         let (context, store, primary) = (self.context, self.store, self.primary);
         let FetchedResponse { response, times, token } = fetched;
-        let Services { shared, clock, .. } = &**context.services;
+        let Services { shared, clock, .. } = &*context.services;
         let share = shared.fill_budget.share(primary.locality().site);
         let fill = Arc::new(Fill::new(token, clock.instant(), share));
         let Some(reader) = fill.join() else {
@@ -606,7 +617,7 @@ pub(crate) fn miss_status(marker: &Option<VaryMarker>) -> CacheStatus {
 /// Answers with the response to a POST that names itself and says how long it is fresh, and stores
 /// it for later GETs of its URL (RFC 9110, 9.3.3).
 pub(crate) async fn keep_post(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     store: &Store,
     primary: &Key,
     transaction: Transaction,

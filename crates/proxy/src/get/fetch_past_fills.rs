@@ -71,7 +71,7 @@ impl CacheRequest<'_> {
 
 /// Returns why an answer to this request must not be stored, if it must not.
 pub(super) fn judge(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     response: &Response<OriginBody>,
     times: ExchangeTimes,
 ) -> Result<(), HitForMiss> {

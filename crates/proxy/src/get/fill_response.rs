@@ -51,7 +51,7 @@ pub(crate) enum Role {
 
 /// A request that is answered from a fill.
 pub(crate) struct FillResponder<'a> {
-    pub context: &'a RequestContext<'a>,
+    pub context: &'a RequestContext,
     pub store: &'a Store,
     pub primary: &'a Key,
     /// The key that this request looked up.
@@ -78,7 +78,7 @@ impl FillResponder<'_> {
             Role::Leader { interim, .. } => interim.as_deref(),
             Role::Follower => None,
         };
-        let handed_over = relay(self.context.client, interim, pin!(fetched)).await;
+        let handed_over = relay(&self.context.client, interim, pin!(fetched)).await;
         match (fill.stage(), handed_over) {
             (FillStage::Streaming(head), Some(body)) => {
                 self.context.look_at_clock();
@@ -327,7 +327,7 @@ impl FillResponder<'_> {
         status: CacheStatus,
         mut transaction: Transaction,
     ) -> NextAction {
-        if !hop_by_hop::accepts_trailers(&self.context.parts.headers) {
+        if !hop_by_hop::accepts_trailers(self.context.headers()) {
             fields.remove(header::TRAILER);
         }
         transaction.note_answer(code, status.outcome, &fields);
@@ -343,7 +343,7 @@ impl FillResponder<'_> {
             Some(bytes) if bytes.is_empty() => BodySource::Empty,
             Some(bytes) => BodySource::Whole(bytes),
             None => {
-                let trailers = hop_by_hop::accepts_trailers(&self.context.parts.headers);
+                let trailers = hop_by_hop::accepts_trailers(self.context.headers());
                 let store = head.stored.then(|| self.store.clone());
                 let body = FillBody::new(reader, store, head.length, trailers);
                 BodySource::Fill(Box::new(body.with_rescue(self.rescue(head))))
@@ -367,7 +367,6 @@ impl FillResponder<'_> {
         status: CacheStatus,
         transaction: Transaction,
     ) -> NextAction {
-        let parts = self.context.parts;
         let selected = match &head.shared {
             Some(shared) => shared.selected(),
             None => Selected::of(head.status, &fields, self.context.now()),
@@ -380,7 +379,7 @@ impl FillResponder<'_> {
         if matches!(portion, Portion::Parts(_)) {
             portion = Portion::Whole;
         }
-        let trailers = hop_by_hop::accepts_trailers(&parts.headers);
+        let trailers = hop_by_hop::accepts_trailers(&self.context.head.fields);
         if !trailers {
             fields.remove(header::TRAILER);
         }
@@ -400,14 +399,14 @@ impl FillResponder<'_> {
         };
         let (outcome, status, body) = (status.outcome, head.status, Box::new(body));
         let response = ResponseParts { status, fields, portion, length, body };
-        NextAction::Respond(builder::build(&parts.method, transaction, outcome, response))
+        NextAction::Respond(builder::build(&self.context.head.method, transaction, outcome, response))
     }
 
     /// Returns whether an origin that vouches for its answers does so for that of another request's
     /// fetch, which may have begun before a change.
     async fn is_vouched_for(&self, head: &StoredHead) -> bool {
         let Some(voucher) = self.context.site().voucher() else { return true };
-        vouching::vouches(voucher, self.context.parts, head.headers()).await
+        vouching::vouches(voucher, &self.context.head, head.headers()).await
     }
 
     /// Returns whether the request takes its bytes from the fill, which it may have to wait for. A
@@ -416,7 +415,7 @@ impl FillResponder<'_> {
     fn holds(&self, portion: &Portion, head: &FillHead, reader: &Reader) -> bool {
         let context = self.context;
         let asked_for = matches!(self.role, Role::Leader { ranged: true, .. });
-        if !context.facts.has_range || context.parts.method != Method::GET || asked_for {
+        if !context.facts.has_range || context.head.method != Method::GET || asked_for {
             return true;
         }
         // From what is for one client alone no range is cut.

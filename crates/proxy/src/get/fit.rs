@@ -64,10 +64,10 @@ pub(crate) struct FitInput<'a> {
 
 impl<'a> FitInput<'a> {
     /// Returns the facts of a request, as of now.
-    pub fn by(context: &'a RequestContext<'_>) -> FitInput<'a> {
+    pub fn by(context: &'a RequestContext) -> FitInput<'a> {
         FitInput {
-            services: context.services,
-            options: context.options,
+            services: &context.services,
+            options: &context.options,
             facts: &context.facts,
             settings: context.settings(),
             came: context.came,

@@ -128,7 +128,7 @@ impl CacheRequest<'_> {
             };
         let mut headers = response.headers().clone();
         upstream_request::sanitize_response(
-            context.services,
+            &context.services,
             &mut headers,
             response.version(),
             false,
@@ -176,7 +176,7 @@ impl CacheRequest<'_> {
                 let times = ExchangeTimes { requested, received: clock.time() };
                 let mut headers = response.headers().clone();
                 upstream_request::sanitize_response(
-                    context.services,
+                    &context.services,
                     &mut headers,
                     response.version(),
                     false,
@@ -254,7 +254,7 @@ impl CacheRequest<'_> {
         if forwarded::tells_clients_apart(&context.options.forwarded.add, &vary) {
             return None;
         }
-        let fields = &context.parts.headers;
+        let fields = context.headers();
         if context.services.shared.fills.running(key.as_bytes()).is_some() {
             return None;
         }

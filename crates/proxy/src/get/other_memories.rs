@@ -18,12 +18,12 @@ use crate::response::transaction::Transaction;
 /// Returns what is asked of the memories of other nodes, for what is on the device here and not in
 /// memory, where the class of the document has that done before the device is read.
 pub(crate) fn asking(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     store: &Store,
     primary: &Key,
 ) -> Option<Arc<Asking>> {
     let node = context.services.shared.node.as_ref().filter(|node| node.cooperates())?;
-    let is_plain = context.parts.method == Method::GET && !context.facts.directives.only_if_cached;
+    let is_plain = context.head.method == Method::GET && !context.facts.directives.only_if_cached;
     // Most documents are in no other memory that is known: that is seen before all else.
     if !is_plain || node.holders(node.hash(primary.as_bytes())).is_empty() {
         return None;
@@ -36,20 +36,20 @@ pub(crate) fn asking(
 
 /// Answers from the memories of other nodes. The request comes back when they do not have it.
 pub(crate) async fn read(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     asking: Arc<Asking>,
     mut transaction: Transaction,
 ) -> Result<Response<ResponseBody>, Transaction> {
     let mut upstream_request = context.upstream_request();
     upstream_request.interim = None;
     upstream_request.ask_memories(asking);
-    let asked = upstream_request.run(context.services, context.options, None).await;
+    let asked = upstream_request.run(&context.services, &context.options, None).await;
     context.look_at_clock();
     match asked {
         Ok(response) => {
             // What is here cannot be joined to it: the rest is the origin's.
             let rest = || context.upstream_request();
-            let (services, options) = (context.services, context.options);
+            let (services, options) = (&context.services, &context.options);
             let response = peer_body::outlasting(services, options, rest, response).await;
             transaction.note_upstream(&upstream_request.to, upstream_request.trail.clone());
             let status = CacheStatus::new(Outcome::HitPeer);

@@ -35,7 +35,7 @@ const AHEAD: u64 = 16;
 
 /// One answer from the parts of `stored`.
 pub(crate) struct PartialResponder<'a> {
-    pub context: &'a RequestContext<'a>,
+    pub context: &'a RequestContext,
     pub store: &'a Store,
     pub primary: &'a Key,
     pub stored: &'a Rc<StoredResponse>,
@@ -247,7 +247,7 @@ impl PartialResponder<'_> {
             length: Some(length),
             body: Box::new(body),
         };
-        let method = &self.context.parts.method;
+        let method = &self.context.head.method;
         NextAction::Respond(builder::build(method, transaction, status.outcome, response))
     }
 }

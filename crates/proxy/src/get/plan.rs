@@ -56,7 +56,7 @@ pub(crate) struct PlanInput<'a> {
 
 impl<'a> PlanInput<'a> {
     /// Returns the input for a request, as of now.
-    pub fn by(context: &'a RequestContext<'_>, vouched: Option<bool>) -> PlanInput<'a> {
+    pub fn by(context: &'a RequestContext, vouched: Option<bool>) -> PlanInput<'a> {
         let (rule, settings) = (context.rule.as_deref(), context.settings());
         PlanInput { facts: &context.facts, rule, settings, now: context.now(), vouched }
     }

@@ -35,13 +35,13 @@ impl CacheRequest<'_> {
 
 /// Sends a request to the nodes that `asking` names, and then the origin; passes the answer on.
 pub(super) async fn read(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     key: &Key,
     asking: Option<Arc<Asking>>,
     mut status: CacheStatus,
     mut transaction: Transaction,
 ) -> Response<ResponseBody> {
-    let (services, clock) = (context.services, context.services.clock);
+    let (services, clock) = (&context.services, context.services.clock);
     let requested = clock.time();
     let response = match pass_through::ask_fleet(context, &mut transaction, None, asking).await {
         Ok(response) => response,

@@ -2,7 +2,7 @@
 //! lifetimes: at every use, and of another request's fetch as well.
 
 use http::header::{self, HeaderMap};
-use http::request::Parts;
+use http1::RequestHead;
 use upstream::send::origin::{Earlier, VERSION, Voucher};
 
 use crate::object::lookup::LookupResult;
@@ -10,17 +10,23 @@ use crate::origin::site::Site;
 
 /// Returns whether the origin vouches for what was found; `None` where it vouches for nothing, or
 /// nothing was found.
-pub(crate) async fn vouched(site: &Site, parts: &Parts, found: &LookupResult) -> Option<bool> {
+pub(crate) async fn vouched(site: &Site, head: &RequestHead, found: &LookupResult) -> Option<bool> {
     let voucher = site.voucher()?;
     let LookupResult::Stored(stored) = found else { return None };
     let fields = stored.head.stored().headers();
-    Some(vouches(voucher, parts, fields).await)
+    Some(vouches(voucher, head, fields).await)
+}
+
+/// Returns the path that a request asks for, without its query.
+fn path_of(head: &RequestHead) -> &str {
+    let path = head.target.path_and_query();
+    path.split_once('?').map_or(path, |(path, _)| path)
 }
 
 /// Returns whether an origin vouches for an answer of its own with these fields.
-pub(crate) async fn vouches(voucher: &dyn Voucher, parts: &Parts, fields: &HeaderMap) -> bool {
+pub(crate) async fn vouches(voucher: &dyn Voucher, head: &RequestHead, fields: &HeaderMap) -> bool {
     let Some(version) = fields.get(VERSION) else { return false };
-    let (path, request) = (parts.uri.path(), &parts.headers);
+    let (path, request) = (path_of(head), &head.fields);
     let varies = fields.contains_key(header::VARY);
     let earlier = Earlier { version: version.as_bytes(), varies, path, request };
     voucher.is_current(&earlier) || voucher.look(earlier).await

@@ -24,7 +24,7 @@ use crate::response::transaction::Transaction;
 /// Answers a request for which there is no cache here: by the other nodes, or, with `past`, by its
 /// origin alone.
 pub(crate) async fn answer(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     transaction: Transaction,
     body: RequestBody,
     past: CacheStatus,
@@ -39,7 +39,7 @@ pub(crate) async fn answer(
 }
 
 /// Returns what other nodes are asked, and the key; `None` when none of them is.
-fn asking(context: &RequestContext<'_>) -> Option<(Key, Arc<Asking>)> {
+fn asking(context: &RequestContext) -> Option<(Key, Arc<Asking>)> {
     let node = context.services.shared.node.as_ref()?;
     if !node.is_without_cache() || !node.purges().may_use() {
         return None;

@@ -1,8 +1,7 @@
 //! The keys of stored objects, and of their variants.
 
-use http::HeaderMap;
 use semantics::cache_key::UrlPlace;
-use semantics::{Url, VaryMarker, cache_key};
+use semantics::{Fields, Url, VaryMarker, cache_key};
 use store::{Key, Locality};
 use upstream::send::origin::Group;
 
@@ -48,7 +47,7 @@ fn hashed_bytes(before: u64, text: &[u8]) -> u64 {
 }
 
 /// Returns the key of a request's variant under a marker; `None` when it is too long.
-pub(crate) fn variant_key(primary: &Key, marker: &VaryMarker, request: &HeaderMap) -> Option<Key> {
+pub(crate) fn variant_key(primary: &Key, marker: &VaryMarker, request: &impl Fields) -> Option<Key> {
     let bytes = cache_key::variant(primary.as_bytes(), marker, request);
     Key::new(bytes, primary.locality())
 }

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use http::{HeaderMap, Method};
+use http::Method;
 use semantics::packed::Flag::HeadOnly;
-use semantics::{Meta, VaryMarker};
+use semantics::{Fields, Meta, VaryMarker};
 use store::{Key, LookupOptions};
 
 use crate::object::head::Head;
@@ -28,7 +28,7 @@ pub(crate) async fn find(
     store: &Store,
     primary: &Key,
     method: &Method,
-    request: &HeaderMap,
+    request: &impl Fields,
     options: LookupOptions,
 ) -> Option<LookupResult> {
     let is_for = |found: &FoundHead| *method == Method::HEAD || !found.head.packed().is(HeadOnly);
@@ -54,7 +54,7 @@ async fn find_selected(
     (store, options): (&Store, LookupOptions),
     primary: &Key,
     mut marker: VaryMarker,
-    request: &HeaderMap,
+    request: &impl Fields,
     is_for: impl Fn(&FoundHead) -> bool,
 ) -> Option<LookupResult> {
     let mut latest: Option<Rc<StoredResponse>> = None;

@@ -9,8 +9,7 @@ use std::cmp::Reverse;
 use std::fmt;
 use std::sync::Arc;
 
-use http::request::Parts;
-use http::uri::PathAndQuery;
+use http1::RequestHead;
 use message::scheme::Scheme;
 use net::address;
 use net::address::bare;
@@ -50,6 +49,7 @@ impl Front {
     /// for a tunnel.
     pub fn forward() -> Front {
         let site = Site {
+            number: 0,
             name: None,
             key_prefix: key_prefix(None),
             hosts: Vec::new(),
@@ -64,7 +64,8 @@ impl Front {
 
     /// Makes a reverse proxy: the origin follows from the configuration, and the request's host and
     /// path pick the site.
-    pub fn reverse(sites: Vec<Site>) -> Front {
+    pub fn reverse(mut sites: Vec<Site>) -> Front {
+        sites.iter_mut().enumerate().for_each(|(number, site)| site.number = number);
         let by_path = sites.iter().any(|site| !site.paths.is_empty());
         let vouches = sites.iter().any(|site| site.vouched.is_some());
         Front { kind: FrontKind::Reverse, sites, by_path, vouches }
@@ -209,6 +210,8 @@ impl From<Group> for Source {
 /// One site.
 #[derive(Clone, Debug)]
 pub struct Site {
+    /// Its number among the sites.
+    number: usize,
     /// Unique among the sites; `None` for all that a forward proxy serves.
     name: Option<String>,
     /// What the keys of its objects begin with.
@@ -231,6 +234,7 @@ impl Site {
         let vouches = matches!(&source, Source::Other(origin) if origin.voucher().is_some());
         let vouched = || Settings { origin_vouches: true, ..Settings::default() };
         Site {
+            number: 0,
             name: Some(name.to_owned()),
             key_prefix: key_prefix(Some(name)),
             hosts: Vec::new(),
@@ -261,6 +265,11 @@ impl Site {
     /// Sets whether its origin gets the client's `Host`, or its own name.
     pub fn with_pass_host(self, pass_host: bool) -> Site {
         Site { pass_host, ..self }
+    }
+
+    /// Returns its number among the sites of its front.
+    pub(crate) fn number(&self) -> usize {
+        self.number
     }
 
     /// Returns its name; `None` for all that a forward proxy serves.
@@ -368,12 +377,12 @@ impl Site {
     /// this identity.
     pub(crate) fn facts(
         &self,
-        parts: &Parts,
+        head: &RequestHead,
         identity: Identity,
         settings: &Settings,
     ) -> RequestFacts {
-        let path = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
-        let facts = RequestFacts::of(&parts.method, &parts.headers).with(path, identity);
+        let facts = RequestFacts::of(&head.method, &head.fields);
+        let facts = facts.with(head.target.path_and_query(), identity);
         match self.vouched {
             Some(_) => facts.without_wishes(),
             None if settings.client_reload == ClientReload::Ignore => facts.without_reload(),

@@ -107,7 +107,7 @@ pub(crate) enum Unavailable {
 impl PartialObject {
     /// Returns the parts of what was found for a request.
     pub fn of(
-        context: &RequestContext<'_>,
+        context: &RequestContext,
         store: &Store,
         primary: &Key,
         stored: &Rc<StoredResponse>,

@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use fleet::lookup::{Ask, Reach};
 use fleet::{KeyHash, MemberId, Protocols};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use semantics::{EditFields, value};
 use message::scheme::Scheme;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
@@ -103,10 +104,13 @@ impl Question {
     ///
     /// # Errors
     /// There is none, or it is of a protocol that is not among `understood`.
-    pub fn take(fields: &mut HeaderMap, understood: Protocols) -> Result<Question, NotUnderstood> {
-        let value = fields.remove(FLEET);
-        let text = value.as_ref().and_then(|value| value.to_str().ok());
+    pub fn take(
+        fields: &mut impl EditFields,
+        understood: Protocols,
+    ) -> Result<Question, NotUnderstood> {
+        let text = fields.line(&FLEET).and_then(value::text);
         let read = text.and_then(|text| of_protocol(text, understood)).and_then(Question::read);
+        fields.remove_lines(&FLEET);
         read.ok_or(NotUnderstood(understood))
     }
 

@@ -10,9 +10,10 @@ use std::future::poll_fn;
 use std::pin::Pin;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, header};
+use http::header;
 use http_body::Body as _;
 use message::request_body::{BrokenOff, BufferedBody, RequestBody};
+use semantics::Fields;
 use upstream::connection::request_body::status_of;
 
 use crate::client::limits::ClientLimits;
@@ -25,15 +26,15 @@ use crate::request::context::RequestContext;
 /// # Errors
 /// It broke off.
 pub(crate) async fn read_body(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     body: RequestBody,
 ) -> Result<RequestBody, Failure> {
     let limits = &context.options.client;
-    if !is_read_first(limits, &context.parts.headers, &body) {
+    if !is_read_first(limits, &context.head.fields, &body) {
         return Ok(body);
     }
     let buffers = &context.services.shared.buffers;
-    let shares = buffers.shares(context.client.address.ip(), context.target.host);
+    let shares = buffers.shares(context.client.address.ip(), context.target().host);
     let held = Buffers::begin(buffers, shares, limits.buffers);
     read(body, limits.request_buffer, held).await.map_err(|error| {
         let (status, text) = status_of(&error);
@@ -41,16 +42,16 @@ pub(crate) async fn read_body(
     })
 }
 
-fn is_read_first(limits: &ClientLimits, headers: &HeaderMap, body: &RequestBody) -> bool {
+fn is_read_first(limits: &ClientLimits, fields: &impl Fields, body: &RequestBody) -> bool {
     let is_long = body.size_hint().exact().is_some_and(|length| length > limits.request_buffer);
-    let waits = headers.contains_key(header::EXPECT);
-    let is_left = limits.request_buffer == 0 || (is_long && waits) || is_grpc(headers);
+    let waits = fields.has(&header::EXPECT);
+    let is_left = limits.request_buffer == 0 || (is_long && waits) || is_grpc(fields);
     !(is_left || body.is_end_stream())
 }
 
 /// Returns whether a request is one of gRPC, in any of its forms.
-fn is_grpc(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).map_or(&b""[..], |kind| kind.as_bytes());
+fn is_grpc(fields: &impl Fields) -> bool {
+    let kind = fields.line(&header::CONTENT_TYPE).unwrap_or_default();
     [&b"application/grpc"[..], b"application/connect+"].iter().any(|prefix| {
         kind.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix))
     })

@@ -1,17 +1,17 @@
 //! One request while it is decided on: all that is known of it, in one place.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use fleet::lookup::{Asked, Reach, Request};
 use http::Method;
+use http1::RequestHead;
 use http::header::{self, HeaderMap, HeaderValue};
-use http::request::Parts;
 use message::upgrade::Upgrade;
 use net::address;
 use semantics::validators::Selected;
-use semantics::{Identity, Portion, RequestFacts, Settings, Time, Url, connection_login};
+use semantics::{Portion, RequestFacts, Settings, Time, Url, connection_login};
 use store::{Key, LookupOptions, Retention, Tiers};
 use upstream::send::origin::{Origin, VERSION};
 
@@ -23,18 +23,23 @@ use crate::origin::site::Site;
 use crate::origin::target::Target;
 use crate::peers::asking::Asking;
 use crate::peers::question::{About, Question};
-use crate::request::upstream_request::UpstreamRequest;
+use crate::request::prepare::Prepared;
+use crate::request::target::TargetPlace;
+use crate::request::upstream_request::{FIELDS_ADDED, UpstreamRequest};
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
 use crate::services::{Arrival, Services};
 
 /// A request, its client, and what was derived from both.
-pub(crate) struct RequestContext<'a> {
-    pub services: &'a Rc<Services>,
-    pub client: &'a Rc<Client>,
-    pub options: &'a Arc<Options>,
-    pub parts: &'a Parts,
-    pub target: Target<'a>,
+pub(crate) struct RequestContext {
+    pub services: Rc<Services>,
+    pub client: Rc<Client>,
+    pub options: Arc<Options>,
+    /// Its head as the operator's rule has edited it.
+    pub head: RequestHead,
+    /// The fields of the head, once they were needed as a map.
+    map: OnceCell<HeaderMap>,
+    target: TargetPlace,
     pub facts: RequestFacts,
     /// When it came.
     pub came: Time,
@@ -51,31 +56,32 @@ pub(crate) struct RequestContext<'a> {
     pub question: Option<Question>,
 }
 
-impl<'a> RequestContext<'a> {
+impl RequestContext {
     /// Makes the context of a request that has just come.
     pub fn new(
-        services: &'a Rc<Services>,
-        client: &'a Rc<Client>,
-        options: &'a Arc<Options>,
-        parts: &'a Parts,
-        target: Target<'a>,
-        (rule, identity): (Option<Arc<Rule>>, Identity),
+        services: &Rc<Services>,
+        client: &Rc<Client>,
+        options: Arc<Options>,
+        head: RequestHead,
+        prepared: Prepared,
         upgrade: Option<Rc<Upgrade>>,
-    ) -> RequestContext<'a> {
-        let (came, mut facts) =
-            (services.clock.time(), target.site.facts(parts, identity, &options.semantics));
+    ) -> RequestContext {
+        let Prepared { target, rule, identity } = prepared;
+        let (came, site) = (services.clock.time(), target.site(&options.front));
+        let mut facts = site.facts(&head, identity, &options.semantics);
         // Without the fields that say so: the origin answers a user.
-        if client.is_logged_in() && target.site.vouched().is_none() {
+        if client.is_logged_in() && site.vouched().is_none() {
             facts = facts.logged_in();
         }
         let now = Cell::new(came);
         let begun_before = services.arrival();
         let place = Cell::default();
         RequestContext {
-            services,
-            client,
+            services: services.clone(),
+            client: client.clone(),
             options,
-            parts,
+            head,
+            map: OnceCell::new(),
             target,
             facts,
             came,
@@ -86,6 +92,16 @@ impl<'a> RequestContext<'a> {
             place,
             question: None,
         }
+    }
+
+    /// Returns its target.
+    pub fn target(&self) -> Target<'_> {
+        self.target.target(&self.head, &self.options.front)
+    }
+
+    /// Returns the fields of its head as a map, which is made when it is needed first.
+    pub fn headers(&self) -> &HeaderMap {
+        self.map.get_or_init(|| self.head.fields.to_map(FIELDS_ADDED))
     }
 
     /// Makes it the question of another node. Where that wants nothing fetched, only what is stored
@@ -116,15 +132,16 @@ impl<'a> RequestContext<'a> {
     pub fn asking(&self, primary: &Key, on_own_disk: bool) -> Option<Arc<Asking>> {
         let node = self.services.shared.node.as_ref()?;
         // A login concerns one connection to the origin.
-        if self.client.is_logged_in() || connection_login::has_credentials(&self.parts.headers) {
+        if self.client.is_logged_in() || connection_login::has_credentials(&self.head.fields) {
             return None;
         }
-        let host = fleet_host(&self.target).filter(|_| self.upgrade.is_none())?;
+        let target = self.target();
+        let host = fleet_host(&target).filter(|_| self.upgrade.is_none())?;
         let key = node.hash(primary.as_bytes());
         let about = About {
             key,
-            scheme: self.target.scheme,
-            authority: HeaderValue::try_from(self.target.authority()).ok()?,
+            scheme: target.scheme,
+            authority: HeaderValue::try_from(target.authority()).ok()?,
             client: self.client.address,
             rule: self.rule.as_ref().map(|rule| rule.name.clone()),
         };
@@ -171,18 +188,17 @@ impl<'a> RequestContext<'a> {
     /// Returns the portion of a representation that the request gets: conditions and ranges are
     /// decided here alone. `length` is that of the body in bytes; without it ranges do not count.
     pub fn portion(&self, selected: &Selected<'_>, length: Option<u64>) -> Portion {
-        let Parts { method, headers, .. } = self.parts;
         let selected = match self.site().vouched() {
             Some(_) => selected.vouched(self.now()),
             None => *selected,
         };
-        Portion::of(&self.facts, method, headers, &selected, length, self.now())
+        Portion::of(&self.facts, &self.head.method, &self.head.fields, &selected, length, self.now())
     }
 
     /// Returns whether it is a GET for all of a representation, whatever the client has.
     pub fn is_for_all(&self) -> bool {
         let RequestFacts { has_range, conditional, .. } = self.facts;
-        self.parts.method == Method::GET && !has_range && !conditional
+        self.head.method == Method::GET && !has_range && !conditional
     }
 
     /// Returns the settings of caching for it.
@@ -210,13 +226,13 @@ impl<'a> RequestContext<'a> {
     }
 
     /// Returns the site that it is for.
-    pub fn site(&self) -> &'a Site {
-        self.target.site
+    pub fn site(&self) -> &Site {
+        self.target.site(&self.options.front)
     }
 
     /// Returns the URL that the request names; `None` when its host or path cannot make one.
     pub fn url(&self) -> Option<Url> {
-        self.target.url(&self.options.upstream)
+        self.target().url(&self.options.upstream)
     }
 
     /// Returns the key of the object that this request is about; `None` when it is too long.
@@ -229,7 +245,7 @@ impl<'a> RequestContext<'a> {
 
     /// Returns the URL that the request names, with the host name as it was given: without aliases.
     pub fn named_url(&self) -> Option<Url> {
-        Target { aliases: None, ..self.target }.url(&self.options.upstream)
+        Target { aliases: None, ..self.target() }.url(&self.options.upstream)
     }
 
     /// Returns the keys of all that may be stored for a URL behind this request's front, in its
@@ -259,37 +275,40 @@ impl<'a> RequestContext<'a> {
 
     /// Returns the origin that this request leads to.
     pub fn destination(&self) -> Arc<dyn Origin> {
-        self.target.origin(&self.options.upstream)
+        self.target().origin(&self.options.upstream)
     }
 
     /// Returns the request for the origin.
     pub fn upstream_request(&self) -> UpstreamRequest {
         // A server that is asked for another protocol may compare `Host` with `Origin`; nothing of
         // it is shared.
-        let aliases = self.target.aliases.filter(|_| self.upgrade.is_none());
-        let target = &Target { aliases, ..self.target };
+        let named = self.target();
+        let aliases = named.aliases.filter(|_| self.upgrade.is_none());
+        let target = &Target { aliases, ..named };
         let make = match self.question {
             Some(_) => UpstreamRequest::passed_on,
             None => UpstreamRequest::new,
         };
         let mut upstream_request =
-            make(self.services, self.client.address, self.options, self.parts, target);
+            make(&self.services, self.client.address, &self.options, &self.head, target);
         upstream_request.pinned = self.client.login.as_ref().map(Rc::downgrade);
         if let Some(upgrade) = &self.upgrade {
             upstream_request.ask_for(upgrade.clone());
         }
-        upstream_request.obey(self.rule.as_ref(), &self.target, self.options);
+        upstream_request.obey(self.rule.as_ref(), &named, &self.options);
         upstream_request
     }
 
     /// Returns what the access rules are asked.
-    pub fn query(&self) -> Query<'a> {
-        Query {
-            client: self.client.address.ip(),
-            method: &self.parts.method,
-            host: self.target.host,
-            port: self.target.port,
-        }
+    pub fn query(&self) -> Query<'_> {
+        let Target { host, port, .. } = self.target();
+        Query { client: self.client.address.ip(), method: &self.head.method, host, port }
+    }
+}
+
+impl Drop for RequestContext {
+    fn drop(&mut self) {
+        self.services.heads.give(std::mem::take(&mut self.head));
     }
 }
 

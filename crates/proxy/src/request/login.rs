@@ -3,8 +3,9 @@
 //!
 //! It promises: a client's connection that may carry requests of several users gets none.
 
-use http::header::{self, HeaderMap, HeaderName};
+use http::header::{self, HeaderName};
 use net::address;
+use semantics::Fields;
 use semantics::connection_login::has_credentials;
 
 use crate::client::handle::Client;
@@ -16,14 +17,14 @@ const OF_PROXIES: [HeaderName; 3] =
 
 /// Notes a request of this client, with all fields that it came with. From the first one with
 /// credentials on, all on its connection are of the same user, unless one is of a proxy.
-pub(crate) fn note(client: &Client, fields: &HeaderMap, options: &Options) {
+pub(crate) fn note(client: &Client, fields: &impl Fields, options: &Options) {
     let Some(login) = &client.login else { return };
     if !login.is_logged_in() && !has_credentials(fields) {
         return;
     }
     let address = address::canonical(client.address.ip());
     let is_trusted = options.forwarded.trust.iter().any(|network| network.contains(&address));
-    match is_trusted || OF_PROXIES.iter().any(|name| fields.contains_key(name)) {
+    match is_trusted || OF_PROXIES.iter().any(|name| fields.has(name)) {
         true => login.refuse(),
         false => login.log_in(),
     }

@@ -1,27 +1,24 @@
-//! The preparation of a request before anything is looked up: the operator's rule for it, its
-//! fields as that rule edits them, and its target. The same for requests of clients, for those that
-//! are explained, and for those that the proxy makes itself.
+//! The preparation of a request before anything is looked up: its target, the operator's rule for
+//! it, and its fields as that rule edits them. The same for requests of clients, for those that are
+//! explained, and for those that the proxy makes itself.
 
 use std::sync::Arc;
 
-use http::request::Parts;
+use http1::RequestHead;
 use message::scheme::Scheme;
 use message::{framing, upgrade};
 use semantics::Identity;
-use upstream::send::origin::Origin;
 
 use crate::options::Options;
 use crate::origin::target::Target;
-use crate::request::target;
-use crate::request::target::Refused;
+use crate::request::target::{Refused, TargetPlace, target};
 use crate::rules::request_rules;
 use crate::rules::request_rules::{Rule, RuleQuery};
 
-/// A request that is understood.
-pub(crate) struct Prepared<'a> {
-    /// With the fields that the rule sets, without those that it removes.
-    pub parts: &'a Parts,
-    pub target: Target<'a>,
+/// What is known of a request that is understood. Its head has the fields that the rule sets, and
+/// none of those that it removes.
+pub(crate) struct Prepared {
+    pub target: TargetPlace,
     pub rule: Option<Arc<Rule>>,
     /// The client's identity by its own fields: those that the rule leaves, without those that it
     /// sets.
@@ -29,51 +26,46 @@ pub(crate) struct Prepared<'a> {
 }
 
 /// Prepares a request, whose fields only a trusted proxy may set are gone already
-/// ([`target::distrust`]).
+/// ([`distrust`](crate::request::target::distrust)).
 ///
 /// # Errors
 /// Why it cannot be understood.
-pub(crate) fn prepare<'a>(
-    parts: &'a mut Parts,
-    options: &'a Options,
+pub(crate) fn prepare(
+    head: &mut RequestHead,
+    options: &Options,
     scheme: Scheme,
-) -> Result<Prepared<'a>, Refused> {
-    request_rules::distrust(&mut parts.headers);
-    let rule = rule_for(options, parts, scheme);
+) -> Result<Prepared, Refused> {
+    request_rules::distrust(&mut head.fields);
+    // No rule edits what the target is read from.
+    let found = target(head, &options.front, scheme)?;
+    let rule = rule_for(options, head, &found);
+    let place = TargetPlace::of(&found, head);
     if let Some(rule) = &rule {
-        rule.request.remove(&mut parts.headers);
+        rule.request.remove(&mut head.fields);
     }
     let settings = rule.as_ref().map_or(&options.semantics, |rule| &rule.settings);
-    let identity = Identity::of(&parts.headers, settings);
+    let identity = Identity::of(&head.fields, settings);
     if let Some(rule) = &rule {
-        rule.prepare(&mut parts.headers);
+        rule.prepare(&mut head.fields);
     }
-    if let Some(origin) = vouching_origin(options, parts, scheme) {
-        origin.voucher().into_iter().for_each(|voucher| voucher.tidy(&mut parts.headers));
+    if let Some(voucher) = place.site(&options.front).voucher() {
+        voucher.tidy(&mut head.fields);
     }
-    let target = target::target(parts, &options.front, scheme)?;
-    Ok(Prepared { parts, target, rule, identity })
+    Ok(Prepared { target: place, rule, identity })
 }
 
-/// Returns the origin of a request if it vouches for its answers.
-fn vouching_origin(options: &Options, parts: &Parts, scheme: Scheme) -> Option<Arc<dyn Origin>> {
-    if !options.front.vouches() {
-        return None;
-    }
-    let target = target::target(parts, &options.front, scheme).ok()?;
-    target.site.vouched().map(|_| target.origin(&options.upstream))
-}
-
-/// Finds the operator's rule for a request. One that cannot be understood has none.
-fn rule_for(options: &Options, parts: &Parts, scheme: Scheme) -> Option<Arc<Rule>> {
+/// Finds the operator's rule for a request.
+fn rule_for(options: &Options, head: &RequestHead, target: &Target<'_>) -> Option<Arc<Rule>> {
     if options.rules.is_empty() {
         return None;
     }
-    let target = target::target(parts, &options.front, scheme).ok()?;
     let url = target.url(&options.upstream)?;
     let site = target.site.name();
-    let upgrade = upgrade::asked(parts, framing::announces_body(&parts.headers)).is_some();
-    let asked =
-        RuleQuery { site, url: &url, method: &parts.method, headers: &parts.headers, upgrade };
+    let has_body = framing::announces_body(&head.fields);
+    let of_stream = head.is_extended_connect;
+    let upgrade =
+        upgrade::asked_by((&head.method, head.version), of_stream, &head.fields, has_body);
+    let (method, upgrade) = (&head.method, upgrade.is_some());
+    let asked = RuleQuery { site, url: &url, method, headers: &head.fields, upgrade };
     options.rules.find(asked).cloned()
 }

@@ -1,7 +1,7 @@
 //! The way of a request, before anything is looked up: through the cache, past it, or nowhere. A
 //! pure decision, which the request follows and `explain` prints.
 
-use http::HeaderMap;
+use http1::Fields;
 use semantics::{MethodClass, RequestFacts, validators};
 use store::Key;
 
@@ -25,7 +25,7 @@ pub(crate) enum Route {
 /// The facts that a route is chosen by.
 pub(crate) struct RouteInput<'a> {
     pub facts: &'a RequestFacts,
-    pub headers: &'a HeaderMap,
+    pub fields: &'a Fields,
     pub rule: Option<&'a Rule>,
     /// It asks for another protocol.
     pub upgrades: bool,
@@ -44,7 +44,7 @@ impl RouteInput<'_> {
             MethodClass::Safe => Bypass::Method,
             MethodClass::Cacheable if self.rule.is_some_and(|rule| rule.bypass) => Bypass::Rule,
             MethodClass::Cacheable if self.has_body => Bypass::Method,
-            MethodClass::Cacheable if validators::is_for_origin(self.headers) => {
+            MethodClass::Cacheable if validators::is_for_origin(self.fields) => {
                 Bypass::Precondition
             }
             MethodClass::Cacheable if !self.has_store => Bypass::Offline,

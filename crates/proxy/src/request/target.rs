@@ -5,24 +5,24 @@
 //! information of a URL is in none of its fields; in a reverse proxy the site follows from the
 //! configuration alone.
 
-use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv6Addr};
+use std::ops::Range;
 
-use http::header::{HeaderMap, HeaderValue};
-use http::request::Parts;
+use http::header::HeaderValue;
 use http::uri::PathAndQuery;
-use http::{Method, StatusCode, Uri, Version, header};
+use http::{Method, StatusCode, Version, header};
+use http1::RequestHead;
 use message::framing;
 use message::scheme::Scheme;
 use message::via::has_member;
 use net::address::bare;
 use semantics::forwarded::X_FORWARDED_PROTO;
-use semantics::{claims, trusted};
+use semantics::{EditFields, Fields, claims, trusted, value};
 use upstream::send::origin::VERSION;
 
 use crate::observe::outcome::Invalid;
 use crate::options::Options;
-use crate::origin::site::Front;
+use crate::origin::site::{Front, Site};
 use crate::origin::target::Target;
 use crate::peers::question::{FLEET, PURGES};
 
@@ -48,18 +48,18 @@ const ORIGIN_FORM: &str = "This is a forward proxy: a request names the whole UR
 /// keyed, compared and passed on is then the same. Returns the scheme of the request's URL, where
 /// its target names none; `connection` is that of the connection.
 pub(crate) fn distrust(
-    fields: &mut HeaderMap,
+    fields: &mut impl EditFields,
     client: IpAddr,
     connection: Scheme,
     options: &Options,
 ) -> Scheme {
     options.client.field_names.enforce(fields);
     // They mean something between nodes alone.
-    fields.remove(FLEET);
-    fields.remove(PURGES);
-    fields.remove(VERSION);
+    fields.remove_lines(&FLEET);
+    fields.remove_lines(&PURGES);
+    fields.remove_lines(&VERSION);
     if let Some(secret) = &options.purging.secret {
-        fields.remove(secret.field());
+        fields.remove_lines(secret.field());
     }
     if !options.front.stands_for_origins() {
         return connection;
@@ -71,53 +71,28 @@ pub(crate) fn distrust(
     trusted::settle(fields, &options.forwarded.trust_fields);
     let scheme = Scheme::of_request(connection, client, fields, &options.forwarded);
     // The origin server is told the scheme that the key has, and no other.
-    if fields.contains_key(X_FORWARDED_PROTO) {
-        fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme.name()));
+    if fields.has(&X_FORWARDED_PROTO) {
+        fields.set_line(&X_FORWARDED_PROTO, &HeaderValue::from_static(scheme.name()));
     }
     scheme
-}
-
-/// Encodes the bytes beyond ASCII in path and query of a request's URL, as clients should have done
-/// (RFC 3986, 2.1).
-pub(crate) fn encode_path(uri: &mut Uri) {
-    let Some(path) = uri.path_and_query().map(PathAndQuery::as_str) else { return };
-    if path.is_ascii() {
-        return;
-    }
-    let mut encoded = String::with_capacity(3 * path.len());
-    for byte in path.bytes() {
-        match byte.is_ascii() {
-            true => encoded.push(char::from(byte)),
-            // Writing to memory does not fail.
-            false => _ = write!(encoded, "%{byte:02X}"),
-        }
-    }
-    let mut parts = std::mem::take(uri).into_parts();
-    parts.path_and_query = PathAndQuery::try_from(encoded).ok();
-    // Scheme, authority and path are there as before.
-    *uri = Uri::from_parts(parts).unwrap_or_default();
 }
 
 /// Checks a request that is not a CONNECT and returns its target. `scheme` is the one that
 /// [`distrust`] returned.
 pub(crate) fn target<'a>(
-    parts: &'a Parts,
+    head: &'a RequestHead,
     front: &'a Front,
     scheme: Scheme,
 ) -> Result<Target<'a>, Refused> {
-    check_fields(parts)?;
-    let host = single_host(&parts.headers)?;
-    let path = parts.uri.path_and_query().map_or("", |p| p.as_str());
-    if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let text = "A URL has control characters percent-encoded (RFC 3986, 2.1).";
-        return Err(Refused::bad(Invalid::Target, text));
-    }
-    let scheme = check_scheme(parts, front, scheme)?;
+    check_fields(head)?;
+    let host = single_host(&head.fields)?;
+    let path = path(head)?;
+    let scheme = check_scheme(head, front, scheme)?;
     let default_port = scheme.default_port();
-    let authority = match parts.uri.authority() {
+    let authority = match head.target.authority() {
         Some(authority) => {
-            let named = without_user_info(authority.as_str());
-            if parts.version == Version::HTTP_2 && named.len() < authority.as_str().len() {
+            let named = without_user_info(authority);
+            if head.version == Version::HTTP_2 && named.len() < authority.len() {
                 let text = "A request's authority must not contain user information.";
                 return Err(Refused::bad(Invalid::Target, text));
             }
@@ -149,8 +124,8 @@ pub(crate) fn target<'a>(
         },
     };
     // HTTP/2 names it in `:authority`.
-    let named = parts.version == Version::HTTP_2 && authority.is_some();
-    if host.is_none() && parts.version != Version::HTTP_10 && !named {
+    let named = head.version == Version::HTTP_2 && authority.is_some();
+    if host.is_none() && head.version != Version::HTTP_10 && !named {
         return Err(Refused::bad(Invalid::Host, "An HTTP/1.1 request needs a Host field."));
     }
     let (host, port) = authority.unwrap_or(("", None));
@@ -158,6 +133,92 @@ pub(crate) fn target<'a>(
     let port = port.unwrap_or(default_port);
     let aliases = Some(site.aliases()).filter(|of| of.are_one() && !host.is_empty());
     Ok(Target { site, scheme, host, port, aliases, path })
+}
+
+/// Returns the path and query that a request asks for.
+fn path(head: &RequestHead) -> Result<&str, Refused> {
+    let path = head.target.path_and_query();
+    if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let text = "A URL has control characters percent-encoded (RFC 3986, 2.1).";
+        return Err(Refused::bad(Invalid::Target, text));
+    }
+    let has_form = path.starts_with('/') || path == "*" || head.target.authority().is_some();
+    if !has_form {
+        return Err(Refused::bad(Invalid::Target, ORIGIN_FORM));
+    }
+    // Most need no further look.
+    let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"/?=&%._-~+,:;@!$*()'".contains(&byte);
+    if !path.bytes().all(is_usual) && PathAndQuery::try_from(path).is_err() {
+        let text = "The URL's path or query has a character that is not sent as it is.";
+        return Err(Refused::bad(Invalid::Target, text));
+    }
+    Ok(path)
+}
+
+/// The place of a target in the head that it was read from.
+#[derive(Clone, Debug)]
+pub(crate) struct TargetPlace {
+    /// The number of its site.
+    site: usize,
+    pub scheme: Scheme,
+    host: HostPlace,
+    port: u16,
+    /// The aliases of its site are one name.
+    are_one: bool,
+}
+
+/// The place of a host's name.
+#[derive(Clone, Debug)]
+enum HostPlace {
+    /// In the authority of the request line.
+    Authority(Range<usize>),
+    /// In `Host`.
+    Field(Range<usize>),
+    /// None is named.
+    Nowhere,
+}
+
+impl TargetPlace {
+    /// Returns the place of a target in this head.
+    pub fn of(target: &Target<'_>, head: &RequestHead) -> TargetPlace {
+        let Target { site, scheme, host, port, aliases, .. } = *target;
+        let place = match (head.target.authority(), host) {
+            (_, "") => HostPlace::Nowhere,
+            (Some(authority), host) => HostPlace::Authority(within(authority.as_bytes(), host)),
+            (None, host) => {
+                let line = head.fields.line(&header::HOST).unwrap_or_default();
+                HostPlace::Field(within(line, host))
+            }
+        };
+        let are_one = aliases.is_some();
+        TargetPlace { site: site.number(), scheme, host: place, port, are_one }
+    }
+
+    /// Returns the target in the head that it was read from.
+    pub fn target<'a>(&self, head: &'a RequestHead, front: &'a Front) -> Target<'a> {
+        let (site, path) = (self.site(front), head.target.path_and_query());
+        let host = match &self.host {
+            HostPlace::Authority(place) => &head.target.authority().unwrap_or_default()[place.clone()],
+            HostPlace::Field(place) => {
+                let line = head.fields.line(&header::HOST).unwrap_or_default();
+                value::text(line).unwrap_or_default().get(place.clone()).unwrap_or_default()
+            }
+            HostPlace::Nowhere => "",
+        };
+        let aliases = self.are_one.then(|| site.aliases());
+        Target { site, scheme: self.scheme, host, port: self.port, aliases, path }
+    }
+
+    /// Returns its site.
+    pub fn site<'a>(&self, front: &'a Front) -> &'a Site {
+        &front.sites()[self.site]
+    }
+}
+
+/// Returns where `part` lies in `whole`, of which it is a part.
+fn within(whole: &[u8], part: &str) -> Range<usize> {
+    let begin = part.as_ptr() as usize - whole.as_ptr() as usize;
+    begin..begin + part.len()
 }
 
 /// Returns the refusal of a host and path that no site is for.
@@ -170,46 +231,43 @@ fn unclaimed(front: &Front, host: &str) -> Refused {
 }
 
 /// Returns the host (brackets of an IPv6 literal left out) and port that a CONNECT asks for.
-pub(crate) fn tunnel_target(parts: &Parts) -> Result<(&str, u16), Refused> {
-    check_fields(parts)?;
-    single_host(&parts.headers)?;
+pub(crate) fn tunnel_target(head: &RequestHead) -> Result<(&str, u16), Refused> {
+    check_fields(head)?;
+    single_host(&head.fields)?;
     let bad = || Refused::bad(Invalid::Target, "CONNECT needs a target of the form host:port.");
-    let authority = parts.uri.authority().ok_or_else(bad)?;
-    if authority.as_str().contains('@') {
+    let authority = head.target.authority().ok_or_else(bad)?;
+    if authority.contains('@') {
         return Err(bad());
     }
-    let (host, port) = split(authority.as_str()).ok_or_else(bad)?;
+    let (host, port) = split(authority).ok_or_else(bad)?;
     Ok((bare(host), port.ok_or_else(bad)?))
 }
 
 /// Checks what every request must fulfil.
-fn check_fields(parts: &Parts) -> Result<(), Refused> {
-    if parts.version == Version::HTTP_09 || parts.version > Version::HTTP_2 {
+fn check_fields(head: &RequestHead) -> Result<(), Refused> {
+    let fields = &head.fields;
+    if head.version == Version::HTTP_09 || head.version > Version::HTTP_2 {
         return Err(Refused {
             status: StatusCode::HTTP_VERSION_NOT_SUPPORTED,
             why: Invalid::Syntax,
             text: "This proxy speaks HTTP/1.0, HTTP/1.1 and HTTP/2.",
         });
     }
-    if parts.headers.contains_key(header::EXPECT)
-        && !has_member(&parts.headers, &header::EXPECT, "100-continue")
-    {
+    if fields.has(&header::EXPECT) && !has_member(fields, &header::EXPECT, "100-continue") {
         return Err(Refused {
             status: StatusCode::EXPECTATION_FAILED,
             why: Invalid::Expectation,
             text: "The only expectation this proxy knows is 100-continue.",
         });
     }
-    if !framing::is_plain(&parts.headers) {
+    if !framing::is_plain(fields) {
         return Err(Refused {
             status: StatusCode::NOT_IMPLEMENTED,
             why: Invalid::Body,
             text: "The only transfer coding this proxy knows is chunked.",
         });
     }
-    if matches!(parts.method, Method::TRACE | Method::CONNECT)
-        && framing::announces_body(&parts.headers)
-    {
+    if matches!(head.method, Method::TRACE | Method::CONNECT) && framing::announces_body(fields) {
         return Err(Refused::bad(Invalid::Body, "TRACE and CONNECT must not have a body."));
     }
     Ok(())
@@ -218,9 +276,9 @@ fn check_fields(parts: &Parts) -> Result<(), Refused> {
 /// Returns the scheme of the request's URL. A reverse proxy answers a URL with a scheme only when
 /// it came that way (RFC 9110, 7.4): what it says of an `https` URL must have come over a secured
 /// connection.
-fn check_scheme(parts: &Parts, front: &Front, came: Scheme) -> Result<Scheme, Refused> {
-    let Some(name) = parts.uri.scheme_str() else {
-        let needed = parts.uri.authority().is_some();
+fn check_scheme(head: &RequestHead, front: &Front, came: Scheme) -> Result<Scheme, Refused> {
+    let Some(name) = head.target.scheme() else {
+        let needed = head.target.authority().is_some();
         return if needed { Err(Refused::bad(Invalid::Target, ORIGIN_FORM)) } else { Ok(came) };
     };
     match Scheme::named(name) {
@@ -240,15 +298,14 @@ fn check_scheme(parts: &Parts, front: &Front, came: Scheme) -> Result<Scheme, Re
 
 /// Returns the one Host field; several, even equal ones, are an attack or a mistake (RFC 9112,
 /// 3.2).
-fn single_host(headers: &HeaderMap) -> Result<Option<&str>, Refused> {
-    let mut hosts = headers.get_all(header::HOST).iter();
+fn single_host(fields: &impl Fields) -> Result<Option<&str>, Refused> {
+    let mut hosts = fields.lines(&header::HOST);
     let Some(host) = hosts.next() else { return Ok(None) };
     if hosts.next().is_some() {
         return Err(Refused::bad(Invalid::Host, "The request has more than one Host field."));
     }
-    let text = host
-        .to_str()
-        .map_err(|_| Refused::bad(Invalid::Host, "The Host field is not a host name."))?;
+    let text = value::text(host);
+    let text = text.ok_or(Refused::bad(Invalid::Host, "The Host field is not a host name."))?;
     Ok(Some(text))
 }
 
@@ -287,19 +344,17 @@ fn split(authority: &str) -> Option<(&str, Option<u16>)> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use http::Request;
-
     use super::*;
     use crate::origin::site::Site;
     use upstream::servers::group::Group;
     use upstream::settings::endpoint::Endpoint;
 
-    fn parts(method: &str, uri: &str, hosts: &[&str]) -> Parts {
-        let mut builder = Request::builder().method(method).uri(uri);
-        for host in hosts {
-            builder = builder.header("host", *host);
-        }
-        builder.body(()).unwrap().into_parts().0
+    fn parts(method: &str, target: &str, hosts: &[&str]) -> RequestHead {
+        let hosts: String = hosts.iter().map(|host| format!("Host: {host}\r\n")).collect();
+        let text = format!("{method} {target} HTTP/1.1\r\n{hosts}\r\n");
+        let mut head = RequestHead::default();
+        head.read(text.as_bytes(), 8192).unwrap().unwrap();
+        head
     }
 
     fn sites() -> Front {
@@ -322,21 +377,6 @@ mod tests {
             "u@h", "a:1:2",
         ] {
             assert_eq!(split(bad), None, "{bad}");
-        }
-    }
-
-    #[test]
-    fn bytes_beyond_ascii_are_encoded() {
-        for (uri, expected) in [
-            ("/ü?é=\u{1f980}%fc", "/%C3%BC?%C3%A9=%F0%9F%A6%80%fc"),
-            ("http://a.example:81/ü", "http://a.example:81/%C3%BC"),
-            ("/a%fc|", "/a%fc|"),
-            ("a.example:443", "a.example:443"),
-            ("*", "*"),
-        ] {
-            let mut encoded = uri.parse().unwrap();
-            encode_path(&mut encoded);
-            assert_eq!(encoded.to_string(), expected, "{uri}");
         }
     }
 
@@ -430,7 +470,7 @@ mod tests {
     #[test]
     fn other_expectations_are_refused() {
         let mut p = parts("OPTIONS", "http://a.example/", &["a.example"]);
-        p.headers.insert("expect", "200-maybe".parse().unwrap());
+        p.fields.push("Expect", b"200-maybe");
         assert_eq!(target(&p, &Front::forward(), Scheme::Http).unwrap_err().status, 417);
     }
 }

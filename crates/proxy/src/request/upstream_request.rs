@@ -7,9 +7,9 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use http::header::{HeaderMap, HeaderValue};
-use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode, Uri, Version, header};
+use http1::RequestHead;
 use message::informational::Informational;
 use message::request_body::RequestBody;
 use message::upgrade::Upgrade;
@@ -39,7 +39,7 @@ use crate::rules::request_rules::{DECIDED_BY, Rule};
 use crate::services::Services;
 
 /// Fields that are added to a request at most, more or less.
-const FIELDS_ADDED: usize = 8;
+pub(super) const FIELDS_ADDED: usize = 8;
 
 /// A request for an upstream.
 #[derive(Clone)]
@@ -84,20 +84,20 @@ impl UpstreamRequest {
         services: &Services,
         client: SocketAddr,
         options: &Options,
-        parts: &Parts,
+        head: &RequestHead,
         target: &Target<'_>,
     ) -> UpstreamRequest {
-        let mut made = UpstreamRequest::passed_on(services, client, options, parts, target);
+        let mut made = UpstreamRequest::passed_on(services, client, options, head, target);
         let fields = &mut made.headers;
-        if let Some(left) = max_forwards::hops_left(&parts.method, &parts.headers) {
+        if let Some(left) = max_forwards::hops_left(&head.method, &head.fields) {
             fields.insert(header::MAX_FORWARDS, HeaderValue::from(left.saturating_sub(1)));
         }
         match options.forwarded.via {
-            true => _ = fields.append(header::VIA, services.shared.via.entry(parts.version)),
+            true => _ = fields.append(header::VIA, services.shared.via.entry(head.version)),
             false => services.shared.via.hide(fields),
         }
-        add_forwarding_headers(fields, client.ip(), options, &as_told(&parts.method, target));
-        if matches!(parts.method, Method::GET | Method::HEAD) {
+        add_forwarding_headers(fields, client.ip(), options, &as_told(&head.method, target));
+        if matches!(head.method, Method::GET | Method::HEAD) {
             claims::remove_other_methods(fields);
         }
         made
@@ -109,12 +109,11 @@ impl UpstreamRequest {
         services: &Services,
         client: SocketAddr,
         options: &Options,
-        parts: &Parts,
+        head: &RequestHead,
         target: &Target<'_>,
     ) -> UpstreamRequest {
-        // A clone would have no room for what is added, and then for the fields of the answer.
-        let mut fields = HeaderMap::with_capacity(parts.headers.len() + FIELDS_ADDED);
-        fields.extend(parts.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+        // With room for what is added, and then for the fields of the response.
+        let mut fields = head.fields.to_map(FIELDS_ADDED);
         hop_by_hop::strip_always(&mut fields);
         fields.remove(DECIDED_BY);
         let to = target.origin(&options.upstream);
@@ -122,7 +121,7 @@ impl UpstreamRequest {
             true => target.place().0.to_ascii_lowercase(),
             false => String::new(),
         };
-        let target = &as_told(&parts.method, target);
+        let target = &as_told(&head.method, target);
         let rewrite_host = !target.site.passes_host() || target.host.is_empty();
         // However the client spells the name of the host, in its URL or in its `Host`, and whether
         // it adds the default port: the origin is asked for what the answer will be stored under.
@@ -134,19 +133,19 @@ impl UpstreamRequest {
         if let Some(host) = host {
             fields.insert(header::HOST, host);
         }
-        if hop_by_hop::accepts_trailers(&parts.headers) {
+        if hop_by_hop::accepts_trailers(&head.fields) {
             fields.insert(header::TE, HeaderValue::from_static("trailers"));
             fields.insert(header::CONNECTION, HeaderValue::from_static("te"));
         }
         // An HTTP/1.0 client knows no 1xx.
-        let interim = (parts.version >= Version::HTTP_11).then(Arc::default);
+        let interim = (head.version >= Version::HTTP_11).then(Arc::default);
         UpstreamRequest {
             to,
             past_fleet: None,
             rewrite_host,
-            method: parts.method.clone(),
+            method: head.method.clone(),
             headers: fields,
-            uri: origin_form(&parts.uri, target.path),
+            uri: origin_form(target.path),
             client,
             named: (target.host.to_ascii_lowercase(), target.port),
             origin: services.shared.outages.origin(target),
@@ -171,7 +170,7 @@ impl UpstreamRequest {
             && self.upgrade.is_none()
             && let Some(url) = target.url(&options.upstream)
         {
-            self.uri = origin_form(&self.uri, rule.query.apply(&url).sent());
+            self.uri = origin_form(rule.query.apply(&url).sent());
         }
         self.rule = Some(rule.clone());
     }
@@ -439,12 +438,8 @@ fn add_forwarding_headers(
     }
 }
 
-/// Returns the target in origin form (RFC 9112, 3.2.1), where it can without a copy of what was
-/// asked for.
-fn origin_form(asked: &Uri, path: &str) -> Uri {
-    if let Some(same) = asked.path_and_query().filter(|asked| asked.as_str() == path) {
-        return Uri::from(same.clone());
-    }
+/// Returns the target in origin form (RFC 9112, 3.2.1).
+fn origin_form(path: &str) -> Uri {
     let path = match path {
         "" => return Uri::from_static("/"),
         "*" => return Uri::from_static("*"),

@@ -100,14 +100,13 @@ pub(crate) fn build(
 
 /// Answers from a stored object. `head` replaces the object's own after a validation.
 pub(crate) fn from_entry(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     transaction: Transaction,
     status: CacheStatus,
     age: Seconds,
     stored: &Rc<StoredResponse>,
     head: Option<&StoredHead>,
 ) -> Response<ResponseBody> {
-    let parts = context.parts;
     let shown = head.unwrap_or(stored.head.stored());
     let mut fields = match (&stored.head, head) {
         (Head::Ready(ready), None) => {
@@ -125,11 +124,11 @@ pub(crate) fn from_entry(
     let outcome = status.outcome;
     let length = stored.length();
     // The common case first, without a box: everything, and in one piece.
-    if parts.method == Method::GET && !context.facts.has_range && !context.facts.conditional {
+    if context.head.method == Method::GET && !context.facts.has_range && !context.facts.conditional {
         let mut transaction = transaction;
         let mut source = source(context, stored, shown, 0..length);
         if let Some(trailers) = shown.trailers()
-            && hop_by_hop::accepts_trailers(&parts.headers)
+            && hop_by_hop::accepts_trailers(&context.head.fields)
         {
             source = trailed(source, trailers, &mut fields);
         }
@@ -152,12 +151,12 @@ pub(crate) fn from_entry(
     let portion = context.portion(&shown.selected(), length);
     let status = shown.status();
     let response = ResponseParts { status, fields, portion, length, body: Box::new(body) };
-    build(&parts.method, transaction, outcome, response)
+    build(&context.head.method, transaction, outcome, response)
 }
 
 /// Returns the source of the bytes `range` of a stored object.
 fn source(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     stored: &StoredResponse,
     head: &StoredHead,
     range: Range<u64>,

@@ -35,7 +35,7 @@ use crate::response::tunnel::Tunnel;
 
 /// Sends the request upstream and passes the answer on.
 pub(crate) async fn pass(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     mut transaction: Transaction,
     body: RequestBody,
     status: CacheStatus,
@@ -49,7 +49,7 @@ pub(crate) async fn pass(
 
 /// Sends the request as it came and waits for the head of the answer, relaying 1xx answers.
 pub(crate) async fn ask(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     transaction: &mut Transaction,
     body: Option<RequestBody>,
 ) -> Result<Response<OriginBody>, Failure> {
@@ -58,7 +58,7 @@ pub(crate) async fn ask(
 
 /// Does as [`ask`], but asks the nodes that `asking` names before the origin.
 pub(crate) async fn ask_fleet(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     transaction: &mut Transaction,
     body: Option<RequestBody>,
     asking: Option<Arc<Asking>>,
@@ -76,17 +76,17 @@ pub(crate) async fn ask_fleet(
         upstream_request.interim.clone_from(&interim);
         upstream_request
     };
-    let sending = upstream_request.run_once(context.services, context.options, body, again);
-    let response = relay(context.client, interim.as_deref(), pin!(sending)).await?;
+    let sending = upstream_request.run_once(&context.services, &context.options, body, again);
+    let response = relay(&context.client, interim.as_deref(), pin!(sending)).await?;
     Ok(match asking {
-        Some(_) => peer_body::outlasting(context.services, context.options, make, response).await,
+        Some(_) => peer_body::outlasting(&context.services, &context.options, make, response).await,
         None => response,
     })
 }
 
 /// Passes an upstream's answer on.
 pub(crate) fn relay_response(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     mut transaction: Transaction,
     mut response: Response<OriginBody>,
     status: CacheStatus,
@@ -96,9 +96,9 @@ pub(crate) fn relay_response(
     }
     context.place.take();
     let version = response.version();
-    let trailers = hop_by_hop::accepts_trailers(&context.parts.headers);
+    let trailers = hop_by_hop::accepts_trailers(context.headers());
     upstream_request::sanitize_response(
-        context.services,
+        &context.services,
         response.headers_mut(),
         version,
         trailers,
@@ -115,9 +115,9 @@ pub(crate) fn relay_response(
 }
 
 /// Returns the means to take the body of an answer to this request off its origin.
-pub(crate) fn relay_of(context: &RequestContext<'_>, fields: &HeaderMap) -> Relay {
-    let (client, host) = (context.client.address.ip(), context.target.host);
-    let relay = Relay::new(context.services, context.options, client, host);
+pub(crate) fn relay_of(context: &RequestContext, fields: &HeaderMap) -> Relay {
+    let (client, host) = (context.client.address.ip(), context.target().host);
+    let relay = Relay::new(&context.services, &context.options, client, host);
     let directives = ResponseDirectives::parse(fields, context.settings());
     let is_forbidden = directives.no_store
         || directives.private != Scope::Absent
@@ -127,17 +127,17 @@ pub(crate) fn relay_of(context: &RequestContext<'_>, fields: &HeaderMap) -> Rela
 
 /// Passes on an answer that changed the protocol: the bytes flow once it has been written.
 fn switch(
-    context: &RequestContext<'_>,
+    context: &RequestContext,
     mut transaction: Transaction,
     mut answer: Response<()>,
     upstream: UpstreamTunnel,
 ) -> Response<ResponseBody> {
     let chosen = answer.headers().get(header::UPGRADE).cloned();
     let version = answer.version();
-    upstream_request::sanitize_response(context.services, answer.headers_mut(), version, false);
+    upstream_request::sanitize_response(&context.services, answer.headers_mut(), version, false);
     let of_stream = context.upgrade.as_deref().is_some_and(Upgrade::of_stream);
     if of_stream {
-        let asked = &context.parts.headers;
+        let asked = context.headers();
         if !upgrade::to_stream(asked, answer.headers_mut()) {
             let cause = "its answer to the WebSocket handshake is wrong".to_owned();
             context.services.upstream.bad_answer(&context.destination(), &cause);

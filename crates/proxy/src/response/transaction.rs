@@ -6,9 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use http::request::Parts;
+use http::header::HeaderValue;
 use http::{HeaderMap, Method, StatusCode, Version, header};
+use http1::RequestHead;
 use message::scheme::Scheme;
+use semantics::{Fields, value};
 use upstream::send::attempts::Attempts;
 
 use crate::client::handle::Client;
@@ -41,19 +43,20 @@ impl Transaction {
     pub fn open(
         services: &Rc<Services>,
         client: &Rc<Client>,
-        parts: &Parts,
+        head: &RequestHead,
         scheme: Scheme,
     ) -> Transaction {
+        let line = |name| HeaderValue::from_bytes(head.fields.line(name)?).ok();
         let texts = services.observer.wants_texts().then(|| {
             Box::new(LogFields {
-                url: url_without_user_info(parts, scheme),
-                referer: parts.headers.get(header::REFERER).cloned(),
-                user_agent: parts.headers.get(header::USER_AGENT).cloned(),
+                url: url_without_user_info(head, scheme),
+                referer: line(&header::REFERER),
+                user_agent: line(&header::USER_AGENT),
                 content_type: None,
                 head_bytes: 0,
             })
         });
-        Transaction::begin(services, client, (parts.method.clone(), parts.version), texts)
+        Transaction::begin(services, client, (head.method.clone(), head.version), texts)
     }
 
     fn begin(
@@ -192,29 +195,24 @@ fn head_bytes(status: StatusCode, headers: &HeaderMap) -> u64 {
 }
 
 /// Returns the URL of a request without user information, for a log.
-fn url_without_user_info(parts: &Parts, scheme: Scheme) -> String {
-    let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
-    let authority = match parts.uri.authority() {
-        Some(authority) => {
-            let text = authority.as_str();
-            text.rsplit_once('@').map_or(text, |(_, host)| host)
-        }
-        None => match parts.headers.get(header::HOST).and_then(|host| host.to_str().ok()) {
+fn url_without_user_info(head: &RequestHead, scheme: Scheme) -> String {
+    let path = head.target.path_and_query();
+    let authority = match head.target.authority() {
+        Some(authority) => authority.rsplit_once('@').map_or(authority, |(_, host)| host),
+        None => match head.fields.line(&header::HOST).and_then(value::text) {
             Some(host) => host,
             None => return path.to_owned(),
         },
     };
-    if parts.method == Method::CONNECT {
+    if head.method == Method::CONNECT {
         return authority.to_owned();
     }
-    format!("{}://{authority}{path}", parts.uri.scheme_str().unwrap_or(scheme.name()))
+    format!("{}://{authority}{path}", head.target.scheme().unwrap_or(scheme.name()))
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use http::Request;
-    use http::header::HeaderValue;
 
     use super::*;
 
@@ -231,9 +229,11 @@ mod tests {
 
     #[test]
     fn user_information_is_not_shown() {
-        let url = |method: &str, uri: &str| {
-            let request = Request::builder().method(method).uri(uri).header("host", "h:1");
-            url_without_user_info(&request.body(()).unwrap().into_parts().0, Scheme::Https)
+        let url = |method: &str, target: &str| {
+            let mut head = RequestHead::default();
+            let text = format!("{method} {target} HTTP/1.1\r\nHost: h:1\r\n\r\n");
+            head.read(text.as_bytes(), text.len()).unwrap().unwrap();
+            url_without_user_info(&head, Scheme::Https)
         };
         assert_eq!(url("GET", "http://me:secret@a.example/x"), "http://a.example/x");
         assert_eq!(url("GET", "/x?y"), "https://h:1/x?y");

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue};
 use net::address;
+use semantics::Fields;
 use subtle::ConstantTimeEq;
 
 /// The clients that may use the method `PURGE`, and the fields that carry tags.
@@ -56,7 +57,7 @@ impl Purging {
     }
 
     /// Compares the secret in a request's fields.
-    pub(crate) fn secret_in(&self, fields: &HeaderMap) -> GivenSecret {
+    pub(crate) fn secret_in(&self, fields: &impl Fields) -> GivenSecret {
         self.secret.as_ref().map_or(GivenSecret::None, |secret| secret.compare(fields))
     }
 }
@@ -88,11 +89,11 @@ impl PurgeSecret {
 
     /// Compares the secret in a request's fields. Takes the same time wherever the first difference
     /// is.
-    fn compare(&self, fields: &HeaderMap) -> GivenSecret {
-        let mut values = fields.get_all(&self.field).iter();
+    fn compare(&self, fields: &impl Fields) -> GivenSecret {
+        let mut values = fields.lines(&self.field);
         match (values.next(), values.next()) {
             (None, _) => GivenSecret::None,
-            (Some(given), None) if bool::from(given.as_bytes().ct_eq(self.value.as_bytes())) => {
+            (Some(given), None) if bool::from(given.ct_eq(self.value.as_bytes())) => {
                 GivenSecret::Right
             }
             _ => GivenSecret::Wrong,

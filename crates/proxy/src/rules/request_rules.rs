@@ -14,11 +14,12 @@ use std::sync::Arc;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode, header};
+use http1::Fields;
 use message::header_edits::Edits;
 use ring::digest;
 use semantics::device_class::DeviceClass;
 use semantics::{
-    MethodClass, Pattern, QueryRule, Settings, Time, Url, disguise, freshness, language, readings,
+    EditFields, Fields as _, MethodClass, Pattern, QueryRule, Settings, Time, Url, disguise, freshness, language, readings,
 };
 
 use crate::rules::access::HostPattern;
@@ -34,8 +35,8 @@ pub(crate) const DECIDED_BY: HeaderName = HeaderName::from_static("x-larder-rule
 
 /// Removes from a client's request what only the proxy says of rules. Also without any rule: what
 /// was stored under one that is gone may still be there.
-pub(crate) fn distrust(request: &mut HeaderMap) {
-    request.remove(DECIDED_BY);
+pub(crate) fn distrust(request: &mut impl EditFields) {
+    request.remove_lines(&DECIDED_BY);
 }
 
 /// All rules, in their order.
@@ -54,7 +55,7 @@ pub struct RuleQuery<'a> {
     /// The method.
     pub method: &'a Method,
     /// The request's fields.
-    pub headers: &'a HeaderMap,
+    pub headers: &'a Fields,
     /// It asks for another protocol, and so passes the cache.
     pub upgrade: bool,
 }
@@ -216,16 +217,16 @@ impl Rule {
 
     /// Sets the fields of a request that the rule sets, after those that it removes
     /// ([`Edits::remove`]) are gone.
-    pub fn prepare(&self, fields: &mut HeaderMap) {
+    pub fn prepare(&self, fields: &mut impl EditFields) {
         self.request.set(fields);
         self.mark(fields);
         if self.by_device {
             let class = HeaderValue::from_static(DeviceClass::of(fields).name());
-            fields.insert(DEVICE, class);
+            fields.set_line(&DEVICE, &class);
         }
         let best = language::best(fields, &self.languages);
         if let Some(Ok(best)) = best.map(HeaderValue::from_str) {
-            fields.insert(header::ACCEPT_LANGUAGE, best);
+            fields.set_line(&header::ACCEPT_LANGUAGE, &best);
         }
     }
 
@@ -244,9 +245,9 @@ impl Rule {
     }
 
     /// Puts the mark of the rule into a request that it decides, where it is part of the key.
-    pub(crate) fn mark(&self, request: &mut HeaderMap) {
+    pub(crate) fn mark(&self, request: &mut impl EditFields) {
         if let Some(mark) = &self.mark {
-            request.insert(DECIDED_BY, mark.clone());
+            request.set_line(&DECIDED_BY, mark);
         }
     }
 
@@ -377,11 +378,11 @@ fn host(url: &Url) -> &str {
 
 impl HeaderTest {
     /// Returns whether it holds for these fields: one line that fits is enough.
-    fn holds(&self, headers: &HeaderMap) -> bool {
-        let mut lines = headers.get_all(&self.name).iter();
+    fn holds(&self, fields: &Fields) -> bool {
+        let mut lines = fields.lines(&self.name);
         let found = match &self.value {
             None => lines.next().is_some(),
-            Some(pattern) => lines.any(|line| pattern.matches(line.as_bytes())),
+            Some(pattern) => lines.any(|line| pattern.matches(line)),
         };
         found != self.negated
     }

@@ -9,7 +9,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use http::{HeaderMap, Response};
+use http::Response;
 pub use semantics::validators::VERSION;
 
 use crate::connection::origin_body::OriginBody;
@@ -102,7 +102,7 @@ pub struct Earlier<'a> {
     /// The path of the request, without query.
     pub path: &'a str,
     /// The fields of the request.
-    pub request: &'a HeaderMap,
+    pub request: &'a http1::Fields,
 }
 
 /// A look at what an earlier answer was made of.
@@ -113,7 +113,7 @@ pub type Looking<'a> = Pin<Box<dyn Future<Output = bool> + 'a>>;
 pub trait Voucher {
     /// Gives the fields that choose among its answers one spelling for all that mean the same, so
     /// that no request makes it answer anew by a spelling.
-    fn tidy(&self, _request: &mut HeaderMap) {}
+    fn tidy(&self, _request: &mut http1::Fields) {}
 
     /// Returns the one spelling of the path of a URL that all spellings with the same answer share;
     /// `None` for a path that names nothing.

@@ -6,14 +6,16 @@
 //! requests; a connection that the sweep cuts ends at once.
 
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::server::{Handshake, SendResponse};
 use h2::{Reason, RecvStream, SendStream, server};
+use http::request::Parts;
 use http::{Method, Request, Response};
+use http1::{RequestHead, RequestTarget};
 use http_body::Body as _;
 use message::request_body::RequestBody;
 use message::upgrade;
@@ -30,8 +32,9 @@ use crate::downstream::connection::tunnel_through;
 use crate::downstream::connections::Connections;
 use crate::downstream::stream::Stream;
 use crate::exchange::dispatch;
+use crate::exchange::dispatch::Answering;
 use crate::peers::question;
-use crate::response::response_body::ResponseBody;
+use crate::response::client_response::ClientResponse;
 use crate::response::tunnel::Tunnel;
 use crate::services::Services;
 
@@ -158,9 +161,17 @@ async fn answer(services: Rc<Services>, client: Rc<Client>, request: Request<Rec
             (RequestBody::Stream(Box::pin(body)), None)
         }
     };
+    let is_extended_connect = upgrade::is_of_stream(&parts);
     upgrade::from_stream(&mut parts);
-    let request = Request::from_parts(parts, body);
-    let Some(response) = unless_reset(&services, &client, request).await else { return };
+    let mut head = services.heads.take();
+    read_head(&parts, is_extended_connect, &mut head);
+    let response = match dispatch::answer(&services, &client, head, body) {
+        Answering::Now(response) => response,
+        Answering::Later(answering) => match unless_reset(&client, answering).await {
+            Some(response) => response,
+            None => return,
+        },
+    };
     let (mut head, mut body) = response.into_parts();
     settle(&mut head.headers, &body, services.clock);
     let tunnel = body.take_tunnel();
@@ -175,16 +186,26 @@ async fn answer(services: Rc<Services>, client: Rc<Client>, request: Request<Rec
     }
 }
 
-/// Returns the answer, unless the client has taken the request back.
+/// Puts the head of a stream's request into `head`.
+fn read_head(parts: &Parts, is_extended_connect: bool, head: &mut RequestHead) {
+    let uri = &parts.uri;
+    let path = uri.path_and_query().map_or("", |path| path.as_str());
+    let authority = uri.authority().map(|authority| authority.as_str());
+    head.method = parts.method.clone();
+    head.version = parts.version;
+    head.target = RequestTarget::of_parts(uri.scheme_str(), authority, path);
+    head.fields.read_map(&parts.headers);
+    head.is_extended_connect = is_extended_connect;
+}
+
+/// Returns the response, unless the client has taken the request back.
 async fn unless_reset(
-    services: &Rc<Services>,
-    client: &Rc<Client>,
-    request: Request<RequestBody>,
-) -> Option<Response<ResponseBody>> {
-    let mut answer = pin!(dispatch::answer_stream(services, client, request));
+    client: &Client,
+    mut answering: Pin<Box<dyn Future<Output = ClientResponse>>>,
+) -> Option<ClientResponse> {
     poll_fn(|cx| {
-        if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
-            return Poll::Ready(Some(answer));
+        if let Poll::Ready(response) = answering.as_mut().poll(cx) {
+            return Poll::Ready(Some(response));
         }
         let Some(reply) = &client.reply else { return Poll::Pending };
         // An error: the connection has ended.
