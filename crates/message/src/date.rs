@@ -12,8 +12,13 @@ use net::clock::TokioClock;
 /// Adds the field with the current time, unless the answer has it.
 pub fn set(headers: &mut HeaderMap, clock: TokioClock) {
     if let Entry::Vacant(date) = headers.entry(header::DATE) {
-        date.insert(value(clock.since_1970().as_secs()));
+        date.insert(now(clock));
     }
+}
+
+/// Returns the value of the field for the current time.
+pub fn now(clock: TokioClock) -> HeaderValue {
+    value(clock.since_1970().as_secs())
 }
 
 /// Returns the text of a second, which is made once.

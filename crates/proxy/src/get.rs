@@ -1,6 +1,7 @@
 //! A GET or HEAD that may be answered from the cache: look up, serve, validate, join, fetch.
 
 pub(crate) mod cache_request;
+pub(crate) mod cached;
 pub(crate) mod collapse;
 pub(crate) mod fetch_past_fills;
 pub(crate) mod fill_response;

@@ -10,6 +10,7 @@ pub(crate) mod lookup;
 pub(crate) mod metadata;
 pub(crate) mod object_writer;
 pub(crate) mod purge_labels;
+pub(crate) mod resident;
 pub mod store;
 pub(crate) mod store_lease;
 pub(crate) mod stored_response;

@@ -211,15 +211,6 @@ impl ConnectionState {
         self.write_blocked.set(polled.is_pending());
     }
 
-    /// Notes how a flush went, and returns that.
-    pub fn flushed(&self, polled: Poll<io::Result<()>>) -> io::Result<Poll<()>> {
-        self.write_blocked.set(polled.is_pending());
-        match polled {
-            Poll::Ready(result) => result.map(Poll::Ready),
-            Poll::Pending => Ok(Poll::Pending),
-        }
-    }
-
     /// Returns the bytes moved so far, both ways.
     pub fn moved(&self) -> u64 {
         self.read.get() + self.written.get()

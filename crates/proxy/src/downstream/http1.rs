@@ -21,7 +21,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use http1::{HeadError, RequestFraming, RequestHead};
+use http1::{
+    HeadError, RequestFraming, RequestHead, write_field, write_number_field, write_status_line,
+};
 use message::date;
 use message::request_body::RequestBody;
 use message::upgrade;
@@ -42,6 +44,7 @@ use crate::exchange::dispatch::Answering;
 use crate::observe::event::Event;
 use crate::response::client_response::ClientResponse;
 use crate::response::response_body::ResponseBody;
+use crate::response::stored_fields::{Common, Written};
 use crate::response::tunnel::Tunnel;
 use crate::services::Services;
 
@@ -124,7 +127,7 @@ impl Connection {
                 turn = TURN;
             }
             let (head, framing) = poll_fn(|cx| self.poll_request(cx, &mut turn)).await?;
-            let form = Form::of(&head.method, head.version, framing.keeps_open);
+            let form = Form::of(&head.method, head.version);
             let wants_tunnel =
                 form.is_connect || upgrade::protocols(&head.fields).is_some();
             let body = self.begin_body(&framing);
@@ -245,8 +248,7 @@ impl Connection {
     ) -> Result<(), End> {
         let state = &self.client.state;
         state.request_is_read();
-        let (mut parts, mut body) = response.into_parts();
-        date::set(&mut parts.headers, self.connections.services.clock);
+        let (parts, mut body) = response.into_parts();
         let tunnel = body.take_tunnel();
         let (status, fields) = (parts.status, &parts.headers);
         let encoding = form.encoding(status, fields, &body);
@@ -257,7 +259,8 @@ impl Connection {
         let rest = poll_fn(|cx| {
             let begun = HEAD.with_borrow_mut(|head| {
                 head.clear();
-                let has_length = form.write_fields(status, fields, encoding, head);
+                let body_of = body.as_mut();
+                let has_length = self.write_fields(form, (status, fields), encoding, body_of, head);
                 form.write_end(status, encoding, (closes, has_length), head);
                 turn.take(head.len());
                 self.begin_sending(cx, head, (fields, body.take()), encoding)
@@ -274,6 +277,38 @@ impl Connection {
             None if closes => Err(End::Done),
             None => self.end_body(),
         }
+    }
+
+    /// Writes the fields of a response, and the date if they have none. Returns whether they have
+    /// the length.
+    fn write_fields(
+        &self,
+        form: Form,
+        (status, fields): (StatusCode, &HeaderMap),
+        encoding: Encoding,
+        body: Option<&mut ResponseBody>,
+        head: &mut Vec<u8>,
+    ) -> bool {
+        let services = &self.connections.services;
+        write_status_line(status, form.is_old, head);
+        let mut written = Written::default();
+        if let Some(body) = body
+            && let Some(stored) = body.take_stored_fields()
+        {
+            let options = services.options();
+            let with_length = form.takes_stored_length(status, encoding);
+            written = stored.write(Common::of(services, &options), with_length, head);
+            body.note_head_bytes(head.len() as u64 + 2);
+            if form.is_head && !written.has_length && form.may_have_length(status) {
+                write_number_field(b"content-length", stored.length, head);
+                written.has_length = true;
+            }
+        }
+        form.write_fields(status, fields, encoding, &mut written, head);
+        if !written.has_date {
+            write_field(b"date", date::now(services.clock).as_bytes(), head);
+        }
+        written.has_length
     }
 
     /// Sends what can be sent at once of a response whose head was written. Returns what is left.

@@ -27,19 +27,6 @@ pub(crate) fn raw(socket: Socket) -> Raw {
 }
 
 impl Stream {
-    /// Waits until there are bytes to read, which may be less than a TLS record. To be called only
-    /// after a read has found nothing: decrypted bytes that wait here are not considered.
-    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let raw = match self {
-            Stream::Plain(raw) => raw,
-            Stream::Tls(tls) => tls.get_ref().0,
-        };
-        match raw.has_early() {
-            false => raw.get_ref().poll_readable(cx),
-            true => Poll::Ready(()),
-        }
-    }
-
     /// Returns the socket, if what is written to it is what the client gets, and it has a
     /// descriptor.
     pub fn bare_socket(&self) -> Option<&Socket> {

@@ -25,6 +25,7 @@ use crate::exchange::purge;
 use crate::exchange::purge::{Answered, PurgeFields};
 use crate::fleet_control::forgetting;
 use crate::get::cache_request;
+use crate::get::cached;
 use crate::get::cache_request::FetchedResponse;
 use crate::get::without_store;
 use crate::object::store::Store;
@@ -38,9 +39,9 @@ use crate::peers::node::Node;
 use crate::request::context::RequestContext;
 use crate::request::prepare::prepare;
 use crate::request::purge_order::{Purge, Purged, Scope};
-use crate::request::route::Route;
+use crate::request::route::{Route, RouteInput};
 use crate::request::target::Refused;
-use crate::request::{buffering, login, route, target};
+use crate::request::{buffering, login, target};
 use crate::response::client_response::ClientResponse;
 use crate::response::failure::failed;
 use crate::response::response_body::ResponseBody;
@@ -178,17 +179,15 @@ fn at_once(understood: Understood) -> Result<ClientResponse, (Box<Understood>, R
         return wait(context, transaction, body, purge, Rest::Body);
     }
     let store = context.store();
-    match (route_of(&context, false, store.is_some()), store) {
-        (Route::Cache(key), Some(store)) => {
-            match cache_request::at_once(&context, &store, &key, transaction) {
-                Ok(response) => Ok(finished(&context, response)),
-                Err(transaction) => {
-                    wait(context, transaction, body, purge, Rest::Route(Route::Cache(key)))
-                }
-            }
-        }
-        (route, _) => wait(context, transaction, body, purge, Rest::Route(route)),
-    }
+    let asked = route_input(&context, false, store.is_some());
+    let (transaction, route) = match (asked.past_cache(), store) {
+        (None, Some(store)) => match cached::answer(&context, &store, transaction) {
+            Ok(response) => return Ok(response),
+            Err(transaction) => (transaction, asked.route(|| context.primary_key())),
+        },
+        (route, _) => (transaction, route.unwrap_or(Route::BadUrl)),
+    };
+    wait(context, transaction, body, purge, Rest::Route(route))
 }
 
 /// Does what is still to be done for a request.
@@ -235,7 +234,8 @@ async fn later(
                     Err(failure) => return failed(transaction, failure),
                 };
             }
-            route_of(context, !body.is_end_stream(), context.store().is_some())
+            let asked = route_input(context, !body.is_end_stream(), context.store().is_some());
+            asked.route(|| context.primary_key())
         }
     };
     go(context, transaction, body, route).await
@@ -264,17 +264,16 @@ fn answer_here(
     Err(transaction)
 }
 
-/// Returns the way of a request.
-fn route_of(context: &RequestContext, has_body: bool, has_store: bool) -> Route {
-    let asked = route::RouteInput {
+/// Returns the facts that the way of a request is chosen by.
+fn route_input(context: &RequestContext, has_body: bool, has_store: bool) -> RouteInput<'_> {
+    RouteInput {
         facts: &context.facts,
         fields: &context.head.fields,
         rule: context.rule.as_deref(),
         upgrades: context.upgrade.is_some(),
         has_body,
         has_store,
-    };
-    asked.route(|| context.url().map(|url| context.key(&url)))
+    }
 }
 
 /// Returns what is wrong with the framing of a request's body, if anything.

@@ -199,7 +199,7 @@ impl NeighbourValidation {
         let stored = lookup::resident(&of.store, key, marker.clone())?;
         let entry = &stored.entry;
         if !is_worth_it(entry.meta(), entry.outdated_since(), of.services.clock.time(), settings)
-            || !key_check::is_told_apart(rule.as_deref(), &stored)
+            || !key_check::is_told_apart(rule.as_deref(), |name| stored.is_selected_by(name))
         {
             return None;
         }

@@ -40,7 +40,6 @@ use crate::observe::outcome::{Bypass, Error, Outcome, Stale};
 use crate::origin::outages::{Trial, is_representative};
 use crate::peers::asking::Asking;
 use crate::request::context::RequestContext;
-use crate::response::client_response::ClientResponse;
 use crate::response::response_body::ResponseBody;
 use crate::response::transaction::Transaction;
 use crate::response::{builder, error_response, pass_through};
@@ -83,16 +82,6 @@ pub(crate) struct HeadRequest {
     pub marker: Option<VaryMarker>,
     /// The stored answer that must be validated.
     pub to_validate: Option<ToValidate>,
-}
-
-/// Answers a GET or HEAD from memory, without waiting for anything.
-pub(crate) fn at_once(
-    _context: &RequestContext,
-    _store: &Store,
-    _key: &Key,
-    transaction: Transaction,
-) -> Result<ClientResponse, Transaction> {
-    Err(transaction)
 }
 
 /// Answers a GET or HEAD.

@@ -129,7 +129,8 @@ impl<'a> FitInput<'a> {
                 Waited::AsksAlone => Fit::Alone,
             };
         }
-        match reuse::decide(packed, names, self.facts, self.now, self.settings) {
+        let selects = |name: &str| names.iter().any(|selects| selects == name);
+        match reuse::decide(packed, selects, self.facts, self.now, self.settings) {
             Reuse::Fresh { age } => Fit::Follow(Some((age, None))),
             Reuse::Stale { age, permit } => Fit::Follow(Some((age, Some(permit)))),
             Reuse::Validate { cause: Cause::Expired, .. }

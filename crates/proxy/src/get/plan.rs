@@ -2,12 +2,13 @@
 //! which `explain` prints. Other events may change it (`get::cache_request`): a fetch to join or
 //! not to wait for, an object that was removed meanwhile.
 
+use semantics::packed::Flag::HeadOnly;
+use semantics::packed::Packed;
 use semantics::reuse::{Cause, Fallback, Reuse, StalePermit};
 use semantics::{RequestFacts, Seconds, Settings, Time, reuse};
 use store::Source;
 
 use crate::object::lookup::LookupResult;
-use crate::object::stored_response::StoredResponse;
 use crate::observe::event::Event;
 use crate::observe::outcome::Bypass;
 use crate::request::context::RequestContext;
@@ -43,6 +44,16 @@ pub(crate) enum FetchReason {
     Identified,
 }
 
+/// The facts of what is stored that a plan is made by.
+pub(crate) struct StoredFacts<'a, F> {
+    pub packed: &'a Packed,
+    pub source: Source,
+    /// Only parts of it may be there.
+    pub in_parts: bool,
+    /// Returns whether a request field of this name has selected it.
+    pub selects: F,
+}
+
 /// The input of a plan, besides what is stored.
 pub(crate) struct PlanInput<'a> {
     pub facts: &'a RequestFacts,
@@ -64,41 +75,53 @@ impl<'a> PlanInput<'a> {
     /// Returns what is done, and the event to count (systems C12). There is none yet for an object
     /// that is there in parts, which may lack those that are wanted.
     pub fn plan(&self, found: &LookupResult) -> (Plan, Option<Event>) {
-        let stored = match found {
-            LookupResult::Nothing { .. } => return (self.fetch(FetchReason::Nothing), MISS),
-            LookupResult::Stored(stored) if !is_told_apart(self.rule, stored) => {
-                return (self.fetch(FetchReason::OlderKey), MISS);
-            }
-            LookupResult::Stored(stored) => stored,
-        };
+        match found {
+            LookupResult::Nothing { .. } => (self.fetch(FetchReason::Nothing), MISS),
+            LookupResult::Stored(stored) => self.plan_stored(&StoredFacts {
+                packed: stored.head.packed(),
+                source: stored.entry.source(),
+                in_parts: stored.sparse.is_some(),
+                selects: |name: &str| stored.is_selected_by(name),
+            }),
+        }
+    }
+
+    /// Does as [`PlanInput::plan`] for what is stored.
+    pub fn plan_stored(
+        &self,
+        stored: &StoredFacts<'_, impl Fn(&str) -> bool>,
+    ) -> (Plan, Option<Event>) {
+        if !is_told_apart(self.rule, &stored.selects) {
+            return (self.fetch(FetchReason::OlderKey), MISS);
+        }
         let reuse = self.reuse(stored);
         let is_stale = matches!(reuse, Reuse::Validate { .. } | Reuse::GatewayTimeout { .. });
         let event = match reuse {
             Reuse::Outlived | Reuse::NotShared => MISS,
-            Reuse::Validate { .. } => Some(hit_event(stored.entry.source(), is_stale)),
-            _ if stored.sparse.is_some() => None,
-            _ => Some(hit_event(stored.entry.source(), is_stale)),
+            Reuse::Validate { .. } => Some(hit_event(stored.source, is_stale)),
+            _ if stored.in_parts => None,
+            _ => Some(hit_event(stored.source, is_stale)),
         };
-        (self.of_stored(stored, reuse), event)
+        (self.of_stored(stored.packed, reuse), event)
     }
 
-    fn reuse(&self, stored: &StoredResponse) -> Reuse {
+    fn reuse(&self, stored: &StoredFacts<'_, impl Fn(&str) -> bool>) -> Reuse {
         let (age, fallback) = (Seconds::ZERO, Fallback::default());
         match self.vouched {
             Some(true) => Reuse::Fresh { age },
             Some(false) => Reuse::Validate { age, cause: Cause::Expired, fallback },
             None => {
-                let (packed, selected_by) = (stored.head.packed(), stored.selected_by());
-                reuse::decide(packed, selected_by, self.facts, self.now, self.settings)
+                let StoredFacts { packed, selects, .. } = stored;
+                reuse::decide(packed, selects, self.facts, self.now, self.settings)
             }
         }
     }
 
-    fn of_stored(&self, stored: &StoredResponse, reuse: Reuse) -> Plan {
+    fn of_stored(&self, packed: &Packed, reuse: Reuse) -> Plan {
         match reuse {
             Reuse::Fresh { age } => Plan::Serve { age, stale: None },
             // No background fetch would replace it: a GET would bring a body.
-            Reuse::Stale { age, permit: StalePermit::WhileRevalidate } if stored.is_of_head() => {
+            Reuse::Stale { age, permit: StalePermit::WhileRevalidate } if packed.is(HeadOnly) => {
                 let fallback = Fallback { on_error: true, on_unreachable: true };
                 self.validate(age, Cause::Expired, fallback)
             }

@@ -3,6 +3,7 @@
 
 use http::header::{self, HeaderMap};
 use http1::RequestHead;
+use semantics::{EncodedHead, Fields};
 use upstream::send::origin::{Earlier, VERSION, Voucher};
 
 use crate::object::lookup::LookupResult;
@@ -15,6 +16,19 @@ pub(crate) async fn vouched(site: &Site, head: &RequestHead, found: &LookupResul
     let LookupResult::Stored(stored) = found else { return None };
     let fields = stored.head.stored().headers();
     Some(vouches(voucher, head, fields).await)
+}
+
+/// Returns whether an origin vouches for a stored answer of its own, as far as that is known
+/// without waiting.
+pub(crate) fn is_known_current(
+    voucher: &dyn Voucher,
+    head: &RequestHead,
+    stored: &EncodedHead<'_>,
+) -> bool {
+    let Some(version) = stored.line(&VERSION) else { return false };
+    let varies = stored.has(&header::VARY);
+    let earlier = Earlier { version, varies, path: path_of(head), request: &head.fields };
+    voucher.is_current(&earlier)
 }
 
 /// Returns the path that a request asks for, without its query.

@@ -51,6 +51,11 @@ impl StoredResponse {
         self.marker.as_ref().map_or(&[], VaryMarker::names)
     }
 
+    /// Returns whether a request field of this name has selected it.
+    pub fn is_selected_by(&self, name: &str) -> bool {
+        self.selected_by().iter().any(|selects| selects == name)
+    }
+
     /// Returns whether it is the answer to a HEAD: there is no body.
     pub fn is_of_head(&self) -> bool {
         self.head.packed().is(HeadOnly)

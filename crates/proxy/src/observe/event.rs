@@ -9,8 +9,6 @@ pub enum Event {
     ConnectionClosed,
     /// A client's idle connection was closed to make room for another one.
     ConnectionMadeWay,
-    /// A client connection that waited was parked.
-    ConnectionParked,
     /// A client's connection was closed because its address had as many as it may.
     AddressCrowded,
     /// Bytes received from clients, heads and tunnels included.

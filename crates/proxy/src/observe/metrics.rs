@@ -262,9 +262,6 @@ impl Metrics {
         let help = "Connections without a request that were closed to let others in.";
         let made_way = self.total(Event::ConnectionMadeWay);
         out.counter("larder_client_connections_made_way", help, &[], made_way);
-        let help = "Times that a connection waited for a request long enough to be parked.";
-        let parked = self.total(Event::ConnectionParked);
-        out.counter("larder_client_connections_parked", help, &[], parked);
         let help = "Connections that were closed because their address had as many as it may.";
         let crowded = self.total(Event::AddressCrowded);
         out.counter("larder_client_connections_over_limit", help, &[], crowded);

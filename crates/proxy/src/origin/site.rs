@@ -33,8 +33,6 @@ pub struct Front {
     sites: Vec<Site>,
     /// Some sites are only for some paths.
     by_path: bool,
-    /// Some sites' origins vouch for their answers.
-    vouches: bool,
 }
 
 impl Default for Front {
@@ -59,7 +57,7 @@ impl Front {
             aliases: Aliases::default(),
             vouched: None,
         };
-        Front { kind: FrontKind::Forward, sites: vec![site], by_path: false, vouches: false }
+        Front { kind: FrontKind::Forward, sites: vec![site], by_path: false }
     }
 
     /// Makes a reverse proxy: the origin follows from the configuration, and the request's host and
@@ -67,18 +65,12 @@ impl Front {
     pub fn reverse(mut sites: Vec<Site>) -> Front {
         sites.iter_mut().enumerate().for_each(|(number, site)| site.number = number);
         let by_path = sites.iter().any(|site| !site.paths.is_empty());
-        let vouches = sites.iter().any(|site| site.vouched.is_some());
-        Front { kind: FrontKind::Reverse, sites, by_path, vouches }
+        Front { kind: FrontKind::Reverse, sites, by_path }
     }
 
     /// Returns which of the two it is.
     pub fn kind(&self) -> FrontKind {
         self.kind
-    }
-
-    /// Returns whether any origin vouches for its answers.
-    pub(crate) fn vouches(&self) -> bool {
-        self.vouches
     }
 
     /// Returns the sites, in the order of the configuration.

@@ -1,5 +1,6 @@
 //! One request while it is decided on: all that is known of it, in one place.
 
+use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,12 +12,15 @@ use http::header::{self, HeaderMap, HeaderValue};
 use message::upgrade::Upgrade;
 use net::address;
 use semantics::validators::Selected;
-use semantics::{Portion, RequestFacts, Settings, Time, Url, connection_login};
+use semantics::cache_key::{UrlParts, primary_of_parts};
+use semantics::{Portion, QueryRule, RequestFacts, Settings, Time, Url, connection_login};
 use store::{Key, LookupOptions, Retention, Tiers};
 use upstream::send::origin::{Origin, VERSION};
 
 use crate::client::handle::Client;
 use crate::client::tunnel_places::TunnelPermit;
+use crate::object::key::locality_at;
+use crate::object::resident::KEY_MAX;
 use crate::object::store::Store;
 use crate::options::Options;
 use crate::origin::site::Site;
@@ -241,6 +245,37 @@ impl RequestContext {
             Some(rule) => self.site().key(&rule.query.apply(url)),
             None => self.site().key(url),
         }
+    }
+
+    /// Returns the key of the object that the request is about: `None` when there is none,
+    /// `Some(None)` when it is too long.
+    pub fn primary_key(&self) -> Option<Option<Key>> {
+        self.url().map(|url| self.key(&url))
+    }
+
+    /// Writes that key to `key`, and returns its group. It allocates nothing but what `key` needs;
+    /// `None` where that cannot be done: the URL is not its own normal form, or its rule changes
+    /// the name.
+    pub fn write_key(&self, key: &mut Vec<u8>) -> Option<u64> {
+        let (target, site) = (self.target(), self.site());
+        if self.rule.as_ref().is_some_and(|rule| rule.query != QueryRule::default()) {
+            return None;
+        }
+        let path = match site.voucher() {
+            None => target.path,
+            Some(voucher) => {
+                let path = target.path.split_once('?').map_or(target.path, |(path, _)| path);
+                match voucher.canonical_path(path) {
+                    Some(Cow::Owned(_)) => return None,
+                    Some(Cow::Borrowed(_)) | None => path,
+                }
+            }
+        };
+        let (host, port) = target.place();
+        let port = (port != target.scheme.default_port()).then_some(port);
+        let parts = UrlParts { scheme: target.scheme.name(), host, port, path };
+        let place = primary_of_parts(key, site.key_prefix(), parts)?;
+        (key.len() <= KEY_MAX).then(|| locality_at(key, place).group)
     }
 
     /// Returns the URL that the request names, with the host name as it was given: without aliases.

@@ -37,9 +37,22 @@ impl RouteInput<'_> {
     /// Returns the way. `key` makes the key of the request's URL: `None` when there is none,
     /// `Some(None)` when it is too long.
     pub fn route(&self, key: impl FnOnce() -> Option<Option<Key>>) -> Route {
+        if let Some(route) = self.past_cache() {
+            return route;
+        }
+        match key() {
+            None => Route::BadUrl,
+            Some(Some(key)) => Route::Cache(key),
+            Some(None) => self.pass(Bypass::LongUrl),
+        }
+    }
+
+    /// Returns the way of a request that the cache must not answer, whatever its key; `None` for
+    /// any other.
+    pub fn past_cache(&self) -> Option<Route> {
         let why = match self.facts.class {
-            MethodClass::Unsafe if self.upgrades => return Route::Write(Bypass::Upgrade),
-            MethodClass::Unsafe => return Route::Write(Bypass::Method),
+            MethodClass::Unsafe if self.upgrades => return Some(Route::Write(Bypass::Upgrade)),
+            MethodClass::Unsafe => return Some(Route::Write(Bypass::Method)),
             _ if self.upgrades => Bypass::Upgrade,
             MethodClass::Safe => Bypass::Method,
             MethodClass::Cacheable if self.rule.is_some_and(|rule| rule.bypass) => Bypass::Rule,
@@ -48,12 +61,13 @@ impl RouteInput<'_> {
                 Bypass::Precondition
             }
             MethodClass::Cacheable if !self.has_store => Bypass::Offline,
-            MethodClass::Cacheable => match key() {
-                None => return Route::BadUrl,
-                Some(Some(key)) => return Route::Cache(key),
-                Some(None) => Bypass::LongUrl,
-            },
+            MethodClass::Cacheable => return None,
         };
+        Some(self.pass(why))
+    }
+
+    /// Returns the way past the cache, if the request permits it.
+    fn pass(&self, why: Bypass) -> Route {
         let only_cached = self.facts.directives.only_if_cached;
         match self.facts.class == MethodClass::Cacheable && only_cached {
             true => Route::Refuse,

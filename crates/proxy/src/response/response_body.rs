@@ -20,6 +20,7 @@ use crate::object::store_lease::{Lease, Leases};
 use crate::observe::outcome::{Error, Outcome};
 use crate::partial::multipart_body::MultipartBody;
 use crate::partial::partial_body::PartsBody;
+use crate::response::stored_fields::StoredFields;
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
 
@@ -81,6 +82,8 @@ pub(crate) struct ResponseBody {
     _lease: Option<Lease>,
     /// The tunnel that opens after this answer.
     tunnel: Option<Box<Tunnel>>,
+    /// The fields of the response, where those that are stored are sent.
+    stored_fields: Option<StoredFields>,
 }
 
 impl ResponseBody {
@@ -91,6 +94,7 @@ impl ResponseBody {
             transaction: Some(transaction),
             _lease,
             tunnel: None,
+            stored_fields: None,
         };
         if body.is_end_stream() {
             body.ended();
@@ -108,6 +112,24 @@ impl ResponseBody {
             transaction: None,
             _lease: None,
             tunnel,
+            stored_fields: None,
+        }
+    }
+
+    /// Sets the fields of the response to those that are stored.
+    pub fn with_stored_fields(self, fields: StoredFields) -> ResponseBody {
+        ResponseBody { stored_fields: Some(fields), ..self }
+    }
+
+    /// Takes the fields of the response, if they are those that are stored.
+    pub fn take_stored_fields(&mut self) -> Option<StoredFields> {
+        self.stored_fields.take()
+    }
+
+    /// Notes the bytes of the response's head.
+    pub fn note_head_bytes(&mut self, bytes: u64) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.note_head_bytes(bytes);
         }
     }
 

@@ -94,6 +94,22 @@ impl Transaction {
         }
     }
 
+    /// Notes the same of a response whose fields are written as they are stored.
+    pub fn note_stored(&mut self, status: StatusCode, outcome: Outcome, kind: Option<&[u8]>) {
+        self.status = status;
+        self.outcome = outcome;
+        if let Some(texts) = &mut self.texts {
+            texts.content_type = kind.and_then(|kind| HeaderValue::from_bytes(kind).ok());
+        }
+    }
+
+    /// Notes the bytes of the response's head.
+    pub fn note_head_bytes(&mut self, bytes: u64) {
+        if let Some(texts) = &mut self.texts {
+            texts.head_bytes = bytes;
+        }
+    }
+
     /// Returns the outcome so far.
     pub fn outcome(&self) -> Outcome {
         self.outcome
@@ -188,7 +204,7 @@ impl Drop for Transaction {
 }
 
 /// Returns the bytes of a head as it is written in HTTP/1.1.
-fn head_bytes(status: StatusCode, headers: &HeaderMap) -> u64 {
+pub(crate) fn head_bytes(status: StatusCode, headers: &HeaderMap) -> u64 {
     let reason = status.canonical_reason().unwrap_or_default();
     let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
     ("HTTP/1.1 200 \r\n\r\n".len() + reason.len() + fields.sum::<usize>()) as u64

@@ -21,7 +21,7 @@ mod names;
 mod no_server;
 mod origin;
 mod overruns;
-mod parking;
+mod waiting;
 mod plain_hits;
 mod reclaimer;
 mod refusals;

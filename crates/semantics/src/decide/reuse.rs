@@ -102,11 +102,11 @@ pub fn is_error(status: StatusCode) -> bool {
     matches!(status.as_u16(), 500 | 502 | 503 | 504)
 }
 
-/// Decides for a stored response that matches the request's key and variant. `selected_by` are the
-/// request fields that selected it.
+/// Decides for a stored response that matches the request's key and variant. `selects`: whether a
+/// request field of this name has selected it.
 pub fn decide(
     stored: &Packed,
-    selected_by: &[HeaderName],
+    selects: impl Fn(&str) -> bool,
     request: &RequestFacts,
     now: Time,
     settings: &Settings,
@@ -114,7 +114,7 @@ pub fn decide(
     if !is_usable(stored, request, settings) {
         return Reuse::Unusable;
     }
-    if !is_shared(stored, selected_by, request) {
+    if !is_shared(stored, selects, request) {
         return Reuse::NotShared;
     }
     let case = Case { stored, request, age: stored.age(now), settings };
@@ -201,7 +201,7 @@ pub fn may_follow(
         }
     };
     is_usable(stored, request, settings)
-        && is_shared(stored, selected_by, request)
+        && is_shared(stored, |name| selected_by.iter().any(|selects| selects == name), request)
         && meets_directives
 }
 
@@ -213,8 +213,12 @@ fn is_usable(stored: &Packed, request: &RequestFacts, settings: &Settings) -> bo
 
 /// Returns whether a response is for the client of a request, as far as the request says who that
 /// is: a positive lifetime was stated for it, or the fields that identify selected it.
-fn is_shared(stored: &Packed, selected_by: &[HeaderName], request: &RequestFacts) -> bool {
-    stored.is_stated() || request.is_told_apart_by(selected_by)
+fn is_shared(
+    stored: &Packed,
+    selects: impl Fn(&str) -> bool,
+    request: &RequestFacts,
+) -> bool {
+    stored.is_stated() || request.is_told_apart_by(selects)
 }
 
 /// Returns whether a response may be served stale at all: with careful sharing only if a positive
@@ -356,7 +360,7 @@ mod tests {
         let stored = packed(&[&format!("Cache-Control: {response}"), "ETag: \"a\""]);
         let request = headers(&[&format!("Cache-Control: {request}")]);
         let facts = RequestFacts::of(&http::Method::GET, &request);
-        decide(&stored, &[], &facts, later(seconds), settings)
+        decide(&stored, |_| false, &facts, later(seconds), settings)
     }
 
     /// Returns the decision in words: `fresh`, `stale MaxStale`, `504 Expired`, `validate Expired`
@@ -407,7 +411,7 @@ mod tests {
         let stored = packed(&[control, "ETag: \"a\""]);
         let facts = RequestFacts::of(&http::Method::GET, &headers(&[]));
         let before = |seconds| Time::from_unix(later(0).unix() - seconds);
-        let at = |stored: &Packed, now| decide(stored, &[], &facts, now, &Settings::default());
+        let at = |stored: &Packed, now| decide(stored, |_| false, &facts, now, &Settings::default());
         for seconds in [0, 1, 2] {
             assert!(matches!(at(&stored, before(seconds)), Reuse::Fresh { .. }), "{seconds}");
         }
@@ -564,7 +568,7 @@ mod tests {
         let stored = packed(&["Cache-Control: max-age=60"]);
         let decide = |method: http::Method| {
             let facts = RequestFacts::of(&method, &headers(&[]));
-            super::decide(&stored, &[], &facts, later(1), &Settings::default())
+            super::decide(&stored, |_| false, &facts, later(1), &Settings::default())
         };
         assert!(matches!(decide(http::Method::GET), Reuse::Fresh { .. }));
         assert!(matches!(decide(http::Method::HEAD), Reuse::Fresh { .. }));
@@ -576,7 +580,7 @@ mod tests {
     fn authorized_requests_share_by_choice() {
         let facts = RequestFacts::of(&http::Method::GET, &headers(&["Authorization: x"]));
         let decide = |response: &str, settings: &Settings| {
-            super::decide(&packed(&[response]), &[], &facts, later(1), settings)
+            super::decide(&packed(&[response]), |_| false, &facts, later(1), settings)
         };
         let plain = "Cache-Control: max-age=60";
         assert!(matches!(decide(plain, &Settings::of(Sharing::Rfc)), Reuse::Fresh { .. }));
@@ -593,7 +597,7 @@ mod tests {
         let facts = facts.with("/", identity);
         let modified = &*format!("Last-Modified: {EARLIER_DATE}");
         let decide = |lines: &[&str], selected_by: &[HeaderName]| {
-            super::decide(&packed(lines), selected_by, &facts, later(1), &Settings::default())
+            super::decide(&packed(lines), |name| selected_by.iter().any(|s| s == name), &facts, later(1), &Settings::default())
         };
         assert!(matches!(decide(&["Cache-Control: max-age=60"], &[]), Reuse::Fresh { .. }));
         assert_eq!(decide(&[modified], &[]), Reuse::NotShared);
@@ -618,7 +622,7 @@ mod tests {
             let (target, status) = (TargetFacts::default(), StatusCode::from_u16(status).unwrap());
             let stored = Packed::of(target, status, &lines, AT_NOW, &settings);
             let facts = RequestFacts::of(&http::Method::GET, &headers(&[]));
-            matches!(decide(&stored, &[], &facts, later(61), &settings), Reuse::Stale { .. })
+            matches!(decide(&stored, |_| false, &facts, later(61), &settings), Reuse::Stale { .. })
         };
         assert!(is_stale(404, None) && is_stale(200, Some(Seconds::ZERO)));
         assert!(!is_stale(404, Some(Seconds::ZERO)));
@@ -638,7 +642,7 @@ mod tests {
             for lines in [&["Cache-Control: max-age=0"][..], &[modified]] {
                 let at = |request: &[&str]| {
                     let facts = RequestFacts::of(&http::Method::GET, &headers(request));
-                    decide(&packed(lines), &[], &facts, later(100_000), &settings)
+                    decide(&packed(lines), |_| false, &facts, later(100_000), &settings)
                 };
                 let is_rfc = sharing == Sharing::Rfc;
                 for request in [&[][..], &["Cache-Control: max-stale"]] {

@@ -196,10 +196,10 @@ impl RequestFacts {
         self.authorized || self.identified_by.iter().any(|name| name != header::COOKIE)
     }
 
-    /// Returns whether a response that was selected by these request fields is for clients with the
-    /// same identity alone, or the request has none.
-    pub fn is_told_apart_by(&self, names: &[HeaderName]) -> bool {
-        !self.is_logged_in && self.identified_by.iter().all(|name| names.contains(name))
+    /// Returns whether a response that the request fields which `selects` names have selected is
+    /// for clients with the same identity alone, or the request has none.
+    pub fn is_told_apart_by(&self, selects: impl Fn(&str) -> bool) -> bool {
+        !self.is_logged_in && self.identified_by.iter().all(|name| selects(name.as_str()))
     }
 
     /// Returns the same request without what it says about caches, which counts for nothing where

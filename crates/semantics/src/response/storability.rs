@@ -158,13 +158,19 @@ fn judge_identity(
     headers: &HeaderMap,
     freshness: Freshness,
 ) -> Result<(), NotStorable> {
-    if freshness.is_stated_positive() || request.is_told_apart_by(Vary::of(headers).names()) {
+    if freshness.is_stated_positive() || is_told_apart(request, headers) {
         return Ok(());
     }
     match request.identified_by.iter().all(|name| *name == COOKIE) {
         true => Err(NotStorable::Cookie),
         false => Err(NotStorable::Identified),
     }
+}
+
+/// Returns whether the response is selected by all fields that identify the client.
+fn is_told_apart(request: &RequestFacts, headers: &HeaderMap) -> bool {
+    let vary = Vary::of(headers);
+    request.is_told_apart_by(|name| vary.names().iter().any(|selects| selects == name))
 }
 
 fn has_strong_tag(headers: &HeaderMap) -> bool {

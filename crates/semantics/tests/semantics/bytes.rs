@@ -197,7 +197,7 @@ fn whole_heads_take_anything() {
         }
         assert_eq!(head.packed().age(NOW), age::initial(&response, TIMES).seconds());
         assert_eq!(StoredHead::decode(&head.encode()), Ok(head.clone()));
-        let reuse = reuse::decide(head.packed(), &[], &facts, NOW, &settings);
+        let reuse = reuse::decide(head.packed(), |_| false, &facts, NOW, &settings);
         assert!(!(is_of_unknown_variant && matches!(reuse, reuse::Reuse::Fresh { .. })));
         let _ = validators::as_cache(&Method::GET, &request, &head.selected(), NOW);
         let selection =

@@ -87,7 +87,7 @@ impl Case {
         let ours =
             Packed::of(TargetFacts::default(), self.status, &self.response, times, &settings);
         let second = RequestFacts::of(&self.method, &self.second);
-        let ours_reuse = reuse::decide(&ours, &[], &second, now, &settings);
+        let ours_reuse = reuse::decide(&ours, |_| false, &second, now, &settings);
 
         let system = |time: Time| UNIX_EPOCH + Duration::from_secs(time.unix());
         let theirs = self.theirs(system(received));

@@ -95,7 +95,7 @@ fn what_is_fresh_on_arrival_is_for_all_who_waited() {
         let came = times.received.unix_millis() - before;
         let came = Time::from_unix_millis(came.max(times.requested.unix_millis()));
         let before = FetchTime::Before(came);
-        let decision = reuse::decide(packed, &[], &facts, times.received, &settings);
+        let decision = reuse::decide(packed, |_| false, &facts, times.received, &settings);
         if let Reuse::Fresh { .. } = decision {
             prop_assert!(is_for_waiters);
             prop_assert!(reuse::may_follow(packed, &[], &facts, before, &settings));
@@ -120,7 +120,7 @@ fn what_may_be_served_as_fresh_is_fresh() {
         let facts = RequestFacts::of(&Method::GET, &request);
         prop_assert_eq!(facts.class, MethodClass::Cacheable);
         let head = head(&response, times);
-        let decision = reuse::decide(head.packed(), &[], &facts, now, &Settings::default());
+        let decision = reuse::decide(head.packed(), |_| false, &facts, now, &Settings::default());
         let no_cache = response
             .get_all(header::CACHE_CONTROL)
             .iter()

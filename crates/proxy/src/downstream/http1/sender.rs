@@ -15,13 +15,14 @@ use bytes::{Buf, Bytes};
 use http::header::{self, HeaderMap, HeaderName};
 use http::{Method, StatusCode, Version};
 use http_body::Body;
-use http1::{write_chunk_size, write_field, write_last_chunk, write_number_field, write_status_line};
+use http1::{write_chunk_size, write_field, write_last_chunk, write_number_field};
 use message::cut_short::Truncated;
 use tokio::task::yield_now;
 use upstream::connection::send_file::Sent;
 
 use crate::downstream::http1::wire::Wire;
 use crate::response::response_body::ResponseBody;
+use crate::response::stored_fields::Written;
 
 /// Bytes that are sent before other connections of the worker have their turn.
 const TURN: u64 = 1 << 20;
@@ -43,14 +44,12 @@ pub(super) struct Form {
     pub is_head: bool,
     pub is_connect: bool,
     pub is_old: bool,
-    /// The client wants the connection to stay open.
-    pub keeps_open: bool,
 }
 
 impl Form {
-    pub fn of(method: &Method, version: Version, keeps_open: bool) -> Form {
+    pub fn of(method: &Method, version: Version) -> Form {
         let (is_head, is_connect) = (*method == Method::HEAD, *method == Method::CONNECT);
-        Form { is_head, is_connect, is_old: version == Version::HTTP_10, keeps_open }
+        Form { is_head, is_connect, is_old: version == Version::HTTP_10 }
     }
 
     /// Returns whether a response with this status may have a body (RFC 9110, 6.4.1).
@@ -59,10 +58,19 @@ impl Form {
     }
 
     /// Returns whether a response with this status may say how long its body is (RFC 9110, 8.6).
-    fn may_have_length(self, status: StatusCode) -> bool {
+    pub fn may_have_length(self, status: StatusCode) -> bool {
         let is_bodiless = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         let opens_tunnel = self.is_connect && status.is_success();
         !(is_bodiless || opens_tunnel || status.is_informational())
+    }
+
+    /// Returns whether a length among the fields is sent as it is.
+    pub fn takes_stored_length(self, status: StatusCode, encoding: Encoding) -> bool {
+        match encoding {
+            Encoding::Length(_) => status != StatusCode::PARTIAL_CONTENT,
+            Encoding::Nothing => self.is_head && self.may_have_length(status),
+            Encoding::Chunked | Encoding::UntilClose => false,
+        }
     }
 
     /// Returns how a body is sent.
@@ -105,36 +113,35 @@ impl Form {
         out.extend_from_slice(b"\r\n");
     }
 
-    /// Writes a head up to what [`Form::write_end`] writes. Returns whether it has the length.
+    /// Writes the fields of a head up to what [`Form::write_end`] writes.
     pub fn write_fields(
         self,
         status: StatusCode,
         fields: &HeaderMap,
         encoding: Encoding,
+        written: &mut Written,
         out: &mut Vec<u8>,
-    ) -> bool {
-        write_status_line(status, self.is_old, out);
-        let mut has_length = false;
+    ) {
         for (name, value) in fields {
             match *name {
                 header::CONTENT_LENGTH => {
                     let is_told = match encoding {
-                        Encoding::Length(_) => !has_length,
+                        Encoding::Length(_) => !written.has_length,
                         Encoding::Nothing => self.is_head && self.may_have_length(status),
                         Encoding::Chunked | Encoding::UntilClose => false,
                     };
                     if !is_told {
                         continue;
                     }
-                    has_length = true;
+                    written.has_length = true;
                 }
+                header::DATE => written.has_date = true,
                 header::TRANSFER_ENCODING => continue,
                 header::TRAILER if encoding != Encoding::Chunked => continue,
                 _ => {}
             }
             write_field(name.as_str().as_bytes(), value.as_bytes(), out);
         }
-        has_length
     }
 }
 

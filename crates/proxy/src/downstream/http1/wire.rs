@@ -63,11 +63,6 @@ impl Wire {
         (self.stream, self.input.freeze())
     }
 
-    /// Returns whether the client has ended its side.
-    pub fn is_ended(&self) -> bool {
-        self.is_ended
-    }
-
     /// Returns whether bytes were read that nothing has used.
     pub fn has_input(&self) -> bool {
         !self.input.is_empty()

@@ -35,6 +35,8 @@ use crate::exchange::dispatch;
 use crate::exchange::dispatch::Answering;
 use crate::peers::question;
 use crate::response::client_response::ClientResponse;
+use crate::response::stored_fields::Common;
+use crate::response::transaction;
 use crate::response::tunnel::Tunnel;
 use crate::services::Services;
 
@@ -161,6 +163,7 @@ async fn answer(services: Rc<Services>, client: Rc<Client>, request: Request<Rec
             (RequestBody::Stream(Box::pin(body)), None)
         }
     };
+    let is_head = parts.method == Method::HEAD;
     let is_extended_connect = upgrade::is_of_stream(&parts);
     upgrade::from_stream(&mut parts);
     let mut head = services.heads.take();
@@ -173,6 +176,11 @@ async fn answer(services: Rc<Services>, client: Rc<Client>, request: Request<Rec
         },
     };
     let (mut head, mut body) = response.into_parts();
+    if let Some(stored) = body.take_stored_fields() {
+        let options = services.options();
+        head.headers = stored.to_map(Common::of(&services, &options), is_head);
+        body.note_head_bytes(transaction::head_bytes(head.status, &head.headers));
+    }
     settle(&mut head.headers, &body, services.clock);
     let tunnel = body.take_tunnel();
     let ends = tunnel.is_none() && body.is_end_stream();

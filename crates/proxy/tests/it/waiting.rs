@@ -1,6 +1,4 @@
-//! Connections that are parked while they wait for a request: nobody can tell.
-//!
-//! Every rig parks at once (`rig`), so the other tests of this crate are such tests as well.
+//! Connections that wait for their next request, whose bytes come in any pieces.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -13,10 +11,6 @@ use crate::client::request;
 use crate::origin::{Origin, Then, ok};
 use crate::rig::{Rig, wait_until};
 
-fn parked(rig: &Rig) -> u64 {
-    rig.seen.metrics.total(Event::ConnectionParked)
-}
-
 /// An origin that answers with what it was sent.
 fn echo() -> Origin {
     Origin::start(|asked, stream| {
@@ -28,21 +22,7 @@ fn echo() -> Origin {
 }
 
 #[test]
-fn a_parked_connection_is_served_on() {
-    let origin = echo();
-    let rig = Rig::forward();
-    let mut client = rig.client();
-    for n in 1..=5 {
-        wait_until("it is parked", || parked(&rig) == n);
-        let path = format!("/{n}");
-        assert_eq!(client.get(&origin.url(&path)).text(), format!("GET {path} "));
-    }
-    // It is one that has nothing to say which is parked first.
-    assert_eq!(rig.seen.metrics.total(Event::ConnectionOpened), 1);
-}
-
-#[test]
-fn a_parked_connection_ends_as_any_other() {
+fn a_waiting_connection_ends_with_its_client_or_the_proxy() {
     let origin = echo();
     let mut rig = Rig::forward();
     let open = |rig: &Rig| {
@@ -53,7 +33,7 @@ fn a_parked_connection_ends_as_any_other() {
     for client in &mut clients[1..] {
         assert_eq!(client.get(&origin.url("/")).status, 200);
     }
-    wait_until("all are parked", || open(&rig) == 3 && parked(&rig) >= 3);
+    wait_until("all are open", || open(&rig) == 3);
     let [mut silent, mut leaving, mut staying] = clients;
     leaving.half_close();
     assert!(leaving.closed());
@@ -63,12 +43,11 @@ fn a_parked_connection_ends_as_any_other() {
 }
 
 #[test]
-fn a_parked_connection_is_closed_when_it_has_idled_long_enough() {
+fn a_connection_is_closed_when_it_has_idled_long_enough() {
     let origin = echo();
     let rig = Rig::forward_with(|options| options.client.idle_timeout = Duration::from_millis(200));
     let mut client = rig.client();
     assert_eq!(client.get(&origin.url("/")).status, 200);
-    wait_until("it is parked", || parked(&rig) >= 1);
     assert!(client.closed());
 }
 
@@ -94,8 +73,7 @@ fn a_body_that_nobody_waited_for_is_no_request() {
     assert!(origin.asked().iter().all(|asked| asked.path != "/smuggled"), "{:?}", origin.asked());
 }
 
-/// Requests of all kinds, the first to a parked connection, in pieces with pauses between, in which
-/// it is parked again or not.
+/// Requests of all kinds, in pieces with pauses between.
 #[test]
 fn requests_in_any_pieces_at_any_time_are_answered_in_order() {
     let seed = std::env::var("LARDER_SEED").ok().and_then(|seed| seed.parse().ok());
@@ -127,9 +105,7 @@ fn requests_in_any_pieces_at_any_time_are_answered_in_order() {
             bytes.extend_from_slice(["", "", "\r\n", "\n"][random.usize(..4)].as_bytes());
         }
         let mut client = rig.client();
-        let before = parked(&rig);
         assert_eq!(client.get(&origin.url("/first")).status, 200);
-        wait_until("it is parked", || parked(&rig) > before);
         let mut rest = &bytes[..];
         while !rest.is_empty() {
             let size = match random.u8(..3) {

@@ -1,0 +1,64 @@
+//! Stored responses in memory, as a lookup finds them that waits for nothing and allocates nothing:
+//! the bytes of their heads are read as they are stored.
+
+use std::cell::RefCell;
+
+use semantics::cache_key::variant_of_set;
+use semantics::{EncodedHead, EncodedSet, Fields};
+use store::Glance;
+
+use crate::object::store::{Entry, Store};
+
+/// Bytes of a key at most: what has a longer one is looked up otherwise.
+pub(crate) const KEY_MAX: usize = 4096;
+
+thread_local! {
+    /// The key of the variant that a request selects.
+    static VARIANT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A stored response in memory, whole and with its body in one record.
+pub(crate) struct Resident {
+    pub entry: Entry,
+    /// The marker that led to it, if it is a variant.
+    marker: Option<Entry>,
+}
+
+impl Resident {
+    /// Returns what a request with these fields selects of what is stored under `key`, in a group of
+    /// objects. It counts as looked up.
+    pub fn find(
+        store: &Store,
+        key: &[u8],
+        group: u64,
+        fields: &impl Fields,
+    ) -> Option<Resident> {
+        let Glance::Found(entry) = store.glance(key, || group) else { return None };
+        if entry.outdated_since().is_some() {
+            return None;
+        }
+        let Some(set) = EncodedSet::read(entry.meta()) else {
+            return Some(Resident { entry, marker: None });
+        };
+        let found = VARIANT.with_borrow_mut(|variant| {
+            variant_of_set(variant, key, set, fields);
+            match store.glance(variant, || group) {
+                Glance::Found(found) if variant.len() <= KEY_MAX => Some(found),
+                _ => None,
+            }
+        })?;
+        let is_current = found.outdated_since().is_none();
+        is_current.then_some(Resident { entry: found, marker: Some(entry) })
+    }
+
+    /// Returns its head, if it is one that can be sent as it is stored.
+    pub fn head(&self) -> Option<EncodedHead<'_>> {
+        EncodedHead::read(self.entry.meta())
+    }
+
+    /// Returns whether a request field of this name has selected it.
+    pub fn is_selected_by(&self, name: &str) -> bool {
+        let set = self.marker.as_ref().and_then(|marker| EncodedSet::read(marker.meta()));
+        set.is_some_and(|set| set.names().any(|selects| selects == name))
+    }
+}

@@ -1,0 +1,148 @@
+//! The fields of a response from the cache: those that are stored, as they lie in the store, and the
+//! edits that make them the fields of one response. They are written without a map.
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http1::{write_field, write_number_field};
+use semantics::range::ByteRange;
+use semantics::{EncodedHead, Seconds, TagFields, one_exchange, validators};
+use upstream::send::origin::VERSION;
+
+use crate::observe::cache_status::{CACHE_STATUS, HitStatus};
+use crate::options::Options;
+use crate::services::Services;
+
+/// The stored fields of a response, and their edits.
+pub(crate) struct StoredFields {
+    /// The encoded head.
+    pub meta: Bytes,
+    /// `Age`; `None` where the response is this server's own.
+    pub age: Option<Seconds>,
+    /// The part of the representation that is sent.
+    pub part: StoredPart,
+    /// Bytes of the whole body.
+    pub length: u64,
+    /// Seconds of freshness left.
+    pub ttl: i64,
+    /// It was in memory when it was found.
+    pub from_memory: bool,
+}
+
+/// The part of a stored representation that is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoredPart {
+    Whole,
+    /// 304: the client has it.
+    NotModified,
+    /// 206 with one part.
+    Range(ByteRange),
+}
+
+/// What all responses of a worker have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Common<'a> {
+    pub status: &'a HitStatus,
+    /// Fields that clients must not see.
+    pub hidden: Option<&'a TagFields>,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub has_date: bool,
+    pub has_length: bool,
+}
+
+impl StoredFields {
+    /// Returns the value of the stored `Content-Type`.
+    pub fn content_type(&self) -> Option<&[u8]> {
+        let head = EncodedHead::read(&self.meta)?;
+        head.fields().find(|(name, _)| *name == b"content-type").map(|(_, value)| value)
+    }
+
+    /// Writes the fields. `with_length`: the stored length may be among them.
+    pub fn write(&self, common: Common<'_>, with_length: bool, out: &mut Vec<u8>) -> Written {
+        let mut written = Written::default();
+        self.each(common, with_length, |name, value| {
+            written.has_date |= name == b"date";
+            written.has_length |= name == b"content-length";
+            write_field(name, value, out);
+        });
+        if let Some(age) = self.age {
+            write_number_field(b"age", age.get().into(), out);
+        }
+        out.extend_from_slice(b"cache-status: ");
+        common.status.write(self.from_memory, self.ttl, out);
+        out.extend_from_slice(b"\r\n");
+        if let StoredPart::Range(range) = self.part {
+            write_field(b"content-range", range.content_range(self.length).as_bytes(), out);
+        }
+        written
+    }
+
+    /// Returns the fields as a map. `is_head`: there is no body to tell the length by.
+    pub fn to_map(&self, common: Common<'_>, is_head: bool) -> HeaderMap {
+        let mut map = HeaderMap::with_capacity(16);
+        let with_length = self.part == StoredPart::Whole;
+        self.each(common, with_length, |name, value| {
+            let name = HeaderName::from_bytes(name);
+            if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
+                map.append(name, value);
+            }
+        });
+        if is_head && self.part == StoredPart::Whole {
+            map.entry(header::CONTENT_LENGTH).or_insert(HeaderValue::from(self.length));
+        }
+        if let Some(age) = self.age {
+            map.insert(header::AGE, HeaderValue::from(age.get()));
+        }
+        let mut status = Vec::new();
+        common.status.write(self.from_memory, self.ttl, &mut status);
+        if let Ok(status) = HeaderValue::try_from(status) {
+            map.append(CACHE_STATUS, status);
+        }
+        if let StoredPart::Range(range) = self.part {
+            map.insert(header::CONTENT_RANGE, range.content_range(self.length));
+            map.insert(header::CONTENT_LENGTH, HeaderValue::from(range.count()));
+        }
+        map
+    }
+
+    /// Calls `take` for each stored field that is part of the response.
+    fn each(&self, common: Common<'_>, with_length: bool, mut take: impl FnMut(&[u8], &[u8])) {
+        // It could be read when the response was made.
+        let Some(head) = EncodedHead::read(&self.meta) else { return };
+        let is_304 = self.part == StoredPart::NotModified;
+        let has_etag = is_304 && head.fields().any(|(name, _)| name == b"etag");
+        for (name, value) in head.fields() {
+            let is_sent = match name {
+                b"age" | b"connection" | b"transfer-encoding" => false,
+                b"content-length" => with_length,
+                b"date" | b"via" => self.age.is_some(),
+                _ => {
+                    let text = std::str::from_utf8(name).unwrap_or_default();
+                    let is_left_out = (is_304 && validators::is_left_out_of_304(text, has_etag))
+                        || (matches!(self.part, StoredPart::Range(_))
+                            && one_exchange::is_content_digest(text))
+                        || (self.age.is_none() && VERSION == *text);
+                    !is_left_out && !common.hides(text)
+                }
+            };
+            if is_sent {
+                take(name, value);
+            }
+        }
+    }
+}
+
+impl<'a> Common<'a> {
+    pub fn of(services: &'a Services, options: &'a Options) -> Common<'a> {
+        let purging = &options.purging;
+        let hidden = (!purging.pass_tags).then_some(&purging.tags);
+        Common { status: &services.shared.hit_status, hidden }
+    }
+
+    fn hides(&self, name: &str) -> bool {
+        self.hidden.is_some_and(|fields| fields.names().any(|hidden| hidden == name))
+    }
+}
