@@ -12,7 +12,7 @@ use clap::Args;
 use crate::workspace;
 
 /// The crates whose tests draw by chance without real sockets or processes.
-const CRATES: &[&str] = &["device", "files", "semantics", "store"];
+const CRATES: &[&str] = &["device", "files", "http1", "semantics", "store"];
 
 /// The tests of the proxy that do, some of them with sockets: what reads the bytes of peers.
 const PROXY: &[&str] = &["--package", "proxy", "--lib", "--test", "it", "--", "fuzz", "mutations"];

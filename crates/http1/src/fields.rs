@@ -20,11 +20,14 @@ pub struct Fields {
     present: u64,
 }
 
+/// The begin and the end of a part of a text.
+pub(crate) type Place = (u32, u32);
+
 /// The place of one field.
 #[derive(Clone, Copy)]
 struct Line {
-    name: (u32, u32),
-    value: (u32, u32),
+    name: Place,
+    value: Place,
 }
 
 impl Line {
@@ -71,6 +74,36 @@ impl Fields {
     /// Returns the bytes of memory that it keeps.
     pub fn capacity(&self) -> usize {
         self.names.capacity() + self.values.capacity() + self.lines.capacity() * size_of::<Line>()
+    }
+
+    /// Returns the text of all names, and of names that were removed.
+    pub(crate) fn names_text(&self) -> &str {
+        &self.names
+    }
+
+    /// Returns where the name of each line lies in [`Fields::names_text`].
+    pub(crate) fn name_places(&self) -> impl ExactSizeIterator<Item = Place> {
+        self.lines.iter().map(|line| line.name)
+    }
+
+    /// Returns the text of all values, and of values that were removed.
+    pub(crate) fn values_text(&self) -> &[u8] {
+        &self.values
+    }
+
+    /// Returns where the value of each line lies in [`Fields::values_text`].
+    pub(crate) fn value_places(&self) -> impl Iterator<Item = Place> {
+        self.lines.iter().map(|line| line.value)
+    }
+
+    /// Returns the bits of all names ([`Fields::bit`]).
+    pub(crate) fn bits(&self) -> u64 {
+        self.present
+    }
+
+    /// Returns the bit of a name in any case.
+    pub(crate) fn bit(name: &str) -> u64 {
+        bit(name)
     }
 
     /// Appends a line.

@@ -1,6 +1,17 @@
 //! The writing of heads and of the lines around chunks.
 
-use http::StatusCode;
+use http::header::{HeaderMap, HeaderName};
+use http::{Method, StatusCode};
+
+use crate::spellings::Speller;
+
+/// Writes the line of a request in HTTP/1.1.
+pub fn write_request_line(method: &Method, target: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(method.as_str().as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(target.as_bytes());
+    out.extend_from_slice(b" HTTP/1.1\r\n");
+}
 
 /// Writes the status line of a response in HTTP/1.1, or HTTP/1.0 with `is_old`.
 pub fn write_status_line(status: StatusCode, is_old: bool, out: &mut Vec<u8>) {
@@ -19,6 +30,18 @@ pub fn write_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
+}
+
+/// Writes the fields of a map for which `is_written` returns true, spelled by `speller`.
+pub fn write_map(
+    map: &HeaderMap,
+    speller: &mut Speller<'_>,
+    is_written: impl Fn(&HeaderName) -> bool,
+    out: &mut Vec<u8>,
+) {
+    for (name, value) in map.iter().filter(|(name, _)| is_written(name)) {
+        write_field(speller.spell(name).as_bytes(), value.as_bytes(), out);
+    }
 }
 
 /// Writes a field whose value is a number.
@@ -48,7 +71,11 @@ pub fn write_last_chunk<'a>(
 
 #[cfg(test)]
 mod tests {
+    use http::header::{self, HeaderValue};
+
     use super::*;
+    use crate::fields::Fields;
+    use crate::spellings::Spellings;
 
     #[test]
     fn chunk_sizes_are_written_in_hexadecimal() {
@@ -57,6 +84,20 @@ mod tests {
             write_chunk_size(size, &mut out);
             assert_eq!(out, format!("{size:x}\r\n").as_bytes());
         }
+    }
+
+    #[test]
+    fn requests_are_spelled_as_their_names_came() {
+        let mut fields = Fields::default();
+        ["Host", "DNT"].iter().for_each(|name| fields.push(name, b""));
+        let spellings = Spellings::of(&fields).expect("valid names");
+        let names = [header::HOST, header::DNT, header::TE, header::VIA];
+        let map = names.into_iter().zip((0u16..).map(HeaderValue::from)).collect();
+        let mut out = Vec::new();
+        write_request_line(&Method::PUT, "/a?b", &mut out);
+        write_map(&map, &mut spellings.speller(), |name| *name != header::TE, &mut out);
+        let expected = "PUT /a?b HTTP/1.1\r\nHost: 0\r\nDNT: 1\r\nvia: 3\r\n";
+        assert_eq!(out, expected.as_bytes());
     }
 
     #[test]

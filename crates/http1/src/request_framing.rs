@@ -5,6 +5,7 @@ use http::Version;
 
 use crate::error::Malformed;
 use crate::fields::Fields;
+use crate::framing_fields::{self, keeps_open, number};
 
 /// The length of a body as its head has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,12 +67,11 @@ impl RequestFraming {
 
 /// Returns whether the body comes in chunks.
 fn is_chunked(version: Version, fields: &Fields) -> Result<bool, Malformed> {
-    let Some(last) = fields.get_all("transfer-encoding").last() else { return Ok(false) };
+    let Some(coding) = framing_fields::last_coding(fields)? else { return Ok(false) };
     if version == Version::HTTP_10 {
         return Err(Malformed("HTTP/1.0 has no transfer codings"));
     }
-    let coding = last.rsplit(|byte| *byte == b',').next().unwrap_or_default();
-    match coding.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+    match framing_fields::is_chunked(coding) {
         true => Ok(true),
         false => Err(Malformed("the last transfer coding of its body is not chunked")),
     }
@@ -86,27 +86,6 @@ fn length(fields: &Fields) -> Result<(Option<u64>, bool), Malformed> {
         count += 1;
     }
     Ok((found, count > 1))
-}
-
-fn number(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0u64, |number, digit| {
-        let digit = char::from(*digit).to_digit(10)?;
-        number.checked_mul(10)?.checked_add(digit.into())
-    })
-}
-
-/// Returns whether the connection stays open (RFC 9112, 9.3). `close` in any line decides.
-fn keeps_open(version: Version, fields: &Fields) -> bool {
-    let has = |option: &[u8]| {
-        let lines = fields.get_all("connection");
-        lines
-            .flat_map(|line| line.split(|byte| *byte == b','))
-            .any(|member| member.trim_ascii().eq_ignore_ascii_case(option))
-    };
-    !has(b"close") && (version == Version::HTTP_11 || has(b"keep-alive"))
 }
 
 #[cfg(test)]
@@ -149,6 +128,7 @@ mod tests {
             &[(TE, "chunked, gzip")],
             &[(TE, "chunked"), (TE, "identity")],
             &[(TE, "xchunked")],
+            &[(TE, "g\u{fc}zip, chunked")],
             &[(CL, "")],
             &[(CL, "+5")],
             &[(CL, "-5")],

@@ -1,18 +1,15 @@
 //! The head of a request, read from the bytes that a client sent.
 
 use std::mem::MaybeUninit;
-use std::{error, fmt};
 
 use http::{Method, Version};
 use httparse::{Header, Status};
 
-use crate::error::Malformed;
+use crate::error::{HeadError, Malformed};
 use crate::fields::Fields;
+use crate::parse_room::with_room;
 use crate::request_framing::RequestFraming;
 use crate::request_target::RequestTarget;
-
-/// Fields for which there is room without an allocation.
-const USUAL_FIELDS: usize = 64;
 
 /// The head of a request. Its memory is used again for the next ([`RequestHead::read`]).
 #[derive(Clone, Debug)]
@@ -27,15 +24,6 @@ pub struct RequestHead {
     pub fields: Fields,
     /// It came as an extended CONNECT in HTTP/2, and has the form of HTTP/1.1 (RFC 8441).
     pub is_extended_connect: bool,
-}
-
-/// Why bytes are no head of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeadError {
-    /// It has more bytes than a head may have.
-    TooLarge,
-    /// It is no head, or could be read in two ways.
-    Malformed(Malformed),
 }
 
 impl Default for RequestHead {
@@ -93,15 +81,7 @@ impl RequestHead {
     }
 
     fn parse(&mut self, bytes: &[u8]) -> Result<Option<usize>, Malformed> {
-        let mut room = [const { MaybeUninit::uninit() }; USUAL_FIELDS];
-        match self.parse_into(bytes, &mut room) {
-            Err(httparse::Error::TooManyHeaders) => {
-                // A field has at least a name, a colon, and the end of its line.
-                let room = &mut vec![MaybeUninit::uninit(); bytes.len() / 3 + 1];
-                self.parse_into(bytes, room).map_err(malformed)
-            }
-            parsed => parsed.map_err(malformed),
-        }
+        Ok(with_room(bytes, |room| self.parse_into(bytes, room))?)
     }
 
     /// Reads a head whose first line has `line` bytes, some of them beyond ASCII: those are
@@ -144,29 +124,6 @@ impl RequestHead {
         Ok(Some(length))
     }
 }
-
-fn malformed(error: httparse::Error) -> Malformed {
-    Malformed(match error {
-        httparse::Error::HeaderName => "a field has no valid name",
-        httparse::Error::HeaderValue => "a field has no valid value",
-        httparse::Error::NewLine => "a line ends wrongly",
-        httparse::Error::Status => "its status is no number from 100 on",
-        httparse::Error::Token => "its first line has a byte that is not allowed",
-        httparse::Error::TooManyHeaders => "its head has too many fields",
-        httparse::Error::Version => "it names no version of HTTP/1",
-    })
-}
-
-impl fmt::Display for HeadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            HeadError::TooLarge => f.write_str("the head is longer than client.head-size"),
-            HeadError::Malformed(why) => why.fmt(f),
-        }
-    }
-}
-
-impl error::Error for HeadError {}
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

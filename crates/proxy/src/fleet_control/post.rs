@@ -136,6 +136,7 @@ async fn send(
         Connector { upstream: &services.upstream, limits: node.limits(), check: &|_| true };
     let outgoing = Outgoing {
         request: Some(Box::new(request)),
+        spellings: Default::default(),
         progress,
         interim: None,
         again: None,

@@ -137,7 +137,7 @@ pub(crate) async fn answer(
 }
 
 /// Counts how a conditional request was answered (systems C12: If-Modified-Since hit and miss).
-fn counted(
+pub(crate) fn counted(
     context: &RequestContext,
     response: Response<ResponseBody>,
 ) -> Response<ResponseBody> {

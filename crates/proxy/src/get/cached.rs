@@ -2,22 +2,26 @@
 //! Every other request goes on in [`cache_request`](crate::get::cache_request).
 
 use std::cell::RefCell;
+use std::ops::Range;
 
-use http::{Method, StatusCode};
+use semantics::Seconds;
 use semantics::packed::Flag::HeadOnly;
 use semantics::reuse::is_nearly_stale;
-use semantics::{EncodedHead, Portion, Seconds};
 
+use crate::get::cache_request;
 use crate::get::plan::{Plan, PlanInput, StoredFacts};
 use crate::get::vouching;
 use crate::object::resident::Resident;
 use crate::object::store::Store;
+use crate::observe::cache_status::CacheStatus;
 use crate::observe::event::Event;
 use crate::observe::outcome::Outcome;
 use crate::request::context::RequestContext;
+use crate::response::builder;
+use crate::response::builder::StoredBytes;
 use crate::response::client_response::ClientResponse;
-use crate::response::response_body::{BodySource, ResponseBody};
-use crate::response::stored_fields::{StoredFields, StoredPart};
+use crate::response::response_body::BodySource;
+use crate::response::stored_fields::StoredPart;
 use crate::response::transaction::Transaction;
 
 thread_local! {
@@ -51,9 +55,7 @@ pub(crate) fn answer(
 struct Ready {
     resident: Resident,
     event: Option<Event>,
-    status: StatusCode,
     age: Seconds,
-    ttl: i64,
     part: StoredPart,
 }
 
@@ -62,10 +64,10 @@ impl Ready {
     fn of(context: &RequestContext, resident: Resident) -> Option<Ready> {
         let head = resident.head()?;
         let vouched = match context.site().voucher() {
-            Some(voucher) => {
-                vouching::is_known_current(voucher, &context.head, &head).then_some(true)?;
+            Some(voucher) if vouching::is_known_current(voucher, &context.head, &head) => {
                 Some(true)
             }
+            Some(_) => return None,
             None => None,
         };
         let facts = StoredFacts {
@@ -76,72 +78,26 @@ impl Ready {
         };
         let (plan, event) = PlanInput::by(context, vouched).plan_stored(&facts);
         let Plan::Serve { age, stale: None } = plan else { return None };
-        let is_due = is_nearly_stale(&head.facts, age, context.settings());
-        let needs_more = is_due || head.facts.is(HeadOnly) || unfolds(context);
-        if needs_more {
+        if is_nearly_stale(&head.facts, age, context.settings()) || head.facts.is(HeadOnly) {
             return None;
         }
-        let part = part(context, &head, resident.entry.len())?;
-        let (status, ttl) = (head.facts.status(), head.facts.ttl(context.now()));
-        Some(Ready { resident, event, status, age, ttl, part })
+        let part = builder::stored_part(context, &head, resident.entry.len())?;
+        Some(Ready { resident, event, age, part })
     }
 
     /// Makes the response.
-    fn respond(self, context: &RequestContext, mut transaction: Transaction) -> ClientResponse {
-        let Ready { resident, event, status, age, ttl, part } = self;
+    fn respond(self, context: &RequestContext, transaction: Transaction) -> ClientResponse {
+        let Ready { resident, event, age, part } = self;
         let observer = &context.services.observer;
         event.into_iter().for_each(|event| observer.count(event, 1));
-        if context.facts.conditional {
-            let is_hit = part == StoredPart::NotModified;
-            let event = if is_hit { Event::ConditionalHit } else { Event::ConditionalMiss };
-            observer.count(event, 1);
-        }
-        let status = match part {
-            StoredPart::Whole => status,
-            StoredPart::NotModified => StatusCode::NOT_MODIFIED,
-            StoredPart::Range(_) => StatusCode::PARTIAL_CONTENT,
+        let entry = &resident.entry;
+        let body = entry.whole().unwrap_or_default();
+        let source = |range: Range<u64>| {
+            BodySource::Whole(body.slice(range.start as usize..range.end as usize))
         };
-        let is_own = context.site().vouched().is_some();
-        let fields = StoredFields {
-            meta: resident.entry.meta().clone(),
-            age: (!is_own).then_some(age),
-            part,
-            length: resident.entry.len(),
-            ttl,
-            from_memory: true,
-        };
-        let body = resident.entry.whole().unwrap_or_default();
-        let source = match part {
-            _ if context.head.method == Method::HEAD => BodySource::Empty,
-            StoredPart::Whole => BodySource::Whole(body),
-            StoredPart::NotModified => BodySource::Empty,
-            StoredPart::Range(range) => {
-                let range = range.as_range();
-                BodySource::Whole(body.slice(range.start as usize..range.end as usize))
-            }
-        };
-        transaction.note_stored(status, Outcome::HitRam, fields.content_type());
-        let body = ResponseBody::new(source, transaction).with_stored_fields(fields);
-        let mut response = ClientResponse::new(body);
-        *response.status_mut() = status;
-        response
-    }
-}
-
-/// Returns whether the fields in `Vary` are to be replaced by those that they follow from.
-fn unfolds(context: &RequestContext) -> bool {
-    context.rule.as_ref().is_some_and(|rule| rule.by_device || rule.mark.is_some())
-}
-
-/// Returns the part that is sent; `None` where it takes more than one, or none is there.
-fn part(context: &RequestContext, head: &EncodedHead<'_>, length: u64) -> Option<StoredPart> {
-    if !context.facts.conditional && !context.facts.has_range {
-        return Some(StoredPart::Whole);
-    }
-    match context.portion(&head.selected(), Some(length)) {
-        Portion::Whole => Some(StoredPart::Whole),
-        Portion::NotModified => Some(StoredPart::NotModified),
-        Portion::Part(range) => Some(StoredPart::Range(range)),
-        Portion::Parts(_) | Portion::Unsatisfiable => None,
+        let status = CacheStatus::new(Outcome::HitRam);
+        let found = StoredBytes { meta: entry.meta(), length: entry.len(), part, source };
+        let response = builder::from_bytes(context, transaction, status, age, found);
+        cache_request::counted(context, response)
     }
 }

@@ -1,90 +1,53 @@
-//! The head of a stored response. Heads that are asked for often are kept parsed beside their
-//! objects in memory.
+//! The head of a stored response. A request that is answered from the cache needs its facts and its
+//! bytes; a map of its fields is made when something else needs one.
 
-use std::any::Any;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::cell::OnceCell;
 
-use http::header::HeaderValue;
-use http::{HeaderMap, header};
-use semantics::StoredHead;
+use bytes::Bytes;
 use semantics::packed::Packed;
-use store::Source;
+use semantics::{EncodedHead, Meta, StoredHead};
 
-use crate::object::store::Entry;
-use crate::observe::cache_status::CACHE_STATUS;
-
-/// Parsed heads kept beside objects in memory, at most: some 12 MiB together. The store cannot
-/// count them, so there must be few; the objects that are asked for most get them first.
-const ATTACHED_MAX: usize = 8192;
-
-static ATTACHED: AtomicUsize = AtomicUsize::new(0);
-
-/// The head of a stored answer, as a hit uses it.
+/// The head of a stored response.
 #[derive(Debug)]
-pub(crate) enum Head {
-    /// Read from the metadata for this request.
-    Own(StoredHead),
-    /// Kept beside the object: the fields of a fresh hit from memory, with places for `Age` and
-    /// `Cache-Status`.
-    Ready(Arc<Ready>),
+pub(crate) struct Head {
+    facts: Packed,
+    /// Its encoded form; `None` where it was changed since it was read.
+    meta: Option<Bytes>,
+    parsed: OnceCell<StoredHead>,
 }
 
-/// A parsed head that is kept beside its object in memory ([`Head::Ready`]).
-#[derive(Debug)]
-pub(crate) struct Ready {
-    pub head: StoredHead,
-    pub fields: HeaderMap,
-}
-
-impl Drop for Ready {
-    fn drop(&mut self) {
-        ATTACHED.fetch_sub(1, Ordering::Relaxed);
+impl From<StoredHead> for Head {
+    fn from(head: StoredHead) -> Head {
+        let facts = *head.packed();
+        Head { facts, meta: None, parsed: OnceCell::from(head) }
     }
 }
 
 impl Head {
-    pub fn stored(&self) -> &StoredHead {
-        match self {
-            Head::Own(head) => head,
-            Head::Ready(ready) => &ready.head,
-        }
+    /// Reads the head of a whole response without trailers; `None` for any other metadata.
+    pub fn read(meta: &Bytes) -> Option<Head> {
+        let facts = EncodedHead::read(meta)?.facts;
+        Some(Head { facts, meta: Some(meta.clone()), parsed: OnceCell::new() })
     }
 
+    /// Returns its facts.
     pub fn packed(&self) -> &Packed {
-        self.stored().packed()
+        &self.facts
     }
 
-    /// Returns the head that is kept beside an object in memory, if one is.
-    pub fn kept(entry: &Entry) -> Option<Head> {
-        let ready = entry.attachment().and_then(OnceLock::get)?.clone();
-        ready.downcast::<Ready>().ok().map(Head::Ready)
+    /// Returns its encoded form, from which it can be sent.
+    pub fn meta(&self) -> Option<&Bytes> {
+        self.meta.as_ref()
     }
 
-    /// Returns the head that was read for `entry`; keeps it beside the object if there is room.
-    pub fn keep(head: StoredHead, entry: &Entry) -> Head {
-        match entry.attachment() {
-            // An object from the device may leave memory before it is asked for again.
-            Some(place) if entry.source() == Source::Ram && take_attachment() => {
-                let mut fields = head.headers().clone();
-                fields.insert(header::AGE, HeaderValue::from_static("0"));
-                fields.entry(CACHE_STATUS).or_insert(HeaderValue::from_static(""));
-                let ready = Arc::new(Ready { head, fields });
-                // Another worker may have been faster: its copy is as good.
-                let _ = place.set(ready.clone() as Arc<dyn Any + Send + Sync>);
-                Head::Ready(ready)
+    /// Returns it with a map of its fields.
+    pub fn stored(&self) -> &StoredHead {
+        self.parsed.get_or_init(|| match self.meta.as_ref().map(Meta::decode) {
+            Some(Ok(Meta::Head(head))) => head,
+            _ => {
+                log::warn!("the fields of a stored response cannot be read: it is validated");
+                StoredHead::unreadable(self.facts)
             }
-            _ => Head::Own(head),
-        }
+        })
     }
-}
-
-/// Counts one more kept head and returns true, unless there are too many. The count goes down when
-/// a [`Ready`] is dropped.
-fn take_attachment() -> bool {
-    let taken = ATTACHED.fetch_add(1, Ordering::Relaxed) < ATTACHED_MAX;
-    if !taken {
-        ATTACHED.fetch_sub(1, Ordering::Relaxed);
-    }
-    taken
 }

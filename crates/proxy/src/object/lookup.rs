@@ -7,7 +7,6 @@ use semantics::packed::Flag::HeadOnly;
 use semantics::{Fields, Meta, VaryMarker};
 use store::{Key, LookupOptions};
 
-use crate::object::head::Head;
 use crate::object::key::variant_key;
 use crate::object::metadata::{FoundHead, Metadata};
 use crate::object::store::{Lookup, Store};
@@ -100,7 +99,7 @@ pub(crate) async fn find_sparse(
 ) -> Option<Rc<StoredResponse>> {
     let Lookup::Hit(entry) = store.lookup(key).await else { return None };
     let Ok(Meta::Sparse(sparse)) = Meta::decode(entry.meta()) else { return None };
-    let found = FoundHead { head: Head::Own(sparse.head), sparse: Some(sparse.layout) };
+    let found = FoundHead { head: sparse.head.into(), sparse: Some(sparse.layout) };
     (sparse.layout.epoch == epoch).then(|| StoredResponse::new(key.clone(), marker, entry, found))
 }
 

@@ -25,7 +25,7 @@ impl FoundHead {
     }
 
     fn sparse(head: StoredHead, layout: Layout) -> Metadata {
-        Metadata::Head(FoundHead { head: Head::Own(head), sparse: Some(layout) })
+        Metadata::Head(FoundHead { head: head.into(), sparse: Some(layout) })
     }
 }
 
@@ -37,7 +37,7 @@ impl Metadata {
         // It was outdated by a soft purge: the head that is kept beside the object does not say so.
         let outdated = |head: StoredHead| head.outdated(Time::from_unix(since));
         match Meta::decode(entry.meta()) {
-            Ok(Meta::Head(head)) => Some(FoundHead::whole(Head::Own(outdated(head)))),
+            Ok(Meta::Head(head)) => Some(FoundHead::whole(outdated(head).into())),
             Ok(Meta::Sparse(SparseHead { layout, head })) => {
                 Some(FoundHead::sparse(outdated(head), layout))
             }
@@ -46,11 +46,11 @@ impl Metadata {
     }
 
     fn as_stored(entry: &Entry) -> Option<Metadata> {
-        if let Some(head) = Head::kept(entry) {
+        if let Some(head) = Head::read(entry.meta()) {
             return Some(FoundHead::whole(head));
         }
         match Meta::decode(entry.meta()) {
-            Ok(Meta::Head(head)) => Some(FoundHead::whole(Head::keep(head, entry))),
+            Ok(Meta::Head(head)) => Some(FoundHead::whole(head.into())),
             Ok(Meta::Marker(marker)) => Some(Metadata::Marker(marker)),
             Ok(Meta::Sparse(SparseHead { layout, head })) => Some(FoundHead::sparse(head, layout)),
             Ok(Meta::Part(_)) => None,

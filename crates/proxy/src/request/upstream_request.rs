@@ -372,6 +372,7 @@ impl UpstreamRequest {
         Outgoing {
             store_max: services.usable_store().map_or(0, |store| store.object_max()),
             request: Some(request),
+            spellings: Default::default(),
             progress: None,
             interim: self.interim.as_ref(),
             again: None,

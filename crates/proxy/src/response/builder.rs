@@ -4,22 +4,23 @@
 use std::ops::Range;
 use std::rc::Rc;
 
+use bytes::Bytes;
 use http::header::{HeaderMap, HeaderValue};
 use http::{Method, Response, StatusCode, header};
 use net::random::random;
 use semantics::multipart::Multipart;
 use semantics::range::ByteRange;
-use semantics::{Portion, Seconds, StoredHead, hop_by_hop, one_exchange, range, validators, value};
+use semantics::{EncodedHead, Portion, Seconds, StoredHead, hop_by_hop, one_exchange, range, validators, value};
 
 use crate::body::resume::Resume;
 use crate::body::stored_body::{EntryBody, Stored, TrailedBody};
-use crate::object::head::Head;
 use crate::object::stored_response::StoredResponse;
 use crate::observe::cache_status::CacheStatus;
 use crate::observe::outcome::Outcome;
 use crate::partial::multipart_body::{MultipartBody, Whole};
 use crate::request::context::RequestContext;
 use crate::response::response_body::{BodySource, ResponseBody};
+use crate::response::stored_fields::{StoredFields, StoredPart};
 use crate::response::transaction::Transaction;
 
 /// The parts of an answer.
@@ -98,6 +99,72 @@ pub(crate) fn build(
     response
 }
 
+/// A stored response as it lies in the store.
+pub(crate) struct StoredBytes<'a, F> {
+    /// Its encoded head.
+    pub meta: &'a Bytes,
+    /// Bytes of its body.
+    pub length: u64,
+    /// What is sent of it.
+    pub part: StoredPart,
+    /// Makes the source of a range of its body.
+    pub source: F,
+}
+
+/// Returns the part of a stored response that a request gets; `None` where it gets several, or the
+/// part that it asked for is not there.
+pub(crate) fn stored_part(
+    context: &RequestContext,
+    head: &EncodedHead<'_>,
+    length: u64,
+) -> Option<StoredPart> {
+    if context.rule.as_ref().is_some_and(|rule| rule.unfolds_vary()) {
+        return None;
+    }
+    if !context.facts.conditional && !context.facts.has_range {
+        return Some(StoredPart::Whole);
+    }
+    match context.portion(&head.selected(), Some(length)) {
+        Portion::Whole => Some(StoredPart::Whole),
+        Portion::NotModified => Some(StoredPart::NotModified),
+        Portion::Part(range) => Some(StoredPart::Range(range)),
+        Portion::Parts(_) | Portion::Unsatisfiable => None,
+    }
+}
+
+/// Answers from a stored response whose fields are sent as they are stored.
+pub(crate) fn from_bytes(
+    context: &RequestContext,
+    mut transaction: Transaction,
+    status: CacheStatus,
+    age: Seconds,
+    found: StoredBytes<'_, impl FnOnce(Range<u64>) -> BodySource>,
+) -> Response<ResponseBody> {
+    let StoredBytes { meta, length, part, source } = found;
+    let facts = EncodedHead::read(meta).map(|head| head.facts);
+    let code = facts.map_or(StatusCode::OK, |facts| facts.status());
+    let code = match part {
+        StoredPart::Whole => code,
+        StoredPart::NotModified => StatusCode::NOT_MODIFIED,
+        StoredPart::Range(_) => StatusCode::PARTIAL_CONTENT,
+    };
+    let outcome = status.outcome;
+    let status = facts.map_or(status, |facts| status.ttl(facts.ttl(context.now())));
+    let age = context.site().vouched().is_none().then_some(age);
+    let fields = StoredFields { meta: meta.clone(), age, part, length, status };
+    let source = match part {
+        StoredPart::NotModified => BodySource::Empty,
+        _ if context.head.method == Method::HEAD => BodySource::Empty,
+        StoredPart::Whole => source(0..length),
+        StoredPart::Range(range) => source(range.as_range()),
+    };
+    transaction.note_stored(code, outcome, fields.content_type());
+    let body = ResponseBody::new(source, transaction).with_stored_fields(fields);
+    let mut response = Response::new(body);
+    *response.status_mut() = code;
+    response
+}
+
 /// Answers from a stored object. `head` replaces the object's own after a validation.
 pub(crate) fn from_entry(
     context: &RequestContext,
@@ -107,17 +174,18 @@ pub(crate) fn from_entry(
     stored: &Rc<StoredResponse>,
     head: Option<&StoredHead>,
 ) -> Response<ResponseBody> {
+    if head.is_none()
+        && !stored.is_of_head()
+        && let Some(meta) = stored.head.meta()
+        && let Some(encoded) = EncodedHead::read(meta)
+        && let Some(part) = stored_part(context, &encoded, stored.length())
+    {
+        let source = |range| source(context, stored, None, range);
+        let found = StoredBytes { meta, length: stored.length(), part, source };
+        return from_bytes(context, transaction, status, age, found);
+    }
     let shown = head.unwrap_or(stored.head.stored());
-    let mut fields = match (&stored.head, head) {
-        (Head::Ready(ready), None) => {
-            let mut fields = ready.fields.clone();
-            if age != Seconds::ZERO {
-                fields.insert(header::AGE, value::of_number(age.get().into()));
-            }
-            fields
-        }
-        _ => shown.reply_headers(age),
-    };
+    let mut fields = shown.reply_headers(age);
     context.make_own(&mut fields);
     let status = status.ttl(shown.packed().ttl(context.now()));
     status.append_to(transaction.pseudonym(), &mut fields);
@@ -126,7 +194,7 @@ pub(crate) fn from_entry(
     // The common case first, without a box: everything, and in one piece.
     if context.head.method == Method::GET && !context.facts.has_range && !context.facts.conditional {
         let mut transaction = transaction;
-        let mut source = source(context, stored, shown, 0..length);
+        let mut source = source(context, stored, head, 0..length);
         if let Some(trailers) = shown.trailers()
             && hop_by_hop::accepts_trailers(&context.head.fields)
         {
@@ -139,8 +207,8 @@ pub(crate) fn from_entry(
         return response.map(|()| ResponseBody::new(source, transaction));
     }
     let body = |wanted| match wanted {
-        BodyPart::Whole => source(context, stored, shown, 0..length),
-        BodyPart::Part(part) => source(context, stored, shown, part.as_range()),
+        BodyPart::Whole => source(context, stored, head, 0..length),
+        BodyPart::Part(part) => source(context, stored, head, part.as_range()),
         BodyPart::Parts(frame) => {
             let whole = Whole::Stored(context.store(), stored.clone());
             BodySource::Multipart(Box::new(MultipartBody::new(whole, frame)))
@@ -154,16 +222,18 @@ pub(crate) fn from_entry(
     build(&context.head.method, transaction, outcome, response)
 }
 
-/// Returns the source of the bytes `range` of a stored object.
+/// Returns the source of the bytes `range` of a stored object. `head`: its head, if that is not its
+/// own.
 fn source(
     context: &RequestContext,
     stored: &StoredResponse,
-    head: &StoredHead,
+    head: Option<&StoredHead>,
     range: Range<u64>,
 ) -> BodySource {
     match stored.entry.whole() {
         Some(bytes) => BodySource::Whole(bytes.slice(range.start as usize..range.end as usize)),
         None => {
+            let head = head.unwrap_or(stored.head.stored());
             let rescue = Resume::new(context, head, stored.entry.len());
             BodySource::Entry(Box::new(EntryBody::new(context.store(), stored, range, rescue)))
         }

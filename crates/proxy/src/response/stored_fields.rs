@@ -8,9 +8,10 @@ use semantics::range::ByteRange;
 use semantics::{EncodedHead, Seconds, TagFields, one_exchange, validators};
 use upstream::send::origin::VERSION;
 
-use crate::observe::cache_status::{CACHE_STATUS, HitStatus};
+use crate::observe::cache_status::{CACHE_STATUS, CacheStatus, HitStatus};
+use crate::observe::outcome::Outcome;
 use crate::options::Options;
-use crate::services::Services;
+use crate::services::{Services, Shared};
 
 /// The stored fields of a response, and their edits.
 pub(crate) struct StoredFields {
@@ -22,10 +23,8 @@ pub(crate) struct StoredFields {
     pub part: StoredPart,
     /// Bytes of the whole body.
     pub length: u64,
-    /// Seconds of freshness left.
-    pub ttl: i64,
-    /// It was in memory when it was found.
-    pub from_memory: bool,
+    /// What is added to `Cache-Status`.
+    pub status: CacheStatus,
 }
 
 /// The part of a stored representation that is sent.
@@ -42,6 +41,7 @@ pub(crate) enum StoredPart {
 #[derive(Clone, Copy)]
 pub(crate) struct Common<'a> {
     pub status: &'a HitStatus,
+    pub pseudonym: &'a str,
     /// Fields that clients must not see.
     pub hidden: Option<&'a TagFields>,
 }
@@ -72,7 +72,7 @@ impl StoredFields {
             write_number_field(b"age", age.get().into(), out);
         }
         out.extend_from_slice(b"cache-status: ");
-        common.status.write(self.from_memory, self.ttl, out);
+        self.write_status(common, out);
         out.extend_from_slice(b"\r\n");
         if let StoredPart::Range(range) = self.part {
             write_field(b"content-range", range.content_range(self.length).as_bytes(), out);
@@ -97,7 +97,7 @@ impl StoredFields {
             map.insert(header::AGE, HeaderValue::from(age.get()));
         }
         let mut status = Vec::new();
-        common.status.write(self.from_memory, self.ttl, &mut status);
+        self.write_status(common, &mut status);
         if let Ok(status) = HeaderValue::try_from(status) {
             map.append(CACHE_STATUS, status);
         }
@@ -106,6 +106,19 @@ impl StoredFields {
             map.insert(header::CONTENT_LENGTH, HeaderValue::from(range.count()));
         }
         map
+    }
+
+    /// Writes the member of `Cache-Status`.
+    fn write_status(&self, common: Common<'_>, out: &mut Vec<u8>) {
+        match (self.status, self.status.ttl) {
+            (CacheStatus { outcome: Outcome::HitRam, .. }, Some(ttl)) => {
+                common.status.write(true, ttl, out);
+            }
+            (CacheStatus { outcome: Outcome::HitDisk, .. }, Some(ttl)) => {
+                common.status.write(false, ttl, out);
+            }
+            (status, _) => out.extend_from_slice(status.value(common.pseudonym).as_bytes()),
+        }
     }
 
     /// Calls `take` for each stored field that is part of the response.
@@ -139,7 +152,8 @@ impl<'a> Common<'a> {
     pub fn of(services: &'a Services, options: &'a Options) -> Common<'a> {
         let purging = &options.purging;
         let hidden = (!purging.pass_tags).then_some(&purging.tags);
-        Common { status: &services.shared.hit_status, hidden }
+        let Shared { hit_status: status, pseudonym, .. } = &*services.shared;
+        Common { status, pseudonym: pseudonym.as_str(), hidden }
     }
 
     fn hides(&self, name: &str) -> bool {

@@ -298,11 +298,16 @@ impl Rule {
         takes_part
     }
 
+    /// Returns whether [`Rule::unfold_vary`] changes anything.
+    pub(crate) fn unfolds_vary(&self) -> bool {
+        self.by_device || self.mark.is_some()
+    }
+
     /// Replaces the fields in `Vary` that only the proxy knows by those that they follow from, for
     /// the caches of clients: the kind of a device by `User-Agent`, the rule by the fields that it
     /// is chosen by.
     pub fn unfold_vary(&self, fields: &mut HeaderMap) {
-        if !self.by_device && self.mark.is_none() {
+        if !self.unfolds_vary() {
             return;
         }
         let conditions: Vec<&str> =

@@ -143,6 +143,12 @@ impl StoredHead {
         Vary::of(&self.headers)
     }
 
+    /// Makes a head without fields of a response whose fields cannot be read: it must be validated
+    /// before any use.
+    pub fn unreadable(facts: Packed) -> StoredHead {
+        StoredHead { packed: facts.expired(), headers: HeaderMap::new(), trailers: None }
+    }
+
     /// Returns the same response, which must be validated before any further use.
     pub fn expired(mut self) -> StoredHead {
         self.packed = self.packed.expired();

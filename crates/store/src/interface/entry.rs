@@ -3,11 +3,10 @@
 //! Who has an entry gets all of it, also when it is removed, replaced or purged meanwhile: see
 //! [`crate::core`]'s `held` for how, and for the bounds.
 
-use std::any::Any;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use device::{Clock, Device, Nanos};
@@ -154,12 +153,6 @@ impl<D: Device, C: Clock> Entry<D, C> {
     /// Returns when the object was stored, in unix seconds.
     pub fn stored_at(&self) -> u64 {
         u64::from(self.object.header.stored_at)
-    }
-
-    /// Returns a place for what the caller derives from the metadata (a parsed head). Lives as long
-    /// as this version stays in memory and is shared by all its readers there.
-    pub fn attachment(&self) -> Option<&OnceLock<Arc<dyn Any + Send + Sync>>> {
-        Some(&self.object.attachment)
     }
 
     /// Sees to it that all of `range`, which must lie within `0..len()`, can be read for as long as

@@ -1,8 +1,7 @@
 //! An object in memory: what a lookup hands out, and what the memory tier keeps.
 
-use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -14,9 +13,6 @@ use crate::memory::memory_tier::Weighed;
 /// Bytes that an object costs in memory besides its key, metadata and body: the structure itself,
 /// its reference counts, its place in the tier, and what the caller may attach to it.
 const OVERHEAD: usize = 512;
-
-/// What the caller may attach to an object in memory.
-pub(crate) type Attachment = OnceLock<Arc<dyn Any + Send + Sync>>;
 
 /// An object (or a piece of one) with its bytes, all verified.
 pub(crate) struct Object {
@@ -32,7 +28,6 @@ pub(crate) struct Object {
     backing: usize,
     /// The checksums of its body, of an object that may still have to be written.
     checksums: Vec<u64>,
-    pub(crate) attachment: Attachment,
     /// The purges up to this sequence number are known not to have made it dead.
     pub(crate) checked: AtomicU64,
     /// Since when it is outdated, by a soft purge: unix seconds plus one; 0: it is not.
@@ -59,7 +54,6 @@ impl Object {
             place,
             backing: 0,
             checksums: if place.is_none() { record.checksums().to_vec() } else { Vec::new() },
-            attachment: Attachment::new(),
             checked: AtomicU64::new(record.header.sequence),
             outdated: AtomicU64::new(0),
         }
@@ -85,7 +79,6 @@ impl Object {
             place: Some(place),
             backing: if wasteful { found.len() } else { buffer.len },
             checksums: Vec::new(),
-            attachment: Attachment::new(),
             checked: AtomicU64::new(found.header.sequence),
             outdated: AtomicU64::new(0),
         }
@@ -102,7 +95,6 @@ impl Object {
             place: self.place,
             backing: self.backing,
             checksums: self.checksums.clone(),
-            attachment: Attachment::new(),
             checked: AtomicU64::new(sequence),
             outdated: AtomicU64::new(0),
         }
@@ -124,7 +116,6 @@ impl Object {
             place: placed.place,
             backing: self.backing,
             checksums: Vec::new(),
-            attachment: self.attachment.clone(),
             checked: AtomicU64::new(placed.header.sequence),
             outdated: AtomicU64::new(0),
         }

@@ -11,7 +11,6 @@
 mod error;
 mod incoming;
 mod request;
-mod response_head;
 #[cfg(test)]
 mod tests;
 
@@ -21,8 +20,9 @@ use std::net::IpAddr;
 use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::BytesMut;
-use http::{HeaderMap, Request, Response, StatusCode};
+use bytes::{Buf as _, BytesMut};
+use http::{Request, Response, StatusCode};
+use http1::{HeaderMaps, ResponseFraming, ResponseHead, Spellings};
 use message::informational::Informational;
 use tokio::io::AsyncReadExt;
 use tokio::task::coop::consume_budget;
@@ -30,7 +30,6 @@ use tokio::task::coop::consume_budget;
 pub use self::error::Http1Error;
 pub(crate) use self::incoming::Incoming;
 use self::request::Sending;
-use self::response_head::{Places, ResponseHead};
 use crate::connection::overrun::LastAnswer;
 use crate::connection::request_body::OutBody;
 use crate::connection::stream::{Stream, Unread};
@@ -45,6 +44,11 @@ const LEAST_READ: usize = 8 << 10;
 /// Bytes of the 1xx answers before one answer at most.
 const INTERIM_MAX: usize = 1 << 20;
 
+/// Fields that are added to a head on its way.
+const FIELDS_ADDED: usize = 6;
+/// The memory of a head with more bytes is not kept.
+const HEAD_KEPT_MAX: usize = 8 << 10;
+
 /// One connection, which is closed when it is dropped.
 pub(crate) struct Http1 {
     stream: Stream,
@@ -52,10 +56,10 @@ pub(crate) struct Http1 {
     input: BytesMut,
     /// The place of heads of requests, kept for the next.
     output: Vec<u8>,
-    /// The same of the fields of an answer, and the map of the last request's fields, which becomes
-    /// the next answer's.
-    places: Places,
-    spare: HeaderMap,
+    /// The head of the last answer, and the memory of maps of such heads. The map of a request's
+    /// fields becomes the next answer's.
+    head: ResponseHead,
+    maps: HeaderMaps,
     /// The address of the other end; `None` for a socket in the file system.
     pub address: Option<IpAddr>,
     /// Bytes of an answer's head at most.
@@ -82,9 +86,9 @@ pub(crate) struct Broke {
 impl Http1 {
     /// Makes a connection of a stream. `head_max`: bytes of an answer's head at most.
     pub fn new(stream: Stream, address: Option<IpAddr>, head_max: usize) -> Http1 {
-        let (input, output, places) = (BytesMut::new(), Vec::new(), Vec::new());
-        let (spare, last, suspect) = (HeaderMap::new(), None, LastAnswer::Framed);
-        Http1 { stream, input, output, places, spare, address, head_max, last, suspect }
+        let (input, output, suspect) = (BytesMut::new(), Vec::new(), LastAnswer::Framed);
+        let (head, maps, last) = (ResponseHead::default(), HeaderMaps::default(), None);
+        Http1 { stream, input, output, head, maps, address, head_max, last, suspect }
     }
 
     /// Returns what lies unread on an idle connection, which can be used if there is nothing. What
@@ -100,27 +104,23 @@ impl Http1 {
 
     /// Gives up the memory that it keeps for further requests.
     pub fn shrink(&mut self) {
-        (self.input, self.output, self.places) = (BytesMut::new(), Vec::new(), Vec::new());
-        self.spare = HeaderMap::new();
+        (self.input, self.output) = (BytesMut::new(), Vec::new());
+        (self.head, self.maps) = (ResponseHead::default(), HeaderMaps::default());
     }
 
-    /// Keeps a map of fields for the next answer.
-    fn keep(&mut self, mut fields: HeaderMap) {
-        fields.clear();
-        self.spare = fields;
-    }
-
-    /// Sends a request and waits for the head of the answer. 1xx answers go to `interim`.
+    /// Sends a request, whose names are spelled so, and waits for the head of the answer. 1xx
+    /// answers go to `interim`.
     pub async fn send(
         mut self: Box<Self>,
         request: Box<Request<OutBody>>,
+        spellings: &Spellings,
         interim: Option<&Informational>,
     ) -> Result<Response<Incoming>, Broke> {
-        let sending = Sending::new(&request, std::mem::take(&mut self.output));
+        let sending = Sending::new(&request, spellings, std::mem::take(&mut self.output));
         let (connection, broken) = (self, None);
         let mut exchange = Exchange { connection, request, sending, broken, seen: 0, interim: 0 };
         match poll_fn(|cx| exchange.poll_head(interim, cx)).await {
-            Ok(head) => Ok(exchange.answered(head)),
+            Ok(answer) => Ok(exchange.answered(answer)),
             Err(error) => {
                 let Exchange { connection, request, sending, .. } = exchange;
                 let is_unsent = sending.is_untouched();
@@ -131,6 +131,20 @@ impl Http1 {
                 Err(Broke { request, is_unsent, overran, error })
             }
         }
+    }
+
+    /// Makes a response of the head that was taken last, with the spelling of its names.
+    fn take_response(&mut self) -> Result<Response<Spellings>, Http1Error> {
+        let Http1 { head, maps, .. } = self;
+        let (fields, spellings) = maps.make(&head.fields, FIELDS_ADDED)?;
+        let mut response = Response::new(spellings);
+        *response.status_mut() = head.status;
+        *response.version_mut() = head.version;
+        *response.headers_mut() = fields;
+        if head.capacity() > HEAD_KEPT_MAX {
+            *head = ResponseHead::default();
+        }
+        Ok(response)
     }
 
     /// Reads more bytes. `left`: how many are to come, when that is known.
@@ -149,6 +163,12 @@ impl Http1 {
         }
         pin!(stream.read_buf(input)).poll(cx)
     }
+}
+
+/// The head of an answer that is not a 1xx.
+struct Answer {
+    response: Response<Spellings>,
+    framing: ResponseFraming,
 }
 
 /// A request under way.
@@ -174,7 +194,7 @@ impl Exchange {
         &mut self,
         interim: Option<&Informational>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<ResponseHead, Http1Error>> {
+    ) -> Poll<Result<Answer, Http1Error>> {
         self.send_on(cx)?;
         let answered = ready!(self.poll_answer(interim, cx));
         Poll::Ready(answered.map_err(|error| self.broken.take().unwrap_or(error)))
@@ -198,21 +218,25 @@ impl Exchange {
         &mut self,
         interim: Option<&Informational>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<ResponseHead, Http1Error>> {
+    ) -> Poll<Result<Answer, Http1Error>> {
         loop {
-            while let Some(head) = self.take_head()? {
+            while let Some(framing) = self.take_head()? {
+                let Http1 { head, maps, .. } = &mut *self.connection;
                 if !head.is_interim() {
-                    return Poll::Ready(Ok(head));
+                    let response = self.connection.take_response()?;
+                    return Poll::Ready(Ok(Answer { response, framing }));
                 }
+                let is_continue = head.status == StatusCode::CONTINUE;
                 if let Some(interim) = interim {
-                    interim.receive(head.status, &head.headers);
+                    let (fields, _) = maps.make(&head.fields, 0)?;
+                    interim.receive(head.status, &fields);
+                    maps.keep(fields);
                 }
-                self.connection.keep(head.headers);
                 if self.interim > INTERIM_MAX {
                     let why = "there are 1xx answers before its answer without end";
                     return Poll::Ready(Err(Http1Error::Malformed(why)));
                 }
-                if head.status == StatusCode::CONTINUE && !self.sending.is_done() {
+                if is_continue && !self.sending.is_done() {
                     // Even if the answer is there already, the client is told first.
                     self.send_on(cx)?;
                     cx.waker().wake_by_ref();
@@ -238,28 +262,31 @@ impl Exchange {
             && (!self.sending.is_done() || self.connection.stream.has_unacknowledged())
     }
 
-    /// Takes a head that has come whole.
-    fn take_head(&mut self) -> Result<Option<ResponseHead>, Http1Error> {
-        let Http1 { input, places, spare, head_max, .. } = &mut *self.connection;
+    /// Takes a head that has come whole, which is the connection's then, and returns the framing of
+    /// its answer.
+    fn take_head(&mut self) -> Result<Option<ResponseFraming>, Http1Error> {
+        let Http1 { input, head, head_max, .. } = &mut *self.connection;
         let before = input.len();
-        if before > 0 && (self.seen == 0 || response_head::may_end(input, self.seen)) {
-            let method = self.request.method();
-            if let Some(head) = response_head::take(input, method, (spare, places), *head_max)? {
+        if before > 0 && (self.seen == 0 || http1::may_end(input, self.seen)) {
+            let read = head.read(input, self.request.method(), *head_max)?;
+            if let Some((length, framing)) = read {
+                input.advance(length);
                 self.seen = 0;
-                self.interim += before - input.len();
-                return Ok(Some(head));
+                self.interim += length;
+                return Ok(Some(framing));
             }
         }
         self.seen = before;
         if before >= *head_max { Err(Http1Error::HeadTooLarge) } else { Ok(None) }
     }
 
-    /// Returns the answer with this head, whose body is still to be read.
-    fn answered(self, head: ResponseHead) -> Response<Incoming> {
-        let ResponseHead { status, version, headers, framing, keeps_open } = head;
+    /// Returns the answer, whose body is still to be read.
+    fn answered(self, answer: Answer) -> Response<Incoming> {
+        let Answer { response, framing } = answer;
+        let status = response.status();
         let last = LastAnswer::of(self.request.method(), status);
-        let switches = status == StatusCode::SWITCHING_PROTOCOLS;
-        let body = match self.sending.is_done() {
+        let keeps_open = framing.keeps_open && status != StatusCode::SWITCHING_PROTOCOLS;
+        response.map(|spellings| match self.sending.is_done() {
             true => {
                 let Exchange { mut connection, mut request, sending, .. } = self;
                 connection.output = sending.into_place();
@@ -269,15 +296,10 @@ impl Exchange {
                     // What the origin may wrongly send behind it is to come before the next use.
                     connection.stream.acknowledge_at_once();
                 }
-                connection.keep(std::mem::take(request.headers_mut()));
-                Incoming::new(connection, framing, keeps_open && !switches)
+                connection.maps.keep(std::mem::take(request.headers_mut()));
+                Incoming::new(connection, framing.body, keeps_open, spellings)
             }
-            false => Incoming::while_sending(self, framing),
-        };
-        let mut response = Response::new(body);
-        *response.status_mut() = status;
-        *response.version_mut() = version;
-        *response.headers_mut() = headers;
-        response
+            false => Incoming::while_sending(self, framing.body, spellings),
+        })
     }
 }

@@ -10,6 +10,7 @@ use std::{fmt, io};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use http1::Spellings;
 use tokio::time::{Sleep, sleep};
 
 use crate::connection::http1::{Http1Error, Incoming};
@@ -73,6 +74,8 @@ pub struct OriginBody {
     armed: bool,
     /// Bytes that may still come.
     allowance: Option<u64>,
+    /// The spelling of the names in the answer's head.
+    spellings: Spellings,
 }
 
 impl OriginBody {
@@ -121,10 +124,17 @@ impl OriginBody {
         OriginBody::of(Source::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())), Duration::ZERO)
     }
 
-    pub(crate) fn http1(incoming: Incoming, lease: Lease, silence: Duration) -> OriginBody {
+    pub(crate) fn http1(mut incoming: Incoming, lease: Lease, silence: Duration) -> OriginBody {
+        let spellings = incoming.take_spellings();
         let mut body = OriginBody::of(Source::Http1(incoming, Some(lease)), silence);
+        body.spellings = spellings;
         body.give_back_at_end();
         body
+    }
+
+    /// Returns the spelling of the names in the answer's head, which its map has in lower case.
+    pub fn spellings(&self) -> &Spellings {
+        &self.spellings
     }
 
     /// Limits the body to `max` bytes.
@@ -150,8 +160,9 @@ impl OriginBody {
     }
 
     /// Makes the empty body of an answer that changed the protocol, with its tunnel.
-    pub(crate) fn tunnel(tunnel: UpstreamTunnel) -> OriginBody {
-        OriginBody::of(Source::Tunnel(Some(Box::new(tunnel))), Duration::ZERO)
+    pub(crate) fn tunnel(tunnel: UpstreamTunnel, spellings: Spellings) -> OriginBody {
+        let body = OriginBody::of(Source::Tunnel(Some(Box::new(tunnel))), Duration::ZERO);
+        OriginBody { spellings, ..body }
     }
 
     /// Takes the tunnel of an answer that changed the protocol.
@@ -163,7 +174,9 @@ impl OriginBody {
     }
 
     fn of(source: Source, silence: Duration) -> OriginBody {
-        OriginBody { source, serving: None, silence, timer: None, armed: false, allowance: None }
+        let (serving, timer, armed, allowance) = (None, None, false, None);
+        let spellings = Spellings::default();
+        OriginBody { source, serving, silence, timer, armed, allowance, spellings }
     }
 
     /// Counts the answer as a request of its server until it ends.

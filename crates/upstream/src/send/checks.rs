@@ -56,6 +56,7 @@ async fn ask(
     let with = Connector { upstream, limits, check: &|_: SocketAddr| true };
     let outgoing = Outgoing {
         request: Some(request(check)),
+        spellings: Default::default(),
         progress: None,
         interim: None,
         again: None,

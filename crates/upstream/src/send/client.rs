@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode, header};
+use http1::Spellings;
 use tokio::time::timeout;
 
 use crate::connection::events::{Event, Events};
@@ -386,7 +387,8 @@ impl Upstream {
         (request, is_login): (Box<Request<OutBody>>, bool),
         outgoing: &Outgoing<'_>,
     ) -> Result<Response<OriginBody>, ConnectionError> {
-        let sending = connection.send(request, outgoing.interim.map(Arc::as_ref));
+        let sending =
+            connection.send(request, &outgoing.spellings, outgoing.interim.map(Arc::as_ref));
         let progress = &outgoing.progress;
         let bound = limits.head_timeout;
         let sent = wait_for_head(&self.timers, bound, progress.as_deref(), pin!(sending)).await;
@@ -501,12 +503,14 @@ fn switch(
     let Some(chosen) = upgrade.chosen(response.headers()) else {
         return Err(wrong("and not to one that was asked for"));
     };
-    let (mut head, body) = response.into_parts();
+    let (mut head, mut body) = response.into_parts();
+    let spellings = body.take_spellings();
     let Some(switched) = body.into_switched() else {
         return Err(wrong("before all of the request was sent"));
     };
     head.headers.insert(header::UPGRADE, chosen);
-    Ok(Response::from_parts(head, OriginBody::tunnel(UpstreamTunnel::http1(switched))))
+    let body = OriginBody::tunnel(UpstreamTunnel::http1(switched), spellings);
+    Ok(Response::from_parts(head, body))
 }
 
 /// Asks for another protocol in HTTP/2. The answer has the form of HTTP/1.1.
@@ -532,10 +536,8 @@ async fn ask_for_tunnel(
         Some(sink) => {
             parts.status = StatusCode::SWITCHING_PROTOCOLS;
             upgrade::from_server(protocol, &fields, &mut parts.headers);
-            OriginBody::tunnel(UpstreamTunnel::http2(
-                crate::connection::http2::joined(body, sink),
-                stream,
-            ))
+            let joined = crate::connection::http2::joined(body, sink);
+            OriginBody::tunnel(UpstreamTunnel::http2(joined, stream), Spellings::default())
         }
     };
     Ok(Response::from_parts(parts, body))

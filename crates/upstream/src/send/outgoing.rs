@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use http::header::HeaderValue;
 use http::{Request, header};
+use http1::Spellings;
 use message::informational::Informational;
 use message::upgrade::Upgrade;
 use semantics::connection_login;
@@ -19,6 +20,8 @@ use crate::settings::endpoint::Endpoint;
 pub struct Outgoing<'a> {
     /// `None` once it has been sent. In a box, as it is handed on a dozen times.
     pub request: Option<Box<Request<OutBody>>>,
+    /// The spelling of its names, for a server in HTTP/1.1.
+    pub spellings: Spellings,
     /// The progress of its body, if it has one.
     pub progress: Option<Rc<Progress>>,
     /// The receiver of its 1xx answers.

@@ -2,14 +2,14 @@
 
 use std::{error, fmt, io};
 
-use http1::Malformed;
+use http1::{HeadError, Malformed};
 
 /// The error of an exchange in HTTP/1.1.
 #[derive(Debug)]
 pub enum Http1Error {
     /// What came is not HTTP, or could be read in two ways.
     Malformed(&'static str),
-    /// The head is longer, or has more fields, than is taken.
+    /// The head is longer than is taken.
     HeadTooLarge,
     /// Bytes came on a connection in use before, to which the request had not gone yet.
     Premature,
@@ -24,6 +24,15 @@ pub enum Http1Error {
 impl From<Malformed> for Http1Error {
     fn from(malformed: Malformed) -> Http1Error {
         Http1Error::Malformed(malformed.0)
+    }
+}
+
+impl From<HeadError> for Http1Error {
+    fn from(error: HeadError) -> Http1Error {
+        match error {
+            HeadError::TooLarge => Http1Error::HeadTooLarge,
+            HeadError::Malformed(malformed) => malformed.into(),
+        }
     }
 }
 

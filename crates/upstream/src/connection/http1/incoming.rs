@@ -9,13 +9,12 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use http1::{Chunks, Piece};
+use http1::{Chunks, Piece, ResponseLength, Spellings};
 use net::put_back::PutBack;
 use tokio::task::coop::consume_budget;
 use tokio::task::{AbortHandle, spawn_local};
 
 use super::error::Http1Error;
-use super::response_head::Framing;
 use super::{Exchange, Http1};
 use crate::connection::stream::Stream;
 
@@ -25,6 +24,8 @@ pub(crate) struct Incoming {
     decoder: Decoder,
     /// The connection can be used again when the body has ended.
     keeps_open: bool,
+    /// The spelling of the names in the answer's head.
+    spellings: Spellings,
 }
 
 /// What the body comes over.
@@ -44,13 +45,22 @@ enum Decoder {
 }
 
 impl Incoming {
-    pub(super) fn new(connection: Box<Http1>, framing: Framing, keeps_open: bool) -> Incoming {
-        let decoder = Decoder::new(framing);
-        Incoming { carrier: Carrier::Own(connection), decoder, keeps_open }
+    pub(super) fn new(
+        connection: Box<Http1>,
+        length: ResponseLength,
+        keeps_open: bool,
+        spellings: Spellings,
+    ) -> Incoming {
+        let decoder = Decoder::new(length);
+        Incoming { carrier: Carrier::Own(connection), decoder, keeps_open, spellings }
     }
 
     /// Makes the body of an answer that came before its request was sent: that goes on beside it.
-    pub(super) fn while_sending(exchange: Exchange, framing: Framing) -> Incoming {
+    pub(super) fn while_sending(
+        exchange: Exchange,
+        length: ResponseLength,
+        spellings: Spellings,
+    ) -> Incoming {
         let exchange = Rc::new(RefCell::new(exchange));
         let sent = exchange.clone();
         let sending = async move {
@@ -58,7 +68,12 @@ impl Incoming {
             drop(poll_fn(|cx| sent.borrow_mut().poll_send(cx)).await);
         };
         let carrier = Carrier::Sending(exchange, spawn_local(sending).abort_handle());
-        Incoming { carrier, decoder: Decoder::new(framing), keeps_open: false }
+        Incoming { carrier, decoder: Decoder::new(length), keeps_open: false, spellings }
+    }
+
+    /// Takes the spelling of the names in the answer's head.
+    pub fn take_spellings(&mut self) -> Spellings {
+        std::mem::take(&mut self.spellings)
     }
 
     /// Returns the connection, once the body has ended, if it can be used again, as far as the
@@ -159,11 +174,11 @@ impl fmt::Debug for Incoming {
 }
 
 impl Decoder {
-    fn new(framing: Framing) -> Decoder {
-        match framing {
-            Framing::Length(length) => Decoder::Length(length),
-            Framing::Chunked => Decoder::Chunked(Chunks::default()),
-            Framing::UntilClose => Decoder::UntilClose,
+    fn new(length: ResponseLength) -> Decoder {
+        match length {
+            ResponseLength::Bytes(length) => Decoder::Length(length),
+            ResponseLength::Chunked => Decoder::Chunked(Chunks::default()),
+            ResponseLength::UntilClose => Decoder::UntilClose,
         }
     }
 

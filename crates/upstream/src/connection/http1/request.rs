@@ -1,12 +1,16 @@
 //! A request as it is sent in HTTP/1.1.
 
-use std::io::{self, IoSlice, Write as _};
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use http::{HeaderMap, Method, Request, header};
+use http::header::{self, HeaderMap, HeaderName};
+use http::{Method, Request};
 use http_body::Body as _;
+use http1::{
+    Spellings, write_chunk_size, write_field, write_map, write_number_field, write_request_line,
+};
 use tokio::io::AsyncWrite;
 
 use super::error::Http1Error;
@@ -41,35 +45,30 @@ enum Rest {
 }
 
 impl Sending {
-    /// Makes the head of a request, in `output`.
-    pub fn new(request: &Request<OutBody>, mut output: Vec<u8>) -> Sending {
+    /// Makes the head of a request, in `output`. `spellings`: that of its names.
+    pub fn new(request: &Request<OutBody>, spellings: &Spellings, mut output: Vec<u8>) -> Sending {
         output.clear();
-        let headers = request.headers();
-        let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-        output.extend_from_slice(request.method().as_str().as_bytes());
-        output.extend_from_slice(if path.starts_with(['/', '*']) { b" " } else { b" /" });
-        output.extend_from_slice(path.as_bytes());
-        output.extend_from_slice(b" HTTP/1.1\r\n");
+        let target = request.uri().path_and_query().map_or("/", |path| path.as_str());
+        write_request_line(request.method(), target, &mut output);
         let has_body = !request.body().is_end_stream();
         let rest = if has_body { rest_of(request) } else { Rest::Nothing };
-        for (name, value) in headers {
-            let is_left_out = match *name {
-                header::TRANSFER_ENCODING => true,
-                header::CONTENT_LENGTH => has_body,
-                _ => false,
-            };
-            if !is_left_out {
-                output.extend_from_slice(name.as_str().as_bytes());
-                output.extend_from_slice(b": ");
-                output.extend_from_slice(value.as_bytes());
-                output.extend_from_slice(b"\r\n");
-            }
-        }
+        let is_written = |name: &HeaderName| match *name {
+            header::TRANSFER_ENCODING => false,
+            header::CONTENT_LENGTH => !has_body,
+            _ => true,
+        };
+        let mut speller = spellings.speller();
+        write_map(request.headers(), &mut speller, is_written, &mut output);
         match rest {
             Rest::Nothing => {}
-            Rest::Chunks => output.extend_from_slice(b"transfer-encoding: chunked\r\n"),
-            // Writing to memory cannot fail.
-            Rest::Length(length) => drop(write!(output, "content-length: {length}\r\n")),
+            Rest::Chunks => {
+                let name = speller.spell(&header::TRANSFER_ENCODING);
+                write_field(name.as_bytes(), b"chunked", &mut output);
+            }
+            Rest::Length(length) => {
+                let name = speller.spell(&header::CONTENT_LENGTH);
+                write_number_field(name.as_bytes(), length, &mut output);
+            }
         }
         output.extend_from_slice(b"\r\n");
         let (piece, tail): (_, &[u8]) = (Bytes::new(), b"");
@@ -166,8 +165,7 @@ impl Sending {
                 None => return Poll::Ready(Err(Http1Error::RequestBody)),
             },
             Rest::Chunks if !data.is_empty() => {
-                // Writing to memory cannot fail.
-                drop(write!(self.output, "{:x}\r\n", data.len()));
+                write_chunk_size(data.len(), &mut self.output);
                 self.tail = b"\r\n";
             }
             Rest::Chunks | Rest::Nothing => {}

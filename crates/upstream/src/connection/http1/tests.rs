@@ -21,6 +21,8 @@ use crate::connection::tls_transport::TlsTransport;
 use crate::settings::endpoint::Http2;
 use crate::settings::tls::{Tls, TlsOptions};
 
+const LOWER: &Spellings = &Spellings::LOWER_CASE;
+
 /// A connection, and the origin's end of it.
 fn connected() -> (Box<Http1>, UnixStream) {
     let (ours, theirs) = UnixStream::pair().unwrap();
@@ -103,7 +105,7 @@ async fn ask(method: &str, answer: &[u8], size: usize, closes: bool) -> Result<C
         (!closes).then_some(origin)
     });
     let name = |error: &Http1Error| format!("{error:?}").split('(').next().unwrap().to_owned();
-    let sent = connection.send(request(method, "/x"), None).await;
+    let sent = connection.send(request(method, "/x"), LOWER, None).await;
     let (head, mut body) = sent.map_err(|broke| name(&broke.error))?.into_parts();
     let (bytes, trailers) = read_all(&mut body).await.map_err(|error| name(&error))?;
     let _open = origin.await.unwrap();
@@ -236,12 +238,12 @@ async fn heads_are_bounded() {
     let many = |n: usize| format!("HTTP/1.1 204 OK\r\n{}\r\n", "a: b\r\n".repeat(n));
     for size in [100, 100_000] {
         assert_eq!(ask("HEAD", long(8000).as_bytes(), size, true).await.unwrap().status, 200);
-        for answer in [long(8192), long(100_000), many(101), "HTTP/1.1 200 ".repeat(2000)] {
+        for answer in [long(8192), long(100_000), "HTTP/1.1 200 ".repeat(2000)] {
             let came = ask("HEAD", answer.as_bytes(), size, true).await;
             let error = came.unwrap_err();
             assert!(["HeadTooLarge", "Malformed"].contains(&error.as_str()), "{error}");
         }
-        assert_eq!(ask("GET", many(100).as_bytes(), size, true).await.unwrap().fields.len(), 100);
+        assert_eq!(ask("GET", many(500).as_bytes(), size, true).await.unwrap().fields.len(), 500);
     }
 }
 
@@ -252,7 +254,9 @@ async fn interim_answers_are_told_and_a_change_keeps_what_follows() {
     let answer = format!("{hints}HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\nearly");
     origin.write_all(answer.as_bytes()).await.unwrap();
     let interim = Arc::new(Informational::default());
-    let Ok(response) = connection.send(request("GET", "/"), Some(&interim)).await else { panic!() };
+    let Ok(response) = connection.send(request("GET", "/"), LOWER, Some(&interim)).await else {
+        panic!()
+    };
     assert_eq!(response.status(), 101);
     let mut cx = Context::from_waker(Waker::noop());
     for _ in 0..3 {
@@ -282,7 +286,7 @@ async fn written(request: Box<Request<OutBody>>) -> String {
         origin.write_all(b"HTTP/1.1 204 No\r\n\r\n").await.unwrap();
         String::from_utf8(text).unwrap()
     });
-    let Ok(response) = connection.send(request, None).await else { panic!("no answer") };
+    let Ok(response) = connection.send(request, LOWER, None).await else { panic!("no answer") };
     assert!(response.into_body().take_connection().is_some());
     reading.await.unwrap()
 }
@@ -320,7 +324,7 @@ async fn an_answer_may_come_before_the_request_was_sent() {
     let mut request = request("POST", "/");
     *request.body_mut() = body(sink, Some(3_000_000));
     origin.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe").await.unwrap();
-    let Ok(response) = connection.send(request, None).await else { panic!("no answer") };
+    let Ok(response) = connection.send(request, LOWER, None).await else { panic!("no answer") };
     let mut incoming = response.into_body();
     // What is sent goes on, though nobody reads the answer.
     let sending = tokio::task::spawn_local(async move {
@@ -349,7 +353,7 @@ async fn an_origin_that_closes_is_heard_first_and_half_a_body_is_none() {
     origin.write_all(answer).await.unwrap();
     let origin = origin.into_std().unwrap();
     origin.shutdown(std::net::Shutdown::Both).unwrap();
-    let Ok(response) = connection.send(long, None).await else { panic!("no answer") };
+    let Ok(response) = connection.send(long, LOWER, None).await else { panic!("no answer") };
     assert_eq!(response.status(), 413);
     let (connection, _origin) = connected();
     let (mut source, sink) = tokio::io::duplex(100);
@@ -357,7 +361,7 @@ async fn an_origin_that_closes_is_heard_first_and_half_a_body_is_none() {
     *short.body_mut() = body(sink, Some(5));
     source.write_all(b"abc").await.unwrap();
     drop(source);
-    let Err(broke) = connection.send(short, None).await else { panic!("it was whole") };
+    let Err(broke) = connection.send(short, LOWER, None).await else { panic!("it was whole") };
     assert!(matches!(broke.error, Http1Error::RequestBody) && broke.request.is_none());
     // A body that broke off before anything was sent.
     let (connection, mut origin) = connected();
@@ -365,14 +369,16 @@ async fn an_origin_that_closes_is_heard_first_and_half_a_body_is_none() {
     let mut none = request("POST", "/");
     *none.body_mut() = body(sink, Some(5));
     drop(source);
-    let Err(broke) = connection.send(none, None).await else { panic!("it was whole") };
+    let Err(broke) = connection.send(none, LOWER, None).await else { panic!("it was whole") };
     assert!(matches!(broke.error, Http1Error::RequestBody) && !broke.is_unsent);
     let mut sent = Vec::new();
     origin.read_to_end(&mut sent).await.unwrap();
     assert!(sent.is_empty(), "{sent:?}");
     let (connection, origin) = connected();
     drop(origin);
-    let Err(broke) = connection.send(request("GET", "/"), None).await else { panic!("answered") };
+    let Err(broke) = connection.send(request("GET", "/"), LOWER, None).await else {
+        panic!("answered")
+    };
     assert!(broke.is_unsent && broke.request.is_some() && broke.error.is_end());
 }
 
@@ -382,7 +388,9 @@ async fn a_buffer_is_used_again_when_nobody_has_it_any_more() {
     let mut places = Vec::new();
     for _ in 0..3 {
         origin.write_all(PLAIN).await.unwrap();
-        let Ok(response) = connection.send(request("GET", "/"), None).await else { panic!() };
+        let Ok(response) = connection.send(request("GET", "/"), LOWER, None).await else {
+            panic!()
+        };
         let (head, mut body) = response.into_parts();
         assert_eq!(read_all(&mut body).await.unwrap().0, b"hello");
         drop(head);
@@ -398,7 +406,7 @@ async fn broke(answer: &[u8]) -> Broke {
     let (connection, mut origin) = connected();
     let mut asked = request("GET", "/x");
     asked.headers_mut().insert("range", "bytes=1-".parse().unwrap());
-    let sending = connection.send(asked, None);
+    let sending = connection.send(asked, LOWER, None);
     let answering = async {
         read_request(&mut origin).await;
         origin.write_all(answer).await.unwrap();
@@ -449,7 +457,7 @@ async fn what_comes_at_once_is_read_in_turns() {
     let (connection, mut origin) = connected();
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     origin.write_all(format!("{head}{chunks}0\r\n\r\n").as_bytes()).await.unwrap();
-    let Ok(response) = connection.send(request("GET", "/"), None).await else { panic!() };
+    let Ok(response) = connection.send(request("GET", "/"), LOWER, None).await else { panic!() };
     let mut body = response.into_body();
     let (mut frames, mut turns) = (0, 0);
     while !body.is_end_stream() {
@@ -518,7 +526,7 @@ async fn what_was_decrypted_behind_an_answer_is_not_the_next_one() {
             assert_eq!(answer.len(), total);
             let behind = if has_more { "HTTP/1.1 200 OK\r\n\r\nlies" } else { "" };
             origin.write_all(format!("{answer}{behind}").as_bytes()).await.unwrap();
-            let sent = connection.send(request("GET", "/"), None).await;
+            let sent = connection.send(request("GET", "/"), LOWER, None).await;
             let Ok(response) = sent else { panic!("no answer") };
             let mut body = response.into_body();
             assert_eq!(read_all(&mut body).await.unwrap().0.len(), size);
@@ -607,7 +615,7 @@ async fn bytes_that_come_before_the_request_has_arrived_are_no_answer() {
         let mut connection = Box::new(Http1::new(Stream::Plain(socket), None, 8192));
         connection.last = last;
         far.write_all(answer).await.unwrap();
-        let sent = connection.send(request, None).await;
+        let sent = connection.send(request, LOWER, None).await;
         sent.map(drop).map_err(|broke| (format!("{:?}", broke.error), broke.overran))
     };
     let last = Some(LastAnswer::Head);

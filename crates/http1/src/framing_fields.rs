@@ -1,0 +1,49 @@
+//! The fields that frame a message and keep its connection, as both directions read them.
+
+use http::Version;
+
+use crate::error::Malformed;
+use crate::fields::Fields;
+
+/// Returns the last transfer coding (RFC 9112, 6.1); `None` without the field.
+///
+/// # Errors
+///
+/// The field has bytes beyond ASCII: some parsers ignore such a line.
+pub(crate) fn last_coding(fields: &Fields) -> Result<Option<&[u8]>, Malformed> {
+    let mut last = None;
+    for line in fields.get_all("transfer-encoding") {
+        if !line.is_ascii() {
+            return Err(Malformed("its transfer codings are no names"));
+        }
+        last = line.rsplit(|byte| *byte == b',').next().map(<[u8]>::trim_ascii);
+    }
+    Ok(last)
+}
+
+/// Returns whether a transfer coding is `chunked`.
+pub(crate) fn is_chunked(coding: &[u8]) -> bool {
+    coding.eq_ignore_ascii_case(b"chunked")
+}
+
+/// Reads the digits of a `Content-Length` (RFC 9110, 8.6).
+pub(crate) fn number(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |number, digit| {
+        let digit = char::from(*digit).to_digit(10)?;
+        number.checked_mul(10)?.checked_add(digit.into())
+    })
+}
+
+/// Returns whether the connection stays open (RFC 9112, 9.3). `close` in any line decides.
+pub(crate) fn keeps_open(version: Version, fields: &Fields) -> bool {
+    let has = |option: &[u8]| {
+        let lines = fields.get_all("connection");
+        lines
+            .flat_map(|line| line.split(|byte| *byte == b','))
+            .any(|member| member.trim_ascii().eq_ignore_ascii_case(option))
+    };
+    !has(b"close") && (version == Version::HTTP_11 || has(b"keep-alive"))
+}

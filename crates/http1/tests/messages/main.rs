@@ -1,0 +1,11 @@
+//! Randomised tests of reading and writing messages. Each prints the seed that it ran with when it
+//! fails; `LARDER_SEED=<seed> cargo test -p http1` runs it again.
+
+#![allow(clippy::unwrap_used)]
+
+mod agreement;
+mod draw;
+mod hyper_peer;
+mod reader;
+mod round_trips;
+mod splits;
