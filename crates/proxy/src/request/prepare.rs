@@ -66,14 +66,24 @@ fn vouching_origin(options: &Options, parts: &Parts, scheme: Scheme) -> Option<A
 
 /// Finds the operator's rule for a request. One that cannot be understood has none.
 fn rule_for(options: &Options, parts: &Parts, scheme: Scheme) -> Option<Arc<Rule>> {
-    if options.rules.is_empty() {
+    let rules = &options.rules;
+    if rules.is_empty() {
         return None;
     }
     let target = target::target(parts, &options.front, scheme).ok()?;
-    let url = target.url(&options.upstream)?;
-    let site = target.site.name();
-    let upgrade = upgrade::asked(parts, framing::announces_body(&parts.headers)).is_some();
-    let asked =
-        RuleQuery { site, url: &url, method: &parts.method, headers: &parts.headers, upgrade };
-    options.rules.find(asked).cloned()
+    let asks_upgrade = || upgrade::asked(parts, framing::announces_body(&parts.headers)).is_some();
+    let upgrade = rules.look_at_upgrades() && asks_upgrade();
+    let find = |host: &str, path: &str| {
+        let (site, method) = (target.site.name(), parts.method.as_str());
+        let asked = RuleQuery { site, host, path, method, upgrade };
+        let fields = parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        rules.find(asked, fields).cloned()
+    };
+    match target.normal_place() {
+        Some((host, path)) => find(host, path),
+        None => {
+            let url = target.url(&options.upstream)?;
+            find(request_rules::host(&url), url.path_and_query())
+        }
+    }
 }

@@ -7,6 +7,8 @@
 
 use std::borrow::Cow;
 
+use smallvec::{SmallVec, smallvec};
+
 /// One way of reading a path. All ways decode percent-encodings and resolve dot segments (RFC 3986,
 /// 5.2.4).
 #[derive(Clone, Copy)]
@@ -43,10 +45,13 @@ pub(crate) fn usual(path: &str) -> Cow<'_, [u8]> {
     Cow::Owned(read(path, USUAL))
 }
 
+/// The readings of one path. Most paths have a single one, which takes no allocation.
+pub type Readings<'a> = SmallVec<[Cow<'a, [u8]>; 1]>;
+
 /// Returns the path without query as it is written, and every other reading of it.
-pub fn readings(path: &str) -> Vec<Cow<'_, [u8]>> {
+pub fn readings(path: &str) -> Readings<'_> {
     let path = without_query(path);
-    let mut all = vec![Cow::Borrowed(path.as_bytes())];
+    let mut all: Readings<'_> = smallvec![Cow::Borrowed(path.as_bytes())];
     if is_unambiguous(path) {
         return all;
     }
@@ -76,11 +81,19 @@ pub fn readings(path: &str) -> Vec<Cow<'_, [u8]>> {
     all
 }
 
-/// Returns whether all servers read a path alike.
+/// Returns whether all servers read a path alike. False negatives cost time alone.
 fn is_unambiguous(path: &str) -> bool {
+    let mut last = 0;
     path.starts_with('/')
-        && !path.contains(['%', ';', '\\'])
-        && !path.as_bytes().windows(2).any(|two| matches!(two, b"//" | b"/."))
+        && path.bytes().all(|byte| {
+            let begins_segment = last == b'/';
+            last = byte;
+            match byte {
+                b'%' | b';' | b'\\' => false,
+                b'/' | b'.' => !begins_segment,
+                _ => true,
+            }
+        })
 }
 
 fn without_query(path: &str) -> &str {

@@ -78,7 +78,7 @@ pub struct UrlPlace {
 pub fn primary_of_parts(key: &mut Vec<u8>, front: &str, url: UrlParts<'_>) -> Option<UrlPlace> {
     let length = u16::try_from(front.len()).ok()?;
     let directory = normal_path(url.path.as_bytes())?;
-    if url.host.is_empty() || !url.host.bytes().all(|byte| class_of(byte) & HOST != 0) {
+    if !is_usual_host(url.host) {
         return None;
     }
     key.clear();
@@ -98,6 +98,18 @@ pub fn primary_of_parts(key: &mut Vec<u8>, front: &str, url: UrlParts<'_>) -> Op
     let site_end = key.len();
     key.extend_from_slice(url.path.as_bytes());
     Some(UrlPlace { begin, site_end, group_end: site_end + directory })
+}
+
+/// Returns whether a URL with this host, in any case, and with this path and query, as they are
+/// sent, has them in its normal form. False negatives are possible where [`primary_of_parts`]
+/// returns `None`.
+pub fn is_normal(host: &str, path: &str) -> bool {
+    is_usual_host(host) && normal_path(path.as_bytes()).is_some()
+}
+
+/// Returns whether a host is a name or an IPv4 address.
+fn is_usual_host(host: &str) -> bool {
+    !host.is_empty() && host.bytes().all(|byte| class_of(byte) & HOST != 0)
 }
 
 /// A byte stands in paths and queries as it is, and what is sent is the same.
