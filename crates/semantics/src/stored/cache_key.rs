@@ -119,6 +119,9 @@ const HOST: u8 = 2;
 /// A byte stands in a path whatever it is encoded as: a triplet for it is not the normal form.
 const UNRESERVED: u8 = 4;
 
+/// A byte stands in paths and queries, and means nothing but itself there.
+const PLAIN: u8 = 8;
+
 /// The classes of all bytes.
 const CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
@@ -126,7 +129,7 @@ const CLASSES: [u8; 256] = {
     while byte < 128 {
         let at = byte as u8;
         if at.is_ascii_alphanumeric() {
-            classes[byte] = PATH | HOST | UNRESERVED;
+            classes[byte] = PATH | HOST | UNRESERVED | PLAIN;
         }
         let mut others = 0;
         let marks = b"-_~.!$&'()*+,;=:@/?";
@@ -134,7 +137,9 @@ const CLASSES: [u8; 256] = {
             if marks[others] == at {
                 let is_unreserved = others < 3;
                 let is_of_host = others < 15;
+                let is_plain = at != b'/' && at != b'?';
                 classes[byte] = PATH
+                    | if is_plain { PLAIN } else { 0 }
                     | if is_of_host { HOST } else { 0 }
                     | if is_unreserved { UNRESERVED } else { 0 };
             }
@@ -158,6 +163,9 @@ fn normal_path(path: &[u8]) -> Option<usize> {
     }
     while let Some(&byte) = path.get(at) {
         at += 1;
+        if class_of(byte) & PLAIN != 0 {
+            continue;
+        }
         match byte {
             b'/' if in_path => directory = at,
             b'?' => in_path = false,

@@ -85,10 +85,7 @@ impl RuleIndex {
             if let Some(tests) = &self.fields {
                 fitting.narrow_by_layers(&tests.layers, |layers| tests.look_up(fields, layers));
             }
-            // Last, since it takes the longest.
-            if !fitting.is_empty() {
-                self.narrow_by_path(fitting, asked.path, keep_out);
-            }
+            self.narrow_by_path(fitting, asked.path, keep_out);
             fitting.first()
         })
     }
@@ -187,7 +184,7 @@ impl FieldTests {
 
     /// Adds the tests that succeed to the layers: one line of a field that fits is enough.
     fn look_up<'f>(&self, fields: impl Iterator<Item = (&'f str, &'f [u8])>, layers: &mut [u64]) {
-        for (name, value) in fields {
+        for (name, value) in fields.filter(|(name, _)| self.names.may_have(name)) {
             for (_, tests) in self.names.find(name) {
                 tests.present.add_to(layers);
                 tests.values.each(value, |rules| rules.add_to(layers));

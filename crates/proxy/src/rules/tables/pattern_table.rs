@@ -12,11 +12,12 @@
 
 use std::cell::Cell;
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use aho_corasick::automaton::Automaton;
+use aho_corasick::dfa::DFA;
 use aho_corasick::nfa::contiguous::NFA;
-use aho_corasick::{Anchored, PatternID};
+use aho_corasick::{Anchored, PatternID, StartKind};
 use semantics::Pattern;
 
 /// A value for each pattern.
@@ -25,15 +26,26 @@ pub(crate) struct PatternTable<V> {
     entries: Vec<(Pattern, V)>,
     /// Positions of the patterns without a piece, which have stars alone.
     without_piece: Vec<usize>,
-    starts: Option<Pieces>,
-    ends: Option<Pieces>,
-    inside: Option<Pieces>,
+    starts: Option<Pieces<NFA>>,
+    ends: Option<Pieces<NFA>>,
+    inside: Option<Inside>,
 }
+
+/// Pieces that are found anywhere in a text.
+#[derive(Clone, Debug)]
+enum Inside {
+    /// Few pieces, in the form that is read the fastest and takes the most memory.
+    Few(Pieces<DFA>),
+    Many(Pieces<NFA>),
+}
+
+/// Sum of the lengths of few pieces at most. The automaton has as many states, of at most 1 KiB.
+const FEW: usize = 512;
 
 /// Pieces of patterns that are found in the same place of a text.
 #[derive(Clone, Debug)]
-struct Pieces {
-    automaton: NFA,
+struct Pieces<A> {
+    automaton: A,
     /// For each piece the positions of the patterns that are filed under it.
     patterns: Vec<Vec<usize>>,
 }
@@ -61,30 +73,48 @@ impl<V> PatternTable<V> {
         };
         compare(&self.without_piece);
         if let Some(starts) = &self.starts {
-            starts.at_once(text.iter(), &mut compare);
+            starts.at_start(text.iter(), &mut compare);
         }
         if let Some(ends) = &self.ends {
-            ends.at_once(text.iter().rev(), &mut compare);
+            ends.at_start(text.iter().rev(), &mut compare);
         }
-        if let Some(inside) = &self.inside {
-            inside.anywhere(text, &mut compare);
+        match &self.inside {
+            None => {}
+            Some(Inside::Few(pieces)) => pieces.anywhere(text, &mut compare),
+            Some(Inside::Many(pieces)) => pieces.anywhere(text, &mut compare),
         }
     }
 }
 
-impl Pieces {
-    /// Makes the automaton of these pieces, with the patterns that are filed under each. `None`
-    /// where there are none, or too many.
-    fn new(filed: &HashMap<Vec<u8>, Vec<usize>>) -> Option<Pieces> {
-        if filed.is_empty() {
-            return None;
+/// The positions of the patterns that are filed under each piece.
+type Filed = BTreeMap<Vec<u8>, Vec<usize>>;
+
+impl Inside {
+    /// Makes the automaton of these pieces. `None` where there are too many.
+    fn new(filed: &Filed) -> Option<Inside> {
+        if filed.keys().map(Vec::len).sum::<usize>() > FEW {
+            return Pieces::new(filed).map(Inside::Many);
         }
-        let automaton = NFA::builder().prefilter(false).build(filed.keys()).ok()?;
+        let mut builder = DFA::builder();
+        builder.prefilter(false).ascii_case_insensitive(true).start_kind(StartKind::Unanchored);
+        let automaton = builder.build(filed.keys()).ok()?;
+        Some(Inside::Few(Pieces { automaton, patterns: filed.values().cloned().collect() }))
+    }
+}
+
+impl Pieces<NFA> {
+    /// Makes the automaton of these pieces. `None` where there are too many.
+    fn new(filed: &Filed) -> Option<Pieces<NFA>> {
+        let mut builder = NFA::builder();
+        builder.prefilter(false).ascii_case_insensitive(true);
+        let automaton = builder.build(filed.keys()).ok()?;
         Some(Pieces { automaton, patterns: filed.values().cloned().collect() })
     }
+}
 
+impl<A: Automaton> Pieces<A> {
     /// Finds the pieces that a text begins with.
-    fn at_once<'t>(&self, text: impl Iterator<Item = &'t u8>, found: &mut impl FnMut(&[usize])) {
+    fn at_start<'t>(&self, text: impl Iterator<Item = &'t u8>, found: &mut impl FnMut(&[usize])) {
         self.walk(Anchored::Yes, text, |length, piece| {
             // Others end at the same position, but begin later.
             if self.automaton.pattern_len(piece) == length {
@@ -118,7 +148,7 @@ impl Pieces {
         let automaton = &self.automaton;
         let Ok(mut state) = automaton.start_state(anchored) else { return };
         for (at, byte) in text.enumerate() {
-            state = automaton.next_state(anchored, state, byte.to_ascii_lowercase());
+            state = automaton.next_state(anchored, state, *byte);
             if !automaton.is_special(state) {
                 continue;
             }
@@ -137,11 +167,11 @@ impl<'a, V> FromIterator<(&'a Pattern, V)> for PatternTable<V> {
     fn from_iter<I: IntoIterator<Item = (&'a Pattern, V)>>(patterns: I) -> PatternTable<V> {
         let entries: Vec<(Pattern, V)> =
             patterns.into_iter().map(|(pattern, value)| (pattern.clone(), value)).collect();
-        let mut shared: HashMap<(Place, Vec<u8>), usize> = HashMap::new();
+        let mut shared: BTreeMap<(Place, Vec<u8>), usize> = BTreeMap::new();
         for piece in entries.iter().flat_map(|(pattern, _)| pieces(pattern)) {
             *shared.entry(piece).or_default() += 1;
         }
-        let mut filed: [HashMap<Vec<u8>, Vec<usize>>; 3] = Default::default();
+        let mut filed: [Filed; 3] = Default::default();
         let mut without_piece = Vec::new();
         for (at, (pattern, _)) in entries.iter().enumerate() {
             let cost = |piece: &(Place, Vec<u8>)| (shared[piece], piece.0, Reverse(piece.1.len()));
@@ -152,15 +182,32 @@ impl<'a, V> FromIterator<(&'a Pattern, V)> for PatternTable<V> {
                 None => without_piece.push(at),
             }
         }
-        let [starts, ends, inside] = filed.map(|filed| {
-            let pieces = Pieces::new(&filed);
-            if pieces.is_none() {
-                without_piece.extend(filed.into_values().flatten());
-            }
-            pieces
-        });
-        PatternTable { entries, without_piece, starts, ends, inside }
+        let [starts, ends, inside] = filed;
+        PatternTable {
+            starts: compiled(starts, &mut without_piece, Pieces::new),
+            ends: compiled(ends, &mut without_piece, Pieces::new),
+            inside: compiled(inside, &mut without_piece, Inside::new),
+            entries,
+            without_piece,
+        }
     }
+}
+
+/// Returns what `make` makes of pieces, if there are any. Patterns of which it makes nothing go to
+/// those `without_piece`.
+fn compiled<T>(
+    filed: Filed,
+    without_piece: &mut Vec<usize>,
+    make: impl FnOnce(&Filed) -> Option<T>,
+) -> Option<T> {
+    if filed.is_empty() {
+        return None;
+    }
+    let made = make(&filed);
+    if made.is_none() {
+        without_piece.extend(filed.into_values().flatten());
+    }
+    made
 }
 
 /// Returns the pieces of a pattern, in lower case; those for the end of a text backwards.

@@ -1,13 +1,12 @@
 //! The rules that fit a request, by the conditions looked at so far.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 
 use crate::rules::tables::column::Column;
 use crate::rules::tables::rule_set::{RuleSet, first, words_for};
 use crate::rules::tables::words::Words;
 
-/// The rules that fit so far: at first all of them.
-#[derive(Default)]
+/// The rules that fit so far: at first all of them. Once none is left nothing is looked up.
 pub(crate) struct Selection {
     fits: Vec<u64>,
     /// Buffers of the columns.
@@ -18,26 +17,25 @@ pub(crate) struct Selection {
 
 thread_local! {
     /// The buffers of the last selection on this thread.
-    static BUFFERS: Cell<Selection> = const { Cell::new(Selection::EMPTY) };
+    static BUFFERS: RefCell<Selection> = const { RefCell::new(Selection::EMPTY) };
 }
 
 impl Selection {
     const EMPTY: Selection =
         Selection { fits: Vec::new(), strict: Vec::new(), loose: Vec::new(), part: Vec::new() };
 
-    /// Calls `use_it` with the selection of all of `count` rules.
+    /// Calls `use_it` with the selection of all of `count` rules. It must not begin another one.
     pub fn with<R>(count: usize, use_it: impl FnOnce(&mut Selection) -> R) -> R {
-        let mut selection = BUFFERS.take();
-        selection.fits.clear();
-        selection.fits.resize(words_for(count), u64::MAX);
-        if let Some(last) = selection.fits.last_mut()
-            && !count.is_multiple_of(64)
-        {
-            *last = (1 << (count % 64)) - 1;
-        }
-        let result = use_it(&mut selection);
-        BUFFERS.set(selection);
-        result
+        BUFFERS.with_borrow_mut(|selection| {
+            selection.fits.clear();
+            selection.fits.resize(words_for(count), u64::MAX);
+            if let Some(last) = selection.fits.last_mut()
+                && !count.is_multiple_of(64)
+            {
+                *last = (1 << (count % 64)) - 1;
+            }
+            use_it(selection)
+        })
     }
 
     /// Returns the rules that fit, as bits.
@@ -47,7 +45,7 @@ impl Selection {
 
     /// Returns whether no rule fits.
     pub fn is_empty(&self) -> bool {
-        self.fits.iter().all(|word| *word == 0)
+        self.fits.iter().fold(0, |all, word| all | word) == 0
     }
 
     /// Returns the first rule that fits.
@@ -58,6 +56,9 @@ impl Selection {
     /// Keeps the rules whose condition fits: `look_up` adds those that name an entry of the table
     /// to the bits, in which those without a condition are already.
     pub fn narrow<T>(&mut self, column: &Column<T>, look_up: impl FnOnce(&T, &mut [u64])) {
+        if self.is_empty() {
+            return;
+        }
         copy(&column.any, &mut self.part);
         look_up(&column.table, &mut self.part);
         and(&mut self.fits, &self.part);
@@ -70,6 +71,9 @@ impl Selection {
         (column, loosely): (&Column<T>, &[u64]),
         look_up: impl FnOnce(&T, &mut [u64], &mut [u64]),
     ) {
+        if self.is_empty() {
+            return;
+        }
         copy(&column.any, &mut self.strict);
         copy(&column.any, &mut self.loose);
         look_up(&column.table, &mut self.strict, &mut self.loose);
@@ -101,6 +105,9 @@ impl Selection {
         readings: impl IntoIterator<Item = R>,
         mut look_up: impl FnMut(&T, R, &mut [u64]),
     ) {
+        if self.is_empty() {
+            return;
+        }
         copy(&column.any, &mut self.loose);
         self.strict.clear();
         self.strict.resize(column.any.len(), u64::MAX);
@@ -117,6 +124,9 @@ impl Selection {
     /// one behind the other; the first is the rules with a condition that must not fit. `look_up`
     /// adds to the layers.
     pub fn narrow_by_layers(&mut self, layers: &[u64], look_up: impl FnOnce(&mut [u64])) {
+        if self.is_empty() {
+            return;
+        }
         copy(layers, &mut self.part);
         look_up(&mut self.part);
         let (broken, holding) = self.part.split_at(self.fits.len());

@@ -18,10 +18,14 @@ impl<V> Default for Words<V> {
 }
 
 impl<V> Words<V> {
+    /// Returns whether there may be an entry that is equal to a text but for case.
+    pub fn may_have(&self, text: &str) -> bool {
+        self.lengths & length_bit(text) != 0
+    }
+
     /// Returns the entries that are equal to a text but for case, with their names.
     pub fn find<'a>(&'a self, text: &'a str) -> impl Iterator<Item = (&'a str, &'a V)> {
-        let may_have = self.lengths & length_bit(text) != 0;
-        let found = may_have.then(|| self.entries.iter_hash(hash(text)));
+        let found = self.may_have(text).then(|| self.entries.iter_hash(hash(text)));
         let named = found.into_iter().flatten().map(|(name, value)| (&**name, value));
         named.filter(|(name, _)| name.eq_ignore_ascii_case(text))
     }
