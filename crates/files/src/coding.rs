@@ -1,6 +1,5 @@
 //! Content codings that files lie ready in, as siblings: `app.js.br` beside `app.js`.
 
-
 use semantics::{Fields, coding};
 
 /// A content coding (RFC 9110, 8.4.1) of precompressed files.

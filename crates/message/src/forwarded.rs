@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use net::address;
+use net::networks::Networks;
 use semantics::trusted::TrustedField;
 
 /// The settings of what upstreams are told of a request's way to the proxy (RFC 7239).
@@ -13,7 +14,7 @@ pub struct Forwarded {
     pub add: Vec<semantics::forwarded::Field>,
     /// Networks of proxies in front of a reverse proxy. Default none. A forward proxy keeps the
     /// fields of all clients.
-    pub trust: Vec<ipnet::IpNet>,
+    pub trust: Networks,
     /// The fields of theirs that are believed. All others, and those of other clients, are removed.
     pub trust_fields: Vec<TrustedField>,
     /// Upstreams are sent `Via`; else `CDN-Loop` in its place. Default true.
@@ -23,14 +24,13 @@ pub struct Forwarded {
 impl Default for Forwarded {
     fn default() -> Forwarded {
         let trust_fields = TrustedField::defaults();
-        Forwarded { add: Vec::new(), trust: Vec::new(), trust_fields, via: true }
+        Forwarded { add: Vec::new(), trust: Networks::default(), trust_fields, via: true }
     }
 }
 
 impl Forwarded {
     /// Returns whether a client is a proxy that is trusted.
     pub fn trusts(&self, client: IpAddr) -> bool {
-        let client = address::canonical(client);
-        self.trust.iter().any(|network| network.contains(&client))
+        self.trust.contain(address::canonical(client))
     }
 }

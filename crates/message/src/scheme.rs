@@ -69,8 +69,8 @@ mod tests {
 
     #[test]
     fn only_a_trusted_proxy_says_what_its_client_used() {
-        let options =
-            Forwarded { trust: vec!["10.0.0.0/8".parse().unwrap()], ..Forwarded::default() };
+        let trust = vec!["10.0.0.0/8".parse().unwrap()].into();
+        let options = Forwarded { trust, ..Forwarded::default() };
         let mut headers = HeaderMap::new();
         headers.insert("x-forwarded-proto", "https".parse().unwrap());
         let of = |connection, client: &str, headers: &HeaderMap| {

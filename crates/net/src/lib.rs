@@ -9,6 +9,7 @@ pub mod fleet_key;
 pub mod fleet_tls;
 pub mod http2_stream;
 pub mod network;
+pub mod networks;
 pub mod pem;
 pub mod put_back;
 pub mod random;

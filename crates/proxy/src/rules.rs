@@ -5,3 +5,4 @@ pub mod access;
 pub mod aliases;
 pub mod purging;
 pub mod request_rules;
+pub(crate) mod tables;

@@ -12,6 +12,7 @@ use http::{HeaderName, Method};
 use ipnet::IpNet;
 use membership::gossip::Seed;
 use message::pseudonym::Pseudonym;
+use net::networks::Networks;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{HostPattern, PortRange};
 use semantics::trusted::TrustedField;
@@ -456,6 +457,12 @@ macro_rules! narrow {
 }
 
 narrow!(usize, u32, u16, u8);
+
+impl Take for Networks {
+    fn take(value: Value) -> Networks {
+        Vec::<IpNet>::take(value).into()
+    }
+}
 
 impl<T: Take> Take for Option<T> {
     fn take(value: Value) -> Option<T> {

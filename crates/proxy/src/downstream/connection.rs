@@ -55,7 +55,9 @@ pub(crate) async fn run(
 
 /// Waits for `work`, or until the sweep or the drain cuts the connection.
 pub(crate) async fn unless_cut<T>(
-    state: &ConnectionState, work: impl Future<Output = T>) -> Option<T> {
+    state: &ConnectionState,
+    work: impl Future<Output = T>,
+) -> Option<T> {
     let mut work = pin!(work);
     poll_fn(|cx| {
         state.note_task(cx);

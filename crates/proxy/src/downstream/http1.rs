@@ -128,11 +128,9 @@ impl Connection {
             }
             let (head, framing) = poll_fn(|cx| self.poll_request(cx, &mut turn)).await?;
             let form = Form::of(&head.method, head.version);
-            let wants_tunnel =
-                form.is_connect || upgrade::protocols(&head.fields).is_some();
+            let wants_tunnel = form.is_connect || upgrade::protocols(&head.fields).is_some();
             let body = self.begin_body(&framing);
-            let answering =
-                dispatch::answer(&self.connections.services, &self.client, head, body);
+            let answering = dispatch::answer(&self.connections.services, &self.client, head, body);
             let response = match answering {
                 Answering::Now(response) => response,
                 Answering::Later(answering) => self.wait(answering).await?,
@@ -184,9 +182,7 @@ impl Connection {
             // A head that ends in the middle gets no response: nobody reads it.
             Poll::Ready(Ok(None)) => Poll::Ready(Err(End::Done)),
             Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
-            Poll::Pending if state.draining() && !wire.has_input() => {
-                Poll::Ready(Err(End::Done))
-            }
+            Poll::Pending if state.draining() && !wire.has_input() => Poll::Ready(Err(End::Done)),
             Poll::Pending => {
                 // The client waits for responses before it asks again.
                 *turn = TURN;
@@ -322,7 +318,7 @@ impl Connection {
         let Some(mut body) = body else { return Ok(None) };
         let bytes = match encoding {
             Encoding::Nothing => Bytes::new(),
-            _ => match body.take_whole() {
+            _ => match self.take_whole(&mut body) {
                 Some(bytes) => bytes,
                 None => {
                     let sender = Sender::new(self.wire.clone(), head, fields, body, encoding);
@@ -332,6 +328,12 @@ impl Connection {
         };
         let unsent = try_send(cx, &mut self.wire.borrow_mut(), head, bytes)?;
         Ok(unsent.map(|unsent| Rest::Bytes(Box::new((unsent, body)))))
+    }
+
+    /// Takes a body that has come whole, unless the kernel is to send it.
+    fn take_whole(&self, body: &mut ResponseBody) -> Option<Bytes> {
+        let is_file = body.prefers_kernel() && self.wire.borrow().sends_files();
+        if is_file { None } else { body.take_whole() }
     }
 
     /// Returns whether the response comes before all of the request's body has: what is left of that

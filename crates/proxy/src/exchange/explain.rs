@@ -25,8 +25,8 @@ use semantics::reuse::StalePermit;
 use semantics::settings::lifetimes::StatusScope;
 use semantics::vary::Vary;
 use semantics::{
-    ExchangeTimes, Fields, RequestFacts, ResponseDirectives, Seconds, Settings, Time, Url, freshness,
-    hop_by_hop, storability, vary,
+    ExchangeTimes, Fields, RequestFacts, ResponseDirectives, Seconds, Settings, Time, Url,
+    freshness, hop_by_hop, storability, vary,
 };
 use serde_json::{Value, json};
 use store::{Key, LookupOptions};

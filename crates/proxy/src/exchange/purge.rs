@@ -8,8 +8,8 @@
 use std::rc::Rc;
 
 use http::{HeaderMap, Response, StatusCode};
-use http1::RequestHead;
 use http_body::Body as _;
+use http1::RequestHead;
 use message::request_body::RequestBody;
 use semantics::Url;
 use store::{Key, Mode, Target};
@@ -227,11 +227,7 @@ pub(crate) enum Answered {
 }
 
 /// Reads what a request asks to purge. An error is the reason why nothing is purged.
-fn read(
-    context: &RequestContext,
-    fields: &HeaderMap,
-    body: &RequestBody,
-) -> Result<Purge, String> {
+fn read(context: &RequestContext, fields: &HeaderMap, body: &RequestBody) -> Result<Purge, String> {
     if !body.is_end_stream() {
         return Err("a purge has no body, nothing was purged: its URL and fields say what to \
                     purge, or POST /purge of the admin interface"

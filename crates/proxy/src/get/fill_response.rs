@@ -399,7 +399,12 @@ impl FillResponder<'_> {
         };
         let (outcome, status, body) = (status.outcome, head.status, Box::new(body));
         let response = ResponseParts { status, fields, portion, length, body };
-        NextAction::Respond(builder::build(&self.context.head.method, transaction, outcome, response))
+        NextAction::Respond(builder::build(
+            &self.context.head.method,
+            transaction,
+            outcome,
+            response,
+        ))
     }
 
     /// Returns whether an origin that vouches for its answers does so for that of another request's

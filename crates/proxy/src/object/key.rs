@@ -47,7 +47,11 @@ fn hashed_bytes(before: u64, text: &[u8]) -> u64 {
 }
 
 /// Returns the key of a request's variant under a marker; `None` when it is too long.
-pub(crate) fn variant_key(primary: &Key, marker: &VaryMarker, request: &impl Fields) -> Option<Key> {
+pub(crate) fn variant_key(
+    primary: &Key,
+    marker: &VaryMarker,
+    request: &impl Fields,
+) -> Option<Key> {
     let bytes = cache_key::variant(primary.as_bytes(), marker, request);
     Key::new(bytes, primary.locality())
 }

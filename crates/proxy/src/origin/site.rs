@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -25,12 +26,17 @@ use crate::observe::front_kind::FrontKind;
 use crate::origin::path_prefix::PathPrefix;
 use crate::origin::target::Target;
 use crate::rules::aliases::Aliases;
+use crate::rules::tables::words::Words;
 
 /// All that a proxy serves.
 #[derive(Clone, Debug)]
 pub struct Front {
     kind: FrontKind,
     sites: Vec<Site>,
+    /// The positions of the sites that claim a host, which has no brackets.
+    by_host: Words<Vec<usize>>,
+    /// The positions of the sites that claim no host: they are for all.
+    for_all: Vec<usize>,
     /// Some sites are only for some paths.
     by_path: bool,
 }
@@ -57,15 +63,27 @@ impl Front {
             aliases: Aliases::default(),
             vouched: None,
         };
-        Front { kind: FrontKind::Forward, sites: vec![site], by_path: false }
+        Front::new(FrontKind::Forward, vec![site])
     }
 
     /// Makes a reverse proxy: the origin follows from the configuration, and the request's host and
     /// path pick the site.
-    pub fn reverse(mut sites: Vec<Site>) -> Front {
+    pub fn reverse(sites: Vec<Site>) -> Front {
+        Front::new(FrontKind::Reverse, sites)
+    }
+
+    fn new(kind: FrontKind, mut sites: Vec<Site>) -> Front {
         sites.iter_mut().enumerate().for_each(|(number, site)| site.number = number);
+        let mut claimed: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (at, site) in sites.iter().enumerate() {
+            let hosts: BTreeSet<String> =
+                site.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
+            hosts.into_iter().for_each(|host| claimed.entry(host).or_default().push(at));
+        }
+        let by_host = claimed.iter().map(|(host, at)| (host.as_str(), at.clone())).collect();
+        let for_all = (0..sites.len()).filter(|at| sites[*at].hosts.is_empty()).collect();
         let by_path = sites.iter().any(|site| !site.paths.is_empty());
-        Front { kind: FrontKind::Reverse, sites, by_path }
+        Front { kind, sites, by_host, for_all, by_path }
     }
 
     /// Returns which of the two it is.
@@ -96,9 +114,8 @@ impl Front {
     /// beginning of the path; of the same beginning one that claims the host.
     pub(crate) fn site_of(&self, host: &str, path: &str) -> Option<&Site> {
         let of = |path: &str| {
-            let claims = self.sites.iter().filter(|site| site.claims(host));
-            let rest = self.sites.iter().filter(|site| site.hosts.is_empty());
-            nearest(claims.chain(rest), path)
+            let all = self.claiming(host).chain(&self.for_all);
+            nearest(all.map(|at| &self.sites[*at]), path)
         };
         if self.by_path { of(&Url::tidied(path)) } else { of(path) }
     }
@@ -110,7 +127,12 @@ impl Front {
 
     /// Returns whether a site is for a host, be it only for some paths.
     pub(crate) fn is_claimed(&self, host: &str) -> bool {
-        self.sites.iter().any(|site| site.hosts.is_empty() || site.claims(host))
+        !self.for_all.is_empty() || self.claiming(host).next().is_some()
+    }
+
+    /// Returns the positions of the sites that claim a host, which may have brackets.
+    fn claiming<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a usize> {
+        self.by_host.find(bare(host)).flat_map(|(_, sites)| sites)
     }
 
     /// Returns whether requests name whole URLs, of either scheme; else what they name follows from
@@ -274,11 +296,6 @@ impl Site {
         &self.hosts
     }
 
-    /// Returns whether it claims a host, which may have brackets.
-    fn claims(&self, host: &str) -> bool {
-        self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(bare(host)))
-    }
-
     /// Returns the length of its longest beginning of a path; `None` when it is not for that path.
     fn reach(&self, tidy: &str) -> Option<usize> {
         if self.paths.is_empty() {
@@ -348,6 +365,14 @@ impl Site {
             None => path,
         };
         Url::new(url.scheme(), url.authority(), &sent).unwrap_or(url)
+    }
+
+    /// Returns whether [`Site::canonical`] leaves a URL that is sent with this path and query as it
+    /// is.
+    pub(crate) fn is_canonical(&self, sent: &str) -> bool {
+        let path = sent.split('?').next().unwrap_or_default();
+        let canonical = self.voucher().and_then(|voucher| voucher.canonical_path(path));
+        !matches!(canonical, Some(Cow::Owned(_)))
     }
 
     /// Returns what vouches for its stored answers, if its origin does; else HTTP's lifetimes

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use message::scheme::Scheme;
 use net::address::bare;
-use semantics::Url;
+use semantics::{Url, cache_key};
 use upstream::send::origin::Origin;
 use upstream::settings::limits::UpstreamLimits;
 
@@ -72,6 +72,14 @@ impl<'a> Target<'a> {
             false => self.authority(),
         };
         Some(self.site.canonical(Url::new(scheme.name(), &authority, path).ok()?))
+    }
+
+    /// Returns the host and the path with query of [`Target::url`], the host in any case. `None`:
+    /// they are not those of the request, or may not be.
+    pub fn normal_place(&self) -> Option<(&'a str, &'a str)> {
+        let (host, _) = self.place();
+        let is_normal = cache_key::is_normal(host, self.path) && self.site.is_canonical(self.path);
+        is_normal.then_some((host, self.path))
     }
 
     /// Returns its origin.

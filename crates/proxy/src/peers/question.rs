@@ -13,9 +13,9 @@ use std::net::SocketAddr;
 use fleet::lookup::{Ask, Reach};
 use fleet::{KeyHash, MemberId, Protocols};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use semantics::{EditFields, value};
 use message::scheme::Scheme;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use semantics::{EditFields, value};
 
 /// The field that makes a request a question, and a response the answer to one.
 pub(crate) const FLEET: HeaderName = HeaderName::from_static("larder-fleet");

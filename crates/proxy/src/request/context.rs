@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use fleet::lookup::{Asked, Reach, Request};
 use http::Method;
-use http1::RequestHead;
 use http::header::{self, HeaderMap, HeaderValue};
+use http1::RequestHead;
 use message::upgrade::Upgrade;
 use net::address;
-use semantics::validators::Selected;
 use semantics::cache_key::{UrlParts, primary_of_parts};
+use semantics::validators::Selected;
 use semantics::{Portion, QueryRule, RequestFacts, Settings, Time, Url, connection_login};
 use store::{Key, LookupOptions, Retention, Tiers};
 use upstream::send::origin::{Origin, VERSION};
@@ -196,7 +196,14 @@ impl RequestContext {
             Some(_) => selected.vouched(self.now()),
             None => *selected,
         };
-        Portion::of(&self.facts, &self.head.method, &self.head.fields, &selected, length, self.now())
+        Portion::of(
+            &self.facts,
+            &self.head.method,
+            &self.head.fields,
+            &selected,
+            length,
+            self.now(),
+        )
     }
 
     /// Returns whether it is a GET for all of a representation, whatever the client has.

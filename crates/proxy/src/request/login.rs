@@ -4,7 +4,6 @@
 //! It promises: a client's connection that may carry requests of several users gets none.
 
 use http::header::{self, HeaderName};
-use net::address;
 use semantics::Fields;
 use semantics::connection_login::has_credentials;
 
@@ -22,8 +21,7 @@ pub(crate) fn note(client: &Client, fields: &impl Fields, options: &Options) {
     if !login.is_logged_in() && !has_credentials(fields) {
         return;
     }
-    let address = address::canonical(client.address.ip());
-    let is_trusted = options.forwarded.trust.iter().any(|network| network.contains(&address));
+    let is_trusted = options.forwarded.trusts(client.address.ip());
     match is_trusted || OF_PROXIES.iter().any(|name| fields.has(name)) {
         true => login.refuse(),
         false => login.log_in(),

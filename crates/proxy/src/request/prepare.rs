@@ -56,16 +56,28 @@ pub(crate) fn prepare(
 
 /// Finds the operator's rule for a request.
 fn rule_for(options: &Options, head: &RequestHead, target: &Target<'_>) -> Option<Arc<Rule>> {
-    if options.rules.is_empty() {
+    let rules = &options.rules;
+    if rules.is_empty() {
         return None;
     }
-    let url = target.url(&options.upstream)?;
-    let site = target.site.name();
+    let upgrade = rules.look_at_upgrades() && asks_upgrade(head);
+    let find = |host: &str, path: &str| {
+        let (site, method) = (target.site.name(), head.method.as_str());
+        let asked = RuleQuery { site, host, path, method, upgrade };
+        rules.find(asked, head.fields.iter()).cloned()
+    };
+    match target.normal_place() {
+        Some((host, path)) => find(host, path),
+        None => {
+            let url = target.url(&options.upstream)?;
+            find(request_rules::host(&url), url.path_and_query())
+        }
+    }
+}
+
+/// Returns whether a request asks for another protocol.
+fn asks_upgrade(head: &RequestHead) -> bool {
     let has_body = framing::announces_body(&head.fields);
-    let of_stream = head.is_extended_connect;
-    let upgrade =
-        upgrade::asked_by((&head.method, head.version), of_stream, &head.fields, has_body);
-    let (method, upgrade) = (&head.method, upgrade.is_some());
-    let asked = RuleQuery { site, url: &url, method, headers: &head.fields, upgrade };
-    options.rules.find(asked).cloned()
+    let (kind, of_stream) = ((&head.method, head.version), head.is_extended_connect);
+    upgrade::asked_by(kind, of_stream, &head.fields, has_body).is_some()
 }

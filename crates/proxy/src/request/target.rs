@@ -147,7 +147,8 @@ fn path(head: &RequestHead) -> Result<&str, Refused> {
         return Err(Refused::bad(Invalid::Target, ORIGIN_FORM));
     }
     // Most need no further look.
-    let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"/?=&%._-~+,:;@!$*()'".contains(&byte);
+    let is_usual =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"/?=&%._-~+,:;@!$*()'".contains(&byte);
     if !path.bytes().all(is_usual) && PathAndQuery::try_from(path).is_err() {
         let text = "The URL's path or query has a character that is not sent as it is.";
         return Err(Refused::bad(Invalid::Target, text));
@@ -198,7 +199,9 @@ impl TargetPlace {
     pub fn target<'a>(&self, head: &'a RequestHead, front: &'a Front) -> Target<'a> {
         let (site, path) = (self.site(front), head.target.path_and_query());
         let host = match &self.host {
-            HostPlace::Authority(place) => &head.target.authority().unwrap_or_default()[place.clone()],
+            HostPlace::Authority(place) => {
+                &head.target.authority().unwrap_or_default()[place.clone()]
+            }
             HostPlace::Field(place) => {
                 let line = head.fields.line(&header::HOST).unwrap_or_default();
                 value::text(line).unwrap_or_default().get(place.clone()).unwrap_or_default()

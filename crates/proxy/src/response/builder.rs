@@ -10,7 +10,9 @@ use http::{Method, Response, StatusCode, header};
 use net::random::random;
 use semantics::multipart::Multipart;
 use semantics::range::ByteRange;
-use semantics::{EncodedHead, Portion, Seconds, StoredHead, hop_by_hop, one_exchange, range, validators, value};
+use semantics::{
+    EncodedHead, Portion, Seconds, StoredHead, hop_by_hop, one_exchange, range, validators, value,
+};
 
 use crate::body::resume::Resume;
 use crate::body::stored_body::{EntryBody, Stored, TrailedBody};
@@ -192,7 +194,8 @@ pub(crate) fn from_entry(
     let outcome = status.outcome;
     let length = stored.length();
     // The common case first, without a box: everything, and in one piece.
-    if context.head.method == Method::GET && !context.facts.has_range && !context.facts.conditional {
+    if context.head.method == Method::GET && !context.facts.has_range && !context.facts.conditional
+    {
         let mut transaction = transaction;
         let mut source = source(context, stored, head, 0..length);
         if let Some(trailers) = shown.trailers()

@@ -25,9 +25,13 @@ use http::Method;
 use ipnet::IpNet;
 use net::address;
 use net::address::Locals;
+use net::networks::Networks;
 
 use crate::observe::front_kind::FrontKind;
 use crate::observe::outcome::Denied;
+use crate::rules::access::access_index::{AccessIndex, HeadMatches, Match};
+
+mod access_index;
 
 /// The action of a matching rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,43 +73,11 @@ impl Rule {
             ports: Vec::new(),
         }
     }
-
-    /// Returns whether everything but the destination's address matches.
-    fn matches_head(&self, query: &Query<'_>) -> bool {
-        let client = address::canonical(query.client);
-        (self.clients.is_empty() || contains(&self.clients, client))
-            && (self.methods.is_empty() || self.methods.iter().any(|m| self.is_for(m, query)))
-            && (self.hosts.is_empty() || self.hosts.iter().any(|h| h.matches(query.host)))
-            && (self.ports.is_empty() || self.ports.iter().any(|p| p.contains(query.port)))
-    }
-
-    /// Returns whether a request's method is the rule's `method`. A server may take `delete` for
-    /// DELETE, so a refusal is for any case of it, a permission only for the method itself.
-    fn is_for(&self, method: &Method, query: &Query<'_>) -> bool {
-        match self.action {
-            Action::Deny => method.as_str().eq_ignore_ascii_case(query.method.as_str()),
-            Action::Allow => method == query.method,
-        }
-    }
-
-    /// Returns whether the destination's address matches. A refusal considers each form of the
-    /// address ([`address::faces`]), a permission only the address itself.
-    fn matches_address(&self, ip: IpAddr) -> bool {
-        self.destinations.is_empty()
-            || match self.action {
-                Action::Deny => address::faces(ip).any(|face| contains(&self.destinations, face)),
-                Action::Allow => contains(&self.destinations, address::canonical(ip)),
-            }
-    }
-}
-
-fn contains(networks: &[IpNet], ip: IpAddr) -> bool {
-    networks.iter().any(|network| network.contains(&ip))
 }
 
 /// The name of a destination in a rule: `example.com` for the name itself, `.example.com` for
 /// it and all names below it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostPattern {
     /// Lower case, without dots at the ends.
     name: String,
@@ -120,6 +92,16 @@ impl HostPattern {
         let Some(split) = host.len().checked_sub(name.len()) else { return false };
         host[split..].eq_ignore_ascii_case(name)
             && (split == 0 || (self.below && host[split - 1] == b'.'))
+    }
+
+    /// Returns its name, in lower case, without dots at the ends.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns whether it means all names below its name, too.
+    pub(crate) fn is_for_all_below(&self) -> bool {
+        self.below
     }
 
     /// Returns whether it means every host that `other` means.
@@ -240,8 +222,8 @@ pub struct Denial {
 #[derive(Debug)]
 pub struct Access {
     front: FrontKind,
-    rules: Vec<Rule>,
-    allow: Vec<IpNet>,
+    rules: AccessIndex,
+    allow: Networks,
     connect_ports: Vec<PortRange>,
     own: Vec<SocketAddr>,
     locals: ArcSwap<Locals>,
@@ -253,8 +235,8 @@ impl Access {
     pub fn new(front: FrontKind, locals: Locals) -> Access {
         Access {
             front,
-            rules: Vec::new(),
-            allow: Vec::new(),
+            rules: AccessIndex::default(),
+            allow: Networks::default(),
             connect_ports: vec![PortRange::one(443)],
             own: Vec::new(),
             locals: ArcSwap::from_pointee(locals),
@@ -263,13 +245,13 @@ impl Access {
 
     /// Sets the rules, which are tried in this order.
     pub fn rules(mut self, rules: Vec<Rule>) -> Access {
-        self.rules = rules;
+        self.rules = AccessIndex::new(&rules);
         self
     }
 
     /// Sets the networks whose clients may use the forward proxy.
     pub fn allow(mut self, networks: Vec<IpNet>) -> Access {
-        self.allow = networks;
+        self.allow = networks.into();
         self
     }
 
@@ -292,46 +274,27 @@ impl Access {
 
     /// Judges a request before its destination is resolved.
     pub fn before(&self, query: &Query<'_>) -> Verdict {
-        // Rules that depend on the address may match or not: collect their possible results until a
-        // rule matches for certain.
-        let mut allowed = false;
-        let mut open = false;
-        let mut denial = None;
-        let mut decided = false;
-        for rule in self.rules.iter().filter(|rule| rule.matches_head(query)) {
-            match rule.action {
-                Action::Allow => allowed = true,
-                Action::Deny => denial = Some(by_rule(query)),
-            }
-            if rule.destinations.is_empty() {
-                decided = true;
-                break;
-            }
-            open = true;
-        }
-        if !decided {
-            match self.default(query) {
-                Ok(()) => allowed = true,
-                Err(refused) => denial = Some(refused),
-            }
-        }
-        match denial {
-            Some(denial) if !allowed => return Verdict::Deny(denial),
-            _ => {}
+        // Rules that depend on the address may match or not: each of their results is possible,
+        // until a rule matches for certain.
+        let HeadMatches { allowed, by_address, decided } = self.rules.head_matches(query);
+        let denial = match decided {
+            _ if allowed => None,
+            true => Some(by_rule(query)),
+            false => self.default(query).err(),
+        };
+        if let Some(denial) = denial {
+            return Verdict::Deny(denial);
         }
         if let Err(denial) = self.connect_port(query) {
             return Verdict::Deny(denial);
         }
-        if open || self.guards_private(query) { Verdict::ByAddress } else { Verdict::Allow }
+        if by_address || self.guards_private(query) { Verdict::ByAddress } else { Verdict::Allow }
     }
 
     /// Judges a request for the address that is about to be connected to.
     pub fn at(&self, query: &Query<'_>, address: SocketAddr) -> Result<(), Denial> {
-        let matched = self
-            .rules
-            .iter()
-            .find(|rule| rule.matches_head(query) && rule.matches_address(address.ip()));
-        match matched {
+        let matched = self.rules.find(query, address.ip());
+        match &matched {
             Some(rule) if rule.action == Action::Deny => return Err(by_rule(query)),
             Some(_) => {}
             None => self.default(query)?,
@@ -347,8 +310,7 @@ impl Access {
                 ),
             });
         }
-        let opened = matched.map_or(&[][..], |rule| &rule.destinations);
-        if self.guards_private(query) && self.is_private(address.ip(), opened) {
+        if self.guards_private(query) && self.is_private(address.ip(), matched.as_ref()) {
             return Err(Denial {
                 reason: Denied::PrivateAddress,
                 text: format!(
@@ -365,10 +327,7 @@ impl Access {
     /// Judges a request without a matching rule.
     fn default(&self, query: &Query<'_>) -> Result<(), Denial> {
         let client = address::canonical(query.client);
-        if self.front == FrontKind::Reverse
-            || self.is_local(client)
-            || contains(&self.allow, client)
-        {
+        if self.front == FrontKind::Reverse || self.is_local(client) || self.allow.contain(client) {
             return Ok(());
         }
         Err(Denial {
@@ -402,11 +361,12 @@ impl Access {
         self.front == FrontKind::Forward && !self.is_local(query.client)
     }
 
-    /// Returns whether a form of the address is on this machine or special, and not `opened`.
-    fn is_private(&self, ip: IpAddr, opened: &[IpNet]) -> bool {
+    /// Returns whether a form of the address is on this machine or special, and not in a network
+    /// that the rule names.
+    fn is_private(&self, ip: IpAddr, rule: Option<&Match>) -> bool {
         let locals = self.locals.load();
-        address::faces(ip)
-            .any(|f| (address::is_special(f) || locals.contains(f)) && !contains(opened, f))
+        let is_opened = |face| rule.is_some_and(|rule| self.rules.names_network_of(rule, face));
+        address::faces(ip).any(|f| (address::is_special(f) || locals.contains(f)) && !is_opened(f))
     }
 
     fn is_own(&self, address: SocketAddr) -> bool {

@@ -110,6 +110,8 @@ impl fmt::Debug for PurgeSecret {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use http::HeaderMap;
+
     use super::*;
 
     fn purging(from: &[&str], secret: Option<&str>) -> Purging {

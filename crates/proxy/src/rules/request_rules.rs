@@ -8,21 +8,25 @@
 //! Rules may change the key of an object (parameters that do not count), so they must be applied
 //! for every name under which something is stored, removed or purged: [`Rules::names`] returns all
 //! names that a URL may have under any rule.
+//!
+//! The rules are compiled when they are loaded ([`RuleIndex`]), so that those that do not fit a
+//! request cost it next to nothing.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode, header};
-use http1::Fields;
 use message::header_edits::Edits;
 use ring::digest;
 use semantics::device_class::DeviceClass;
 use semantics::{
-    EditFields, Fields as _, MethodClass, Pattern, QueryRule, Settings, Time, Url, disguise, freshness, language, readings,
+    EditFields, MethodClass, Pattern, QueryRule, Settings, Time, Url, disguise, freshness, language,
 };
 
 use crate::rules::access::HostPattern;
+use crate::rules::request_rules::rule_index::RuleIndex;
+
+mod rule_index;
 
 /// The field that tells an origin the kind of a client's device.
 pub(crate) const DEVICE: HeaderName = HeaderName::from_static("x-ua-device");
@@ -43,19 +47,20 @@ pub(crate) fn distrust(request: &mut impl EditFields) {
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     list: Vec<Arc<Rule>>,
+    index: Arc<RuleIndex>,
 }
 
-/// The facts of a request that a rule is chosen by.
+/// The facts of a request that a rule is chosen by, but for its fields.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleQuery<'a> {
     /// The reverse site; `None` on a forward proxy.
     pub site: Option<&'a str>,
-    /// The URL that the request names.
-    pub url: &'a Url,
+    /// The host of the URL that the request names, in any case and without a port.
+    pub host: &'a str,
+    /// The path and query of that URL, in its normal form.
+    pub path: &'a str,
     /// The method.
-    pub method: &'a Method,
-    /// The request's fields.
-    pub headers: &'a Fields,
+    pub method: &'a str,
     /// It asks for another protocol, and so passes the cache.
     pub upgrade: bool,
 }
@@ -94,6 +99,9 @@ pub struct Rule {
     pub refuse_upgrades: bool,
     /// The rule's part of the key, if it has one; made by [`Rules::new`].
     pub mark: Option<HeaderValue>,
+    /// The names of the fields that such a rule has conditions on, as in `Vary`; made by
+    /// [`Rules::new`].
+    pub condition_names: Option<HeaderValue>,
 }
 
 /// The part of a query that the origin is sent with a GET or HEAD whose response may be stored.
@@ -132,8 +140,16 @@ pub struct HeaderTest {
 impl Rules {
     /// Makes the list of these rules, in this order.
     pub fn new(list: Vec<Rule>) -> Rules {
-        let marked = |rule: Rule| Arc::new(Rule { mark: rule.made_mark(), ..rule });
-        Rules { list: list.into_iter().map(marked).collect() }
+        let marked = |rule: Rule| {
+            let mark = rule.made_mark();
+            let condition_names = mark.as_ref().and_then(|_| rule.when.field_names());
+            Arc::new(Rule { mark, condition_names, ..rule })
+        };
+        Rules::compiled(list.into_iter().map(marked).collect())
+    }
+
+    fn compiled(list: Vec<Arc<Rule>>) -> Rules {
+        Rules { index: Arc::new(RuleIndex::new(&list)), list }
     }
 
     /// Makes these request fields part of the key of every object. `base` is the settings of
@@ -146,7 +162,7 @@ impl Rules {
         for rule in &mut self.list {
             Arc::make_mut(rule).key_headers.extend_from_slice(fields);
         }
-        self
+        Rules::compiled(self.list)
     }
 
     /// Returns whether there are none.
@@ -159,32 +175,27 @@ impl Rules {
         self.list.iter().find(|rule| rule.name == name)
     }
 
-    /// Returns the rule for a request: the first that fits.
-    pub fn find(&self, asked: RuleQuery<'_>) -> Option<&Arc<Rule>> {
-        if self.list.is_empty() {
-            return None;
-        }
-        let paths = Paths::of(asked.url);
-        self.list.iter().find(|rule| {
-            let when = &rule.when;
-            let keeps_out = rule.bypass || (rule.refuse_upgrades && asked.upgrade);
-            let fits = if keeps_out { paths.any(when) } else { paths.all(when) };
-            fits && when.is_for_place(asked.site, asked.url) && when.is_for(asked, keeps_out)
-        })
+    /// Returns whether a rule depends on [`RuleQuery::upgrade`].
+    pub fn look_at_upgrades(&self) -> bool {
+        self.index.looks_at_upgrades()
+    }
+
+    /// Returns the rule for a request with these fields, each with the value of one line: the first
+    /// that fits.
+    pub fn find<'f>(
+        &self,
+        asked: RuleQuery<'_>,
+        fields: impl Iterator<Item = (&'f str, &'f [u8])>,
+    ) -> Option<&Arc<Rule>> {
+        self.list.get(self.index.find(asked, fields)?)
     }
 
     /// Returns every name that the object of `url` may have been stored under: rules whose methods
     /// or fields are not known here may each have given it another one.
     pub fn names(&self, site: Option<&str>, url: &Url) -> Vec<Url> {
         let mut names = vec![url.clone()];
-        if self.list.is_empty() {
-            return names;
-        }
-        let paths = Paths::of(url);
-        let may_fit =
-            |rule: &&Arc<Rule>| paths.any(&rule.when) && rule.when.is_for_place(site, url);
-        for rule in self.list.iter().filter(may_fit) {
-            let name = rule.query.apply(url);
+        for number in self.index.of_place(site, host(url), url.path_and_query()) {
+            let name = self.list[number].query.apply(url);
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -212,6 +223,7 @@ impl Rule {
             answer_max: None,
             refuse_upgrades: false,
             mark: None,
+            condition_names: None,
         }
     }
 
@@ -310,9 +322,6 @@ impl Rule {
         if !self.unfolds_vary() {
             return;
         }
-        let conditions: Vec<&str> =
-            self.when.headers.iter().map(|test| test.name.as_str()).collect();
-        let conditions = HeaderValue::try_from(conditions.join(", ")).ok();
         for (_, line) in fields.iter_mut().filter(|(name, _)| *name == header::VARY) {
             let is = |known: &HeaderName| {
                 line.as_bytes().eq_ignore_ascii_case(known.as_str().as_bytes())
@@ -320,76 +329,28 @@ impl Rule {
             if is(&DEVICE) {
                 *line = HeaderValue::from_name(header::USER_AGENT);
             } else if is(&DECIDED_BY)
-                && let Some(conditions) = &conditions
+                && let Some(names) = &self.condition_names
             {
-                line.clone_from(conditions);
+                line.clone_from(names);
             }
         }
     }
 }
 
-/// A path in every reading that servers have of it ([`readings`]). It is not known which of them
-/// the origin uses: a rule that keeps requests from the cache is for a path that fits in any of
-/// them, one that lets them in for a path that fits in all.
-struct Paths<'a>(Vec<Cow<'a, [u8]>>);
-
-impl<'a> Paths<'a> {
-    fn of(url: &'a Url) -> Paths<'a> {
-        Paths(readings::readings(url.path_and_query()))
-    }
-
-    fn any(&self, when: &Condition) -> bool {
-        self.0.iter().any(|path| when.is_for_path(path))
-    }
-
-    fn all(&self, when: &Condition) -> bool {
-        self.0.iter().all(|path| when.is_for_path(path))
-    }
-}
-
 impl Condition {
-    fn is_for_place(&self, site: Option<&str>, url: &Url) -> bool {
-        let fits_site = || site.is_some_and(|site| self.sites.iter().any(|name| name == site));
-        let host = host(url);
-        (self.sites.is_empty() || fits_site())
-            && (self.hosts.is_empty() || self.hosts.iter().any(|pattern| pattern.matches(host)))
-    }
-
-    fn is_for_path(&self, path: &[u8]) -> bool {
-        self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path))
-    }
-
-    /// Returns whether method and fields fit. A server may take `get` for GET: `any_case` is for
-    /// rules that no spelling may evade.
-    fn is_for(&self, asked: RuleQuery<'_>, any_case: bool) -> bool {
-        let asks = |one: &Method| match any_case {
-            true => one.as_str().eq_ignore_ascii_case(asked.method.as_str()),
-            false => one == asked.method,
-        };
-        let names = |one: &Method| asks(one) || (*one == Method::GET && asks(&Method::HEAD));
-        (self.methods.is_empty() || self.methods.iter().any(names))
-            && self.headers.iter().all(|test| test.holds(asked.headers))
+    /// Returns the names of the fields that it tests, as a list.
+    fn field_names(&self) -> Option<HeaderValue> {
+        let names: Vec<&str> = self.headers.iter().map(|test| test.name.as_str()).collect();
+        HeaderValue::try_from(names.join(", ")).ok()
     }
 }
 
 /// Returns the host of a URL without its port.
-fn host(url: &Url) -> &str {
+pub(crate) fn host(url: &Url) -> &str {
     let authority = url.authority();
     match authority.rfind(':') {
         Some(at) if !authority.ends_with(']') => &authority[..at],
         _ => authority,
-    }
-}
-
-impl HeaderTest {
-    /// Returns whether it holds for these fields: one line that fits is enough.
-    fn holds(&self, fields: &Fields) -> bool {
-        let mut lines = fields.lines(&self.name);
-        let found = match &self.value {
-            None => lines.next().is_some(),
-            Some(pattern) => lines.any(|line| pattern.matches(line)),
-        };
-        found != self.negated
     }
 }
 

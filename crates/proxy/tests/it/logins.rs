@@ -110,7 +110,7 @@ fn clients_that_may_carry_several_users_get_no_connection_of_their_own() {
     }
     let trusting = Rig::reverse_to(
         Group::one(Endpoint::plain("127.0.0.1", origin.address.port())),
-        |options| options.forwarded.trust = vec!["127.0.0.0/8".parse().unwrap()],
+        |options| options.forwarded.trust = vec!["127.0.0.0/8".parse().unwrap()].into(),
     );
     let mut front = trusting.client();
     assert_eq!(text(&mut front, "/0", ALICE), "alice 0");

@@ -136,7 +136,7 @@ impl Pair {
         Rig::reverse_to_on(Group::one(server), device, |options| {
             options.purging.pass_tags = pass_tags;
             if number == 1 {
-                options.forwarded.trust = vec!["192.0.2.0/24".parse().unwrap()];
+                options.forwarded.trust = vec!["192.0.2.0/24".parse().unwrap()].into();
             }
         })
     }

@@ -57,24 +57,20 @@ fn a_loop_is_noticed_where_the_origin_is_sent_no_via() {
 }
 
 #[test]
-fn what_hyper_refuses_is_answered_and_counted() {
+fn what_is_no_head_is_answered_and_counted() {
     let mut rig = Rig::forward();
     for garbage in ["\u{1}\u{2} nonsense\r\n\r\n", "GET http://a/ HTTP/1.1\r\nBad Name: x\r\n\r\n"]
     {
         assert!(rig.client().send(garbage).head().starts_with("HTTP/1.1 400 "), "{garbage:?}");
     }
-    let many: String = (0..200).map(|i| format!("X-{i}: y\r\n")).collect();
-    let head = rig.client().send(request("GET", "http://a.example/", &many)).head();
-    assert!(head.starts_with("HTTP/1.1 431 "), "{head}");
     let long = format!("X-Long: {}\r\n", "y".repeat(100_000));
     let head = rig.client().send(request("GET", "http://a.example/", &long)).head();
     assert!(head.starts_with("HTTP/1.1 431 "), "{head}");
-    // A drain in between could end a connection before hyper has told what was wrong.
-    wait_until("all are counted", || rig.seen.refused.lock().unwrap().len() >= 4);
+    wait_until("all are counted", || rig.seen.refused.lock().unwrap().len() >= 3);
     rig.stop();
     let mut refused = rig.seen.refused.lock().unwrap().clone();
     refused.sort();
-    assert_eq!(refused, [Some(400), Some(400), Some(431), Some(431)]);
+    assert_eq!(refused, [Some(400), Some(400), Some(431)]);
 }
 
 #[test]
@@ -207,7 +203,7 @@ fn max_forwards_ends_a_trace_here() {
     let fields = "Max-Forwards: 0\r\nCookie: secret\r\nX-A: b\r\n";
     let answer = client.send(request("TRACE", &origin.url("/"), fields)).answer();
     assert_eq!(answer.field("content-type").unwrap(), "message/http");
-    assert!(answer.text().contains("x-a: b") && !answer.text().contains("secret"));
+    assert!(answer.text().contains("X-A: b") && !answer.text().contains("secret"));
     let options = request("OPTIONS", &origin.url("/"), "Max-Forwards: 0\r\n");
     assert!(client.send(options).answer().field("allow").is_some());
     assert_eq!(origin.count(), 0);

@@ -4,7 +4,6 @@ use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use device::{AnyDevice, MemoryDevice};
 

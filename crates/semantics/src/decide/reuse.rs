@@ -213,11 +213,7 @@ fn is_usable(stored: &Packed, request: &RequestFacts, settings: &Settings) -> bo
 
 /// Returns whether a response is for the client of a request, as far as the request says who that
 /// is: a positive lifetime was stated for it, or the fields that identify selected it.
-fn is_shared(
-    stored: &Packed,
-    selects: impl Fn(&str) -> bool,
-    request: &RequestFacts,
-) -> bool {
+fn is_shared(stored: &Packed, selects: impl Fn(&str) -> bool, request: &RequestFacts) -> bool {
     stored.is_stated() || request.is_told_apart_by(selects)
 }
 
@@ -411,7 +407,8 @@ mod tests {
         let stored = packed(&[control, "ETag: \"a\""]);
         let facts = RequestFacts::of(&http::Method::GET, &headers(&[]));
         let before = |seconds| Time::from_unix(later(0).unix() - seconds);
-        let at = |stored: &Packed, now| decide(stored, |_| false, &facts, now, &Settings::default());
+        let at =
+            |stored: &Packed, now| decide(stored, |_| false, &facts, now, &Settings::default());
         for seconds in [0, 1, 2] {
             assert!(matches!(at(&stored, before(seconds)), Reuse::Fresh { .. }), "{seconds}");
         }
@@ -597,7 +594,13 @@ mod tests {
         let facts = facts.with("/", identity);
         let modified = &*format!("Last-Modified: {EARLIER_DATE}");
         let decide = |lines: &[&str], selected_by: &[HeaderName]| {
-            super::decide(&packed(lines), |name| selected_by.iter().any(|s| s == name), &facts, later(1), &Settings::default())
+            super::decide(
+                &packed(lines),
+                |name| selected_by.iter().any(|s| s == name),
+                &facts,
+                later(1),
+                &Settings::default(),
+            )
         };
         assert!(matches!(decide(&["Cache-Control: max-age=60"], &[]), Reuse::Fresh { .. }));
         assert_eq!(decide(&[modified], &[]), Reuse::NotShared);

@@ -7,6 +7,8 @@
 
 use std::borrow::Cow;
 
+use smallvec::{SmallVec, smallvec};
+
 /// One way of reading a path. All ways decode percent-encodings and resolve dot segments (RFC 3986,
 /// 5.2.4).
 #[derive(Clone, Copy)]
@@ -36,20 +38,22 @@ const USUAL: Reading =
 /// Returns the path without query as most servers read it: percent-encodings decoded, dot segments
 /// resolved, slashes in a row taken for one.
 pub(crate) fn usual(path: &str) -> Cow<'_, [u8]> {
-    let path = without_query(path);
-    if is_unambiguous(path) {
-        return Cow::Borrowed(path.as_bytes());
+    match unambiguous(path) {
+        Some(path) => Cow::Borrowed(path.as_bytes()),
+        None => Cow::Owned(read(without_query(path), USUAL)),
     }
-    Cow::Owned(read(path, USUAL))
 }
 
+/// The readings of one path. Most paths have a single one, which takes no allocation.
+pub type Readings<'a> = SmallVec<[Cow<'a, [u8]>; 1]>;
+
 /// Returns the path without query as it is written, and every other reading of it.
-pub fn readings(path: &str) -> Vec<Cow<'_, [u8]>> {
-    let path = without_query(path);
-    let mut all = vec![Cow::Borrowed(path.as_bytes())];
-    if is_unambiguous(path) {
-        return all;
+pub fn readings(path: &str) -> Readings<'_> {
+    if let Some(path) = unambiguous(path) {
+        return smallvec![Cow::Borrowed(path.as_bytes())];
     }
+    let path = without_query(path);
+    let mut all: Readings<'_> = smallvec![Cow::Borrowed(path.as_bytes())];
     let has = |plain: char, encoded: &str| {
         let triplets = || path.as_bytes().windows(3);
         path.contains(plain) || triplets().any(|it| it.eq_ignore_ascii_case(encoded.as_bytes()))
@@ -76,11 +80,34 @@ pub fn readings(path: &str) -> Vec<Cow<'_, [u8]>> {
     all
 }
 
-/// Returns whether all servers read a path alike.
-fn is_unambiguous(path: &str) -> bool {
-    path.starts_with('/')
-        && !path.contains(['%', ';', '\\'])
-        && !path.as_bytes().windows(2).any(|two| matches!(two, b"//" | b"/."))
+/// Returns the path without query if all servers read it alike. False negatives cost time alone.
+fn unambiguous(path: &str) -> Option<&str> {
+    /// Ends what can be said of a byte by itself.
+    const SPECIAL: [bool; 256] = {
+        let mut special = [false; 256];
+        let mut at = 0;
+        let bytes = b"/.%;\\?";
+        while at < bytes.len() {
+            special[bytes[at] as usize] = true;
+            at += 1;
+        }
+        special
+    };
+    let bytes = path.as_bytes();
+    if bytes.first() != Some(&b'/') {
+        return None;
+    }
+    for (at, &byte) in bytes.iter().enumerate() {
+        if !SPECIAL[usize::from(byte)] {
+            continue;
+        }
+        match byte {
+            b'?' => return Some(&path[..at]),
+            b'/' | b'.' if at == 0 || bytes[at - 1] != b'/' => {}
+            _ => return None,
+        }
+    }
+    Some(path)
 }
 
 fn without_query(path: &str) -> &str {

@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A pattern, such as `/static/*` or `utm_*`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pattern {
     text: String,
     ignores_case: bool,

@@ -79,7 +79,7 @@ pub struct UrlPlace {
 pub fn primary_of_parts(key: &mut Vec<u8>, front: &str, url: UrlParts<'_>) -> Option<UrlPlace> {
     let length = u16::try_from(front.len()).ok()?;
     let directory = normal_path(url.path.as_bytes())?;
-    if url.host.is_empty() || !url.host.bytes().all(|byte| class_of(byte) & HOST != 0) {
+    if !is_usual_host(url.host) {
         return None;
     }
     key.clear();
@@ -101,12 +101,27 @@ pub fn primary_of_parts(key: &mut Vec<u8>, front: &str, url: UrlParts<'_>) -> Op
     Some(UrlPlace { begin, site_end, group_end: site_end + directory })
 }
 
+/// Returns whether a URL with this host, in any case, and with this path and query, as they are
+/// sent, has them in its normal form. False negatives are possible where [`primary_of_parts`]
+/// returns `None`.
+pub fn is_normal(host: &str, path: &str) -> bool {
+    is_usual_host(host) && normal_path(path.as_bytes()).is_some()
+}
+
+/// Returns whether a host is a name or an IPv4 address.
+fn is_usual_host(host: &str) -> bool {
+    !host.is_empty() && host.bytes().all(|byte| class_of(byte) & HOST != 0)
+}
+
 /// A byte stands in paths and queries as it is, and what is sent is the same.
 const PATH: u8 = 1;
 /// A byte stands in a host that is a name or an IPv4 address.
 const HOST: u8 = 2;
 /// A byte stands in a path whatever it is encoded as: a triplet for it is not the normal form.
 const UNRESERVED: u8 = 4;
+
+/// A byte stands in paths and queries, and means nothing but itself there.
+const PLAIN: u8 = 8;
 
 /// The classes of all bytes.
 const CLASSES: [u8; 256] = {
@@ -115,7 +130,7 @@ const CLASSES: [u8; 256] = {
     while byte < 128 {
         let at = byte as u8;
         if at.is_ascii_alphanumeric() {
-            classes[byte] = PATH | HOST | UNRESERVED;
+            classes[byte] = PATH | HOST | UNRESERVED | PLAIN;
         }
         let mut others = 0;
         let marks = b"-_~.!$&'()*+,;=:@/?";
@@ -123,7 +138,9 @@ const CLASSES: [u8; 256] = {
             if marks[others] == at {
                 let is_unreserved = others < 3;
                 let is_of_host = others < 15;
+                let is_plain = at != b'/' && at != b'?';
                 classes[byte] = PATH
+                    | if is_plain { PLAIN } else { 0 }
                     | if is_of_host { HOST } else { 0 }
                     | if is_unreserved { UNRESERVED } else { 0 };
             }
@@ -147,6 +164,9 @@ fn normal_path(path: &[u8]) -> Option<usize> {
     }
     while let Some(&byte) = path.get(at) {
         at += 1;
+        if class_of(byte) & PLAIN != 0 {
+            continue;
+        }
         match byte {
             b'/' if in_path => directory = at,
             b'?' => in_path = false,

@@ -1,7 +1,7 @@
 //! An object in memory: what a lookup hands out, and what the memory tier keeps.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 

@@ -58,10 +58,9 @@ impl Broken {
     fn of(error: &BrokenOff) -> Broken {
         match error {
             BrokenOff::Slow => Broken::Slow,
-            BrokenOff::Malformed(_)
-            | BrokenOff::Ended
-            | BrokenOff::Io(_)
-            | BrokenOff::Http2(_) => Broken::Off,
+            BrokenOff::Malformed(_) | BrokenOff::Ended | BrokenOff::Io(_) | BrokenOff::Http2(_) => {
+                Broken::Off
+            }
         }
     }
 

@@ -230,8 +230,10 @@ pub(super) struct Sender {
     is_done: bool,
     /// Why it broke off: what came before is sent first.
     broken: Option<Box<dyn Error>>,
-    /// The kernel sends the body.
+    /// The kernel sends the body, as far as it can.
     is_file: bool,
+    /// The next bytes come in a frame.
+    takes_frames: bool,
     /// Bytes that may be sent in this turn.
     turn: u64,
 }
@@ -249,13 +251,25 @@ impl Sender {
         let is_file = matches!(encoding, Encoding::Length(_))
             && wire.borrow().sends_files()
             && body.prefers_kernel();
+        let takes_frames = !is_file;
         let announced = match encoding {
             Encoding::Chunked => announced(fields),
             _ => Vec::new(),
         };
         let is_done = encoding == Encoding::Nothing;
         let broken = None;
-        Sender { wire, output, body, encoding, announced, is_done, broken, is_file, turn: TURN }
+        Sender {
+            wire,
+            output,
+            body,
+            encoding,
+            announced,
+            is_done,
+            broken,
+            is_file,
+            takes_frames,
+            turn: TURN,
+        }
     }
 
     /// Sends all of it.
@@ -270,7 +284,7 @@ impl Sender {
                 return pin!(yield_now()).poll(cx).map(Ok);
             }
             // The head goes out with the first piece, if that is there.
-            if !self.is_done && !self.is_file && self.output.piece.is_empty() {
+            if !self.is_done && self.takes_frames && self.output.piece.is_empty() {
                 match self.poll_body(cx) {
                     Poll::Ready(Ok(())) => {}
                     Poll::Ready(Err(why)) => (self.is_done, self.broken) = (true, Some(why)),
@@ -341,7 +355,9 @@ impl Sender {
     fn end(&mut self, trailers: Option<HeaderMap>) -> Result<(), Box<dyn Error>> {
         self.is_done = true;
         match self.encoding {
-            Encoding::Length(1..) => Err(Truncated("the body is shorter than its head says").into()),
+            Encoding::Length(1..) => {
+                Err(Truncated("the body is shorter than its head says").into())
+            }
             Encoding::Chunked => {
                 let trailers = trailers.unwrap_or_default();
                 let announced = &self.announced;
@@ -361,6 +377,7 @@ impl Sender {
 
     /// Has the kernel send the next bytes.
     fn poll_file(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<dyn Error>>> {
+        self.takes_frames = false;
         let polled = self.wire.borrow_mut().poll_send_file(cx, &mut self.body);
         match ready!(polled)? {
             Sent::Bytes(bytes) => {
@@ -373,8 +390,7 @@ impl Sender {
                 }
             }
             Sent::Full => {}
-            // The rest is to be read.
-            Sent::Frames => self.is_file = false,
+            Sent::Frames => self.takes_frames = true,
         }
         Poll::Ready(Ok(()))
     }

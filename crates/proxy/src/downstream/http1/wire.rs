@@ -12,8 +12,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
-use http1::{BodyLength, Chunks, Malformed, Piece};
 use http_body::Frame;
+use http1::{BodyLength, Chunks, Malformed, Piece};
 use message::request_body::BrokenOff;
 use net::socket::PeerEnd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};

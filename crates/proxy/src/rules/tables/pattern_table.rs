@@ -1,0 +1,221 @@
+//! Tables of patterns, which are texts with stars in them.
+//!
+//! Each pattern is filed under one of its pieces, which are the texts between its stars: a text
+//! that does not hold the piece cannot match. The piece is the one that the fewest patterns have,
+//! so that `/api/*/users` and `/api/*/orders` are not both tried for `/api/`. Automata find all
+//! pieces in a text that is read once: those at its start (a walk that ends where no pattern goes
+//! on), those at its end (the same backwards), and those inside. The patterns found are then
+//! compared with the whole text.
+//!
+//! The automata take memory in proportion to the pieces, and time in proportion to the text
+//! (Aho-Corasick). They ignore case, which the comparison does not where it counts.
+
+use std::cell::Cell;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use aho_corasick::automaton::Automaton;
+use aho_corasick::dfa::DFA;
+use aho_corasick::nfa::contiguous::NFA;
+use aho_corasick::{Anchored, PatternID, StartKind};
+use semantics::Pattern;
+
+/// A value for each pattern.
+#[derive(Clone, Debug)]
+pub(crate) struct PatternTable<V> {
+    entries: Vec<(Pattern, V)>,
+    /// Positions of the patterns without a piece, which have stars alone.
+    without_piece: Vec<usize>,
+    starts: Option<Pieces<NFA>>,
+    ends: Option<Pieces<NFA>>,
+    inside: Option<Inside>,
+}
+
+/// Pieces that are found anywhere in a text.
+#[derive(Clone, Debug)]
+enum Inside {
+    /// Few pieces, in the form that is read the fastest and takes the most memory.
+    Few(Pieces<DFA>),
+    Many(Pieces<NFA>),
+}
+
+/// Sum of the lengths of few pieces at most. The automaton has as many states, of at most 1 KiB.
+const FEW: usize = 512;
+
+/// Pieces of patterns that are found in the same place of a text.
+#[derive(Clone, Debug)]
+struct Pieces<A> {
+    automaton: A,
+    /// For each piece the positions of the patterns that are filed under it.
+    patterns: Vec<Vec<usize>>,
+}
+
+/// The place of a piece in a text, in the order in which they cost the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Place {
+    Start,
+    End,
+    Inside,
+}
+
+thread_local! {
+    /// A bit for each piece inside that was found in the text: each is looked at once, however
+    /// often a client's text has it.
+    static SEEN: Cell<Vec<u64>> = const { Cell::new(Vec::new()) };
+}
+
+impl<V> PatternTable<V> {
+    /// Calls `found` with the values of all patterns that match the whole of a text.
+    pub fn each(&self, text: &[u8], mut found: impl FnMut(&V)) {
+        let mut compare = |patterns: &[usize]| {
+            let all = patterns.iter().map(|at| &self.entries[*at]);
+            all.filter(|(pattern, _)| pattern.matches(text)).for_each(|(_, value)| found(value));
+        };
+        compare(&self.without_piece);
+        if let Some(starts) = &self.starts {
+            starts.at_start(text.iter(), &mut compare);
+        }
+        if let Some(ends) = &self.ends {
+            ends.at_start(text.iter().rev(), &mut compare);
+        }
+        match &self.inside {
+            None => {}
+            Some(Inside::Few(pieces)) => pieces.anywhere(text, &mut compare),
+            Some(Inside::Many(pieces)) => pieces.anywhere(text, &mut compare),
+        }
+    }
+}
+
+/// The positions of the patterns that are filed under each piece.
+type Filed = BTreeMap<Vec<u8>, Vec<usize>>;
+
+impl Inside {
+    /// Makes the automaton of these pieces. `None` where there are too many.
+    fn new(filed: &Filed) -> Option<Inside> {
+        if filed.keys().map(Vec::len).sum::<usize>() > FEW {
+            return Pieces::new(filed).map(Inside::Many);
+        }
+        let mut builder = DFA::builder();
+        builder.prefilter(false).ascii_case_insensitive(true).start_kind(StartKind::Unanchored);
+        let automaton = builder.build(filed.keys()).ok()?;
+        Some(Inside::Few(Pieces { automaton, patterns: filed.values().cloned().collect() }))
+    }
+}
+
+impl Pieces<NFA> {
+    /// Makes the automaton of these pieces. `None` where there are too many.
+    fn new(filed: &Filed) -> Option<Pieces<NFA>> {
+        let mut builder = NFA::builder();
+        builder.prefilter(false).ascii_case_insensitive(true);
+        let automaton = builder.build(filed.keys()).ok()?;
+        Some(Pieces { automaton, patterns: filed.values().cloned().collect() })
+    }
+}
+
+impl<A: Automaton> Pieces<A> {
+    /// Finds the pieces that a text begins with.
+    fn at_start<'t>(&self, text: impl Iterator<Item = &'t u8>, found: &mut impl FnMut(&[usize])) {
+        self.walk(Anchored::Yes, text, |length, piece| {
+            // Others end at the same position, but begin later.
+            if self.automaton.pattern_len(piece) == length {
+                found(&self.patterns[piece.as_usize()]);
+            }
+        });
+    }
+
+    /// Finds all pieces in a text, each once.
+    fn anywhere(&self, text: &[u8], found: &mut impl FnMut(&[usize])) {
+        let mut seen = SEEN.take();
+        seen.clear();
+        seen.resize(self.patterns.len().div_ceil(64), 0);
+        self.walk(Anchored::No, text.iter(), |_, piece| {
+            let (word, bit) = (piece.as_usize() / 64, 1 << (piece.as_usize() % 64));
+            if seen[word] & bit == 0 {
+                seen[word] |= bit;
+                found(&self.patterns[piece.as_usize()]);
+            }
+        });
+        SEEN.set(seen);
+    }
+
+    /// Calls `found` for each piece that ends at a position of the text, with the bytes read so far.
+    fn walk<'t>(
+        &self,
+        anchored: Anchored,
+        text: impl Iterator<Item = &'t u8>,
+        mut found: impl FnMut(usize, PatternID),
+    ) {
+        let automaton = &self.automaton;
+        let Ok(mut state) = automaton.start_state(anchored) else { return };
+        for (at, byte) in text.enumerate() {
+            state = automaton.next_state(anchored, state, *byte);
+            if !automaton.is_special(state) {
+                continue;
+            }
+            if automaton.is_dead(state) {
+                return;
+            }
+            if automaton.is_match(state) {
+                let pieces = 0..automaton.match_len(state);
+                pieces.for_each(|piece| found(at + 1, automaton.match_pattern(state, piece)));
+            }
+        }
+    }
+}
+
+impl<'a, V> FromIterator<(&'a Pattern, V)> for PatternTable<V> {
+    fn from_iter<I: IntoIterator<Item = (&'a Pattern, V)>>(patterns: I) -> PatternTable<V> {
+        let entries: Vec<(Pattern, V)> =
+            patterns.into_iter().map(|(pattern, value)| (pattern.clone(), value)).collect();
+        let mut shared: BTreeMap<(Place, Vec<u8>), usize> = BTreeMap::new();
+        for piece in entries.iter().flat_map(|(pattern, _)| pieces(pattern)) {
+            *shared.entry(piece).or_default() += 1;
+        }
+        let mut filed: [Filed; 3] = Default::default();
+        let mut without_piece = Vec::new();
+        for (at, (pattern, _)) in entries.iter().enumerate() {
+            let cost = |piece: &(Place, Vec<u8>)| (shared[piece], piece.0, Reverse(piece.1.len()));
+            match pieces(pattern).into_iter().min_by_key(cost) {
+                Some((place, piece)) => {
+                    filed[place as usize].entry(piece).or_default().push(at);
+                }
+                None => without_piece.push(at),
+            }
+        }
+        let [starts, ends, inside] = filed;
+        PatternTable {
+            starts: compiled(starts, &mut without_piece, Pieces::new),
+            ends: compiled(ends, &mut without_piece, Pieces::new),
+            inside: compiled(inside, &mut without_piece, Inside::new),
+            entries,
+            without_piece,
+        }
+    }
+}
+
+/// Returns what `make` makes of pieces, if there are any. Patterns of which it makes nothing go to
+/// those `without_piece`.
+fn compiled<T>(
+    filed: Filed,
+    without_piece: &mut Vec<usize>,
+    make: impl FnOnce(&Filed) -> Option<T>,
+) -> Option<T> {
+    if filed.is_empty() {
+        return None;
+    }
+    let made = make(&filed);
+    if made.is_none() {
+        without_piece.extend(filed.into_values().flatten());
+    }
+    made
+}
+
+/// Returns the pieces of a pattern, in lower case; those for the end of a text backwards.
+fn pieces(pattern: &Pattern) -> Vec<(Place, Vec<u8>)> {
+    let text = pattern.as_str().to_ascii_lowercase();
+    let mut pieces: Vec<&[u8]> = text.as_bytes().split(|byte| *byte == b'*').collect();
+    let start = (Place::Start, pieces.remove(0).to_vec());
+    let end = (Place::End, pieces.pop().unwrap_or_default().iter().rev().copied().collect());
+    let inside = pieces.into_iter().map(|piece| (Place::Inside, piece.to_vec()));
+    [start, end].into_iter().chain(inside).filter(|(_, piece)| !piece.is_empty()).collect()
+}

@@ -1,0 +1,78 @@
+//! Sets of rules by their numbers.
+
+/// The number of rules whose bits are in one word.
+const WORD: usize = u64::BITS as usize;
+
+/// Returns how many words have a bit for each of `count` rules.
+pub(crate) fn words_for(count: usize) -> usize {
+    count.div_ceil(WORD)
+}
+
+/// Returns the numbers below `count` that `contains` returns true for, as bits.
+pub(crate) fn bits_of(count: usize, contains: impl Fn(usize) -> bool) -> Box<[u64]> {
+    let mut bits = vec![0; words_for(count)];
+    for number in (0..count).filter(|number| contains(*number)) {
+        bits[number / WORD] |= 1 << (number % WORD);
+    }
+    bits.into()
+}
+
+/// Returns the lowest number in a set.
+pub(crate) fn first(bits: &[u64]) -> Option<usize> {
+    let word = bits.iter().position(|word| *word != 0)?;
+    Some(word * WORD + bits[word].trailing_zeros() as usize)
+}
+
+/// Returns the numbers in a set, in their order.
+pub(crate) fn numbers(bits: &[u64]) -> impl Iterator<Item = usize> {
+    let has = |number: &usize| bits[number / WORD] >> (number % WORD) & 1 == 1;
+    (0..bits.len() * WORD).filter(has)
+}
+
+/// A set that never changes, in the shorter of two forms: all sets of a column together take memory
+/// in proportion to the conditions.
+#[derive(Clone, Debug)]
+pub(crate) enum RuleSet {
+    /// The numbers, in their order.
+    Few(Box<[u32]>),
+    /// A bit for each number up to the highest.
+    Many(Box<[u64]>),
+}
+
+impl RuleSet {
+    /// Makes the set of these numbers.
+    pub fn new(mut numbers: Vec<u32>) -> RuleSet {
+        numbers.sort_unstable();
+        numbers.dedup();
+        let count = numbers.last().map_or(0, |last| *last as usize + 1);
+        if numbers.len() <= words_for(count) {
+            return RuleSet::Few(numbers.into());
+        }
+        let has = |number| u32::try_from(number).is_ok_and(|it| numbers.binary_search(&it).is_ok());
+        RuleSet::Many(bits_of(count, has))
+    }
+
+    /// Adds it to a set that has a bit for each of its numbers.
+    pub fn add_to(&self, bits: &mut [u64]) {
+        match self {
+            RuleSet::Few(numbers) => {
+                for number in numbers {
+                    bits[*number as usize / WORD] |= 1 << (*number as usize % WORD);
+                }
+            }
+            RuleSet::Many(all) => bits.iter_mut().zip(all).for_each(|(to, from)| *to |= from),
+        }
+    }
+
+    /// Returns whether a rule is in it.
+    pub fn contains(&self, number: usize) -> bool {
+        match self {
+            RuleSet::Few(numbers) => {
+                u32::try_from(number).is_ok_and(|number| numbers.binary_search(&number).is_ok())
+            }
+            RuleSet::Many(all) => {
+                all.get(number / WORD).is_some_and(|word| word >> (number % WORD) & 1 == 1)
+            }
+        }
+    }
+}

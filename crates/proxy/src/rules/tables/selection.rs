@@ -1,0 +1,152 @@
+//! The rules that fit a request, by the conditions looked at so far.
+
+use std::cell::RefCell;
+
+use crate::rules::tables::column::Column;
+use crate::rules::tables::rule_set::{RuleSet, first, words_for};
+use crate::rules::tables::words::Words;
+
+/// The rules that fit so far: at first all of them. Once none is left nothing is looked up.
+pub(crate) struct Selection {
+    fits: Vec<u64>,
+    /// Buffers of the columns.
+    strict: Vec<u64>,
+    loose: Vec<u64>,
+    part: Vec<u64>,
+}
+
+thread_local! {
+    /// The buffers of the last selection on this thread.
+    static BUFFERS: RefCell<Selection> = const { RefCell::new(Selection::EMPTY) };
+}
+
+impl Selection {
+    const EMPTY: Selection =
+        Selection { fits: Vec::new(), strict: Vec::new(), loose: Vec::new(), part: Vec::new() };
+
+    /// Calls `use_it` with the selection of all of `count` rules. It must not begin another one.
+    pub fn with<R>(count: usize, use_it: impl FnOnce(&mut Selection) -> R) -> R {
+        BUFFERS.with_borrow_mut(|selection| {
+            selection.fits.clear();
+            selection.fits.resize(words_for(count), u64::MAX);
+            if let Some(last) = selection.fits.last_mut()
+                && !count.is_multiple_of(64)
+            {
+                *last = (1 << (count % 64)) - 1;
+            }
+            use_it(selection)
+        })
+    }
+
+    /// Returns the rules that fit, as bits.
+    pub fn bits(&self) -> &[u64] {
+        &self.fits
+    }
+
+    /// Returns whether no rule fits.
+    pub fn is_empty(&self) -> bool {
+        self.fits.iter().fold(0, |all, word| all | word) == 0
+    }
+
+    /// Returns the first rule that fits.
+    pub fn first(&self) -> Option<usize> {
+        first(&self.fits)
+    }
+
+    /// Keeps the rules whose condition fits: `look_up` adds those that name an entry of the table
+    /// to the bits, in which those without a condition are already.
+    pub fn narrow<T>(&mut self, column: &Column<T>, look_up: impl FnOnce(&T, &mut [u64])) {
+        if self.is_empty() {
+            return;
+        }
+        copy(&column.any, &mut self.part);
+        look_up(&column.table, &mut self.part);
+        and(&mut self.fits, &self.part);
+    }
+
+    /// Keeps the rules of `loosely` whose condition fits loosely, and the others whose condition
+    /// fits strictly. `look_up` adds to the bits of both, strict ones first.
+    pub fn narrow_by_two<T>(
+        &mut self,
+        (column, loosely): (&Column<T>, &[u64]),
+        look_up: impl FnOnce(&T, &mut [u64], &mut [u64]),
+    ) {
+        if self.is_empty() {
+            return;
+        }
+        copy(&column.any, &mut self.strict);
+        copy(&column.any, &mut self.loose);
+        look_up(&column.table, &mut self.strict, &mut self.loose);
+        self.keep(loosely);
+    }
+
+    /// Keeps the rules of `loosely` that name a method in any case, and the others that name it in
+    /// its own.
+    pub fn narrow_by_method(
+        &mut self,
+        column_and_loosely: (&Column<Words<RuleSet>>, &[u64]),
+        method: &str,
+    ) {
+        self.narrow_by_two(column_and_loosely, |methods, exact, any_case| {
+            for (name, rules) in methods.find(method) {
+                rules.add_to(any_case);
+                if name == method {
+                    rules.add_to(exact);
+                }
+            }
+        });
+    }
+
+    /// Keeps the rules of `loosely` whose condition fits in any of several readings of a request,
+    /// and the others whose condition fits in all of them.
+    pub fn narrow_by_readings<T, R>(
+        &mut self,
+        (column, loosely): (&Column<T>, &[u64]),
+        readings: impl IntoIterator<Item = R>,
+        mut look_up: impl FnMut(&T, R, &mut [u64]),
+    ) {
+        if self.is_empty() {
+            return;
+        }
+        copy(&column.any, &mut self.loose);
+        self.strict.clear();
+        self.strict.resize(column.any.len(), u64::MAX);
+        for reading in readings {
+            copy(&column.any, &mut self.part);
+            look_up(&column.table, reading, &mut self.part);
+            and(&mut self.strict, &self.part);
+            self.loose.iter_mut().zip(&self.part).for_each(|(to, from)| *to |= from);
+        }
+        self.keep(loosely);
+    }
+
+    /// Keeps the rules whose every condition of several fits. `layers` is a set for each of them,
+    /// one behind the other; the first is the rules with a condition that must not fit. `look_up`
+    /// adds to the layers.
+    pub fn narrow_by_layers(&mut self, layers: &[u64], look_up: impl FnOnce(&mut [u64])) {
+        if self.is_empty() {
+            return;
+        }
+        copy(layers, &mut self.part);
+        look_up(&mut self.part);
+        let (broken, holding) = self.part.split_at(self.fits.len());
+        self.fits.iter_mut().zip(broken).for_each(|(to, broken)| *to &= !broken);
+        holding.chunks(self.fits.len()).for_each(|layer| and(&mut self.fits, layer));
+    }
+
+    fn keep(&mut self, loosely: &[u64]) {
+        let both = self.strict.iter().zip(&self.loose).zip(loosely);
+        for (to, ((strict, loose), loosely)) in self.fits.iter_mut().zip(both) {
+            *to &= (loosely & loose) | (!loosely & strict);
+        }
+    }
+}
+
+fn copy(from: &[u64], to: &mut Vec<u64>) {
+    to.clear();
+    to.extend_from_slice(from);
+}
+
+fn and(to: &mut [u64], other: &[u64]) {
+    to.iter_mut().zip(other).for_each(|(to, other)| *to &= other);
+}

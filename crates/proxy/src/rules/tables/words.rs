@@ -1,0 +1,91 @@
+//! Tables of names that are looked up without regard to case.
+
+use hashbrown::HashTable;
+
+/// A value for each name. Names that differ in case alone are different entries.
+#[derive(Clone, Debug)]
+pub(crate) struct Words<V> {
+    entries: HashTable<(Box<str>, V)>,
+    /// A bit for each length that a name has, modulo 64: most names of a request are told apart by
+    /// it.
+    lengths: u64,
+}
+
+impl<V> Default for Words<V> {
+    fn default() -> Words<V> {
+        Words { entries: HashTable::new(), lengths: 0 }
+    }
+}
+
+impl<V> Words<V> {
+    /// Returns whether there may be an entry that is equal to a text but for case.
+    pub fn may_have(&self, text: &str) -> bool {
+        self.lengths & length_bit(text) != 0
+    }
+
+    /// Returns the entries that are equal to a text but for case, with their names.
+    pub fn find<'a>(&'a self, text: &'a str) -> impl Iterator<Item = (&'a str, &'a V)> {
+        let found = self.may_have(text).then(|| self.entries.iter_hash(hash(text)));
+        let named = found.into_iter().flatten().map(|(name, value)| (&**name, value));
+        named.filter(|(name, _)| name.eq_ignore_ascii_case(text))
+    }
+}
+
+impl<'a, V> FromIterator<(&'a str, V)> for Words<V> {
+    /// Makes a table of names, each of which there is once.
+    fn from_iter<I: IntoIterator<Item = (&'a str, V)>>(named: I) -> Words<V> {
+        let mut all = Words::default();
+        for (name, value) in named {
+            all.lengths |= length_bit(name);
+            all.entries.insert_unique(hash(name), (name.into(), value), |(name, _)| hash(name));
+        }
+        all
+    }
+}
+
+fn length_bit(text: &str) -> u64 {
+    1 << (text.len() % 64)
+}
+
+/// Returns a hash of a text without regard to case. The names in a table are an operator's, so that
+/// clients cannot make them collide.
+fn hash(text: &str) -> u64 {
+    const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+    // Lower and upper case differ in this bit. Other bytes may be mixed up, but are compared later.
+    const CASE: u64 = 0x2020_2020_2020_2020;
+    let (chunks, rest) = text.as_bytes().as_chunks::<8>();
+    let mut last = 0;
+    for byte in rest {
+        last = last << 8 | u64::from(*byte);
+    }
+    let words = chunks.iter().map(|chunk| u64::from_le_bytes(*chunk)).chain([last]);
+    let mixed = words.fold(text.len() as u64, |hash, word| {
+        (hash.rotate_left(5) ^ (word | CASE)).wrapping_mul(MULTIPLIER)
+    });
+    // The table takes its buckets from the low bits, which the multiplication mixes least.
+    mixed ^ (mixed >> 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_in_any_case() {
+        let named = ["a", "A", "accept-language", "x-a-longer-name-of-a-field", ""];
+        let words: Words<usize> =
+            named.iter().enumerate().map(|(number, name)| (*name, number)).collect();
+        let found = |text: &str| {
+            let mut all: Vec<usize> = words.find(text).map(|(_, number)| *number).collect();
+            all.sort_unstable();
+            all
+        };
+        assert_eq!(found("a"), [0, 1]);
+        assert_eq!(found("Accept-LANGUAGE"), [2]);
+        assert_eq!(found("X-a-Longer-name-of-a-fielD"), [3]);
+        assert_eq!(found(""), [4]);
+        assert!(found("accept-languagf").is_empty());
+        assert!(found("\u{1}ccept-language").is_empty());
+        assert!(Words::<()>::default().find("a").next().is_none());
+    }
+}
