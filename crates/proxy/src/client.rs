@@ -3,11 +3,11 @@
 pub(crate) mod addresses;
 pub(crate) mod connection_state;
 pub(crate) mod handle;
-pub(crate) mod head_pool;
 pub(crate) mod http2_body;
 pub mod http2_options;
 pub mod limits;
 pub(crate) mod link;
 pub(crate) mod reclaimer;
+pub(crate) mod pool;
 pub(crate) mod tunnel_places;
 pub(crate) mod upload_rate;

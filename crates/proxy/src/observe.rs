@@ -4,6 +4,7 @@ pub mod access_log;
 pub mod cache_status;
 pub mod event;
 pub mod front_kind;
+pub mod log_fields;
 pub mod metrics;
 pub mod observer;
 pub mod outcome;

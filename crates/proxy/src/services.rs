@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http1::RequestHead;
 use message::pseudonym::Pseudonym;
 use message::via::Via;
 use net::clock::TokioClock;
@@ -13,7 +14,7 @@ use store::{FetchToken, Key};
 use tokio::time::sleep;
 use upstream::send::client::Upstream;
 
-use crate::client::head_pool::HeadPool;
+use crate::client::pool::Pool;
 use crate::client::tunnel_places::Places;
 use crate::fill::detached::Detached;
 use crate::fill::fill_budget::FillBudget;
@@ -26,6 +27,7 @@ use crate::object::store::Store;
 use crate::object::store_lease::Leases;
 use crate::object::variants::Variants;
 use crate::observe::cache_status::HitStatus;
+use crate::observe::log_fields::LogFields;
 use crate::observe::observer::Observer;
 use crate::options::Options;
 use crate::origin::outages::Outages;
@@ -100,7 +102,9 @@ pub(crate) struct Services {
     /// The worker's fetches whose request has left.
     pub detached: Detached,
     /// Memory for heads of requests.
-    pub heads: HeadPool,
+    pub heads: Pool<RequestHead>,
+    /// Memory for texts of the access log.
+    pub log_fields: Pool<Box<LogFields>>,
     /// `None` while the store is awaited, `Some(None)` when there is none.
     store: RefCell<Option<Option<Store>>>,
     options: RefCell<Arc<Options>>,
@@ -121,7 +125,8 @@ impl Services {
             attended: RefCell::default(),
             leases: Rc::default(),
             detached: Detached::default(),
-            heads: HeadPool::default(),
+            heads: Pool::default(),
+            log_fields: Pool::default(),
             store: RefCell::default(),
             options: RefCell::new(options),
         })

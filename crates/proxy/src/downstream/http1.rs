@@ -158,9 +158,6 @@ impl Connection {
             if blank == bytes.len() {
                 return (blank, None);
             }
-            if state.phase() == Phase::Idle {
-                state.set_phase(Phase::Head);
-            }
             if seen > 0 && bytes.len() < longest && !RequestHead::may_end(bytes, seen) {
                 return (0, None);
             }
@@ -169,6 +166,9 @@ impl Connection {
                 Ok(Some((length, framing))) => (blank + length, Some(Ok((head, framing)))),
                 Ok(None) => {
                     services.heads.give(head);
+                    if state.phase() == Phase::Idle {
+                        state.set_phase(Phase::Head);
+                    }
                     (blank, None)
                 }
                 Err(error) => {

@@ -4,10 +4,10 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use http::header::HeaderValue;
 use http::{Method, StatusCode, Version};
 
 use crate::observe::event::Event;
+use crate::observe::log_fields::LogFields;
 use crate::observe::outcome::Outcome;
 use crate::observe::tls_facts::TlsFacts;
 
@@ -68,19 +68,4 @@ pub struct RequestRecord<'a> {
     pub upstream_addresses: Option<&'a str>,
     /// Texts for a log; `None` unless [`Observer::wants_texts`].
     pub texts: Option<&'a LogFields>,
-}
-
-/// Texts of a request for the log. The URL is without user information.
-#[derive(Clone, Debug, Default)]
-pub struct LogFields {
-    /// The whole URL; of a CONNECT host and port.
-    pub url: String,
-    /// `Referer`.
-    pub referer: Option<HeaderValue>,
-    /// `User-Agent`.
-    pub user_agent: Option<HeaderValue>,
-    /// `Content-Type` of the answer.
-    pub content_type: Option<HeaderValue>,
-    /// Bytes of the answer's head, without the fields that hyper adds (Date, framing).
-    pub head_bytes: u64,
 }

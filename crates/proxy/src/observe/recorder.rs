@@ -71,15 +71,15 @@ impl Observer for Recorder {
             duration: done.duration,
             client: done.client.ip(),
             method: done.method.as_str(),
-            url: &texts.url,
+            url: texts.url(),
             version: done.version,
             tls: done.tls,
             status,
             bytes_out: texts.head_bytes + done.body_bytes,
             body_out: done.body_bytes,
-            referer: texts.referer.as_ref().map(|value| value.as_bytes()),
-            user_agent: texts.user_agent.as_ref().map(|value| value.as_bytes()),
-            content_type: texts.content_type.as_ref().map(|value| value.as_bytes()),
+            referer: texts.referer(),
+            user_agent: texts.user_agent(),
+            content_type: texts.content_type(),
             outcome: done.outcome,
             aborted: !done.complete,
             hierarchy,
@@ -132,11 +132,10 @@ impl Observer for Recorder {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use http::Method;
-    use http::header::HeaderValue;
 
     use super::*;
     use crate::observe::access_log::Format;
-    use crate::observe::observer::LogFields;
+    use crate::observe::log_fields::LogFields;
     use crate::observe::outcome::{Denied, Error};
 
     #[test]
@@ -149,9 +148,9 @@ mod tests {
             let (metrics, log) = (Arc::new(Metrics::default()), Some(log.clone()));
             let recorder = Recorder::new(front, TokioClock::system(), metrics.clone(), log);
             assert!(recorder.wants_texts());
-            let content_type = Some(HeaderValue::from_static("text/html; charset=utf-8"));
-            let url = "http://a.example/x?y";
-            let texts = LogFields { url: url.into(), content_type, ..LogFields::default() };
+            let mut texts = LogFields::default();
+            texts.push_url("http://a.example/x?y");
+            texts.set_content_type(Some(b"text/html; charset=utf-8"));
             let mut done = RequestRecord {
                 client,
                 is_peer: false,

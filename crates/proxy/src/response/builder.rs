@@ -120,9 +120,6 @@ pub(crate) fn stored_part(
     head: &EncodedHead<'_>,
     length: u64,
 ) -> Option<StoredPart> {
-    if context.rule.as_ref().is_some_and(|rule| rule.unfolds_vary()) {
-        return None;
-    }
     if !context.facts.conditional && !context.facts.has_range {
         return Some(StoredPart::Whole);
     }
@@ -153,7 +150,8 @@ pub(crate) fn from_bytes(
     let outcome = status.outcome;
     let status = facts.map_or(status, |facts| status.ttl(facts.ttl(context.now())));
     let age = context.site().vouched().is_none().then_some(age);
-    let fields = StoredFields { meta: meta.clone(), age, part, length, status };
+    let rule = context.rule.clone().filter(|rule| rule.unfolds_vary());
+    let fields = StoredFields { meta: meta.clone(), age, part, length, status, rule };
     let source = match part {
         StoredPart::NotModified => BodySource::Empty,
         _ if context.head.method == Method::HEAD => BodySource::Empty,

@@ -1,6 +1,8 @@
 //! The fields of a response from the cache: those that are stored, as they lie in the store, and the
 //! edits that make them the fields of one response. They are written without a map.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http1::{write_field, write_number_field};
@@ -11,6 +13,7 @@ use upstream::send::origin::VERSION;
 use crate::observe::cache_status::{CACHE_STATUS, CacheStatus, HitStatus};
 use crate::observe::outcome::Outcome;
 use crate::options::Options;
+use crate::rules::request_rules::Rule;
 use crate::services::{Services, Shared};
 
 /// The stored fields of a response, and their edits.
@@ -25,6 +28,8 @@ pub(crate) struct StoredFields {
     pub length: u64,
     /// What is added to `Cache-Status`.
     pub status: CacheStatus,
+    /// The rule that replaces lines of `Vary`, if one does.
+    pub rule: Option<Arc<Rule>>,
 }
 
 /// The part of a stored representation that is sent.
@@ -141,8 +146,12 @@ impl StoredFields {
                     !is_left_out && !common.hides(text)
                 }
             };
+            let unfolded = match &self.rule {
+                Some(rule) if name == b"vary" => rule.unfolded(value),
+                _ => None,
+            };
             if is_sent {
-                take(name, value);
+                take(name, unfolded.as_ref().map_or(value, HeaderValue::as_bytes));
             }
         }
     }

@@ -15,7 +15,8 @@ use upstream::send::attempts::Attempts;
 
 use crate::client::handle::Client;
 use crate::object::store_lease::Leases;
-use crate::observe::observer::{LogFields, RequestRecord};
+use crate::observe::log_fields::LogFields;
+use crate::observe::observer::RequestRecord;
 use crate::observe::outcome::{Error, Outcome};
 use crate::response::failure_text;
 use crate::services::Services;
@@ -46,15 +47,13 @@ impl Transaction {
         head: &RequestHead,
         scheme: Scheme,
     ) -> Transaction {
-        let line = |name| HeaderValue::from_bytes(head.fields.line(name)?).ok();
         let texts = services.observer.wants_texts().then(|| {
-            Box::new(LogFields {
-                url: url_without_user_info(head, scheme),
-                referer: line(&header::REFERER),
-                user_agent: line(&header::USER_AGENT),
-                content_type: None,
-                head_bytes: 0,
-            })
+            let mut texts = services.log_fields.take();
+            texts.clear();
+            push_url(head, scheme, &mut texts);
+            let line = |name| head.fields.line(name);
+            texts.set_client(line(&header::REFERER), line(&header::USER_AGENT));
+            texts
         });
         Transaction::begin(services, client, (head.method.clone(), head.version), texts)
     }
@@ -89,7 +88,8 @@ impl Transaction {
         self.status = status;
         self.outcome = outcome;
         if let Some(texts) = &mut self.texts {
-            texts.content_type = headers.get(header::CONTENT_TYPE).cloned();
+            let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+            texts.set_content_type(kind);
             texts.head_bytes = head_bytes(status, headers);
         }
     }
@@ -99,7 +99,7 @@ impl Transaction {
         self.status = status;
         self.outcome = outcome;
         if let Some(texts) = &mut self.texts {
-            texts.content_type = kind.and_then(|kind| HeaderValue::from_bytes(kind).ok());
+            texts.set_content_type(kind);
         }
     }
 
@@ -200,6 +200,7 @@ impl Drop for Transaction {
             upstream_addresses: addresses.as_deref(),
             texts: self.texts.as_deref(),
         });
+        self.texts.take().into_iter().for_each(|texts| self.services.log_fields.give(texts));
     }
 }
 
@@ -210,20 +211,21 @@ pub(crate) fn head_bytes(status: StatusCode, headers: &HeaderMap) -> u64 {
     ("HTTP/1.1 200 \r\n\r\n".len() + reason.len() + fields.sum::<usize>()) as u64
 }
 
-/// Returns the URL of a request without user information, for a log.
-fn url_without_user_info(head: &RequestHead, scheme: Scheme) -> String {
+/// Writes the URL of a request without user information to the texts for a log.
+fn push_url(head: &RequestHead, scheme: Scheme, texts: &mut LogFields) {
     let path = head.target.path_and_query();
     let authority = match head.target.authority() {
         Some(authority) => authority.rsplit_once('@').map_or(authority, |(_, host)| host),
         None => match head.fields.line(&header::HOST).and_then(value::text) {
             Some(host) => host,
-            None => return path.to_owned(),
+            None => return texts.push_url(path),
         },
     };
     if head.method == Method::CONNECT {
-        return authority.to_owned();
+        return texts.push_url(authority);
     }
-    format!("{}://{authority}{path}", head.target.scheme().unwrap_or(scheme.name()))
+    let scheme = head.target.scheme().unwrap_or(scheme.name());
+    [scheme, "://", authority, path].iter().for_each(|part| texts.push_url(part));
 }
 
 #[cfg(test)]
@@ -249,7 +251,9 @@ mod tests {
             let mut head = RequestHead::default();
             let text = format!("{method} {target} HTTP/1.1\r\nHost: h:1\r\n\r\n");
             head.read(text.as_bytes(), text.len()).unwrap().unwrap();
-            url_without_user_info(&head, Scheme::Https)
+            let mut texts = LogFields::default();
+            push_url(&head, Scheme::Https, &mut texts);
+            texts.url().to_owned()
         };
         assert_eq!(url("GET", "http://me:secret@a.example/x"), "http://a.example/x");
         assert_eq!(url("GET", "/x?y"), "https://h:1/x?y");

@@ -323,16 +323,19 @@ impl Rule {
             return;
         }
         for (_, line) in fields.iter_mut().filter(|(name, _)| *name == header::VARY) {
-            let is = |known: &HeaderName| {
-                line.as_bytes().eq_ignore_ascii_case(known.as_str().as_bytes())
-            };
-            if is(&DEVICE) {
-                *line = HeaderValue::from_name(header::USER_AGENT);
-            } else if is(&DECIDED_BY)
-                && let Some(names) = &self.condition_names
-            {
-                line.clone_from(names);
+            if let Some(unfolded) = self.unfolded(line.as_bytes()) {
+                *line = unfolded;
             }
+        }
+    }
+
+    /// Returns what [`Rule::unfold_vary`] puts in place of a line of `Vary`, if anything.
+    pub(crate) fn unfolded(&self, line: &[u8]) -> Option<HeaderValue> {
+        let is = |known: &HeaderName| line.eq_ignore_ascii_case(known.as_str().as_bytes());
+        match () {
+            () if is(&DEVICE) => Some(HeaderValue::from_name(header::USER_AGENT)),
+            () if is(&DECIDED_BY) => self.condition_names.clone(),
+            () => None,
         }
     }
 }

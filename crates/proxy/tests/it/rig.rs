@@ -68,7 +68,7 @@ impl Observer for Seen {
 
     fn finished(&self, finished: &RequestRecord<'_>) {
         let entry = (finished.outcome, finished.body_bytes, finished.complete);
-        self.urls.lock().unwrap().push(finished.texts.unwrap().url.clone());
+        self.urls.lock().unwrap().push(finished.texts.unwrap().url().to_owned());
         self.outcomes.lock().unwrap().push(entry);
     }
 
