@@ -7,6 +7,7 @@
 
 use crate::settings::name_filter::{NameParts, WholeNames, begins_with};
 use crate::settings::pattern::Pattern;
+use crate::settings::usual_names::usual_name;
 
 /// Words in a field's name that make it identifying, in lower case.
 const WORDS: [&str; 31] = [
@@ -82,7 +83,8 @@ impl IdentifyingFields {
 
     /// Returns whether a field of this name identifies a client. Case does not matter.
     pub fn includes(&self, name: &str) -> bool {
-        (self.built_in && is_identifying(name))
+        (self.built_in
+            && usual_name(name).map_or_else(|| is_identifying(name), |usual| usual.identifies))
             || self.named.iter().any(|pattern| pattern.matches(name.as_bytes()))
     }
 }
@@ -123,6 +125,7 @@ fn ends_with(word: &[u8], end: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::usual_names::NAMES;
 
     #[test]
     fn names_of_keys_tokens_sessions_and_users_identify() {
@@ -181,6 +184,14 @@ mod tests {
             "Referer",
         ] {
             assert!(!fields.includes(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn usual_names_are_judged_as_their_words_say() {
+        for name in NAMES {
+            let usual = usual_name(name).map(|usual| usual.identifies);
+            assert_eq!(usual, Some(is_identifying(name)), "{name}");
         }
     }
 
