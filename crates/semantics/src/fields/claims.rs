@@ -12,7 +12,7 @@ use crate::fields::field_names::as_variable;
 use crate::fields::list;
 use crate::fields::view::{EditFields, Fields};
 use crate::settings::name_filter::{NameParts, WholeNames, begins_with};
-use crate::settings::usual_names::usual_name;
+use crate::settings::usual_names::is_usual;
 
 /// Claims by name, in the order of their bytes. Some frameworks answer for another host, scheme or
 /// path when one of these says so; others believe an address or a user; `Proxy` sets an environment
@@ -255,7 +255,7 @@ pub fn remove_claims(request: &mut impl EditFields, kept: impl Fn(&str) -> bool)
 
 /// Returns whether a program may take the field for a claim.
 pub fn is_claim(name: &str) -> bool {
-    usual_name(name).is_none() && is_unusual_claim(name)
+    !is_usual(name) && is_unusual_claim(name)
 }
 
 fn is_unusual_claim(name: &str) -> bool {

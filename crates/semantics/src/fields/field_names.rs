@@ -10,7 +10,7 @@
 //! `Content_Length` finds requests in bodies.
 
 use crate::fields::view::EditFields;
-use crate::settings::usual_names::usual_name;
+use crate::settings::usual_names::is_usual;
 
 /// The names of request fields that are let through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl FieldNames {
 
     /// Returns whether a field of this name is let through.
     pub fn permit(self, name: &str) -> bool {
-        usual_name(name).is_some() || self.permit_unusual(name)
+        is_usual(name) || self.permit_unusual(name)
     }
 
     fn permit_unusual(self, name: &str) -> bool {

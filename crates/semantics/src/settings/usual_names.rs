@@ -68,22 +68,12 @@ pub(crate) const NAMES: [&str; 62] = [
     "x-requested-with",
 ];
 
-/// Those of [`NAMES`] that identify a client ([`crate::settings::identifying`]).
-const IDENTIFYING: [&str; 2] = ["authorization", "cookie"];
-
-/// What is known of a usual name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct UsualName {
-    /// It is in the built-in list of names that identify a client.
-    pub identifies: bool,
-}
-
 const SLOTS: usize = 512;
 
 /// The names by [`slot_of`].
 struct Table {
     factor: u32,
-    slots: [Option<(&'static str, UsualName)>; SLOTS],
+    slots: [Option<&'static str>; SLOTS],
 }
 
 static TABLE: Table = Table::new();
@@ -102,7 +92,7 @@ impl Table {
 }
 
 /// Returns the names in their slots; `None` when two share one.
-const fn slots_by(factor: u32) -> Option<[Option<(&'static str, UsualName)>; SLOTS]> {
+const fn slots_by(factor: u32) -> Option<[Option<&'static str>; SLOTS]> {
     let mut slots = [None; SLOTS];
     let mut number = 0;
     while number < NAMES.len() {
@@ -111,13 +101,7 @@ const fn slots_by(factor: u32) -> Option<[Option<(&'static str, UsualName)>; SLO
         if slots[slot].is_some() {
             return None;
         }
-        let mut identifies = false;
-        let mut other = 0;
-        while other < IDENTIFYING.len() {
-            identifies |= is_name(name.as_bytes(), IDENTIFYING[other].as_bytes());
-            other += 1;
-        }
-        slots[slot] = Some((name, UsualName { identifies }));
+        slots[slot] = Some(name);
         number += 1;
     }
     Some(slots)
@@ -132,45 +116,50 @@ const fn slot_of(name: &[u8], factor: u32) -> usize {
     (letters.wrapping_mul(factor) >> (32 - SLOTS.trailing_zeros())) as usize
 }
 
-/// Returns what is known of a name, if it is usual. Case does not matter.
+/// Returns the usual name that a name is, in lower case, if it is one. Case does not matter.
 #[inline]
-pub(crate) fn usual_name(name: &str) -> Option<UsualName> {
+pub(crate) fn usual_name(name: &str) -> Option<&'static str> {
     if name.len() < 3 {
         return None;
     }
-    let (known, usual) = TABLE.slots[slot_of(name.as_bytes(), TABLE.factor)]?;
-    is_name(name.as_bytes(), known.as_bytes()).then_some(usual)
+    let known = TABLE.slots[slot_of(name.as_bytes(), TABLE.factor)]?;
+    is_name(name.as_bytes(), known.as_bytes()).then_some(known)
+}
+
+/// Returns whether a name is usual. Case does not matter.
+#[inline]
+pub(crate) fn is_usual(name: &str) -> bool {
+    usual_name(name).is_some()
 }
 
 /// Returns whether a name is `known`, which consists of letters in lower case, digits and hyphens.
-/// Eight bytes are compared at a time.
+/// Up to eight bytes are compared at a time; the last ones may be compared twice.
 #[inline]
-pub(crate) const fn is_name(name: &[u8], known: &[u8]) -> bool {
+pub(crate) fn is_name(name: &[u8], known: &[u8]) -> bool {
     if name.len() != known.len() {
         return false;
     }
-    let (mut names, mut knowns) = (name, known);
-    while let (Some((name, more)), Some((known, more_known))) =
-        (names.split_first_chunk::<8>(), knowns.split_first_chunk::<8>())
-    {
-        if !is_same(u64::from_le_bytes(*name), u64::from_le_bytes(*known)) {
-            return false;
-        }
-        (names, knowns) = (more, more_known);
+    if let (Some(last), Some(known_last)) = (name.last_chunk::<8>(), known.last_chunk::<8>()) {
+        let is_same = |(name, known): (&[u8; 8], &[u8; 8])| {
+            is_same(u64::from_le_bytes(*name), u64::from_le_bytes(*known))
+        };
+        let eights = name.as_chunks::<8>().0.iter().zip(known.as_chunks::<8>().0);
+        return is_same((last, known_last)) && eights.map(is_same).all(|same| same);
     }
-    while let (Some((name, more)), Some((known, more_known))) =
-        (names.split_first(), knowns.split_first())
+    if let (Some(last), Some(known_last)) = (name.last_chunk::<4>(), known.last_chunk::<4>())
+        && let (Some(first), Some(known_first)) = (name.first_chunk::<4>(), known.first_chunk())
     {
-        if !is_same(*name as u64, *known as u64) {
-            return false;
-        }
-        (names, knowns) = (more, more_known);
+        let pair = |one: &[u8; 4], other: &[u8; 4]| {
+            u64::from(u32::from_le_bytes(*one)) << 32 | u64::from(u32::from_le_bytes(*other))
+        };
+        return is_same(pair(first, last), pair(known_first, known_last));
     }
-    true
+    name.iter().zip(known).all(|(byte, known)| is_same((*byte).into(), (*known).into()))
 }
 
 /// Returns whether eight bytes are those of `known`, in any case.
-const fn is_same(bytes: u64, known: u64) -> bool {
+#[inline]
+fn is_same(bytes: u64, known: u64) -> bool {
     // Letters alone have this bit among the bytes of known names.
     const OF_LETTERS: u64 = 0x4040_4040_4040_4040;
     bytes | ((known & OF_LETTERS) >> 1) == known
@@ -183,20 +172,19 @@ mod tests {
     #[test]
     fn usual_names_are_recognised_in_any_case() {
         for name in NAMES {
-            let usual = UsualName { identifies: IDENTIFYING.contains(&name) };
-            assert_eq!(usual_name(name), Some(usual), "{name}");
-            assert_eq!(usual_name(&name.to_ascii_uppercase()), Some(usual), "{name}");
+            assert_eq!(usual_name(name), Some(name));
+            assert_eq!(usual_name(&name.to_ascii_uppercase()), Some(name));
             for at in 0..name.len() {
                 for other in [b'_', b'\r', b'~', b'1', b'M', b'q'] {
                     let mut near = name.as_bytes().to_vec();
                     near[at] = other;
                     let near = String::from_utf8(near).unwrap();
                     let is_other = NAMES.iter().any(|name| near.eq_ignore_ascii_case(name));
-                    assert_eq!(usual_name(&near).is_some(), is_other, "{near:?}");
+                    assert_eq!(is_usual(&near), is_other, "{near:?}");
                 }
             }
-            assert_eq!(usual_name(&name[1..]), None, "{name}");
+            assert!(!is_usual(&name[1..]), "{name}");
         }
-        assert_eq!(usual_name(""), None);
+        assert!(!is_usual(""));
     }
 }
