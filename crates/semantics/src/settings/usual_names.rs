@@ -143,8 +143,8 @@ pub(crate) fn is_name(name: &[u8], known: &[u8]) -> bool {
         let is_same = |(name, known): (&[u8; 8], &[u8; 8])| {
             is_same(u64::from_le_bytes(*name), u64::from_le_bytes(*known))
         };
-        let eights = name.as_chunks::<8>().0.iter().zip(known.as_chunks::<8>().0);
-        return is_same((last, known_last)) && eights.map(is_same).all(|same| same);
+        let mut eights = name.as_chunks::<8>().0.iter().zip(known.as_chunks::<8>().0);
+        return is_same((last, known_last)) && eights.all(is_same);
     }
     if let (Some(last), Some(known_last)) = (name.last_chunk::<4>(), known.last_chunk::<4>())
         && let (Some(first), Some(known_first)) = (name.first_chunk::<4>(), known.first_chunk())
