@@ -12,6 +12,7 @@ use crate::fields::field_names::as_variable;
 use crate::fields::list;
 use crate::fields::view::{EditFields, Fields};
 use crate::settings::name_filter::{NameParts, WholeNames, begins_with};
+use crate::settings::usual_names::is_usual;
 
 /// Claims by name, in the order of their bytes. Some frameworks answer for another host, scheme or
 /// path when one of these says so; others believe an address or a user; `Proxy` sets an environment
@@ -254,6 +255,10 @@ pub fn remove_claims(request: &mut impl EditFields, kept: impl Fn(&str) -> bool)
 
 /// Returns whether a program may take the field for a claim.
 pub fn is_claim(name: &str) -> bool {
+    !is_usual(name) && is_unusual_claim(name)
+}
+
+fn is_unusual_claim(name: &str) -> bool {
     (CLAIM_FILTER.may_have(name.as_bytes()) && is_one_of(&CLAIMS, name))
         || (FAMILY_FILTER.may_begin(name.as_bytes())
             && FAMILIES
@@ -299,10 +304,19 @@ fn is_one_of(names: &[&str], name: &str) -> bool {
 mod tests {
     use super::*;
     use crate::fixture::headers;
+    use crate::settings::usual_names::NAMES;
 
     #[test]
     fn the_lists_are_sorted() {
         assert!(CLAIMS.is_sorted() && METHODS.is_sorted() && ADDRESSES.is_sorted());
+    }
+
+    #[test]
+    fn usual_names_are_none_of_the_lists() {
+        for name in NAMES {
+            assert!(!is_unusual_claim(name) && !asks_for_method(name), "{name}");
+            assert!(!names_user(name) && !names_address(name), "{name}");
+        }
     }
 
     #[test]

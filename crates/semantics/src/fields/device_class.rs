@@ -63,13 +63,11 @@ static FILTER: NameParts = {
 /// Returns what the words in a program's name suggest.
 fn suggested(agent: &[u8]) -> u8 {
     let mut found = 0;
-    let mut rest = agent;
-    while !rest.is_empty() {
-        if FILTER.may_begin(rest) {
-            let here = WORDS.iter().filter(|(word, _)| begins_with(rest, word));
+    for (at, three) in agent.windows(3).enumerate() {
+        if FILTER.may_begin(three) {
+            let here = WORDS.iter().filter(|(word, _)| begins_with(&agent[at..], word));
             found |= here.fold(0, |all, (_, kind)| all | kind);
         }
-        rest = &rest[1..];
     }
     found
 }

@@ -10,6 +10,7 @@
 //! `Content_Length` finds requests in bodies.
 
 use crate::fields::view::EditFields;
+use crate::settings::usual_names::is_usual;
 
 /// The names of request fields that are let through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +30,12 @@ impl FieldNames {
         request.remove_where(|name| !self.permit(name));
     }
 
-    fn permit(self, name: &str) -> bool {
+    /// Returns whether a field of this name is let through.
+    pub fn permit(self, name: &str) -> bool {
+        is_usual(name) || self.permit_unusual(name)
+    }
+
+    fn permit_unusual(self, name: &str) -> bool {
         let is_fine = |byte: u8| {
             PLAIN[usize::from(byte)] || (byte == b'_' && self == FieldNames::Underscores)
         };
@@ -72,6 +78,7 @@ pub(crate) fn as_variable(name: &str) -> impl Iterator<Item = u8> + '_ {
 mod tests {
     use super::*;
     use crate::fixture::headers;
+    use crate::settings::usual_names::NAMES;
 
     #[test]
     fn names_are_let_through_by_their_bytes() {
@@ -103,6 +110,11 @@ mod tests {
             let expected = headers(&["Content-Length: 6", "Transfer-Encoding: chunked"]);
             assert_eq!(fields, expected, "{names:?}");
         }
+    }
+
+    #[test]
+    fn usual_names_are_let_through() {
+        assert!(NAMES.iter().all(|name| FieldNames::Plain.permit_unusual(name)));
     }
 
     #[test]

@@ -78,6 +78,10 @@ pub(crate) fn weight<'a>(mut parameters: impl Iterator<Item = &'a [u8]>) -> Opti
         name.eq_ignore_ascii_case(b"q=").then(|| trim(value))
     });
     let Some(text) = given else { return Some(1000) };
+    if let [b'0', b'.', digit @ b'0'..=b'9'] = text {
+        // As nearly all are written.
+        return Some(u16::from(digit - b'0') * 100);
+    }
     let weight: f32 = std::str::from_utf8(text).ok()?.parse().ok()?;
     // A weight above 0 stays above 0.
     let least = u16::from(weight > 0.0);

@@ -51,3 +51,14 @@ pub fn remove_content_digests(fields: &mut HeaderMap) {
         fields.remove(name);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_known_by_their_names() {
+        assert!(CONTENT_DIGESTS.iter().all(|name| is_content_digest(name.as_str())));
+        assert!(is_content_digest("Content-MD5") && !is_content_digest("repr-digest"));
+    }
+}

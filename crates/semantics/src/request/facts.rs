@@ -8,6 +8,7 @@ use crate::fields::claims;
 use crate::fields::view::Fields;
 use crate::request::disguise;
 use crate::request::name_set::NameSet;
+use crate::settings::usual_names::is_name;
 use crate::settings::{Settings, Sharing};
 
 /// The meaning of a method to a cache.
@@ -103,7 +104,7 @@ impl Identity {
     pub fn of(client: &impl Fields, settings: &Settings) -> Identity {
         let mut identity = Identity::default();
         for (name, _) in client.all() {
-            identity.authorized |= name.eq_ignore_ascii_case(header::AUTHORIZATION.as_str());
+            identity.authorized |= is_name(name.as_bytes(), b"authorization");
             if identifies(name, settings)
                 && let Ok(name) = HeaderName::from_bytes(name.as_bytes())
             {
@@ -139,7 +140,7 @@ impl RequestFacts {
         };
         let mut has_directives = false;
         for (name, _) in fields.all() {
-            let is = |known: &str| name.eq_ignore_ascii_case(known);
+            let is = |known: &str| is_name(name.as_bytes(), known.as_bytes());
             match name.len() {
                 5 => facts.has_range |= is("range"),
                 6 => {

@@ -7,6 +7,7 @@
 
 use crate::settings::name_filter::{NameParts, WholeNames, begins_with};
 use crate::settings::pattern::Pattern;
+use crate::settings::usual_names::usual_name;
 
 /// Words in a field's name that make it identifying, in lower case.
 const WORDS: [&str; 31] = [
@@ -53,6 +54,9 @@ const ENDS: [&str; 9] =
 /// Names that would count by their words, but that browsers send with every request of a kind.
 const EXEMPT: [&str; 3] = ["idempotency-key", "sec-fetch-user", "sec-websocket-key"];
 
+/// The usual names ([`usual_names`](crate::settings::usual_names)) that the built-in list has.
+const USUAL: [&str; 2] = ["authorization", "cookie"];
+
 /// The fields that identify the client of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentifyingFields {
@@ -82,7 +86,8 @@ impl IdentifyingFields {
 
     /// Returns whether a field of this name identifies a client. Case does not matter.
     pub fn includes(&self, name: &str) -> bool {
-        (self.built_in && is_identifying(name))
+        (self.built_in
+            && usual_name(name).map_or_else(|| is_identifying(name), |it| USUAL.contains(&it)))
             || self.named.iter().any(|pattern| pattern.matches(name.as_bytes()))
     }
 }
@@ -123,6 +128,7 @@ fn ends_with(word: &[u8], end: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::usual_names::NAMES;
 
     #[test]
     fn names_of_keys_tokens_sessions_and_users_identify() {
@@ -181,6 +187,13 @@ mod tests {
             "Referer",
         ] {
             assert!(!fields.includes(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn usual_names_are_judged_as_their_words_say() {
+        for name in NAMES {
+            assert_eq!(USUAL.contains(&name), is_identifying(name), "{name}");
         }
     }
 

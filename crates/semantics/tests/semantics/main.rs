@@ -9,3 +9,4 @@ mod bytes;
 mod differential;
 mod properties;
 mod seed;
+mod views;
