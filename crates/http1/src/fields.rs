@@ -144,7 +144,7 @@ impl Fields {
 
     fn is(&self, line: Line, name: &str) -> bool {
         (line.name.1 - line.name.0) as usize == name.len()
-            && self.names[line.name_range()].eq_ignore_ascii_case(name)
+            && self.names.as_bytes()[line.name_range()].eq_ignore_ascii_case(name.as_bytes())
     }
 
     fn value(&self, line: Line) -> &[u8] {

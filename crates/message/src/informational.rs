@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
 use http::{Response, StatusCode};
 
 /// Interim answers forwarded for one request at most, so that an origin cannot fill the memory.
@@ -53,6 +54,8 @@ impl Informational {
         *head.status_mut() = status;
         head.headers_mut().clone_from(headers);
         semantics::hop_by_hop::strip(head.headers_mut());
+        // It has no content (RFC 9110, 8.6), and HTTP/2 lets the field through.
+        head.headers_mut().remove(CONTENT_LENGTH);
         state.heads.push_back(head);
         wake(&mut state.reader);
     }
@@ -120,6 +123,8 @@ mod tests {
         headers.insert("link", "</a.css>; rel=preload".parse().unwrap());
         headers.insert("connection", "x-hop".parse().unwrap());
         headers.insert("x-hop", "1".parse().unwrap());
+        headers.insert("content-length", "5".parse().unwrap());
+        headers.insert("transfer-encoding", "chunked".parse().unwrap());
         for _ in 0..HEADS_MAX + 5 {
             interim.receive(StatusCode::EARLY_HINTS, &headers);
         }

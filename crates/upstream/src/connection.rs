@@ -10,5 +10,6 @@ pub(crate) mod pool;
 pub mod request_body;
 pub mod send_file;
 pub(crate) mod stream;
+pub(crate) mod tls_stream;
 pub(crate) mod tls_transport;
 pub mod tunnel;

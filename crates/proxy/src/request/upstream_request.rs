@@ -22,6 +22,7 @@ use upstream::connection::origin_body::OriginBody;
 use upstream::connection::pinned::PinnedConnection;
 use upstream::connection::request_body::{ClientBody, OutBody};
 use upstream::send::attempts::Attempts;
+use upstream::send::client::Upstream;
 use upstream::send::origin::{Connector, Origin};
 use upstream::send::outgoing::Outgoing;
 use upstream::settings::endpoint::Endpoint;
@@ -208,7 +209,7 @@ impl UpstreamRequest {
         options: &Options,
         body: Option<RequestBody>,
     ) -> Result<Response<OriginBody>, Failure> {
-        let again = || self.request();
+        let again = || self.request(&services.upstream);
         let response = self.ask(services, options, again(), Some(&again), body).await?;
         self.settle(services, response)
     }
@@ -226,7 +227,7 @@ impl UpstreamRequest {
         if self.rule.is_some() || only.is_none_or(Endpoint::may_be_http2) {
             return self.run(services, options, None).await;
         }
-        let request = self.take_request();
+        let request = self.take_request(&services.upstream);
         let response = self.ask(services, options, request, None, None).await?;
         self.settle(services, response)
     }
@@ -241,10 +242,10 @@ impl UpstreamRequest {
         again: impl Fn() -> UpstreamRequest,
     ) -> Result<Response<OriginBody>, Failure> {
         let first = match body.is_some() || self.rule.is_some() {
-            true => self.request(),
-            false => self.take_request(),
+            true => self.request(&services.upstream),
+            false => self.take_request(&services.upstream),
         };
-        let again = || again().take_request();
+        let again = || again().take_request(&services.upstream);
         let response = self.ask(services, options, first, Some(&again), body).await?;
         self.settle(services, response)
     }
@@ -346,7 +347,7 @@ impl UpstreamRequest {
         };
         let Some(body) = body else {
             let outgoing = Outgoing { again, ..self.outgoing(services, request) };
-            let sent = self.to.clone().send(with, outgoing).await;
+            let sent = self.to.ask(with, outgoing).await;
             return sent.map_err(|failure| rules.explain(failure));
         };
         if matches!(body, RequestBody::Buffered(_)) {
@@ -364,7 +365,7 @@ impl UpstreamRequest {
             request.headers_mut().insert(header::TRANSFER_ENCODING, value);
         }
         let outgoing = Outgoing { progress, ..self.outgoing(services, request) };
-        let sent = self.to.clone().send(with, outgoing).await;
+        let sent = self.to.ask(with, outgoing).await;
         sent.map_err(|failure| rules.explain(failure))
     }
 
@@ -387,18 +388,18 @@ impl UpstreamRequest {
         }
     }
 
-    fn request(&self) -> Box<Request<OutBody>> {
-        self.with(self.uri.clone(), self.headers.clone())
+    fn request(&self, upstream: &Upstream) -> Box<Request<OutBody>> {
+        self.with(upstream, self.uri.clone(), self.headers.clone())
     }
 
     /// Returns the request without a body, and takes its target and fields out of this.
-    fn take_request(&mut self) -> Box<Request<OutBody>> {
+    fn take_request(&mut self, upstream: &Upstream) -> Box<Request<OutBody>> {
         let (uri, headers) = (std::mem::take(&mut self.uri), std::mem::take(&mut self.headers));
-        self.with(uri, headers)
+        self.with(upstream, uri, headers)
     }
 
-    fn with(&self, uri: Uri, headers: HeaderMap) -> Box<Request<OutBody>> {
-        let mut request = Box::new(Request::new(OutBody::Empty));
+    fn with(&self, upstream: &Upstream, uri: Uri, headers: HeaderMap) -> Box<Request<OutBody>> {
+        let mut request = upstream.request();
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;

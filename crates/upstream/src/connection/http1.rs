@@ -60,6 +60,8 @@ pub(crate) struct Http1 {
     /// fields becomes the next answer's.
     head: ResponseHead,
     maps: HeaderMaps,
+    /// The memory of the last request, which is done with.
+    pub spare: Option<Box<Request<OutBody>>>,
     /// The address of the other end; `None` for a socket in the file system.
     pub address: Option<IpAddr>,
     /// Bytes of an answer's head at most.
@@ -87,8 +89,9 @@ impl Http1 {
     /// Makes a connection of a stream. `head_max`: bytes of an answer's head at most.
     pub fn new(stream: Stream, address: Option<IpAddr>, head_max: usize) -> Http1 {
         let (input, output, suspect) = (BytesMut::new(), Vec::new(), LastAnswer::Framed);
-        let (head, maps, last) = (ResponseHead::default(), HeaderMaps::default(), None);
-        Http1 { stream, input, output, head, maps, address, head_max, last, suspect }
+        let (head, maps, spare, last) =
+            (ResponseHead::default(), HeaderMaps::default(), None, None);
+        Http1 { stream, input, output, head, maps, spare, address, head_max, last, suspect }
     }
 
     /// Returns what lies unread on an idle connection, which can be used if there is nothing. What
@@ -106,6 +109,7 @@ impl Http1 {
     pub fn shrink(&mut self) {
         (self.input, self.output) = (BytesMut::new(), Vec::new());
         (self.head, self.maps) = (ResponseHead::default(), HeaderMaps::default());
+        self.spare = None;
     }
 
     /// Sends a request, whose names are spelled so, and waits for the head of the answer. 1xx
@@ -297,6 +301,8 @@ impl Exchange {
                     connection.stream.acknowledge_at_once();
                 }
                 connection.maps.keep(std::mem::take(request.headers_mut()));
+                *request = Request::new(OutBody::Empty);
+                connection.spare = Some(request);
                 Incoming::new(connection, framing.body, keeps_open, spellings)
             }
             false => Incoming::while_sending(self, framing.body, spellings),

@@ -8,11 +8,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use http::Request;
 use tokio::sync::Notify;
 
 use crate::connection::http1::Http1;
 use crate::connection::http2::Http2;
 use crate::connection::overrun::{LastAnswer, OverrunWatch};
+use crate::connection::request_body::OutBody;
 use crate::connection::stream::Unread;
 use crate::settings::endpoint::{At, Endpoint};
 use crate::settings::limits::Check;
@@ -22,12 +24,17 @@ use net::clock::TokioClock;
 /// Connections that idle for longer give up their memory.
 const SHRINK_AFTER: Duration = Duration::from_secs(1);
 
+/// Requests whose memory is kept.
+const REQUESTS_MAX: usize = 64;
+
 /// The connections of one worker.
 pub(crate) struct Pool {
     pub clock: TokioClock,
     watch: OverrunWatch,
     slots: RefCell<HashMap<Arc<Endpoint>, Slot>>,
     count: Rc<Cell<usize>>,
+    /// Memory for requests.
+    requests: RefCell<Vec<Box<Request<OutBody>>>>,
 }
 
 /// The connections to one origin.
@@ -120,7 +127,14 @@ impl Drop for Opening<'_> {
 impl Pool {
     /// Makes an empty pool.
     pub fn new(watch: OverrunWatch) -> Pool {
-        Pool { clock: watch.clock, watch, slots: RefCell::default(), count: Rc::default() }
+        let (slots, count, requests) = Default::default();
+        Pool { clock: watch.clock, watch, slots, count, requests }
+    }
+
+    /// Returns an empty request, in the memory of one that is done with.
+    pub fn request(&self) -> Box<Request<OutBody>> {
+        let spare = self.requests.borrow_mut().pop();
+        spare.unwrap_or_else(|| Box::new(Request::new(OutBody::Empty)))
     }
 
     /// Returns whether an idle connection can be used: the origin has neither closed it nor sent
@@ -221,7 +235,12 @@ impl Pool {
     }
 
     /// Keeps a connection, if there is room.
-    pub fn put(&self, endpoint: Arc<Endpoint>, connection: Box<Http1>, limits: PoolLimits) {
+    pub fn put(&self, endpoint: Arc<Endpoint>, mut connection: Box<Http1>, limits: PoolLimits) {
+        let mut requests = self.requests.borrow_mut();
+        if requests.len() < REQUESTS_MAX {
+            requests.extend(connection.spare.take());
+        }
+        drop(requests);
         let mut slots = self.slots.borrow_mut();
         let list = &mut slots.entry(endpoint).or_default().idle;
         if list.len() < limits.per_origin && self.count.get() < limits.total {

@@ -2,15 +2,13 @@
 
 use std::io::{self, Read};
 
-use tokio_rustls::client::TlsStream;
-
-use crate::connection::tls_transport::TlsTransport;
+use crate::connection::tls_stream::TlsStream;
 use net::socket::{Socket, transport};
 
 /// A transport with or without TLS: one type, so that the HTTP code exists once.
 pub(crate) enum Stream {
     Plain(Socket),
-    Tls(Box<TlsStream<TlsTransport>>),
+    Tls(Box<TlsStream>),
 }
 
 transport!(Stream { Plain, Tls });
@@ -84,7 +82,7 @@ impl Stream {
     }
 }
 
-fn unread_in_tls(stream: &mut TlsStream<TlsTransport>) -> Unread {
+fn unread_in_tls(stream: &mut TlsStream) -> Unread {
     let (transport, session) = stream.get_mut();
     let mut buffer = [0; IDLE_READ];
     for _ in 0..IDLE_READS {

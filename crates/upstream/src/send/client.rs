@@ -120,6 +120,11 @@ impl Upstream {
         Upstream { descriptors: Some(descriptors), ..self }
     }
 
+    /// Returns an empty request to be filled and sent, in memory that is used again.
+    pub fn request(&self) -> Box<Request<OutBody>> {
+        self.pool.request()
+    }
+
     /// Logs an answer that cannot be used.
     pub fn bad_answer(&self, server: &dyn fmt::Display, cause: &str) {
         if let Some(failures) = &self.failures {
@@ -452,13 +457,24 @@ impl Upstream {
     }
 }
 
+/// Sends a request to a single server and waits for the head of the answer.
+pub(super) async fn ask_server(
+    server: Arc<Endpoint>,
+    with: Connector<'_>,
+    mut request: Outgoing<'_>,
+) -> Result<Response<OriginBody>, Failure> {
+    let Connector { upstream, limits, check } = with;
+    let asked = upstream.ask(&server, limits, check, &mut request, None).await;
+    asked.map_err(|unanswered| unanswered.failure)
+}
+
 impl Origin for Endpoint {
-    fn send<'a>(self: Arc<Self>, with: Connector<'a>, mut request: Outgoing<'a>) -> Sending<'a> {
-        Box::pin(async move {
-            let Connector { upstream, limits, check } = with;
-            let asked = upstream.ask(&self, limits, check, &mut request, None).await;
-            asked.map_err(|unanswered| unanswered.failure)
-        })
+    fn send<'a>(self: Arc<Self>, with: Connector<'a>, request: Outgoing<'a>) -> Sending<'a> {
+        Box::pin(ask_server(self, with, request))
+    }
+
+    fn server(self: Arc<Self>) -> Option<Arc<Endpoint>> {
+        Some(self)
     }
 
     fn endpoint(&self, number: usize) -> Option<&Endpoint> {

@@ -13,6 +13,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::connection::events::Event;
 use crate::connection::stream::Stream;
+use crate::connection::tls_stream::TlsStream;
 use crate::connection::tls_transport::TlsTransport;
 use crate::failure::cause;
 use crate::failure::error::Failure;
@@ -187,7 +188,7 @@ async fn secure(host: &str, settings: &Tls, stream: Socket) -> Result<Stream, Fa
         };
         Failure::Failed(tls::reason(&error), cause)
     })?;
-    Ok(Stream::Tls(Box::new(stream)))
+    Ok(Stream::Tls(Box::new(TlsStream::new(stream))))
 }
 
 fn not_connected(error: &io::Error) -> Failure {

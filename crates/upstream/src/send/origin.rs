@@ -14,7 +14,7 @@ pub use semantics::validators::VERSION;
 
 use crate::connection::origin_body::OriginBody;
 use crate::failure::error::Failure;
-use crate::send::client::Upstream;
+use crate::send::client::{Upstream, ask_server};
 use crate::send::outgoing::Outgoing;
 use crate::settings::endpoint::{Authority, Endpoint};
 use crate::settings::limits::{Check, UpstreamLimits};
@@ -39,6 +39,12 @@ pub trait Origin: fmt::Debug + fmt::Display + Send + Sync {
     /// Sends a request and waits for the head of the answer, which may have a [`Group`] as an
     /// extension.
     fn send<'a>(self: Arc<Self>, with: Connector<'a>, request: Outgoing<'a>) -> Sending<'a>;
+
+    /// Returns the server, if the origin is a single one: requests go to it without an allocation
+    /// (`<dyn Origin>::ask`).
+    fn server(self: Arc<Self>) -> Option<Arc<Endpoint>> {
+        None
+    }
 
     /// Returns one of the servers that requests may go to, by its number from 0 on; `None` beyond
     /// the last. An origin without connections has none.
@@ -130,6 +136,18 @@ pub trait Voucher {
 const LOCALHOST: &str = "localhost";
 
 impl dyn Origin {
+    /// Does as [`Origin::send`], and allocates no future where the origin is a single server.
+    pub async fn ask<'a>(
+        self: &Arc<Self>,
+        with: Connector<'a>,
+        request: Outgoing<'a>,
+    ) -> Result<Response<OriginBody>, Failure> {
+        match self.clone().server() {
+            Some(server) => ask_server(server, with, request).await,
+            None => self.clone().send(with, request).await,
+        }
+    }
+
     /// Returns host and port as they are written in the `Host` of a request that names none.
     pub fn authority(&self) -> Authority<'_> {
         Authority(self.endpoint(0))

@@ -17,6 +17,7 @@ use tokio_rustls::TlsConnector;
 
 use super::*;
 use crate::connection::request_body::ClientBody;
+use crate::connection::tls_stream::TlsStream;
 use crate::connection::tls_transport::TlsTransport;
 use crate::settings::endpoint::Http2;
 use crate::settings::tls::{Tls, TlsOptions};
@@ -163,6 +164,75 @@ async fn an_answer_that_breaks_off_anywhere_is_not_whole() {
     for length in 0..head {
         assert!(ask("GET", &OPEN_ENDED[..length], 7, true).await.is_err());
     }
+}
+
+/// Reads a body to its end or its error, and returns the bytes that came before.
+async fn read_until_error(body: &mut Incoming) -> (String, Option<Http1Error>) {
+    let mut text = String::new();
+    while let Some(frame) = poll_fn(|cx| body.poll_frame(cx)).await {
+        match frame {
+            Ok(frame) => text += std::str::from_utf8(frame.data_ref().unwrap()).unwrap(),
+            Err(error) => return (text, Some(error)),
+        }
+    }
+    (text, None)
+}
+
+#[tokio::test(flavor = "local")]
+async fn what_came_before_a_cut_is_read_before_the_error() {
+    for (frame, cut) in [
+        ("Content-Length: 9\r\n\r\n", "hello"),
+        ("Transfer-Encoding: chunked\r\n\r\n", "9\r\nhello"),
+        ("Transfer-Encoding: chunked\r\n\r\n", "5\r\nhello"),
+        ("Transfer-Encoding: chunked\r\n\r\n", "2\r\nhe\r\n3\r\nllo\r\n"),
+        ("Transfer-Encoding: chunked\r\n\r\n", "5\r\nhello\r\nwrong"),
+        ("Transfer-Encoding: chunked\r\n\r\n", "5\r\nhellowrong"),
+        ("Transfer-Encoding: chunked\r\n\r\n", "5\r\nhello\r\n0\r\n:path: /\r\n\r\n"),
+    ] {
+        let (connection, mut origin) = connected();
+        origin.write_all(format!("HTTP/1.1 200 OK\r\n{frame}{cut}").as_bytes()).await.unwrap();
+        let sent = connection.send(request("GET", "/"), LOWER, None);
+        let (sent, ()) = tokio::join!(sent, async { read_request(&mut origin).await });
+        drop(origin);
+        let Ok(response) = sent else { panic!("no answer") };
+        let (text, error) = read_until_error(&mut response.into_body()).await;
+        assert!(text == "hello" && error.is_some(), "{cut:?}: {text:?}, {error:?}");
+    }
+}
+
+#[tokio::test(flavor = "local")]
+async fn what_was_decrypted_before_an_error_is_read_before_it() {
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello";
+    let (connection, mut origin) = connected_in_tls().await;
+    origin.write_all(answer.as_bytes()).await.unwrap();
+    // A record that is none, behind the one with the answer.
+    origin.get_mut().0.write_all(&[23, 3, 3, 0, 20, 0, 0, 0]).await.unwrap();
+    origin.get_mut().0.write_all(&[0; 17]).await.unwrap();
+    let Ok(response) = connection.send(request("GET", "/"), LOWER, None).await else {
+        panic!("no answer")
+    };
+    let (text, error) = read_until_error(&mut response.into_body()).await;
+    assert!(text == "hello" && matches!(error, Some(Http1Error::Io(_))), "{text:?}, {error:?}");
+}
+
+#[tokio::test(flavor = "local")]
+async fn names_keep_their_spelling_both_ways() {
+    let (connection, mut origin) = connected();
+    let mut fields = http1::Fields::default();
+    ["HOST", "Content-length"].iter().for_each(|name| fields.push(name, b""));
+    let (mut source, sink) = tokio::io::duplex(10);
+    let mut asked = request("POST", "/");
+    *asked.body_mut() = body(sink, Some(1));
+    source.write_all(b"x").await.unwrap();
+    let spellings = Spellings::of(&fields).unwrap();
+    origin.write_all(b"HTTP/1.1 204 No\r\nX-One: a\r\nvia: b\r\n\r\n").await.unwrap();
+    let Ok(response) = connection.send(asked, &spellings, None).await else { panic!("no answer") };
+    let mut incoming = response.into_body();
+    assert_eq!(format!("{:?}", incoming.take_spellings()), r#"["X-One", "via"]"#);
+    drop(incoming);
+    let mut text = String::new();
+    origin.read_to_string(&mut text).await.unwrap();
+    assert_eq!(text, "POST / HTTP/1.1\r\nHOST: a\r\nContent-length: 1\r\n\r\nx");
 }
 
 #[tokio::test(flavor = "local")]
@@ -509,7 +579,7 @@ async fn connected_in_tls() -> (Box<Http1>, tokio_rustls::server::TlsStream<Unix
     let connecting = ours.connect("a.example".try_into().unwrap(), near);
     let accepting = tokio_rustls::TlsAcceptor::from(Arc::new(config)).accept(far);
     let (ours, theirs) = tokio::try_join!(connecting, accepting).unwrap();
-    (Box::new(Http1::new(Stream::Tls(Box::new(ours)), None, 8192)), theirs)
+    (Box::new(Http1::new(Stream::Tls(Box::new(TlsStream::new(ours))), None, 8192)), theirs)
 }
 
 #[tokio::test(flavor = "local")]
