@@ -39,9 +39,8 @@ pub struct Options {
 ///
 /// When a program cannot be built, or they differ in a way that is not intended.
 pub fn run(options: &Options) -> Result<(), String> {
-    let absolute = |path: &PathBuf| {
-        std::path::absolute(path).map_err(|e| format!("{}: {e}", path.display()))
-    };
+    let absolute =
+        |path: &PathBuf| std::path::absolute(path).map_err(|e| format!("{}: {e}", path.display()));
     let old = match &options.old {
         Some(old) => absolute(old)?,
         None => built(&options.against)?,

@@ -6,8 +6,8 @@
 //! counted for each route ([`routes`]); the median is compared with the table in
 //! `docs/research/instructions.md`, which `--bless` writes. What the kernel does is not in it.
 //!
-//! Continuous integration compares a build that takes less time, `--profile counted`, and fails
-//! where a count has grown (`--check`).
+//! As many routes are counted at a time as there are cores. Continuous integration fails where a
+//! count has grown (`--check`).
 //!
 //! A profile of each window stays in `target/instructions`, for `callgrind_annotate`.
 
@@ -16,10 +16,14 @@ mod routes;
 mod server;
 mod table;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use clap::Args;
@@ -27,9 +31,8 @@ use clap::Args;
 use self::client::Client;
 use self::routes::{Objects, ROUTES, Route};
 use self::server::Server;
-pub use self::table::Profile;
-use super::origin;
-use super::system::built_program;
+use super::system::larder_program;
+use super::{origin, process};
 use crate::workspace;
 
 /// What is counted, and what is done with it.
@@ -44,10 +47,7 @@ pub struct Options {
     /// Fails where a count is greater than that of the table by more than its tolerance.
     #[arg(long, conflicts_with = "bless")]
     pub check: bool,
-    /// The build that is counted.
-    #[arg(long, value_enum, default_value = "release")]
-    pub profile: Profile,
-    /// Takes the build that is there, without building.
+    /// Takes the release build that is there, without building.
     #[arg(long)]
     pub as_built: bool,
 }
@@ -61,10 +61,31 @@ const WRITTEN: Duration = Duration::from_secs(3);
 /// The table.
 const TABLE: &str = "docs/research/instructions.md";
 
-/// Returns whether valgrind can be had.
-pub fn can_count() -> bool {
+/// Returns whether counts can be compared with those of the table.
+///
+/// # Errors
+///
+/// When valgrind is absent, or the table's counts are of another compiler's programs; says which.
+pub fn can_check() -> Result<(), String> {
+    find_valgrind()?;
+    let text = fs::read_to_string(workspace::root().join(TABLE)).unwrap_or_default();
+    let (of_table, own) = (table::compiler(&text).unwrap_or("an unknown compiler"), compiler()?);
+    match of_table == own {
+        true => Ok(()),
+        false => Err(format!("{TABLE} is of {of_table}, and this is {own}")),
+    }
+}
+
+fn find_valgrind() -> Result<(), String> {
     let valgrind = Command::new("valgrind").arg("--version").stdout(Stdio::null()).status();
-    valgrind.is_ok_and(|status| status.success())
+    match valgrind.is_ok_and(|status| status.success()) {
+        true => Ok(()),
+        false => {
+            Err("valgrind counts the instructions and is not installed: on Debian and Ubuntu \
+                      `apt-get install valgrind`, on Fedora `dnf install valgrind`"
+                .into())
+        }
+    }
 }
 
 /// Counts and prints.
@@ -72,46 +93,71 @@ pub fn can_count() -> bool {
 /// # Errors
 ///
 /// When valgrind is absent, or larder cannot be built or started, or answers wrongly; with `check`
-/// also when a count has grown.
+/// also when a count has grown, or cannot be compared.
 pub fn run(options: &Options) -> Result<(), String> {
-    if !can_count() {
-        return Err("valgrind counts the instructions and is not installed: on Debian and Ubuntu \
-                    `apt-get install valgrind`, on Fedora `dnf install valgrind`"
-            .into());
-    }
+    if options.check { can_check() } else { find_valgrind() }?;
     if !options.as_built {
-        let build = ["build", "--profile", options.profile.name(), "--package", "larder"];
-        workspace::succeed(workspace::cargo(&build))?;
+        workspace::succeed(workspace::cargo(&["build", "--release", "--package", "larder"]))?;
     }
-    let program = built_program(options.profile.name())?;
+    let program = larder_program()?;
     let profiles = workspace::root().join("target/instructions");
     fs::create_dir_all(&profiles).map_err(|e| format!("{}: {e}", profiles.display()))?;
     let table = workspace::root().join(TABLE);
     let text = fs::read_to_string(&table).unwrap_or_default();
-    let compiler = compiler()?;
-    let checks = options.check && is_comparable(&text, &compiler);
     let origin = origin::start(Duration::ZERO)?;
     let (mut rows, mut grown) = (Vec::new(), Vec::new());
     let head = ("instructions of a request", "count", "table", "change");
     println!("{:<40} {:>10} {:>10} {:>8}   windows", head.0, head.1, head.2, head.3);
-    for route in ROUTES.iter().filter(|route| route.name.contains(&options.only)) {
-        let windows = count(&program, route, origin.address(), &profiles)?;
+    let routes: Vec<&Route> =
+        ROUTES.iter().filter(|route| route.name.contains(&options.only)).collect();
+    let count = |route: &Route| count(&program, route, origin.address(), &profiles);
+    in_order(&routes, count, |route, windows| {
         let median = median(&windows);
-        let before = table::count(&text, route.name, options.profile);
+        let before = table::count(&text, route.name);
         println!("{}", shown(route.name, median, before, &windows));
         rows.push((route.name, median, route.tolerance));
         if before.is_none_or(|before| median * 100 > before * (100 + route.tolerance)) {
             grown.push(route.name);
         }
-    }
+    })?;
     if options.bless {
-        let text = table::with_rows(&text, options.profile, &rows, &compiler)?;
+        let text = table::with_rows(&text, &rows, &compiler()?)?;
         fs::write(&table, text).map_err(|e| format!("{}: {e}", table.display()))?;
     }
-    match checks && !grown.is_empty() {
+    match options.check && !grown.is_empty() {
         true => Err(format!("more instructions than {TABLE} tolerates: {}", grown.join("; "))),
         false => Ok(()),
     }
+}
+
+/// Counts as many routes at a time as there are cores, and has each taken in the order of the table.
+fn in_order(
+    routes: &[&Route],
+    count: impl Fn(&Route) -> Result<Vec<u64>, String> + Sync,
+    mut take: impl FnMut(&Route, Vec<u64>),
+) -> Result<(), String> {
+    let (next, (sender, receiver)) = (AtomicUsize::new(0), mpsc::channel());
+    thread::scope(|scope| {
+        for sender in vec![sender; process::cores()] {
+            let (next, count) = (&next, &count);
+            scope.spawn(move || {
+                while let Some(route) = routes.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if sender.send((route.name, count(route))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        let mut counted = BTreeMap::new();
+        for route in routes {
+            while !counted.contains_key(route.name) {
+                let (name, windows) = receiver.recv().map_err(|_| "a counting thread failed")?;
+                counted.insert(name, windows?);
+            }
+            take(route, counted.remove(route.name).unwrap_or_default());
+        }
+        Ok(())
+    })
 }
 
 /// Returns the compiler's name and version.
@@ -120,15 +166,6 @@ fn compiler() -> Result<String, String> {
     let output = Command::new(rustc).arg("--version").current_dir(workspace::root()).output();
     let output = output.map_err(|e| format!("rustc: {e}"))?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
-/// Returns whether the table has counts of this compiler's programs; says so otherwise.
-fn is_comparable(text: &str, compiler: &str) -> bool {
-    let of_table = table::compiler(text).unwrap_or("an unknown compiler");
-    if of_table != compiler {
-        println!("SKIPPED: {TABLE} is of {of_table}, and this is {compiler}: nothing is checked");
-    }
-    of_table == compiler
 }
 
 /// Returns the line of a route: its count, the one of the table, the difference, and all windows.

@@ -226,18 +226,9 @@ impl System {
 ///
 /// When it was not built.
 pub fn larder_program() -> Result<PathBuf, String> {
-    built_program("release")
-}
-
-/// Returns the program that was built in this profile of cargo.
-///
-/// # Errors
-///
-/// When it was not built.
-pub fn built_program(profile: &str) -> Result<PathBuf, String> {
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| workspace::root().join("target"), PathBuf::from);
-    let program = target.join(profile).join("larder");
+    let program = target.join("release/larder");
     match program.exists() {
         true => Ok(program),
         false => Err(format!("{} is not there after a build", program.display())),

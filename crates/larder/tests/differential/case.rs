@@ -2,13 +2,10 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::thread;
 use std::time::Duration;
 
 use crate::origin::Plan;
-
-/// Time between two pieces.
-const PAUSE: Duration = Duration::from_millis(3);
+use crate::socket;
 
 /// After so much silence the client has no more to send.
 const SILENCE: Duration = Duration::from_millis(400);
@@ -21,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Case {
     /// What it is called in reports, and in the table of intended differences.
     pub name: String,
-    /// Its bytes, in the pieces in which they are sent.
+    /// Its bytes, in the pieces in which they are sent: each when the one before has been read.
     pub pieces: Vec<Vec<u8>>,
     /// Plans that the origin gets before.
     pub plans: Vec<(String, Plan)>,
@@ -42,12 +39,11 @@ impl Case {
     pub fn play(&self, to: SocketAddr) -> Heard {
         let mut stream = TcpStream::connect(to).expect("the program accepts");
         stream.set_nodelay(true).expect("a TCP connection");
-        for (number, piece) in self.pieces.iter().enumerate() {
-            if number > 0 {
-                thread::sleep(PAUSE);
-            }
+        let own = stream.local_addr().expect("a connected socket");
+        for piece in &self.pieces {
             // A program that refuses need not read all.
             let _ = stream.write_all(piece);
+            socket::await_read(to, own);
         }
         let mut bytes = Vec::new();
         if self.waits {

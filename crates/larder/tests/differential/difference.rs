@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::masked::Masked;
+use crate::masked::{Masked, latin1};
 
 /// Where a difference shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Difference {
         if old.is_like(new) {
             return None;
         }
-        let whole = [old.shown(), new.shown()];
+        let detail = detail([&old.shown(), &new.shown()]);
         // Where only numbers differ they are part of the lines.
         let texts = match old.text == new.text {
             true => [old.shown(), new.shown()],
@@ -46,19 +46,42 @@ impl Difference {
         };
         let [old, new] = &texts;
         let [old, new] = unlike([&lines(old), &lines(new)]).map(|lines| lines.join("\n"));
-        // Of counters and logs only the lines that differ are of interest.
-        let told = match place {
-            Place::Client | Place::Origin => whole,
-            Place::Log | Place::Metrics => [old.clone(), new.clone()],
-        };
-        let mut detail = String::new();
-        for (side, text) in ["old", "new"].into_iter().zip(told) {
-            let text: Vec<u8> = text.chars().map(|c| c as u8).collect();
-            let shown = text.escape_ascii().to_string().replace("\\n", "\\n\n      ");
-            let _ = writeln!(detail, "    {side}: {shown}");
-        }
         Some(Difference { case: case.to_owned(), place, old, new, detail })
     }
+
+    /// Returns the differences of lines whose order says nothing: those that one side has and the
+    /// other has not, side by side.
+    pub fn of_lines(case: &str, place: Place, sides: [&[Masked]; 2]) -> Vec<Difference> {
+        let [mut old, mut new] = sides.map(<[Masked]>::to_vec);
+        old.sort();
+        new.sort();
+        old.retain(|line| match new.iter().position(|other| line.is_like(other)) {
+            Some(at) => {
+                new.remove(at);
+                false
+            }
+            None => true,
+        });
+        let count = old.len().max(new.len());
+        let shown = |lines: &[Masked], at: usize| lines.get(at).map_or("".into(), Masked::shown);
+        let pairs = (0..count).map(|at| [shown(&old, at), shown(&new, at)]);
+        pairs
+            .map(|[old, new]| {
+                let detail = detail([&old, &new]);
+                Difference { case: case.to_owned(), place, old, new, detail }
+            })
+            .collect()
+    }
+}
+
+/// Returns two texts for people.
+fn detail(sides: [&str; 2]) -> String {
+    let mut detail = String::new();
+    for (side, text) in ["old", "new"].into_iter().zip(sides) {
+        let shown = latin1(text).escape_ascii().to_string().replace("\\n", "\\n\n      ");
+        let _ = writeln!(detail, "    {side}: {shown}");
+    }
+    detail
 }
 
 fn lines(text: &str) -> Vec<&str> {
@@ -75,9 +98,20 @@ fn unlike<'a>([old, new]: [&[&'a str]; 2]) -> [Vec<&'a str>; 2] {
 
 #[test]
 fn only_lines_that_differ_are_told() {
-    let of = |text: &str| Masked::of(text.as_bytes(), &[]);
+    let of = |text: &str| Masked::of(text.as_bytes(), &[], 0);
     let [old, new] = [of("a\r\nb\r\nc\r\n"), of("a\r\nx\r\ny\r\nc\r\n")];
     let difference = Difference::of("c", Place::Client, [&old, &new]).unwrap();
     assert_eq!((difference.old.as_str(), difference.new.as_str()), ("b", "x\ny"));
     assert!(Difference::of("c", Place::Client, [&old, &old]).is_none());
+}
+
+#[test]
+fn lines_that_one_side_lacks_are_told_whatever_their_order() {
+    let of = |lines: &[&str]| -> Vec<Masked> {
+        lines.iter().map(|line| Masked::of(line.as_bytes(), &[], 0)).collect()
+    };
+    let [old, new] = [of(&["a 1", "b 2", "c", "c"]), of(&["c", "b 3", "a 1"])];
+    let all = Difference::of_lines("x", Place::Log, [&old, &new]);
+    let told: Vec<_> = all.iter().map(|told| (told.old.as_str(), told.new.as_str())).collect();
+    assert_eq!(told, [("b 2", "b 3"), ("c", "")]);
 }

@@ -32,6 +32,7 @@ mod program;
 #[path = "../smuggling/requests.rs"]
 mod requests;
 mod scripts;
+mod socket;
 #[allow(dead_code)]
 #[path = "../smuggling/strict.rs"]
 mod strict;
@@ -50,7 +51,7 @@ use difference::Difference;
 use intended::{INTENDED, Uses};
 use pair::Pair;
 
-/// Cases between two comparisons of the counters.
+/// Cases between two comparisons of the logs and the counters.
 const GROUP: usize = 50;
 
 /// Differences that are printed in full.
@@ -131,19 +132,20 @@ impl Comparison<'_> {
             self.play(&mut pair, &cases::sample(cases::files(), count * 2, &mut chance));
         }
         if configuration.name == "http2" {
-            for (number, name) in http2::names().iter().enumerate() {
+            for (number, name) in http2::names().iter().enumerate().take(self.amount.sample) {
                 let differences = pair.ask(name, |front| http2::ask(front, number));
                 self.requests += 1;
                 self.judge(differences);
             }
-            let differences = pair.compare_counters("h2");
-            self.judge(differences.into_iter().collect());
+            let differences = pair.compare_traces("h2");
+            self.judge(differences);
         }
+        self.judge(pair.finish());
         let (requests, seconds) = (self.requests - before, begin.elapsed().as_secs_f64());
         println!("{}: {requests} cases, {seconds:.0} s", configuration.name);
     }
 
-    /// Plays cases, and compares the counters now and then.
+    /// Plays cases, and compares the logs and the counters now and then.
     fn play(&mut self, pair: &mut Pair, cases: &[Case]) {
         for group in cases.chunks(GROUP) {
             for case in group {
@@ -152,7 +154,8 @@ impl Comparison<'_> {
                 self.judge(differences);
             }
             let name = format!("{} to {}", group[0].name, group[group.len() - 1].name);
-            self.judge(pair.compare_counters(&name).into_iter().collect());
+            let differences = pair.compare_traces(&name);
+            self.judge(differences);
         }
     }
 

@@ -3,9 +3,6 @@
 
 use std::time::UNIX_EPOCH;
 
-/// Largest difference between two times or counts of digits that are the same.
-const NEAR: i64 = 2;
-
 /// A masked text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Masked {
@@ -13,39 +10,34 @@ pub struct Masked {
     pub text: String,
     /// Seconds and lengths, which may differ a little.
     numbers: Vec<i64>,
+    /// Largest difference between two numbers that are the same.
+    near: u64,
 }
+
+/// Seconds between the same moments of two plays side by side.
+pub const SIDE_BY_SIDE: u64 = 2;
 
 impl Masked {
     /// Reads bytes, each as the character of the same number. `names` are texts, such as
-    /// addresses, with what stands for them.
-    pub fn of(bytes: &[u8], names: &[(String, &str)]) -> Masked {
+    /// addresses, with what stands for them; `near` is the largest difference between two numbers
+    /// that are the same.
+    pub fn of(bytes: &[u8], names: &[(String, &str)], near: u64) -> Masked {
         let mut text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
         for (name, stands_for) in names {
             text = text.replace(name, stands_for);
         }
-        let mut masked = Masked { text: String::new(), numbers: Vec::new() };
+        let mut masked = Masked { text: String::new(), numbers: Vec::new(), near };
         for line in without_boundaries(text).split_inclusive('\n') {
             masked.take(line);
         }
         masked
     }
 
-    /// Returns several texts as one, a line each.
-    pub fn joined(all: Vec<Masked>) -> Masked {
-        let mut joined = Masked { text: String::new(), numbers: Vec::new() };
-        for masked in all {
-            joined.text.push_str(&masked.text);
-            joined.text.push('\n');
-            joined.numbers.extend(masked.numbers);
-        }
-        joined
-    }
-
     /// Returns whether two texts are the same but for small differences of their numbers.
     pub fn is_like(&self, other: &Masked) -> bool {
         self.text == other.text
             && self.numbers.len() == other.numbers.len()
-            && self.numbers.iter().zip(&other.numbers).all(|(a, b)| a.abs_diff(*b) <= NEAR as u64)
+            && self.numbers.iter().zip(&other.numbers).all(|(a, b)| a.abs_diff(*b) <= self.near)
     }
 
     /// Returns the text with the numbers in it, for people.
@@ -66,8 +58,8 @@ impl Masked {
         let end = &line[bare.len()..];
         let Some((name, value)) = bare.split_once(':') else { return self.text.push_str(line) };
         let lower = name.to_ascii_lowercase();
-        if let Some(seconds) = seconds(value.trim()) {
-            self.text.push_str(&format!("{name}: <near>{end}"));
+        if let Some((seconds, behind)) = seconds(value.trim()) {
+            self.text.push_str(&format!("{name}: <near>{behind}{end}"));
             self.numbers.push(seconds);
         } else if lower == "age"
             && let Ok(age) = value.trim().parse()
@@ -109,10 +101,24 @@ impl Masked {
     }
 }
 
-/// Returns the seconds of a date in one of the forms of HTTP.
-fn seconds(value: &str) -> Option<i64> {
-    let time = httpdate::parse_http_date(value).ok()?;
-    Some(time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64))
+/// Returns the bytes of the same numbers as the characters of a text.
+pub fn latin1(text: &str) -> Vec<u8> {
+    text.chars().map(|c| c as u8).collect()
+}
+
+/// Bytes of a date in the usual form.
+const DATE: usize = "Sun, 06 Nov 1994 08:49:37 GMT".len();
+
+/// Returns the seconds of a date in one of the forms of HTTP, and what stands behind it.
+fn seconds(value: &str) -> Option<(i64, &str)> {
+    let (time, behind) = match httpdate::parse_http_date(value) {
+        Ok(time) => (time, ""),
+        Err(_) => {
+            let (date, behind) = value.split_at_checked(DATE)?;
+            (httpdate::parse_http_date(date).ok()?, behind)
+        }
+    };
+    Some((time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64), behind))
 }
 
 /// Returns `line` without what stands between two texts.
@@ -124,7 +130,7 @@ fn between(line: &str, begin: &str, end: &str) -> String {
 
 fn without_boundaries(mut text: String) -> String {
     while let Some((_, rest)) = text.split_once("; boundary=")
-        && let Some((boundary, _)) = rest.split_once(['\r', '\n'])
+        && let Some((boundary, _)) = rest.split_once(['\r', '\n', '"'])
         && !boundary.is_empty()
     {
         let boundary = boundary.to_owned();
@@ -160,7 +166,7 @@ pub fn with_lengths(text: &str) -> String {
 
 #[test]
 fn times_a_moment_apart_are_alike_and_others_are_not() {
-    let of = |text: &str| Masked::of(text.as_bytes(), &[("1.2.3.4:5".into(), "<origin>")]);
+    let of = |text: &str| Masked::of(text.as_bytes(), &[("1.2.3.4:5".into(), "<origin>")], 2);
     let head = |date: &str, age: u32, ttl: u32| {
         of(&format!(
             "HTTP/1.1 200 OK\r\nDate: {date}\r\nage: {age}\r\nvia: 1.1 larder (a{age})\r\n\
@@ -173,6 +179,7 @@ fn times_a_moment_apart_are_alike_and_others_are_not() {
     assert!(first.text.contains("x: <origin>\r\n") && first.text.contains("via: 1.1 larder ()"));
     assert!(first.shown().contains("ttl=<60>; detail"));
     assert!(!first.is_like(&head("Sun, 06 Nov 1994 08:49:47 GMT", 9, 60)));
+    assert!(head("Sun, 06 Nov 1994 08:49:37 GMT x", 9, 60).text.contains("Date: <near> x\r\n"));
     assert!(!first.is_like(&head(date, 12, 60)) && !first.is_like(&head(date, 9, 50)));
     let log = |ms: u32, status: u32| {
         of(&format!(

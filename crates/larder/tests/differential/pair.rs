@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::case::{Case, Heard};
 use crate::configurations::Configuration;
 use crate::difference::{Difference, Place};
-use crate::masked::{Masked, with_lengths};
+use crate::masked::{Masked, SIDE_BY_SIDE, latin1, with_lengths};
 use crate::origin::{Origin, Plan};
 use crate::program::{Program, Start};
 
@@ -148,53 +148,59 @@ impl Pair {
         all
     }
 
-    /// Waits until both have told the same of a case, and returns what they have not.
-    fn settle(&mut self, name: &str) -> Vec<Difference> {
+    /// Waits until both origins were asked the same, and returns the difference.
+    fn settle(&mut self, name: &str) -> Option<Difference> {
         let end = Instant::now() + PATIENCE;
-        let (seen, logs) = loop {
+        let seen = loop {
             let seen = [0, 1].map(|at| self.sides[at].seen());
-            let logs = [0, 1].map(|at| self.sides[at].log());
             let idle = self.sides.iter().all(|side| side.origin.is_idle());
-            let same = seen[0].1.is_like(&seen[1].1) && logs[0].1.is_like(&logs[1].1);
-            if idle && same || Instant::now() > end {
-                break (seen, logs);
+            if idle && seen[0].1.is_like(&seen[1].1) || Instant::now() > end {
+                break seen;
             }
             thread::sleep(Duration::from_millis(2));
         };
-        for (side, (seen, log)) in self.sides.iter_mut().zip(seen.iter().zip(&logs)) {
-            side.seen += seen.0;
-            side.logged += log.0;
-        }
-        let origin = Difference::of(name, Place::Origin, [&seen[0].1, &seen[1].1]);
-        let log = Difference::of(name, Place::Log, [&logs[0].1, &logs[1].1]);
-        origin.into_iter().chain(log).collect()
+        self.sides.iter_mut().zip(&seen).for_each(|(side, seen)| side.seen += seen.0);
+        Difference::of(name, Place::Origin, [&seen[0].1, &seen[1].1])
     }
 
-    /// Compares what both have counted since the last time.
-    pub fn compare_counters(&mut self, name: &str) -> Option<Difference> {
+    /// Compares what both have written to their logs and counted since the last time. Logs are
+    /// written in batches.
+    pub fn compare_traces(&mut self, name: &str) -> Vec<Difference> {
+        let name = format!("{}/{name}", self.configuration);
         let end = Instant::now() + PATIENCE;
         loop {
             let now = [0, 1].map(|at| counters(&self.sides[at]));
-            let grown = [0, 1].map(|at| {
-                let before = &self.sides[at].counters;
-                let grown = now[at].iter().map(|(name, count)| {
-                    let count = count - before.get(name).unwrap_or(&0);
-                    (name, count)
-                });
-                let lines = grown.filter(|(_, count)| *count != 0);
-                let text: String = lines.map(|(name, count)| format!("{name} {count}\n")).collect();
-                Masked::of(text.as_bytes(), &[])
-            });
-            if grown[0].is_like(&grown[1]) || Instant::now() > end {
-                for (side, now) in self.sides.iter_mut().zip(now) {
+            let grown = [0, 1].map(|at| grown(&self.sides[at].counters, &now[at]));
+            let logs = [0, 1].map(|at| self.sides[at].log());
+            let mut all = Difference::of_lines(&name, Place::Metrics, [&grown[0], &grown[1]]);
+            all.extend(Difference::of_lines(&name, Place::Log, [&logs[0], &logs[1]]));
+            if all.is_empty() || Instant::now() > end {
+                for ((side, now), log) in self.sides.iter_mut().zip(now).zip(&logs) {
                     side.counters = now;
+                    side.logged += log.len();
                 }
-                let name = format!("{}/{name}", self.configuration);
-                return Difference::of(&name, Place::Metrics, [&grown[0], &grown[1]]);
+                return all;
             }
             thread::sleep(Duration::from_millis(20));
         }
     }
+
+    /// Stops both, and compares the rest of what they have written to their logs.
+    pub fn finish(mut self) -> Vec<Difference> {
+        let logs = both(&mut self.sides, |side| {
+            side.program.stop();
+            side.log()
+        });
+        let name = format!("{}/the end", self.configuration);
+        Difference::of_lines(&name, Place::Log, [&logs[0], &logs[1]])
+    }
+}
+
+/// Returns by how much counters have grown, those that have.
+fn grown(before: &BTreeMap<String, i64>, now: &BTreeMap<String, i64>) -> Vec<Masked> {
+    let grown = now.iter().map(|(name, count)| (name, count - before.get(name).unwrap_or(&0)));
+    let lines = grown.filter(|(_, count)| *count != 0);
+    lines.map(|(name, count)| Masked::of(format!("{name} {count}").as_bytes(), &[], 0)).collect()
 }
 
 impl Side {
@@ -205,7 +211,7 @@ impl Side {
     }
 
     fn masked(&self, bytes: &[u8]) -> Masked {
-        Masked::of(bytes, &self.names())
+        Masked::of(bytes, &self.names(), SIDE_BY_SIDE)
     }
 
     /// Returns the number of requests that were not compared, and these, masked.
@@ -214,16 +220,9 @@ impl Side {
         (seen.len(), self.masked(&seen.join(&b"\n----\n"[..])))
     }
 
-    /// Returns the number of lines of the access log that were not compared, and these, masked. Their
-    /// order is that of the ends of requests, which nothing promises.
-    fn log(&self) -> (usize, Masked) {
-        let lines = self.program.log(self.logged);
-        let mut masked: Vec<Masked> = lines
-            .iter()
-            .map(|line| self.masked(&line.chars().map(|c| c as u8).collect::<Vec<_>>()))
-            .collect();
-        masked.sort();
-        (lines.len(), Masked::joined(masked))
+    /// Returns the lines of the access log that were not compared, masked.
+    fn log(&self) -> Vec<Masked> {
+        self.program.log(self.logged).iter().map(|line| self.masked(&latin1(line))).collect()
     }
 }
 

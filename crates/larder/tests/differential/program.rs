@@ -67,14 +67,19 @@ impl Program {
         program
     }
 
-    /// Stops it, as an operator does, and starts it again: nothing is in memory then.
-    pub fn restart(&mut self) {
+    /// Stops it, as an operator does: what it has to write is written then.
+    pub fn stop(&mut self) {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let end = Instant::now() + PATIENCE;
-        while self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+        while self.lives() {
             assert!(Instant::now() < end, "it does not stop; it said:\n{}", self.said());
             thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// Stops it and starts it again: nothing is in memory then.
+    pub fn restart(&mut self) {
+        self.stop();
         self.child = spawn(&mut self.command, self.directory.path());
         self.await_ready();
     }
