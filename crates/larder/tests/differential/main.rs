@@ -67,10 +67,14 @@ struct Amount {
     damaged: usize,
     /// Seconds that a script may wait.
     script_wait: u64,
+    /// One of so many scripts is played.
+    script_step: usize,
 }
 
-const FULL: Amount = Amount { sample: 60, bare: usize::MAX, damaged: 120, script_wait: 10 };
-const SELF_CHECK: Amount = Amount { sample: 4, bare: 20, damaged: 10, script_wait: 0 };
+const FULL: Amount =
+    Amount { sample: 60, bare: usize::MAX, damaged: 120, script_wait: 10, script_step: 1 };
+const SELF_CHECK: Amount =
+    Amount { sample: 4, bare: 20, damaged: 10, script_wait: 0, script_step: 5 };
 
 /// A comparison of two programs.
 struct Comparison<'a> {
@@ -87,9 +91,10 @@ impl Comparison<'_> {
     /// Plays everything once.
     fn run(&mut self) {
         if "scripts".contains(&self.only) {
-            let (differences, requests) = scripts::compare(self.programs, self.amount.script_wait);
-            self.requests += requests;
-            self.judge(differences);
+            let Amount { script_wait, script_step, .. } = self.amount;
+            let played = scripts::compare(self.programs, script_wait, script_step);
+            self.requests += played.1;
+            self.judge(played.0);
         }
         let files = tempfile::tempdir().unwrap();
         fs::write(files.path().join("a.txt"), "text ".repeat(300)).unwrap();

@@ -141,9 +141,20 @@ impl Program {
         fs::read_to_string(self.directory.path().join("said")).unwrap_or_default()
     }
 
+    /// Returns whether it serves and, in a fleet, uses what it has stored.
+    fn is_ready(&self) -> bool {
+        let uses_store = |state: String| {
+            let state: serde_json::Value = serde_json::from_str(&state).unwrap_or_default();
+            state["caught_up"] == true && state["state"] == "serving"
+        };
+        self.admin("/readyz").is_some()
+            && TcpStream::connect(self.address).is_ok()
+            && self.admin("/fleet").is_none_or(uses_store)
+    }
+
     fn await_ready(&mut self) {
         let end = Instant::now() + PATIENCE;
-        while self.admin("/readyz").is_none() || TcpStream::connect(self.address).is_err() {
+        while !self.is_ready() {
             assert!(self.lives() && Instant::now() < end, "it does not start:\n{}", self.said());
             thread::sleep(Duration::from_millis(20));
         }

@@ -57,8 +57,9 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http")
 }
 
-/// Returns the tests that wait for at most so many seconds, and how many others there are.
-fn tests(wait_max: u64) -> (Vec<Test>, usize) {
+/// Returns one of `step` tests of those that wait for at most so many seconds, and how many wait
+/// for longer.
+fn tests(wait_max: u64, step: usize) -> (Vec<Test>, usize) {
     let entries = fs::read_dir(directory()).expect("the directory of the scripts");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "http"));
@@ -72,7 +73,7 @@ fn tests(wait_max: u64) -> (Vec<Test>, usize) {
     let all = tests.len();
     tests.retain(|test| test.waits() <= wait_max);
     let left_out = all - tests.len();
-    (tests, left_out)
+    (tests.into_iter().step_by(step).collect(), left_out)
 }
 
 /// Returns whether the origin closes a connection without an answer.
@@ -83,10 +84,10 @@ fn closes(test: &Test) -> bool {
     })
 }
 
-/// Plays the tests that wait for at most so many seconds. Returns the differences, and how many
-/// requests were played.
-pub fn compare(programs: [&Path; 2], wait_max: u64) -> (Vec<Difference>, usize) {
-    let (tests, left_out) = tests(wait_max);
+/// Plays one of `step` tests of those that wait for at most so many seconds. Returns the
+/// differences, and how many requests were played.
+pub fn compare(programs: [&Path; 2], wait_max: u64, step: usize) -> (Vec<Difference>, usize) {
+    let (tests, left_out) = tests(wait_max, step);
     println!("scripts: {} tests; {left_out} that wait for longer are left out", tests.len());
     let [old, new] = both(&mut programs.map(|program| program), |program| play(program, &tests));
     let mut all = Vec::new();
