@@ -161,6 +161,86 @@ pub fn smuggled_answers() -> Vec<Case> {
     cases
 }
 
+/// Returns answers of other kinds: long ones, some in pieces, some that end with the connection.
+pub fn answers_of_other_kinds() -> Vec<Case> {
+    let long = "0123456789abcdef".repeat(12_000);
+    let ok = "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\n";
+    let length = format!("{ok}ETag: \"l\"\r\nContent-Length: {}\r\n\r\n", long.len());
+    let (first, second) = long.split_at(70_001);
+    let chunks = format!(
+        "{ok}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{first}\r\n{:x}\r\n",
+        first.len(),
+        second.len()
+    );
+    let until_close = format!("{ok}\r\n");
+    let early = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n";
+    let early = [early, ok, "Content-Length: 2\r\n\r\n"].concat();
+    let upgrade = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n\
+                   Upgrade: websocket\r\n\r\nhello";
+    let closing = format!("{ok}Connection: close\r\nContent-Length: 2\r\n\r\nab");
+    let kinds: [(&str, &[&str], bool); 11] = [
+        ("long", &[&length, &long], false),
+        ("long in pieces", &[&length, first, second], false),
+        ("long and cut", &[&length, first], true),
+        ("long chunks", &[&chunks, second, "\r\n0\r\n\r\n"], false),
+        ("chunks and cut", &[&chunks, "abc"], true),
+        ("until the end", &[&until_close, first], true),
+        ("HTTP/1.0", &["HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nab"], true),
+        ("early hints", &[&early, "ab"], false),
+        ("upgrade", &[upgrade], true),
+        ("closing", &[&closing], true),
+        ("no content", &["HTTP/1.1 204 No Content\r\nX-A: 1\r\n\r\n"], false),
+    ];
+    let mut cases = Vec::new();
+    for (number, (name, pieces, close)) in kinds.into_iter().enumerate() {
+        let target = format!("/k{number}");
+        let pieces = pieces.iter().map(|piece| bytes(piece)).collect();
+        let plans = vec![(target.clone(), Plan { pieces, close })];
+        let upgrade = "Connection: upgrade\r\nUpgrade: websocket\r\n";
+        for fields in ["", "", "Range: bytes=70000-70009\r\n", "Connection: close\r\n", upgrade] {
+            let name = format!("kind {name} {}", fields.escape_debug());
+            let case = Case::new(name, get(&target, fields));
+            cases.push(Case { plans: plans.clone(), either_framing: true, ..case });
+        }
+    }
+    cases
+}
+
+/// Returns requests with bodies, long ones and in pieces, some of which the client announces.
+pub fn uploads() -> Vec<Case> {
+    let long = "0123456789abcdef".repeat(6_000);
+    let length = format!("Content-Length: {}\r\n", long.len());
+    let chunk = format!("{:x}\r\n{long}\r\n", long.len());
+    let last = "0\r\n\r\n";
+    let trailer = "0\r\nX-T: 1\r\n\r\n";
+    let chunked = "Transfer-Encoding: chunked\r\n";
+    let expecting = format!("{length}Expect: 100-continue\r\n");
+    let kinds: [(&str, &str, &[&str]); 8] = [
+        ("long", &length, &[&long]),
+        ("long in pieces", &length, &[&long[..5], &long[5..50_000], &long[50_000..]]),
+        ("long and cut", &length, &[&long[..50_000]]),
+        ("chunks", chunked, &[&chunk, last]),
+        ("chunks with a trailer", chunked, &[&chunk, "1\r\na\r\n", trailer]),
+        ("chunks and cut", chunked, &[&chunk]),
+        ("announced", &expecting, &[&long]),
+        ("expected something else", "Expect: x\r\nContent-Length: 1\r\n", &["a"]),
+    ];
+    let mut cases = Vec::new();
+    for method in ["POST", "PUT", "GET", "DELETE"] {
+        for target in ["/private", "/plain", "/upload"] {
+            for (name, fields, body) in kinds {
+                let head = format!("{method} {target} HTTP/1.1\r\nHost: a.example\r\n{fields}\r\n");
+                let mut pieces = vec![bytes(&head)];
+                pieces.extend(body.iter().map(|piece| bytes(piece)));
+                pieces.push(get("/plain", ""));
+                let name = format!("upload {name}, {method} {target}");
+                cases.push(Case { name, pieces, ..Case::default() });
+            }
+        }
+    }
+    cases
+}
+
 /// Returns requests for the files of a site.
 pub fn files() -> Vec<Case> {
     let mut cases = Vec::new();

@@ -127,6 +127,8 @@ impl Comparison<'_> {
         for cases in [
             cases::pages(),
             cases::pipelines(),
+            cases::answers_of_other_kinds(),
+            cases::uploads(),
             cases::smuggled_requests(),
             cases::smuggled_answers(),
         ] {

@@ -36,7 +36,7 @@ use crate::program::{Program, Start};
 
 use origin::Origin;
 use play::{Proxies, play_all};
-use script::{Step, Test};
+use script::{Plan, Step, Test};
 use world::World;
 
 /// Tests that are played at the same time: most of them wait.
@@ -57,8 +57,8 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http")
 }
 
-/// Returns one of `step` tests of those that wait for at most so many seconds, and how many wait
-/// for longer.
+/// Returns one of `step` tests of those that wait for at most so many seconds and are not a matter
+/// of moments, and how many others there are.
 fn tests(wait_max: u64, step: usize) -> (Vec<Test>, usize) {
     let entries = fs::read_dir(directory()).expect("the directory of the scripts");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
@@ -71,24 +71,33 @@ fn tests(wait_max: u64, step: usize) -> (Vec<Test>, usize) {
         tests.extend(script::parse(&name, &text).unwrap_or_else(|problem| panic!("{problem}")));
     }
     let all = tests.len();
-    tests.retain(|test| test.waits() <= wait_max);
+    tests.retain(|test| test.waits() <= wait_max && !is_momentary(test));
     let left_out = all - tests.len();
     (tests.into_iter().step_by(step).collect(), left_out)
 }
 
+/// Returns whether something is fresh until the next second begins, whenever that is.
+fn is_momentary(test: &Test) -> bool {
+    plans(test).flat_map(|plan| &plan.fields).any(|(_, value)| value.contains("{date+1}"))
+}
+
+fn plans(test: &Test) -> impl Iterator<Item = &Plan> {
+    test.steps.iter().flat_map(|step| match step {
+        Step::Exchange(exchange) => &exchange.plans[..],
+        Step::Wait(_) => &[],
+    })
+}
+
 /// Returns whether the origin closes a connection without an answer.
 fn closes(test: &Test) -> bool {
-    test.steps.iter().any(|step| match step {
-        Step::Exchange(exchange) => exchange.plans.iter().any(|plan| plan.status.is_none()),
-        Step::Wait(_) => false,
-    })
+    plans(test).any(|plan| plan.status.is_none())
 }
 
 /// Plays one of `step` tests of those that wait for at most so many seconds. Returns the
 /// differences, and how many requests were played.
 pub fn compare(programs: [&Path; 2], wait_max: u64, step: usize) -> (Vec<Difference>, usize) {
     let (tests, left_out) = tests(wait_max, step);
-    println!("scripts: {} tests; {left_out} that wait for longer are left out", tests.len());
+    println!("scripts: {} tests; {left_out} that wait for long are left out", tests.len());
     let [old, new] = both(&mut programs.map(|program| program), |program| play(program, &tests));
     let mut all = Vec::new();
     for (at, test) in tests.iter().enumerate() {
