@@ -10,6 +10,7 @@
 mod applications;
 mod bench;
 mod ci;
+mod differential;
 mod fuzz;
 mod goldens;
 mod reading;
@@ -39,6 +40,9 @@ enum Chore {
     /// Counts the instructions that a request costs the server, beside those of the table in
     /// docs/research/instructions.md.
     Instructions(bench::instructions::Options),
+    /// Compares an older program with this one: the bytes to clients and origins, the access log and
+    /// what is counted.
+    Differential(differential::Options),
     /// Divides the processor time of a request among its steps, by samples of perf.
     Steps(bench::steps::Options),
     /// Checks the rules of the source text (lengths, module comments, banned words, dead files).
@@ -68,6 +72,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().chore {
         Chore::Ci(options) => ci::run(&options),
         Chore::Bench(options) => bench::run(&options),
+        Chore::Differential(options) => differential::run(&options),
         Chore::Instructions(options) => bench::instructions::run(&options),
         Chore::Steps(options) => bench::steps::run(&options),
         Chore::Tidy => tidy::run(),

@@ -2,16 +2,16 @@
 
 use std::net::SocketAddr;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// Bytes of the longest head of an answer.
 const HEAD_MAX: usize = 16 << 10;
 
 /// See the module.
-pub struct Connection {
+pub struct Connection<S = TcpStream> {
     to: SocketAddr,
-    stream: TcpStream,
+    stream: S,
     buffer: Vec<u8>,
 }
 
@@ -25,7 +25,14 @@ impl Connection {
         let fail = |e: std::io::Error| format!("the load generator at {to}: {e}");
         let stream = TcpStream::connect(to).await.map_err(fail)?;
         stream.set_nodelay(true).map_err(fail)?;
-        Ok(Connection { to, stream, buffer: vec![0; body_max + HEAD_MAX] })
+        Ok(Connection::over(stream, to, body_max))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    /// Returns a connection over a stream that is open to `to`.
+    pub fn over(stream: S, to: SocketAddr, body_max: usize) -> Connection<S> {
+        Connection { to, stream, buffer: vec![0; body_max + HEAD_MAX] }
     }
 
     /// Asks for `path` and returns the body of the answer.
@@ -43,19 +50,26 @@ impl Connection {
     ///
     /// As [`Connection::get`].
     pub async fn get_all(&mut self, path: &str) -> Result<(&[u8], &[u8]), String> {
-        self.get_all_with(path, "").await
+        let (head, body) = self.ask(path, "").await?;
+        if !head.starts_with(b"HTTP/1.1 200") {
+            let text = String::from_utf8_lossy(head);
+            return Err(format!("{path}: a wrong answer: {text}"));
+        }
+        Ok((head, body))
     }
 
-    /// Does as [`Connection::get_all`] with further fields, each of which ends with CR LF.
-    pub async fn get_all_with(
-        &mut self,
-        path: &str,
-        fields: &str,
-    ) -> Result<(&[u8], &[u8]), String> {
+    /// Asks for `path` with further fields, each of which ends with CR LF, and returns the head and
+    /// the body of whatever answer comes.
+    ///
+    /// # Errors
+    ///
+    /// When the connection breaks, or the answer has no length or is too long.
+    pub async fn ask(&mut self, path: &str, fields: &str) -> Result<(&[u8], &[u8]), String> {
         let to = self.to;
         let fail = |e: std::io::Error| format!("the load generator at {to}: {e}");
         let request = format!("GET {path} HTTP/1.1\r\nHost: bench.test\r\n{fields}\r\n");
         self.stream.write_all(request.as_bytes()).await.map_err(fail)?;
+        self.stream.flush().await.map_err(fail)?;
         let mut filled = 0;
         let (head, length) = loop {
             let got = self.stream.read(&mut self.buffer[filled..]).await.map_err(fail)?;
@@ -72,10 +86,6 @@ impl Connection {
                 }
             }
         };
-        if !self.buffer.starts_with(b"HTTP/1.1 200") {
-            let text = String::from_utf8_lossy(&self.buffer[..head]);
-            return Err(format!("{path}: a wrong answer: {text}"));
-        }
         Ok((&self.buffer[..head], &self.buffer[head..head + length]))
     }
 }
@@ -83,6 +93,9 @@ impl Connection {
 /// Returns the length of the head and of the body, as soon as the head is complete.
 fn framing(bytes: &[u8]) -> Result<Option<(usize, usize)>, String> {
     let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else { return Ok(None) };
+    if bytes.starts_with(b"HTTP/1.1 304 ") {
+        return Ok(Some((end + 4, 0)));
+    }
     for line in bytes[..end].split(|b| *b == b'\n') {
         let Some(colon) = line.iter().position(|b| *b == b':') else { continue };
         if line[..colon].eq_ignore_ascii_case(b"content-length") {
@@ -128,4 +141,6 @@ fn framing_waits_for_the_head_and_finds_the_length() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n";
     assert_eq!(framing(head), Ok(Some((head.len(), 12))));
     assert!(framing(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+    let head = b"HTTP/1.1 304 Not Modified\r\n\r\n";
+    assert_eq!(framing(head), Ok(Some((head.len(), 0))));
 }

@@ -22,6 +22,9 @@ use super::world::read_message;
 pub struct Seen {
     pub head: Head,
     pub body: Vec<u8>,
+    /// The whole request as it was sent.
+    #[allow(dead_code)] // The comparison of two programs uses it.
+    pub bytes: Vec<u8>,
 }
 
 /// What is known of one test.
@@ -31,6 +34,8 @@ pub struct Stage {
     pub seen: Vec<Seen>,
     /// Bodies sent, in their order.
     pub sent: Vec<String>,
+    /// Answers as the client got them, with those before the final one.
+    pub replies: Vec<Vec<u8>>,
 }
 
 type Stages = Arc<Mutex<HashMap<String, Stage>>>;
@@ -82,9 +87,11 @@ async fn accept(listener: AcceptSocket, stages: Stages, clock: TokioClock) {
 async fn serve(mut connection: Socket, stages: &Stages, clock: TokioClock) -> io::Result<()> {
     let mut early = Vec::new();
     let request = |from: &mut &[u8], _| {
+        let whole = *from;
         let head = message::read_head(from)?.ok_or(io::ErrorKind::UnexpectedEof)?;
         let body = message::read_request_body(from, &head)?;
-        Ok(Seen { head, body })
+        let bytes = whole[..whole.len() - from.len()].to_vec();
+        Ok(Seen { head, body, bytes })
     };
     while let Some(seen) = read_message(&mut connection, &mut early, request).await? {
         let mut bytes = Vec::new();

@@ -204,9 +204,15 @@ impl Player<'_> {
             text.push_str(&format!("Content-Length: {}\r\n", body.len()));
         }
         stream.write_all(format!("{text}\r\n{body}").as_bytes()).await?;
-        let parse = |from: &mut &[u8], ended| read_reply(from, ended, &exchange.method);
+        let parse = |from: &mut &[u8], ended| {
+            let whole = *from;
+            let reply = read_reply(from, ended, &exchange.method)?;
+            Ok((reply, whole[..whole.len() - from.len()].to_vec()))
+        };
         let reply = read_message(&mut stream, &mut Vec::new(), parse).await?;
-        reply.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+        let (reply, bytes) = reply.ok_or(io::ErrorKind::UnexpectedEof)?;
+        self.origin.stage(&self.id, |stage| stage.replies.push(bytes));
+        Ok(reply)
     }
 
     /// A text with its names in braces filled in.

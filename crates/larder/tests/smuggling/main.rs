@@ -27,6 +27,7 @@ mod play;
 mod program;
 mod requests;
 mod strict;
+mod wire;
 
 use std::time::Duration;
 

@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::answers::{self, EVIL};
+use crate::answers;
 use crate::client::{self, Answer, Client};
 use crate::origin::{Origin, Plan, Seen};
 use crate::requests;
 use crate::strict::Request;
+use crate::wire::{bytes, fill_in};
 
 /// What became of a case.
 #[derive(Clone, Debug)]
@@ -110,22 +111,6 @@ impl<'a> Player<'a> {
             .then(|| format!("{}: {name}\n  expected {fate:?}, got {came:#?}", group.title));
         Verdict { words: came.words(), complaint }
     }
-}
-
-fn fill_in(text: &str, id: &str) -> String {
-    let smuggled = format!("GET /{id}/smuggled HTTP/1.1\r\nHost: site.test\r\n\r\n");
-    let flood = "HTTP/1.1 103 Early Hints\r\nLink: </x>; rel=preload\r\n\r\n".repeat(5000);
-    text.replace("{S}", &smuggled)
-        .replace("{L}", &smuggled.len().to_string())
-        .replace("{X}", &format!("{:x}", smuggled.len()))
-        .replace("{E}", EVIL)
-        .replace("{FLOOD}", &flood)
-        .replace("{ID}", id)
-}
-
-/// Characters as the bytes of the same numbers.
-fn bytes(text: &str) -> Vec<u8> {
-    text.chars().map(|c| u8::try_from(c).expect("a byte")).collect()
 }
 
 /// What became of a request.

@@ -1,0 +1,81 @@
+//! A case: what a client sends on one connection, and how.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use crate::origin::Plan;
+use crate::socket;
+
+/// After so much silence the client has no more to send.
+const SILENCE: Duration = Duration::from_millis(400);
+
+/// Longest time for the end of a connection.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a client sends on one connection.
+#[derive(Clone, Debug, Default)]
+pub struct Case {
+    /// What it is called in reports, and in the table of intended differences.
+    pub name: String,
+    /// Its bytes, in the pieces in which they are sent: each when the one before has been read.
+    pub pieces: Vec<Vec<u8>>,
+    /// Plans that the origin gets before.
+    pub plans: Vec<(String, Plan)>,
+    /// Whether the client waits for an answer before it ends its side of the connection.
+    pub waits: bool,
+    /// Whether the answer may come with a length as well as in chunks: an answer that the origin
+    /// sends in chunks has a length if all of it has come by the time that its head is sent.
+    pub either_framing: bool,
+}
+
+impl Case {
+    /// Returns a case of these bytes, sent at once.
+    pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Case {
+        Case { name: name.into(), pieces: vec![bytes.into()], ..Case::default() }
+    }
+
+    /// Plays it; returns all that came, and how it ended.
+    pub fn play(&self, to: SocketAddr) -> Heard {
+        let mut stream = TcpStream::connect(to).expect("the program accepts");
+        stream.set_nodelay(true).expect("a TCP connection");
+        let own = stream.local_addr().expect("a connected socket");
+        for piece in &self.pieces {
+            // A program that refuses need not read all.
+            let _ = stream.write_all(piece);
+            socket::await_read(to, own);
+        }
+        let mut bytes = Vec::new();
+        if self.waits {
+            stream.set_read_timeout(Some(SILENCE)).expect("a time-out can be set");
+            match stream.read_to_end(&mut bytes) {
+                Err(error) if is_silence(&error) => (),
+                _ => return Heard { bytes, end: "the server closed" },
+            }
+        }
+        let _ = stream.shutdown(Shutdown::Write);
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time-out can be set");
+        match stream.read_to_end(&mut bytes) {
+            Err(error) if is_silence(&error) => Heard { bytes, end: "the server did not close" },
+            _ => Heard { bytes, end: "the client closed" },
+        }
+    }
+
+    /// Returns what it sends, for people.
+    pub fn shown(&self) -> String {
+        let pieces = self.pieces.iter().map(|piece| format!("\"{}\"", piece.escape_ascii()));
+        pieces.collect::<Vec<_>>().join("\n    then ")
+    }
+}
+
+fn is_silence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+/// What a client heard.
+pub struct Heard {
+    /// All bytes.
+    pub bytes: Vec<u8>,
+    /// Which side ended the connection.
+    pub end: &'static str,
+}

@@ -1,0 +1,201 @@
+//! Text in which what differs between two runs of one program is the same: dates, ages and
+//! durations, addresses, and boundaries of parts.
+
+use std::time::UNIX_EPOCH;
+
+/// A masked text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Masked {
+    /// The text, with `<near>` in the place of each of `numbers`.
+    pub text: String,
+    /// Seconds and lengths, which may differ a little.
+    numbers: Vec<i64>,
+    /// Largest difference between two numbers that are the same.
+    near: u64,
+}
+
+/// Seconds between the same moments of two plays side by side.
+pub const SIDE_BY_SIDE: u64 = 2;
+
+impl Masked {
+    /// Reads bytes, each as the character of the same number. `names` are texts, such as
+    /// addresses, with what stands for them; `near` is the largest difference between two numbers
+    /// that are the same.
+    pub fn of(bytes: &[u8], names: &[(String, &str)], near: u64) -> Masked {
+        let mut text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
+        for (name, stands_for) in names {
+            text = text.replace(name, stands_for);
+        }
+        let mut masked = Masked { text: String::new(), numbers: Vec::new(), near };
+        for line in without_boundaries(text).split_inclusive('\n') {
+            masked.take(line);
+        }
+        masked
+    }
+
+    /// Returns whether two texts are the same but for small differences of their numbers.
+    pub fn is_like(&self, other: &Masked) -> bool {
+        self.text == other.text
+            && self.numbers.len() == other.numbers.len()
+            && self.numbers.iter().zip(&other.numbers).all(|(a, b)| a.abs_diff(*b) <= self.near)
+    }
+
+    /// Returns the text with the numbers in it, for people.
+    pub fn shown(&self) -> String {
+        let mut parts = self.text.split("<near>");
+        let mut shown = parts.next().unwrap_or_default().to_owned();
+        for (number, part) in self.numbers.iter().zip(parts) {
+            shown.push_str(&format!("<{number}>{part}"));
+        }
+        shown
+    }
+
+    fn take(&mut self, line: &str) {
+        if line.starts_with("{\"time\":\"") {
+            return self.take_log(line);
+        }
+        let bare = line.trim_end_matches(['\r', '\n']);
+        let end = &line[bare.len()..];
+        let Some((name, value)) = bare.split_once(':') else { return self.text.push_str(line) };
+        let lower = name.to_ascii_lowercase();
+        if let Some((seconds, behind)) = seconds(value.trim()) {
+            self.text.push_str(&format!("{name}: <near>{behind}{end}"));
+            self.numbers.push(seconds);
+        } else if lower == "age"
+            && let Ok(age) = value.trim().parse()
+        {
+            self.text.push_str(&format!("{name}: <near>{end}"));
+            self.numbers.push(age);
+        } else if lower == "via" {
+            // The name of this instance, which differs between two programs.
+            self.text.push_str(&between(line, "(", ")"));
+        } else if lower == "cache-status" {
+            self.take_number(line, "ttl=");
+        } else {
+            self.text.push_str(line);
+        }
+    }
+
+    /// Takes a line of the access log.
+    fn take_log(&mut self, line: &str) {
+        let line = between(line, "{\"time\":\"", "\"");
+        let line = between(&line, "\"duration_ms\":", ",");
+        self.take_number(&line, "\"bytes_out\":");
+    }
+
+    /// Takes a line with the number behind `mark`, which may differ a little.
+    fn take_number(&mut self, line: &str, mark: &str) {
+        let found = line.find(mark).and_then(|at| {
+            let (before, rest) = line.split_at(at + mark.len());
+            let end = rest.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(rest.len());
+            let number = rest[..end].parse().ok()?;
+            Some((before, number, &rest[end..]))
+        });
+        match found {
+            Some((before, number, rest)) => {
+                self.text.push_str(&format!("{before}<near>{rest}"));
+                self.numbers.push(number);
+            }
+            None => self.text.push_str(line),
+        }
+    }
+}
+
+/// Returns the bytes of the same numbers as the characters of a text.
+pub fn latin1(text: &str) -> Vec<u8> {
+    text.chars().map(|c| c as u8).collect()
+}
+
+/// Bytes of a date in the usual form.
+const DATE: usize = "Sun, 06 Nov 1994 08:49:37 GMT".len();
+
+/// Returns the seconds of a date in one of the forms of HTTP, and what stands behind it.
+fn seconds(value: &str) -> Option<(i64, &str)> {
+    let (time, behind) = match httpdate::parse_http_date(value) {
+        Ok(time) => (time, ""),
+        Err(_) => {
+            let (date, behind) = value.split_at_checked(DATE)?;
+            (httpdate::parse_http_date(date).ok()?, behind)
+        }
+    };
+    Some((time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64), behind))
+}
+
+/// Returns `line` without what stands between two texts.
+fn between(line: &str, begin: &str, end: &str) -> String {
+    let Some((before, rest)) = line.split_once(begin) else { return line.to_owned() };
+    let Some((_, behind)) = rest.split_once(end) else { return line.to_owned() };
+    format!("{before}{begin}{end}{behind}")
+}
+
+fn without_boundaries(mut text: String) -> String {
+    while let Some((_, rest)) = text.split_once("; boundary=")
+        && let Some((boundary, _)) = rest.split_once(['\r', '\n', '"'])
+        && !boundary.is_empty()
+    {
+        let boundary = boundary.to_owned();
+        text = text.replace(&format!("; boundary={boundary}"), "").replace(&boundary, "<boundary>");
+    }
+    text
+}
+
+/// Returns a text with every answer in chunks as one with a length.
+pub fn with_lengths(text: &str) -> String {
+    const CHUNKED: &str = "transfer-encoding: chunked\r\n";
+    let Some(at) = text.find(CHUNKED) else { return text.to_owned() };
+    let behind = at + CHUNKED.len();
+    let Some(end) = text[behind - 2..].find("\r\n\r\n").map(|end| behind - 2 + end) else {
+        return text.to_owned();
+    };
+    let fields = text.get(behind..end + 2).unwrap_or_default();
+    let mut rest = &text[end + 4..];
+    let mut body = String::new();
+    while let Some((size, chunk)) = rest.split_once("\r\n") {
+        let Ok(size @ 1..) = usize::from_str_radix(size, 16) else {
+            rest = chunk.strip_prefix("\r\n").unwrap_or(chunk);
+            break;
+        };
+        let Some((data, behind)) = chunk.split_at_checked(size) else { break };
+        body.push_str(data);
+        rest = behind.strip_prefix("\r\n").unwrap_or(behind);
+    }
+    let (before, length) = (&text[..at], body.len());
+    let rest = with_lengths(rest);
+    format!("{before}{fields}content-length: {length}\r\n\r\n{body}{rest}")
+}
+
+#[test]
+fn times_a_moment_apart_are_alike_and_others_are_not() {
+    let of = |text: &str| Masked::of(text.as_bytes(), &[("1.2.3.4:5".into(), "<origin>")], 2);
+    let head = |date: &str, age: u32, ttl: u32| {
+        of(&format!(
+            "HTTP/1.1 200 OK\r\nDate: {date}\r\nage: {age}\r\nvia: 1.1 larder (a{age})\r\n\
+             cache-status: larder; hit; ttl={ttl}; detail=HIT_RAM\r\nx: 1.2.3.4:5\r\n\r\n"
+        ))
+    };
+    let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+    let first = head(date, 9, 60);
+    assert!(first.is_like(&head("Sun, 06 Nov 1994 08:49:38 GMT", 10, 59)));
+    assert!(first.text.contains("x: <origin>\r\n") && first.text.contains("via: 1.1 larder ()"));
+    assert!(first.shown().contains("ttl=<60>; detail"));
+    assert!(!first.is_like(&head("Sun, 06 Nov 1994 08:49:47 GMT", 9, 60)));
+    assert!(head("Sun, 06 Nov 1994 08:49:37 GMT x", 9, 60).text.contains("Date: <near> x\r\n"));
+    assert!(!first.is_like(&head(date, 12, 60)) && !first.is_like(&head(date, 9, 50)));
+    let log = |ms: u32, status: u32| {
+        of(&format!(
+            "{{\"time\":\"{ms}Z\",\"duration_ms\":{ms}.1,\"status\":{status},\"bytes_out\":{ms}}}\n"
+        ))
+    };
+    assert!(log(1, 200).is_like(&log(2, 200)) && !log(1, 200).is_like(&log(1, 304)));
+    let parts = |name: &str| of(&format!("content-type: a; boundary={name}\r\n\r\n--{name}--\r\n"));
+    assert!(parts("x1").is_like(&parts("y2")));
+}
+
+#[test]
+fn chunks_are_put_together() {
+    let chunked = "HTTP/1.1 200 OK\r\nx: 1\r\ntransfer-encoding: chunked\r\n\r\n\
+                   3\r\nabc\r\n2\r\nde\r\n0\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n";
+    let plain = "HTTP/1.1 200 OK\r\nx: 1\r\ncontent-length: 5\r\n\r\nabcde\
+                 HTTP/1.1 204 No Content\r\n\r\n";
+    assert_eq!(with_lengths(chunked), plain);
+}

@@ -1,0 +1,252 @@
+//! Two programs with the same configuration, each before an origin of its own, that are asked the
+//! same.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::case::{Case, Heard};
+use crate::configurations::Configuration;
+use crate::difference::{Difference, Place};
+use crate::masked::{Masked, SIDE_BY_SIDE, latin1, with_lengths};
+use crate::origin::{Origin, Plan};
+use crate::program::{Program, Start};
+
+/// Time after which what one program has not told is a difference.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The counters that are compared: of requests, outcomes, and bytes of bodies. Others count by
+/// chance of timing, or work that a program may do in several ways.
+const COUNTERS: [&str; 18] = [
+    "larder_cache_conditional_requests_total",
+    "larder_cache_lookups_total",
+    "larder_client_connections_accepted_total",
+    "larder_client_http_connections_total",
+    "larder_fill_followers_joined_total",
+    "larder_fills_ended_total",
+    "larder_fleet_questions_total",
+    "larder_requests_malformed_total",
+    "larder_requests_total",
+    "larder_response_body_bytes_total",
+    "larder_store_insertions_total",
+    "larder_store_refreshes_total",
+    "larder_store_removals_total",
+    "larder_tunnels_opened_total",
+    "larder_upgrades_total",
+    "larder_upstream_errors_total",
+    "larder_upstream_overruns_total",
+    "larder_upstream_server_requests_total",
+];
+
+/// A program before its origin, and what of it was compared.
+struct Side {
+    program: Program,
+    origin: Origin,
+    /// Requests at the origin that were compared.
+    seen: usize,
+    /// Lines of the access log that were compared.
+    logged: usize,
+    /// Counters when they were last compared.
+    counters: BTreeMap<String, i64>,
+}
+
+/// See the module.
+pub struct Pair {
+    sides: [Side; 2],
+    configuration: &'static str,
+    /// The name of the case before, whose last traces may come late.
+    before: String,
+}
+
+impl Pair {
+    /// Starts both with origins of these plans.
+    pub fn start(
+        programs: [&Path; 2],
+        configuration: &Configuration,
+        plans: &[(String, Plan)],
+    ) -> Pair {
+        let side = |program: &Path| {
+            let origin = Origin::start(plans);
+            let program = Program::start(&Start {
+                program,
+                origin: Some(origin.address()),
+                configuration: &configuration.text,
+                logs: configuration.logs,
+            });
+            Side { program, origin, seen: 0, logged: 0, counters: BTreeMap::new() }
+        };
+        let mut pair = Pair {
+            sides: both(&mut programs.map(|program| program), |program| side(program)),
+            configuration: configuration.name,
+            before: String::new(),
+        };
+        pair.sides.iter_mut().for_each(|side| side.counters = counters(side));
+        pair
+    }
+
+    /// Stops both and starts them again.
+    pub fn restart(&mut self) {
+        both(&mut self.sides, |side| {
+            side.program.restart();
+            side.counters = counters(side);
+        });
+    }
+
+    /// Plays a case to both, and compares.
+    pub fn play(&mut self, case: &Case) -> Vec<Difference> {
+        for side in &self.sides {
+            side.origin.plan(&case.plans);
+        }
+        let heard = both(&mut self.sides, |side| case.play(side.program.address()));
+        let name = format!("{}/{}", self.configuration, case.name);
+        self.compare(&name, &case.shown(), heard, case.either_framing)
+    }
+
+    /// Has both asked by `ask`, which gets the address of `{FRONT}`, and compares.
+    pub fn ask(
+        &mut self,
+        name: &str,
+        ask: impl Fn(std::net::SocketAddr) -> Vec<u8> + Sync,
+    ) -> Vec<Difference> {
+        let heard = both(&mut self.sides, |side| {
+            let bytes = ask(side.program.front());
+            Heard { bytes, end: "the client closed" }
+        });
+        let name = format!("{}/{name}", self.configuration);
+        self.compare(&name, "", heard, false)
+    }
+
+    fn compare(
+        &mut self,
+        name: &str,
+        sent: &str,
+        heard: [Heard; 2],
+        either_framing: bool,
+    ) -> Vec<Difference> {
+        for (side, which) in self.sides.iter_mut().zip(["old", "new"]) {
+            let lives = side.program.lives();
+            assert!(lives, "{name}: the {which} program has ended:\n{}", side.program.said());
+        }
+        let masked = |at: usize| {
+            let Heard { bytes, end } = &heard[at];
+            let mut masked = self.sides[at].masked(bytes);
+            if either_framing {
+                masked.text = with_lengths(&masked.text);
+            }
+            masked.text.push_str(&format!("\n[{end}]"));
+            masked
+        };
+        let [old, new] = [masked(0), masked(1)];
+        let mut all = Vec::from_iter(Difference::of(name, Place::Client, [&old, &new]));
+        all.extend(self.settle(name));
+        for difference in &mut all {
+            difference.detail =
+                format!("    sent: {sent}\n    behind: {}\n{}", self.before, difference.detail);
+        }
+        self.before = name.to_owned();
+        all
+    }
+
+    /// Waits until both origins were asked the same, and returns the difference.
+    fn settle(&mut self, name: &str) -> Option<Difference> {
+        let end = Instant::now() + PATIENCE;
+        let seen = loop {
+            let seen = [0, 1].map(|at| self.sides[at].seen());
+            let idle = self.sides.iter().all(|side| side.origin.is_idle());
+            if idle && seen[0].1.is_like(&seen[1].1) || Instant::now() > end {
+                break seen;
+            }
+            thread::sleep(Duration::from_millis(2));
+        };
+        self.sides.iter_mut().zip(&seen).for_each(|(side, seen)| side.seen += seen.0);
+        Difference::of(name, Place::Origin, [&seen[0].1, &seen[1].1])
+    }
+
+    /// Compares what both have written to their logs and counted since the last time. Logs are
+    /// written in batches.
+    pub fn compare_traces(&mut self, name: &str) -> Vec<Difference> {
+        let name = format!("{}/{name}", self.configuration);
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let now = [0, 1].map(|at| counters(&self.sides[at]));
+            let grown = [0, 1].map(|at| grown(&self.sides[at].counters, &now[at]));
+            let logs = [0, 1].map(|at| self.sides[at].log());
+            let mut all = Difference::of_lines(&name, Place::Metrics, [&grown[0], &grown[1]]);
+            all.extend(Difference::of_lines(&name, Place::Log, [&logs[0], &logs[1]]));
+            if all.is_empty() || Instant::now() > end {
+                for ((side, now), log) in self.sides.iter_mut().zip(now).zip(&logs) {
+                    side.counters = now;
+                    side.logged += log.len();
+                }
+                return all;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Stops both, and compares the rest of what they have written to their logs.
+    pub fn finish(mut self) -> Vec<Difference> {
+        let logs = both(&mut self.sides, |side| {
+            side.program.stop();
+            side.log()
+        });
+        let name = format!("{}/the end", self.configuration);
+        Difference::of_lines(&name, Place::Log, [&logs[0], &logs[1]])
+    }
+}
+
+/// Returns by how much counters have grown, those that have.
+fn grown(before: &BTreeMap<String, i64>, now: &BTreeMap<String, i64>) -> Vec<Masked> {
+    let grown = now.iter().map(|(name, count)| (name, count - before.get(name).unwrap_or(&0)));
+    let lines = grown.filter(|(_, count)| *count != 0);
+    lines.map(|(name, count)| Masked::of(format!("{name} {count}").as_bytes(), &[], 0)).collect()
+}
+
+impl Side {
+    fn names(&self) -> Vec<(String, &'static str)> {
+        let mut names = self.program.names();
+        names.push((self.origin.address().to_string(), "<origin>"));
+        names
+    }
+
+    fn masked(&self, bytes: &[u8]) -> Masked {
+        Masked::of(bytes, &self.names(), SIDE_BY_SIDE)
+    }
+
+    /// Returns the number of requests that were not compared, and these, masked.
+    fn seen(&self) -> (usize, Masked) {
+        let seen = self.origin.seen(self.seen);
+        (seen.len(), self.masked(&seen.join(&b"\n----\n"[..])))
+    }
+
+    /// Returns the lines of the access log that were not compared, masked.
+    fn log(&self) -> Vec<Masked> {
+        self.program.log(self.logged).iter().map(|line| self.masked(&latin1(line))).collect()
+    }
+}
+
+/// Returns the counters that are compared.
+fn counters(side: &Side) -> BTreeMap<String, i64> {
+    let mut text = side.program.admin("/metrics").unwrap_or_default();
+    for (name, stands_for) in side.names() {
+        text = text.replace(&name, stands_for);
+    }
+    let is_compared = |series: &str| {
+        let name = series.split('{').next().unwrap_or_default();
+        COUNTERS.contains(&name)
+    };
+    let lines = text.lines().filter_map(|line| line.rsplit_once(' '));
+    let lines = lines.filter(|(series, _)| is_compared(series));
+    lines.filter_map(|(series, count)| Some((series.to_owned(), count.parse().ok()?))).collect()
+}
+
+/// Does the same for both at the same time.
+pub fn both<S: Send, T: Send>(sides: &mut [S; 2], work: impl Fn(&mut S) -> T + Sync) -> [T; 2] {
+    let [old, new] = sides;
+    thread::scope(|scope| {
+        let other = scope.spawn(|| work(old));
+        let new = work(new);
+        [other.join().expect("the play of the older program"), new]
+    })
+}

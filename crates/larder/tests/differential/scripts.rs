@@ -1,0 +1,167 @@
+//! The scripts of `tests/http`, played to two programs at the same time: what the clients got and
+//! what the origins were asked is compared byte for byte. Whether it is right is for the tests of
+//! the scripts.
+
+#[path = "../http/explanation.rs"]
+#[allow(dead_code)] // The tests of the scripts use all of these files.
+mod explanation;
+#[path = "../e2e/message.rs"]
+#[allow(dead_code)]
+mod message;
+#[path = "../http/origin.rs"]
+#[allow(dead_code)]
+mod origin;
+#[path = "../http/play.rs"]
+#[allow(dead_code)]
+mod play;
+#[path = "../http/script.rs"]
+#[allow(dead_code)]
+mod script;
+#[path = "../http/world.rs"]
+#[allow(dead_code)]
+mod world;
+
+use std::collections::HashMap;
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+use proxy::{ListenSocket, Network, TokioClock};
+use tokio::task::LocalSet;
+
+use crate::difference::{Difference, Place};
+use crate::masked::{Masked, latin1};
+use crate::pair::both;
+use crate::program::{Program, Start};
+
+use origin::Origin;
+use play::{Proxies, play_all};
+use script::{Plan, Step, Test};
+use world::World;
+
+/// Tests that are played at the same time: most of them wait.
+const PLAYERS: usize = 24;
+
+/// Seconds between the same moments of two plays, each of which waits for itself.
+const APART: u64 = 10;
+
+/// What one program did in each test.
+struct Played {
+    /// By test: the answers to the clients, and the requests at the origin.
+    tests: Vec<[Masked; 2]>,
+    /// The lines of the access logs of its fronts.
+    log: Vec<Masked>,
+}
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http")
+}
+
+/// Returns one of `step` tests of those that wait for at most so many seconds and are not a matter
+/// of moments, and how many others there are.
+fn tests(wait_max: u64, step: usize) -> (Vec<Test>, usize) {
+    let entries = fs::read_dir(directory()).expect("the directory of the scripts");
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "http"));
+    paths.sort();
+    let mut tests = Vec::new();
+    for path in paths {
+        let name = path.file_name().expect("a file").to_string_lossy().into_owned();
+        let text = fs::read_to_string(&path).expect("a script");
+        tests.extend(script::parse(&name, &text).unwrap_or_else(|problem| panic!("{problem}")));
+    }
+    let all = tests.len();
+    tests.retain(|test| test.waits() <= wait_max && !is_momentary(test));
+    let left_out = all - tests.len();
+    (tests.into_iter().step_by(step).collect(), left_out)
+}
+
+/// Returns whether something is fresh until the next second begins, whenever that is.
+fn is_momentary(test: &Test) -> bool {
+    plans(test).flat_map(|plan| &plan.fields).any(|(_, value)| value.contains("{date+1}"))
+}
+
+fn plans(test: &Test) -> impl Iterator<Item = &Plan> {
+    test.steps.iter().flat_map(|step| match step {
+        Step::Exchange(exchange) => &exchange.plans[..],
+        Step::Wait(_) => &[],
+    })
+}
+
+/// Returns whether the origin closes a connection without an answer.
+fn closes(test: &Test) -> bool {
+    plans(test).any(|plan| plan.status.is_none())
+}
+
+/// Plays one of `step` tests of those that wait for at most so many seconds. Returns the
+/// differences, and how many requests were played.
+pub fn compare(programs: [&Path; 2], wait_max: u64, step: usize) -> (Vec<Difference>, usize) {
+    let (tests, left_out) = tests(wait_max, step);
+    println!("scripts: {} tests; {left_out} that wait for long are left out", tests.len());
+    let [old, new] = both(&mut programs.map(|program| program), |program| play(program, &tests));
+    let mut all = Vec::new();
+    for (at, test) in tests.iter().enumerate() {
+        let case = format!("scripts/{}: {}", test.place, test.name);
+        for (number, place) in [Place::Client, Place::Origin].into_iter().enumerate() {
+            let sides = [&old.tests[at][number], &new.tests[at][number]];
+            all.extend(Difference::of(&case, place, sides));
+        }
+    }
+    all.extend(Difference::of_lines("scripts/all", Place::Log, [&old.log, &new.log]));
+    let exchanges = tests.iter().flat_map(|test| &test.steps);
+    let requests = exchanges.filter(|step| matches!(step, Step::Exchange(_))).count();
+    (all, requests)
+}
+
+/// Plays the tests to one program, in each of the configurations that they ask for.
+fn play(program: &Path, tests: &[Test]) -> Played {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    LocalSet::new().block_on(&runtime.expect("a runtime"), async {
+        let world =
+            World { clock: TokioClock::system(), network: Network::System, players: PLAYERS };
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback can be bound");
+        let origin = Origin::start(ListenSocket::Tcp(listener), world.clock);
+        let start = |file: &str, reverse: bool| {
+            let configuration = fs::read_to_string(directory().join(file)).expect("a file");
+            let origin = reverse.then(|| origin.address());
+            Program::start(&Start { program, origin, configuration: &configuration, logs: true })
+        };
+        let mut fronts = [
+            start("plain.toml", true),
+            start("plain.toml", false),
+            start("rules.toml", true),
+            start("rfc.toml", true),
+        ];
+        let proxies = Proxies {
+            reverse: fronts[0].address(),
+            forward: Some(fronts[1].address()),
+            rules: Some(fronts[2].address()),
+            rfc: Some(fronts[3].address()),
+            explaining: HashMap::new(),
+        };
+        play_all(&world, tests, &origin, &proxies).await;
+        fronts.iter_mut().for_each(Program::stop);
+        let mut names: Vec<_> = fronts.iter().flat_map(Program::names).collect();
+        names.push((origin.address().to_string(), "<origin>"));
+        let masked =
+            |messages: &[Vec<u8>]| Masked::of(&messages.join(&b"\n----\n"[..]), &names, APART);
+        let of_test = |at: usize| {
+            origin.stage(&format!("t{at}"), |stage| {
+                let mut seen: Vec<_> = stage.seen.iter().map(|seen| seen.bytes.clone()).collect();
+                // Where the origin closes the connection, a request is sent again if it was on one
+                // that had been open for another: which one is free is a matter of moments.
+                if closes(&tests[at]) {
+                    seen.dedup();
+                }
+                [masked(&stage.replies), masked(&seen)]
+            })
+        };
+        let tests = (0..tests.len()).map(of_test).collect();
+        let lines = fronts.iter().flat_map(|front| front.log(0));
+        // The client leaves as soon as it has its answer: whether the program has noticed by the
+        // time that it has sent all is a matter of moments.
+        let lines = lines.map(|line| line.replace("\"aborted\":true", "\"aborted\":false"));
+        let log = lines.map(|line| masked(&[latin1(&line)])).collect();
+        Played { tests, log }
+    })
+}

@@ -1,0 +1,238 @@
+//! The kinds of requests whose instructions are counted: the rows of the table.
+
+/// One row of the table.
+pub struct Route {
+    /// Name in the table.
+    pub name: &'static str,
+    /// First part of the path, by which the origin chooses its fields: `store`, `vary` or `pass`.
+    pub word: &'static str,
+    /// Bytes of every body.
+    pub size: usize,
+    /// Objects that are fetched before anything is counted.
+    pub fill: u64,
+    /// The objects that are asked for while instructions are counted.
+    pub objects: Objects,
+    /// Requests in each window.
+    pub requests: u64,
+    /// `--memory`, MiB.
+    pub memory_mib: u64,
+    /// The outcome in `Cache-Status` of the counted requests; `None` for files, which have none.
+    pub outcome: Option<&'static str>,
+    /// How larder is configured.
+    pub setup: Setup,
+    /// How the client speaks.
+    pub protocol: Protocol,
+    /// What the client asks for.
+    pub question: Question,
+    /// Growth over the table's count, in percent, that `--check` permits: 3, or more where three
+    /// runs of one program differ by more than 1 percent.
+    pub tolerance: u64,
+}
+
+/// The objects that are asked for.
+#[derive(Clone, Copy)]
+pub enum Objects {
+    /// The first so many, over and over.
+    Repeated(u64),
+    /// Those that were stored neither first nor last, in a scattered order, each once: they have
+    /// left memory.
+    Scattered,
+    /// Objects that were never asked for.
+    New,
+    /// Those of the fill that only the other node has, over and over.
+    AtOtherNode,
+}
+
+/// How larder is configured.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Setup {
+    /// A reverse proxy without further settings.
+    Bare,
+    /// So many rules, none of which matches.
+    Rules(u64),
+    /// `forwarded.trust` of a network from which no client comes.
+    Trust,
+    /// A site of files for another host beside.
+    Site,
+    /// A fleet of one node.
+    Fleet,
+    /// A fleet of two nodes that keep documents at their owners; this one is counted.
+    TwoNodes(Counted),
+    /// A web server over files.
+    Static,
+    /// Ten rules, of which three match; the first of these decides and edits a field of the request
+    /// and one of the response. The client is a trusted proxy. A site of files beside, and an
+    /// access log in JSON.
+    Realistic,
+}
+
+/// The node of two whose instructions are counted.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Counted {
+    /// The one that clients ask.
+    Asking,
+    /// The one that has the documents.
+    Answering,
+}
+
+/// How the client speaks.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Protocol {
+    /// HTTP/1.1 without TLS.
+    Plain,
+    /// HTTP/1.1 over TLS 1.3.
+    Tls,
+    /// HTTP/2 over TLS 1.3.
+    Http2,
+}
+
+/// What the client asks for.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Question {
+    /// The object, with no field but `Host`.
+    Whole,
+    /// The object, with an `Accept-Encoding`.
+    Encoded,
+    /// Whether the object has changed, which it has not.
+    Changed,
+    /// The first hundred bytes.
+    Range,
+    /// The object, with the fields that Chrome sends and those of a proxy before larder.
+    Browser,
+}
+
+const HIT: Route = Route {
+    name: "hit from memory, 3 KB",
+    word: "store",
+    size: 3_000,
+    fill: 100,
+    objects: Objects::Repeated(100),
+    requests: 1_000,
+    memory_mib: 64,
+    outcome: Some("HIT_RAM"),
+    setup: Setup::Bare,
+    protocol: Protocol::Plain,
+    question: Question::Whole,
+    tolerance: 3,
+};
+
+const MISS: Route = Route {
+    name: "miss + store, 3 KB",
+    fill: 1_000,
+    objects: Objects::New,
+    outcome: Some("MISS"),
+    tolerance: 6,
+    ..HIT
+};
+
+const FROM_DISK: Route = Route {
+    name: "hit from disk, 11 KB",
+    size: 11_000,
+    fill: 8_000,
+    objects: Objects::Scattered,
+    requests: 800,
+    memory_mib: 16,
+    outcome: Some("HIT_DISK"),
+    tolerance: 15,
+    ..HIT
+};
+
+const FROM_PEER: Route = Route {
+    name: "hit at another node, asking node",
+    fill: 200,
+    objects: Objects::AtOtherNode,
+    outcome: Some("HIT_PEER"),
+    setup: Setup::TwoNodes(Counted::Asking),
+    tolerance: 6,
+    ..HIT
+};
+
+const REALISTIC: Route = Route {
+    name: "hit, realistic configuration",
+    setup: Setup::Realistic,
+    question: Question::Browser,
+    ..HIT
+};
+
+/// The rows of the table, in its order.
+pub const ROUTES: &[Route] = &[
+    HIT,
+    Route { name: "hit, 1 rule without a match", setup: Setup::Rules(1), ..HIT },
+    Route { name: "hit, 1,000 rules without a match", setup: Setup::Rules(1_000), ..HIT },
+    Route { name: "hit, forwarded.trust", setup: Setup::Trust, ..HIT },
+    Route { name: "hit, static site beside", setup: Setup::Site, ..HIT },
+    Route { name: "hit, fleet of one node", setup: Setup::Fleet, ..HIT },
+    REALISTIC,
+    Route { name: "hit, realistic, HTTP/2 over TLS", protocol: Protocol::Http2, ..REALISTIC },
+    Route { name: "hit, HTTP/1.1 over TLS 1.3", protocol: Protocol::Tls, ..HIT },
+    Route {
+        name: "hit, HTTP/2 over TLS",
+        protocol: Protocol::Http2,
+        question: Question::Browser,
+        ..HIT
+    },
+    Route {
+        name: "hit from memory under Vary, 3 KB",
+        word: "vary",
+        question: Question::Encoded,
+        ..HIT
+    },
+    Route { name: "hit, 304", question: Question::Changed, ..HIT },
+    Route { name: "hit, range of 100 bytes", question: Question::Range, ..HIT },
+    FROM_DISK,
+    Route {
+        name: "hit from memory, 1 MB",
+        size: 1_000_000,
+        fill: 4,
+        objects: Objects::Repeated(4),
+        requests: 40,
+        ..HIT
+    },
+    Route { name: "hit from disk, 1 MB", size: 1_000_000, fill: 200, requests: 25, ..FROM_DISK },
+    FROM_PEER,
+    Route {
+        name: "hit at another node, answering node",
+        setup: Setup::TwoNodes(Counted::Answering),
+        ..FROM_PEER
+    },
+    Route { name: "file, 3 KB", outcome: None, setup: Setup::Static, ..HIT },
+    Route { name: "proxied, not stored, 3 KB", word: "pass", outcome: Some("MISS"), ..HIT },
+    MISS,
+    Route { name: "miss + store, 1 rule without a match", setup: Setup::Rules(1), ..MISS },
+];
+
+impl Route {
+    /// Returns the object that request `number` is for, of those that only the other node has
+    /// where these are asked for.
+    pub fn object(&self, number: u64, at_other_node: &[u64]) -> u64 {
+        match self.objects {
+            Objects::Repeated(objects) => number % objects,
+            // A prime that divides no `fill`, so that none comes twice.
+            Objects::Scattered => self.fill / 4 + (number * 1_009) % (self.fill / 2),
+            Objects::New => self.fill + number,
+            Objects::AtOtherNode => at_other_node[number as usize % at_other_node.len()],
+        }
+    }
+
+    /// Returns the path of an object, from which the origin reads what to answer.
+    pub fn path(&self, object: u64) -> String {
+        format!("/{}/{}/{object}", self.word, self.size)
+    }
+}
+
+#[test]
+fn scattered_objects_come_once_and_are_enough() {
+    for route in ROUTES.iter().filter(|route| matches!(route.objects, Objects::Scattered)) {
+        let asked = (1 + super::WINDOWS) * route.requests;
+        let objects: std::collections::BTreeSet<u64> =
+            (0..asked).map(|n| route.object(n, &[])).collect();
+        assert_eq!(objects.len() as u64, asked, "{}", route.name);
+        assert!(objects.iter().all(|object| *object < route.fill * 3 / 4), "{}", route.name);
+    }
+}
+
+#[test]
+fn names_are_different() {
+    let names: std::collections::BTreeSet<&str> = ROUTES.iter().map(|route| route.name).collect();
+    assert_eq!(names.len(), ROUTES.len());
+}

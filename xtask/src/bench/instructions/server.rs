@@ -1,0 +1,343 @@
+//! Larder under callgrind, configured for a route, and what else the route needs beside it.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::Value;
+use tempfile::TempDir;
+use testbed::address;
+
+use super::client::Way;
+use super::routes::{Counted, Protocol, Route, Setup};
+use crate::bench::scenario;
+use crate::bench::system::{Running, http_get};
+use crate::workspace;
+
+/// Longest time until two nodes see each other serve.
+const GATHER: Duration = Duration::from_secs(60);
+
+/// Documents are kept in memory and on disk by their owners alone.
+const KEPT_BY_OWNERS: &str =
+    "[[fleet.class]]\nname = \"rest\"\nlookup = \"owner\"\ncopies = \"discard-cache\"\n";
+
+/// A key of a fleet; between its nodes TLS is spoken.
+const FLEET_KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+
+/// The running programs of a route.
+pub struct Server {
+    /// Where and how clients ask.
+    pub way: Way,
+    /// The process whose instructions are counted.
+    pub callgrind: Callgrind,
+    _nodes: Vec<Running>,
+    _files: TempDir,
+}
+
+/// What all nodes of a route have in common.
+struct Common<'a> {
+    program: &'a Path,
+    route: &'a Route,
+    origin: SocketAddr,
+    /// Files that all nodes read.
+    files: &'a Path,
+}
+
+/// The addresses of a node.
+#[derive(Clone, Copy)]
+struct Addresses {
+    front: SocketAddr,
+    secure: SocketAddr,
+    admin: SocketAddr,
+    between: SocketAddr,
+}
+
+impl Server {
+    /// Starts `program` as `route` has it, before this origin; its profile is written to `profile`.
+    ///
+    /// # Errors
+    ///
+    /// When a program does not start, or two nodes do not find each other.
+    pub fn start(
+        program: &Path,
+        route: &Route,
+        origin: SocketAddr,
+        profile: &Path,
+    ) -> Result<Server, String> {
+        let base = workspace::root().join("target");
+        let files = TempDir::new_in(&base).map_err(|e| format!("{}: {e}", base.display()))?;
+        let roots = write_files(route, files.path())?;
+        let (nodes, counted) = match route.setup {
+            Setup::TwoNodes(Counted::Asking) => (2, 0),
+            Setup::TwoNodes(Counted::Answering) => (2, 1),
+            _ => (1, 0),
+        };
+        let free = || Addresses {
+            front: address::free(),
+            secure: address::free(),
+            admin: address::free(),
+            between: address::free(),
+        };
+        let addresses: Vec<Addresses> = (0..nodes).map(|_| free()).collect();
+        let common = Common { program, route, origin, files: files.path() };
+        let mut running = Vec::new();
+        for number in 0..nodes {
+            let profile = (number == counted).then_some(profile);
+            running.push(common.start(number, &addresses, profile)?);
+        }
+        if nodes > 1 {
+            addresses.iter().try_for_each(|node| gather(node.admin, nodes))?;
+        }
+        let pid = *running[counted].pids().first().ok_or("no process")?;
+        let callgrind = Callgrind { profile: profile.to_owned(), pid };
+        let way = match route.protocol {
+            Protocol::Plain => Way::Plain(addresses[0].front),
+            Protocol::Tls => Way::Tls(addresses[0].secure, client(roots, b"http/1.1")?),
+            Protocol::Http2 => Way::Http2(addresses[0].secure, client(roots, b"h2")?),
+        };
+        Ok(Server { way, callgrind, _nodes: running, _files: files })
+    }
+}
+
+impl Common<'_> {
+    /// Starts a node, under callgrind if it gets a profile.
+    fn start(
+        &self,
+        number: usize,
+        all: &[Addresses],
+        profile: Option<&Path>,
+    ) -> Result<Running, String> {
+        let base = workspace::root().join("target");
+        let directory = TempDir::new_in(&base).map_err(|e| format!("{}: {e}", base.display()))?;
+        let own = all[number];
+        let configuration = directory.path().join("larder.toml");
+        let text = self.configuration(own);
+        fs::write(&configuration, text).map_err(|e| format!("larder.toml: {e}"))?;
+        let mut command = match profile {
+            Some(profile) => {
+                let mut command = Command::new("valgrind");
+                // Filled without counting, which is faster.
+                command.args(["--quiet", "--tool=callgrind", "--instr-atstart=no"]);
+                command.arg(format!("--callgrind-out-file={}", profile.display()));
+                command.arg(self.program);
+                command
+            }
+            None => Command::new(self.program),
+        };
+        command.arg("serve").arg("--config").arg(configuration);
+        command.arg("--cache").arg(directory.path().join("cache"));
+        command.args(["--cache-size", "1G", "--workers", "1"]);
+        command.args(["--memory", &format!("{}M", self.route.memory_mib)]);
+        command.args(["--listen", &own.front.to_string(), "--admin", &own.admin.to_string()]);
+        match self.route.setup {
+            Setup::Static => command.arg("--static").arg(self.files),
+            _ => command.args(["--reverse", &format!("http://{}", self.origin)]),
+        };
+        match self.route.setup {
+            Setup::Fleet | Setup::TwoNodes(_) => self.join(number, all, &mut command),
+            Setup::Realistic => {
+                command.arg("--access-log").arg(directory.path().join("access.log"));
+                command.args(["--log-format", "json"]);
+            }
+            _ => (),
+        }
+        Running::launch("larder", command, directory, (own.front, Some(own.admin)))
+    }
+
+    /// Makes the node one of a fleet.
+    fn join(&self, number: usize, all: &[Addresses], command: &mut Command) {
+        command.args(["--fleet", &all[number].between.to_string()]);
+        command.args(["--fleet-node", &format!("node-{number}")]);
+        command.arg("--fleet-key").arg(self.files.join("key"));
+        if number > 0 {
+            command.args(["--join", &all[0].between.to_string()]);
+        }
+    }
+
+    /// Returns the text of the configuration.
+    fn configuration(&self, own: Addresses) -> String {
+        // What a read brings along is found in memory, more or less of it by how fast the device
+        // is.
+        let mut text = "[store]\nread-unit = \"object\"\n".to_owned();
+        let site =
+            format!("[[site]]\nhosts = [\"files.test\"]\nroot = {:?}\n", self.files.display());
+        match self.route.setup {
+            Setup::Bare | Setup::Fleet | Setup::Static => (),
+            Setup::Rules(count) => (0..count).for_each(|number| {
+                text.push_str(&format!(
+                    "[[rule]]\npaths = [\"/other-{number}/*\"]\nttl = \"1h\"\n"
+                ));
+            }),
+            Setup::Trust => text.push_str("[forwarded]\ntrust = [\"192.0.2.0/24\"]\n"),
+            Setup::Site => text.push_str(&site),
+            Setup::TwoNodes(_) => text.push_str(KEPT_BY_OWNERS),
+            Setup::Realistic => {
+                text.push_str("[forwarded]\ntrust = [\"127.0.0.0/8\"]\n");
+                text.push_str(&site);
+                text.push_str(REALISTIC_RULES);
+            }
+        }
+        if self.route.protocol != Protocol::Plain {
+            let (address, chain) = (own.secure, self.files.join("chain.pem"));
+            text.push_str(&format!("[[listener]]\naddress = \"{address}\"\ntls = true\n"));
+            text.push_str(&format!("[[certificate]]\nchain = {:?}\n", chain.display()));
+        }
+        text
+    }
+}
+
+/// Ten rules as an operator may have them. The eighth is the first that matches the objects that
+/// are asked for; the last two would match as well.
+const REALISTIC_RULES: &str = r#"
+[[rule]]
+paths = ["/account/*", "/cart*"]
+bypass = true
+
+[[rule]]
+hosts = ["old.test"]
+ttl = "1h"
+
+[[rule]]
+paths = ["/api/*"]
+methods = ["POST", "PUT"]
+bypass = true
+
+[[rule]]
+headers = ["Cookie: *session=*"]
+bypass = true
+
+[[rule]]
+paths = ["*.css", "*.js", "*.woff2"]
+ttl = "7d"
+request-remove = ["Cookie"]
+answer-remove = ["Set-Cookie"]
+
+[[rule]]
+paths = ["*.jpg", "*.png", "*.webp"]
+ttl = "30d"
+
+[[rule]]
+hosts = [".shop.test"]
+query-drop = ["utm_*"]
+
+[[rule]]
+paths = ["/store/*"]
+request-remove = ["Cookie"]
+answer-set = ["X-Served-From: larder"]
+
+[[rule]]
+paths = ["/*"]
+query-drop = ["utm_*", "fbclid"]
+
+[[rule]]
+methods = ["GET"]
+default-ttl = "2m"
+"#;
+
+/// Writes what the nodes of a route read, and returns the certificates that the client believes.
+fn write_files(route: &Route, directory: &Path) -> Result<RootCertStore, String> {
+    let fail = |e: std::io::Error| format!("{}: {e}", directory.display());
+    let mut roots = RootCertStore::empty();
+    match route.setup {
+        Setup::Fleet | Setup::TwoNodes(_) => {
+            use std::os::unix::fs::PermissionsExt;
+            let path = directory.join("key");
+            fs::write(&path, FLEET_KEY).map_err(fail)?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(fail)?;
+        }
+        Setup::Static => {
+            for object in 0..route.fill {
+                let path = directory.join(route.path(object).trim_start_matches('/'));
+                fs::create_dir_all(path.parent().unwrap_or(directory)).map_err(fail)?;
+                fs::write(path, scenario::body(object, route.size)).map_err(fail)?;
+            }
+        }
+        _ => (),
+    }
+    if route.protocol != Protocol::Plain {
+        let made = rcgen::generate_simple_self_signed(["bench.test".to_owned()]);
+        let made = made.map_err(|e| format!("a certificate: {e}"))?;
+        roots.add(made.cert.der().clone()).map_err(|e| format!("a certificate: {e}"))?;
+        let text = made.cert.pem() + &made.signing_key.serialize_pem();
+        fs::write(directory.join("chain.pem"), text).map_err(fail)?;
+    }
+    Ok(roots)
+}
+
+/// Returns what a client speaks in TLS 1.3.
+fn client(roots: RootCertStore, protocol: &[u8]) -> Result<Arc<ClientConfig>, String> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_protocol_versions(&[&rustls::version::TLS13]);
+    let builder = builder.map_err(|e| format!("TLS 1.3: {e}"))?;
+    let mut client = builder.with_root_certificates(roots).with_no_client_auth();
+    client.alpn_protocols = vec![protocol.to_vec()];
+    Ok(Arc::new(client))
+}
+
+/// Waits until a node sees so many nodes serve, and uses what it has stored.
+fn gather(admin: SocketAddr, nodes: usize) -> Result<(), String> {
+    let whole = |state: &Value| {
+        let members = state["members"].as_array().map_or(&[][..], Vec::as_slice);
+        members.len() == nodes
+            && members.iter().all(|member| member["state"] == "serving")
+            && state["caught_up"] == true
+    };
+    let end = Instant::now() + GATHER;
+    while Instant::now() < end {
+        let state = http_get(admin, "/fleet").unwrap_or_default();
+        if serde_json::from_str(&state).is_ok_and(|state| whole(&state)) {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Err("the nodes do not find each other".into())
+}
+
+/// A program that runs under callgrind.
+pub struct Callgrind {
+    /// Where it writes profiles: a dump has its number behind this name.
+    profile: PathBuf,
+    pid: u32,
+}
+
+impl Callgrind {
+    /// Sends a command of callgrind.
+    ///
+    /// # Errors
+    ///
+    /// When the program does not take it.
+    pub fn tell(&self, words: &[&str]) -> Result<(), String> {
+        let mut command = Command::new("vgdb");
+        command.arg(format!("--pid={}", self.pid)).args(words);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        workspace::succeed(command)
+    }
+
+    /// Writes what was counted since the last time, and returns the sum.
+    ///
+    /// # Errors
+    ///
+    /// When no profile is written, or it has no sum.
+    pub fn dump(&self, number: u64) -> Result<u64, String> {
+        self.tell(&["dump"])?;
+        let path = format!("{}.{number}", self.profile.display());
+        let text = fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
+        total(&text).ok_or(format!("{path}: no sum in it"))
+    }
+}
+
+/// Returns the sum of a profile.
+fn total(profile: &str) -> Option<u64> {
+    profile.lines().rev().find_map(|line| line.strip_prefix("totals:"))?.trim().parse().ok()
+}
+
+#[test]
+fn the_sum_of_a_profile_is_found() {
+    assert_eq!(total("events: Ir\nsummary: 5\n\ntotals: 6\n"), Some(6));
+    assert_eq!(total("events: Ir\n"), None);
+}
