@@ -40,6 +40,15 @@ impl RequestTarget {
         }
     }
 
+    /// Makes a whole URL without path and query ask about the server: as the last proxy does for an
+    /// OPTIONS (RFC 9112, 3.2.4).
+    pub fn name_server(&mut self) {
+        if self.authority.is_some() && self.path.is_empty() {
+            self.path = self.text.len()..self.text.len() + 1;
+            self.text.push('*');
+        }
+    }
+
     /// Makes it of the pseudo-header fields of HTTP/2 (RFC 9113, 8.3.1).
     pub fn of_parts(scheme: Option<&str>, authority: Option<&str>, path: &str) -> RequestTarget {
         let mut target = RequestTarget::default();
@@ -130,6 +139,9 @@ mod tests {
             assert_eq!(target.as_str(), text);
         }
         let mut target = RequestTarget::default();
+        target.read("http://a.example", false);
+        target.name_server();
+        assert_eq!(target.path_and_query(), "*");
         target.read("a.example:443", true);
         assert_eq!((target.authority(), target.path_and_query()), (Some("a.example:443"), "/"));
         let target = RequestTarget::of_parts(Some("https"), Some("a.example"), "/x");

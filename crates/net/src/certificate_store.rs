@@ -127,6 +127,8 @@ struct CertResolver {
     certificates: Vec<Certificate>,
     /// By name, `*.` for all names one level below.
     by_name: HashMap<String, Vec<usize>>,
+    /// The first one, and the others for a host that it is for.
+    defaults: Vec<usize>,
     strict: bool,
 }
 
@@ -138,7 +140,21 @@ impl CertResolver {
                 by_name.entry(name.clone()).or_default().push(number);
             }
         }
-        CertResolver { certificates, by_name, strict }
+        let of_first = certificates.first().map_or(&[][..], Certificate::names);
+        let is_default = |number: &usize| {
+            *number == 0 || certificates[*number].names().iter().any(|name| of_first.contains(name))
+        };
+        let defaults = (0..certificates.len()).filter(is_default).collect();
+        CertResolver { certificates, by_name, defaults, strict }
+    }
+
+    /// Returns the first of several certificates, such as an RSA and an elliptic one, that the
+    /// client can check; the first of all when it can check none.
+    fn usable(&self, found: &[usize], hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let keys = || found.iter().map(|&number| &self.certificates[number].key);
+        let can_check =
+            |key: &&Arc<CertifiedKey>| key.key.choose_scheme(hello.signature_schemes()).is_some();
+        keys().find(can_check).or_else(|| keys().next()).cloned()
     }
 
     /// Returns the certificates for a host in lower case: those that name it, else those of its
@@ -158,21 +174,12 @@ impl fmt::Debug for CertResolver {
 
 impl ResolvesServerCert for CertResolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let first = || Some(self.certificates.first()?.key.clone());
         // rustls has put it into lower case.
-        let Some(host) = hello.server_name() else { return first() };
-        let found = self.candidates(host);
-        // Of several certificates, such as an RSA and an elliptic one, the one that the client can
-        // check.
-        let usable = found.iter().map(|&number| &self.certificates[number].key);
-        let usable = usable
-            .clone()
-            .find(|key| key.key.choose_scheme(hello.signature_schemes()).is_some())
-            .or_else(|| usable.clone().next());
-        match usable {
-            Some(key) => Some(key.clone()),
-            None if self.strict => None,
-            None => first(),
+        let found = hello.server_name().map_or(&[][..], |host| self.candidates(host));
+        match found {
+            [] if self.strict && hello.server_name().is_some() => None,
+            [] => self.usable(&self.defaults, &hello),
+            found => self.usable(found, &hello),
         }
     }
 }

@@ -7,7 +7,7 @@ pub(crate) mod http2_body;
 pub mod http2_options;
 pub mod limits;
 pub(crate) mod link;
-pub(crate) mod reclaimer;
 pub(crate) mod pool;
+pub(crate) mod reclaimer;
 pub(crate) mod tunnel_places;
 pub(crate) mod upload_rate;

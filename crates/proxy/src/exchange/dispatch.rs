@@ -113,6 +113,9 @@ fn understand(
     body: RequestBody,
 ) -> Result<Understood, Answering> {
     let purge = PurgeFields::of(&options, &head);
+    if head.method == Method::OPTIONS {
+        head.target.name_server();
+    }
     hop_by_hop::strip_named(&mut head.fields);
     if head.version == Version::HTTP_2 {
         cookies::join_cookies(&mut head.fields);

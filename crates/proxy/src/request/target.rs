@@ -98,7 +98,8 @@ pub(crate) fn target<'a>(
             }
             let (name, port) = split(named)
                 .ok_or(Refused::bad(Invalid::Target, "The URL's host or port is not valid."))?;
-            if let Some(host) = host {
+            // In HTTP/1 the URL counts, whatever `Host` says (RFC 9112, 3.2.2).
+            if let Some(host) = host.filter(|_| head.version == Version::HTTP_2) {
                 let agrees = split(host).is_some_and(|(h, p)| {
                     h.eq_ignore_ascii_case(name)
                         && p.unwrap_or(default_port) == port.unwrap_or(default_port)
@@ -328,6 +329,8 @@ fn split(authority: &str) -> Option<(&str, Option<u16>)> {
             Some((host, port)) => (host, Some(port)),
             None => (authority, None),
         };
+        // The same name, fully qualified (RFC 3986, 3.2.2).
+        let host = host.strip_suffix('.').unwrap_or(host);
         let fine = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(&b);
         if host.is_empty() || host.len() > 255 || !host.bytes().all(fine) {
             return None;
@@ -373,11 +376,13 @@ mod tests {
     fn split_takes_hosts_and_ports() {
         assert_eq!(split("a.example"), Some(("a.example", None)));
         assert_eq!(split("a.example:"), Some(("a.example", None)));
+        assert_eq!(split("a.example."), Some(("a.example", None)));
+        assert_eq!(split("a.example.:81"), Some(("a.example", Some(81))));
         assert_eq!(split("a.example:8080"), Some(("a.example", Some(8080))));
         assert_eq!(split("[::1]:81"), Some(("[::1]", Some(81))));
         for bad in [
             "", ":80", "a:0", "a:65536", "a:+1", "a:b", "[::1", "[x]", "[::1]80", "a b", "a/b",
-            "u@h", "a:1:2",
+            "u@h", "a:1:2", ".", ".:80",
         ] {
             assert_eq!(split(bad), None, "{bad}");
         }
@@ -398,26 +403,35 @@ mod tests {
         let p = parts("GET", "https://a.example/", &["a.example:443"]);
         let t = target(&p, &front, Scheme::Http).unwrap();
         assert_eq!((t.scheme, t.port, t.authority()), (Scheme::Https, 443, "a.example".to_owned()));
-        let p = parts("GET", "https://a.example/", &["a.example:80"]);
-        assert_eq!(target(&p, &Front::forward(), Scheme::Http).unwrap_err().why, Invalid::Host);
         let p = parts("GET", "ftp://a.example/", &["a.example"]);
         assert_eq!(target(&p, &Front::forward(), Scheme::Http).unwrap_err().status, 501);
     }
 
     #[test]
-    fn one_host_that_agrees() {
+    fn the_host_of_a_whole_url_counts_and_one_host_field_is_needed() {
         let front = Front::forward();
         let refused = |hosts: &[&str]| {
             target(&parts("GET", "http://a.example/", hosts), &front, Scheme::Http).unwrap_err().why
         };
         assert_eq!(refused(&["a.example", "a.example"]), Invalid::Host);
-        assert_eq!(refused(&["b.example"]), Invalid::Host);
-        assert_eq!(refused(&["a.example:81"]), Invalid::Host);
         assert_eq!(refused(&[]), Invalid::Host);
-        assert!(
-            target(&parts("GET", "http://a.example/", &["A.EXAMPLE:80"]), &front, Scheme::Http)
-                .is_ok()
-        );
+        for host in ["A.EXAMPLE:80", "b.example", "a.example:81", "a b"] {
+            let head = parts("GET", "http://a.example/", &[host]);
+            let found = target(&head, &front, Scheme::Http).unwrap();
+            assert_eq!((found.host, found.port), ("a.example", 80), "{host}");
+        }
+    }
+
+    #[test]
+    fn in_http2_authority_and_host_agree() {
+        let refused = |host: &str| {
+            let mut head = parts("GET", "http://a.example/", &[host]);
+            head.version = Version::HTTP_2;
+            target(&head, &Front::forward(), Scheme::Http).map(drop).map_err(|refused| refused.why)
+        };
+        assert_eq!(refused("A.EXAMPLE:80"), Ok(()));
+        assert_eq!(refused("b.example"), Err(Invalid::Host));
+        assert_eq!(refused("a.example:81"), Err(Invalid::Host));
     }
 
     #[test]
