@@ -34,6 +34,7 @@ pub(crate) struct Pool {
     slots: RefCell<HashMap<Arc<Endpoint>, Slot>>,
     count: Rc<Cell<usize>>,
     /// Memory for requests.
+    #[expect(clippy::vec_box, reason = "the boxes are used again, not only the requests")]
     requests: RefCell<Vec<Box<Request<OutBody>>>>,
 }
 
