@@ -45,26 +45,6 @@ async fn shown(to: SocketAddr, host: &str, config: ClientConfig) -> std::io::Res
 }
 
 #[test]
-fn a_connection_that_waits_long_is_parked_and_served_on() {
-    let it = secured(&[("a", &["a.example"])], "[http2]\nenabled = false\n");
-    let larder = it.setup.start();
-    let parked = |times: u32| {
-        let line = format!("larder_client_connections_parked_total {times}\n");
-        assert!(eventually(|| larder.metrics().contains(&line)), "{times}: {}", larder.metrics());
-    };
-    run(async {
-        let config = it.authority.client(&["http/1.1"]);
-        let mut caller = Caller::secured(it.address, "a.example", config).await.unwrap();
-        for times in 1..=2 {
-            let target = format!("/{times}");
-            caller.get("https", "a.example", &target).await.unwrap().verify(&target);
-            parked(times);
-        }
-        caller.get("https", "a.example", "/last").await.unwrap().verify("/last");
-    });
-}
-
-#[test]
 fn a_client_is_served_over_tls_and_the_origin_told_so() {
     let it = secured(&[("a", &["a.example"])], "[http2]\nenabled = false\n");
     let log = it.setup.path("access.log");

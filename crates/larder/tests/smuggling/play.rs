@@ -171,7 +171,7 @@ impl Became {
     }
 
     fn is(&self, fate: requests::Fate, id: &str) -> bool {
-        use requests::Fate::{Answered, Broken, Kept, Last, Refused, Silent};
+        use requests::Fate::{Answered, Broken, Kept, Last, Refused};
         let first = |body: &str| {
             let body = bytes(&fill_in(body, id));
             // What belongs to one connection goes no further; WebSocket is asked for anew.
@@ -189,10 +189,9 @@ impl Became {
             Answered(status) => nothing && self.next && self.statuses == [status, 200],
             Kept(body) => first(body) && self.next && self.statuses == [200, 200],
             Last(body) => first(body) && !self.next && self.statuses == [200],
-            Silent => nothing && !self.next && self.statuses.is_empty() && without_end,
             Broken(status) => nothing && !self.next && self.statuses == [status] && without_end,
         };
-        let incomplete = matches!(fate, Silent | Broken(_));
+        let incomplete = matches!(fate, Broken(_));
         let alone = self.others.is_empty() && self.late.is_empty();
         shape && alone && (incomplete || self.malformed.is_empty())
     }

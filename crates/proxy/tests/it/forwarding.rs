@@ -394,7 +394,7 @@ fn the_origin_is_told_the_host_as_the_key_has_it() {
         ("b.EXAMPLE:", "b.example"),
         ("c.example:081", "c.example:81"),
         ("[::0:1]", "[::1]"),
-        ("d.example.", "d.example."),
+        ("d.example.", "d.example"),
     ];
     for (n, (host, told)) in hosts.iter().enumerate() {
         let mut client = rig.client();

@@ -17,9 +17,9 @@ fn an_origin_form_request_is_told_how_to_use_a_proxy() {
 }
 
 #[test]
-fn hosts_that_disagree_or_repeat_are_refused() {
+fn hosts_that_repeat_or_are_missing_are_refused() {
     let rig = Rig::forward();
-    for hosts in ["Host: a.example\r\nHost: a.example\r\n", "Host: b.example\r\n", ""] {
+    for hosts in ["Host: a.example\r\nHost: a.example\r\n", ""] {
         let request = format!("GET http://a.example/ HTTP/1.1\r\n{hosts}\r\n");
         let answer = rig.client().send(request).answer();
         assert_eq!((answer.status, answer.detail().as_str()), (400, "INVALID(host)"), "{hosts:?}");
