@@ -82,6 +82,8 @@ impl Accepted {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+
     use super::*;
 
     #[test]

@@ -54,7 +54,7 @@ fn sorted(fields: &impl Fields) -> Vec<(String, Vec<u8>)> {
 /// What every function that reads a request returns, as text.
 fn read(request: &impl Fields, own: &Via) -> String {
     let trust = vec!["10.0.0.0/8".parse().unwrap()];
-    let options = Forwarded { trust, ..Forwarded::default() };
+    let options = Forwarded { trust: trust.into(), ..Forwarded::default() };
     let asked = |method, version, of_stream| {
         upgrade::asked_by((&method, version), of_stream, request, false)
     };

@@ -38,6 +38,7 @@ use crate::request::target;
 use crate::request::target::TargetPlace;
 use crate::response::error_response;
 use crate::response::response_body::ResponseBody;
+use crate::response::stored_fields;
 use crate::response::transaction::Transaction;
 use crate::rules::request_rules;
 use crate::rules::request_rules::Rule;
@@ -168,9 +169,10 @@ impl Asked<'_> {
             return refuse(transaction, StatusCode::SERVICE_UNAVAILABLE, "There is no cache here.");
         };
         let owners = if is_whole { self.node.note_asked(key) } else { 1 };
-        let mut response =
-            cache_request::answer(&context, &store, &primary, transaction, RequestBody::Empty)
-                .await;
+        let answering =
+            cache_request::answer(&context, &store, &primary, transaction, RequestBody::Empty);
+        let is_head = context.head.method == Method::HEAD;
+        let mut response = stored_fields::with_map(answering.await, self.services, is_head);
         // What an origin says of it means nothing.
         response.headers_mut().remove(OWNERS);
         if owners > 1 {

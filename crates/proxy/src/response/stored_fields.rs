@@ -13,6 +13,8 @@ use upstream::send::origin::VERSION;
 use crate::observe::cache_status::{CACHE_STATUS, CacheStatus, HitStatus};
 use crate::observe::outcome::Outcome;
 use crate::options::Options;
+use crate::response::client_response::ClientResponse;
+use crate::response::transaction;
 use crate::rules::request_rules::Rule;
 use crate::services::{Services, Shared};
 
@@ -56,6 +58,22 @@ pub(crate) struct Common<'a> {
 pub(crate) struct Written {
     pub has_date: bool,
     pub has_length: bool,
+}
+
+/// Returns a response with its fields in its map, also where they lie in the store. `is_head`: there
+/// is no body to tell the length by.
+pub(crate) fn with_map(
+    mut response: ClientResponse,
+    services: &Services,
+    is_head: bool,
+) -> ClientResponse {
+    if let Some(stored) = response.body_mut().take_stored_fields() {
+        let options = services.options();
+        *response.headers_mut() = stored.to_map(Common::of(services, &options), is_head);
+        let bytes = transaction::head_bytes(response.status(), response.headers());
+        response.body_mut().note_head_bytes(bytes);
+    }
+    response
 }
 
 impl StoredFields {

@@ -35,8 +35,7 @@ use crate::exchange::dispatch;
 use crate::exchange::dispatch::Answering;
 use crate::peers::question;
 use crate::response::client_response::ClientResponse;
-use crate::response::stored_fields::Common;
-use crate::response::transaction;
+use crate::response::stored_fields;
 use crate::response::tunnel::Tunnel;
 use crate::services::Services;
 
@@ -175,12 +174,7 @@ async fn answer(services: Rc<Services>, client: Rc<Client>, request: Request<Rec
             None => return,
         },
     };
-    let (mut head, mut body) = response.into_parts();
-    if let Some(stored) = body.take_stored_fields() {
-        let options = services.options();
-        head.headers = stored.to_map(Common::of(&services, &options), is_head);
-        body.note_head_bytes(transaction::head_bytes(head.status, &head.headers));
-    }
+    let (mut head, mut body) = stored_fields::with_map(response, &services, is_head).into_parts();
     settle(&mut head.headers, &body, services.clock);
     let tunnel = body.take_tunnel();
     let ends = tunnel.is_none() && body.is_end_stream();
