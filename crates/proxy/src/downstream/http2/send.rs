@@ -14,6 +14,7 @@ use message::cut_short::Truncated;
 use message::date;
 use net::clock::TokioClock;
 use net::http2_stream::poll_room;
+use tokio::task::yield_now;
 
 use crate::response::response_body::ResponseBody;
 
@@ -54,8 +55,12 @@ pub(super) async fn send_body(mut body: ResponseBody, mut sink: SendStream<Bytes
                 let _ = sink.send_data(Bytes::new(), true);
                 return;
             }
-            // The client has what was sent before, but cannot take it for the whole.
-            Next::Frame(Some(Err(_))) => return sink.send_reset(Reason::INTERNAL_ERROR),
+            // The client gets what came before, but cannot take it for the whole: a reset drops what
+            // waits to be written, so the connection has its turn first.
+            Next::Frame(Some(Err(_))) => {
+                yield_now().await;
+                return sink.send_reset(Reason::INTERNAL_ERROR);
+            }
             Next::Frame(Some(Ok(frame))) => match frame.into_data() {
                 Ok(data) => {
                     let last = body.is_end_stream();
