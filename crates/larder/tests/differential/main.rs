@@ -57,6 +57,9 @@ const GROUP: usize = 50;
 /// Differences that are printed in full.
 const PRINTED: usize = 20;
 
+/// Differences after which nothing more is played.
+const MANY: usize = 500;
+
 /// How much is played.
 struct Amount {
     /// Requests of each kind in a configuration other than `bare`.
@@ -178,6 +181,8 @@ impl Comparison<'_> {
             }
             self.unintended.push(difference);
         }
+        let (count, seed) = (self.unintended.len(), self.seed);
+        assert!(count < MANY, "{count} differences that are not intended; seed {seed}");
     }
 
     /// Returns how a case is played again.
