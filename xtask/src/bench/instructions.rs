@@ -29,7 +29,7 @@ use std::time::Duration;
 use clap::Args;
 
 use self::client::Client;
-use self::routes::{Objects, ROUTES, Route};
+use self::routes::{Objects, ROUTES, Route, WINDOWS};
 use self::server::Server;
 use super::system::larder_program;
 use super::{origin, process};
@@ -51,9 +51,6 @@ pub struct Options {
     #[arg(long)]
     pub as_built: bool,
 }
-
-/// Windows of requests that are counted.
-const WINDOWS: u64 = 3;
 
 /// What is stored is on the device, and known to be there, after so long.
 const WRITTEN: Duration = Duration::from_secs(3);
@@ -134,7 +131,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
 }
 
-/// Counts as many routes at a time as there are cores, and has each taken in the order of the table.
+/// Counts as many routes at a time as there are cores, and has each taken in the table's order.
 fn in_order(
     routes: &[&Route],
     count: impl Fn(&Route) -> Result<Vec<u64>, String> + Sync,

@@ -22,7 +22,8 @@ use crate::workspace;
 /// Longest time until two nodes see each other serve.
 const GATHER: Duration = Duration::from_secs(60);
 
-/// Documents are kept in memory and on disk by their owners alone, however often they are asked for.
+/// Documents are kept in memory and on disk by their owners alone, however often they are asked
+/// for.
 const KEPT_BY_OWNERS: &str = "[fleet]\nhot-rate = 1000000\n\
      [[fleet.class]]\nname = \"rest\"\nlookup = \"owner\"\ncopies = \"discard-cache\"\n";
 
