@@ -40,8 +40,8 @@ enum Chore {
     /// Counts the instructions that a request costs the server, beside those of the table in
     /// docs/research/instructions.md.
     Instructions(bench::instructions::Options),
-    /// Compares an older program with this one: the bytes to clients and origins, the access log and
-    /// what is counted.
+    /// Compares an older program with this one: the bytes to clients and origins, the access log
+    /// and what is counted.
     Differential(differential::Options),
     /// Divides the processor time of a request among its steps, by samples of perf.
     Steps(bench::steps::Options),

@@ -49,8 +49,8 @@ impl Uses {
         for (intended, count) in self.table.iter().zip(&self.counts) {
             let Intended { cases, place, why, .. } = intended;
             match count.get() {
-                0 => println!("UNUSED: {cases} ({place:?}): {why}"),
-                count => println!("intended, {count} times: {cases} ({place:?}): {why}"),
+                0 => eprintln!("UNUSED: {cases} ({place:?}): {why}"),
+                count => eprintln!("intended, {count} times: {cases} ({place:?}): {why}"),
             }
         }
     }

@@ -57,6 +57,9 @@ const GROUP: usize = 50;
 /// Differences that are printed in full.
 const PRINTED: usize = 20;
 
+/// Differences after which nothing more is played.
+const MANY: usize = 500;
+
 /// How much is played.
 struct Amount {
     /// Requests of each kind in a configuration other than `bare`.
@@ -149,7 +152,7 @@ impl Comparison<'_> {
         }
         self.judge(pair.finish());
         let (requests, seconds) = (self.requests - before, begin.elapsed().as_secs_f64());
-        println!("{}: {requests} cases, {seconds:.0} s", configuration.name);
+        eprintln!("{}: {requests} cases, {seconds:.0} s", configuration.name);
     }
 
     /// Plays cases, and compares the logs and the counters now and then.
@@ -174,10 +177,12 @@ impl Comparison<'_> {
             }
             if self.unintended.len() < PRINTED {
                 let Difference { case, place, detail, .. } = &difference;
-                println!("\nDIFFERENT: {case}, {place:?}\n{detail}    {}", self.replay(case));
+                eprintln!("\nDIFFERENT: {case}, {place:?}\n{detail}    {}", self.replay(case));
             }
             self.unintended.push(difference);
         }
+        let (count, seed) = (self.unintended.len(), self.seed);
+        assert!(count < MANY, "{count} differences that are not intended; seed {seed}");
     }
 
     /// Returns how a case is played again.
@@ -211,16 +216,16 @@ fn both_programs_do_the_same() {
         unintended: Vec::new(),
         requests: 0,
     };
-    println!("{} and {}, seed {}", old.display(), new.display(), comparison.seed);
+    eprintln!("{} and {}, seed {}", old.display(), new.display(), comparison.seed);
     comparison.run();
     let longest = Duration::from_secs(number("LARDER_SECONDS").unwrap_or(0));
     while begin.elapsed() < longest {
         comparison.seed += 1;
-        println!("seed {}", comparison.seed);
+        eprintln!("seed {}", comparison.seed);
         comparison.run();
     }
     comparison.uses.print();
     let (count, requests) = (comparison.unintended.len(), comparison.requests);
-    println!("{requests} cases, {:.0} s", begin.elapsed().as_secs_f64());
+    eprintln!("{requests} cases, {:.0} s", begin.elapsed().as_secs_f64());
     assert_eq!(count, 0, "differences that are not intended; seed {}", comparison.seed);
 }

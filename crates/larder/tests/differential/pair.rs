@@ -16,6 +16,10 @@ use crate::program::{Program, Start};
 /// Time after which what one program has not told is a difference.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// Time without a change after which logs and counters are what they will be: logs are written in
+/// batches.
+const STILL: Duration = Duration::from_millis(1_300);
+
 /// The counters that are compared: of requests, outcomes, and bytes of bodies. Others count by
 /// chance of timing, or work that a program may do in several ways.
 const COUNTERS: [&str; 18] = [
@@ -154,7 +158,8 @@ impl Pair {
         let seen = loop {
             let seen = [0, 1].map(|at| self.sides[at].seen());
             let idle = self.sides.iter().all(|side| side.origin.is_idle());
-            if idle && seen[0].1.is_like(&seen[1].1) || Instant::now() > end {
+            // Where as many have come, waiting changes nothing.
+            if idle && seen[0].0 == seen[1].0 || Instant::now() > end {
                 break seen;
             }
             thread::sleep(Duration::from_millis(2));
@@ -163,17 +168,20 @@ impl Pair {
         Difference::of(name, Place::Origin, [&seen[0].1, &seen[1].1])
     }
 
-    /// Compares what both have written to their logs and counted since the last time. Logs are
-    /// written in batches.
+    /// Compares what both have written to their logs and counted since the last time.
     pub fn compare_traces(&mut self, name: &str) -> Vec<Difference> {
         let name = format!("{}/{name}", self.configuration);
-        let end = Instant::now() + PATIENCE;
+        let (mut end, mut last) = (Instant::now() + STILL, Default::default());
         loop {
             let now = [0, 1].map(|at| counters(&self.sides[at]));
             let grown = [0, 1].map(|at| grown(&self.sides[at].counters, &now[at]));
             let logs = [0, 1].map(|at| self.sides[at].log());
             let mut all = Difference::of_lines(&name, Place::Metrics, [&grown[0], &grown[1]]);
             all.extend(Difference::of_lines(&name, Place::Log, [&logs[0], &logs[1]]));
+            let state = (logs[0].len() + logs[1].len(), [now[0].clone(), now[1].clone()]);
+            if state != last {
+                (last, end) = (state, Instant::now() + STILL);
+            }
             if all.is_empty() || Instant::now() > end {
                 for ((side, now), log) in self.sides.iter_mut().zip(now).zip(&logs) {
                     side.counters = now;

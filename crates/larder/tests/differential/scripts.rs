@@ -97,7 +97,7 @@ fn closes(test: &Test) -> bool {
 /// differences, and how many requests were played.
 pub fn compare(programs: [&Path; 2], wait_max: u64, step: usize) -> (Vec<Difference>, usize) {
     let (tests, left_out) = tests(wait_max, step);
-    println!("scripts: {} tests; {left_out} that wait for long are left out", tests.len());
+    eprintln!("scripts: {} tests; {left_out} that wait for long are left out", tests.len());
     let [old, new] = both(&mut programs.map(|program| program), |program| play(program, &tests));
     let mut all = Vec::new();
     for (at, test) in tests.iter().enumerate() {

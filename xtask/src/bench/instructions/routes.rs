@@ -1,5 +1,8 @@
 //! The kinds of requests whose instructions are counted: the rows of the table.
 
+/// Windows of requests that are counted, behind one that warms up.
+pub const WINDOWS: u64 = 3;
+
 /// One row of the table.
 pub struct Route {
     /// Name in the table.
@@ -133,7 +136,7 @@ const FROM_DISK: Route = Route {
     requests: 800,
     memory_mib: 16,
     outcome: Some("HIT_DISK"),
-    tolerance: 15,
+    tolerance: 40,
     ..HIT
 };
 
@@ -186,9 +189,17 @@ pub const ROUTES: &[Route] = &[
         fill: 4,
         objects: Objects::Repeated(4),
         requests: 40,
+        tolerance: 6,
         ..HIT
     },
-    Route { name: "hit from disk, 1 MB", size: 1_000_000, fill: 200, requests: 25, ..FROM_DISK },
+    Route {
+        name: "hit from disk, 1 MB",
+        size: 1_000_000,
+        fill: 200,
+        requests: 25,
+        tolerance: 6,
+        ..FROM_DISK
+    },
     FROM_PEER,
     Route {
         name: "hit at another node, answering node",
@@ -214,6 +225,12 @@ impl Route {
         }
     }
 
+    /// Returns how often a window is begun at most. A node under callgrind that is slow once is
+    /// left out by the other for a while, and that window counts something else.
+    pub fn tries(&self) -> usize {
+        if matches!(self.objects, Objects::AtOtherNode) { 5 } else { 1 }
+    }
+
     /// Returns the path of an object, from which the origin reads what to answer.
     pub fn path(&self, object: u64) -> String {
         format!("/{}/{}/{object}", self.word, self.size)
@@ -223,7 +240,7 @@ impl Route {
 #[test]
 fn scattered_objects_come_once_and_are_enough() {
     for route in ROUTES.iter().filter(|route| matches!(route.objects, Objects::Scattered)) {
-        let asked = (1 + super::WINDOWS) * route.requests;
+        let asked = (1 + WINDOWS) * route.requests;
         let objects: std::collections::BTreeSet<u64> =
             (0..asked).map(|n| route.object(n, &[])).collect();
         assert_eq!(objects.len() as u64, asked, "{}", route.name);

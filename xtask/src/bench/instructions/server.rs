@@ -22,9 +22,10 @@ use crate::workspace;
 /// Longest time until two nodes see each other serve.
 const GATHER: Duration = Duration::from_secs(60);
 
-/// Documents are kept in memory and on disk by their owners alone.
-const KEPT_BY_OWNERS: &str =
-    "[[fleet.class]]\nname = \"rest\"\nlookup = \"owner\"\ncopies = \"discard-cache\"\n";
+/// Documents are kept in memory and on disk by their owners alone, however often they are asked
+/// for.
+const KEPT_BY_OWNERS: &str = "[fleet]\nhot-rate = 1000000\n\
+     [[fleet.class]]\nname = \"rest\"\nlookup = \"owner\"\ncopies = \"discard-cache\"\n";
 
 /// A key of a fleet; between its nodes TLS is spoken.
 const FLEET_KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
