@@ -2,8 +2,7 @@
 //!
 //! The steps run in the order in which they are cheap to fail. The tests are run by the command
 //! that the README gives, their closing lines are added up, and tests skipped for want of programs
-//! are repeated at the end, so that a green run cannot hide them. The release build, whose
-//! instructions are counted, comes last.
+//! are repeated at the end, so that a green run cannot hide them.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -12,7 +11,6 @@ use std::time::Instant;
 
 use clap::Args;
 
-use crate::bench::instructions;
 use crate::{tidy, workspace};
 
 /// The command of the README that runs all tests, after `cargo`.
@@ -54,24 +52,11 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
     let mut tally = Tally::default();
     step("tests", || tests(&mut tally))?;
-    step("instructions", || count(&mut tally))?;
     for line in &tally.skips {
         println!("{line}");
     }
     println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skips.len());
     if tally.passed == 0 { Err("no test was run".into()) } else { Ok(()) }
-}
-
-/// Compares the instructions of requests with those of the table.
-fn count(tally: &mut Tally) -> Result<(), String> {
-    if let Err(why) = instructions::can_check() {
-        let line = format!("SKIPPED: instructions are not compared: {why}");
-        println!("{line}");
-        tally.take(&line);
-        return Ok(());
-    }
-    let (only, bless, as_built) = (String::new(), false, false);
-    instructions::run(&instructions::Options { only, bless, check: true, as_built })
 }
 
 fn cargo(words: &[&str]) -> Result<(), String> {

@@ -6,8 +6,8 @@
 //! counted for each route ([`routes`]); the median is compared with the table in
 //! `docs/research/instructions.md`, which `--bless` writes. What the kernel does is not in it.
 //!
-//! As many routes are counted at a time as there are cores. Continuous integration fails where a
-//! count has grown (`--check`).
+//! As many routes are counted at a time as there are cores. `--check` fails where a count has
+//! grown.
 //!
 //! A profile of each window stays in `target/instructions`, for `callgrind_annotate`.
 
@@ -67,7 +67,7 @@ const TABLE: &str = "docs/research/instructions.md";
 /// # Errors
 ///
 /// When valgrind is absent, or the table's counts are of another compiler's programs; says which.
-pub fn can_check() -> Result<(), String> {
+fn can_check() -> Result<(), String> {
     find_valgrind()?;
     let text = fs::read_to_string(workspace::root().join(TABLE)).unwrap_or_default();
     let (of_table, own) = (table::compiler(&text).unwrap_or("an unknown compiler"), compiler()?);
