@@ -96,6 +96,19 @@ impl Fields {
         self.lines.iter().map(|line| line.value)
     }
 
+    /// Returns where a part of a value lies among the values of all lines: it stays there until the
+    /// fields are cleared, whatever is edited. `None`: it is no part of one.
+    pub fn place_of(&self, part: &[u8]) -> Option<Range<usize>> {
+        let begin = part.as_ptr().addr().checked_sub(self.values.as_ptr().addr())?;
+        let end = begin + part.len();
+        (end <= self.values.len()).then_some(begin..end)
+    }
+
+    /// Returns what lies at such a place.
+    pub fn at_place(&self, place: Range<usize>) -> &[u8] {
+        self.values.get(place).unwrap_or_default()
+    }
+
     /// Returns the bits of all names ([`Fields::bit`]).
     pub(crate) fn bits(&self) -> u64 {
         self.present

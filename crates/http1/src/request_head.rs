@@ -11,6 +11,9 @@ use crate::parse_room::with_room;
 use crate::request_framing::RequestFraming;
 use crate::request_target::RequestTarget;
 
+/// Lines of fields at most: as many as a `HeaderMap` surely holds.
+const LINES_MAX: usize = 16_384;
+
 /// The head of a request. Its memory is used again for the next ([`RequestHead::read`]).
 #[derive(Clone, Debug)]
 pub struct RequestHead {
@@ -57,7 +60,9 @@ impl RequestHead {
             false => self.parse_encoded(bytes, line.len()),
         };
         match parsed.map_err(HeadError::Malformed)? {
-            Some(length) if length > longest => Err(HeadError::TooLarge),
+            Some(length) if length > longest || self.fields.len() > LINES_MAX => {
+                Err(HeadError::TooLarge)
+            }
             Some(length) => {
                 let framing = RequestFraming::take(self.version, &mut self.fields);
                 Ok(Some((length, framing.map_err(HeadError::Malformed)?)))
@@ -160,6 +165,11 @@ mod tests {
         assert_eq!(head.read(text.as_bytes(), text.len() - 1), Err(HeadError::TooLarge));
         let part = &text.as_bytes()[..text.len() / 2];
         assert_eq!(head.read(part, part.len()), Err(HeadError::TooLarge));
+        for (lines, is_taken) in [(LINES_MAX, true), (LINES_MAX + 1, false)] {
+            let text = format!("GET / HTTP/1.1\r\n{}\r\n", "a:\r\n".repeat(lines));
+            let read = head.read(text.as_bytes(), usize::MAX);
+            assert_eq!(read.is_ok(), is_taken, "{lines}");
+        }
     }
 
     #[test]

@@ -136,10 +136,27 @@ pub(crate) fn target<'a>(
     Ok(Target { site, scheme, host, port, aliases, path })
 }
 
+/// The bytes of which most paths and queries are made.
+static USUAL: [bool; 256] = {
+    let (mut table, mut at) = ([false; 256], 0);
+    while at < 256 {
+        table[at] = (at as u8).is_ascii_alphanumeric();
+        at += 1;
+    }
+    let (others, mut at) = (b"/?=&%._-~+,:;@!$*()'", 0);
+    while at < others.len() {
+        table[others[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
 /// Returns the path and query that a request asks for.
 fn path(head: &RequestHead) -> Result<&str, Refused> {
     let path = head.target.path_and_query();
-    if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+    // Most need no further look.
+    let is_usual = path.bytes().all(|byte| USUAL[usize::from(byte)]);
+    if !is_usual && !path.bytes().all(|byte| byte.is_ascii_graphic()) {
         let text = "A URL has control characters percent-encoded (RFC 3986, 2.1).";
         return Err(Refused::bad(Invalid::Target, text));
     }
@@ -147,10 +164,7 @@ fn path(head: &RequestHead) -> Result<&str, Refused> {
     if !has_form {
         return Err(Refused::bad(Invalid::Target, ORIGIN_FORM));
     }
-    // Most need no further look.
-    let is_usual =
-        |byte: u8| byte.is_ascii_alphanumeric() || b"/?=&%._-~+,:;@!$*()'".contains(&byte);
-    if !path.bytes().all(is_usual) && PathAndQuery::try_from(path).is_err() {
+    if !is_usual && PathAndQuery::try_from(path).is_err() {
         let text = "The URL's path or query has a character that is not sent as it is.";
         return Err(Refused::bad(Invalid::Target, text));
     }
@@ -174,7 +188,7 @@ pub(crate) struct TargetPlace {
 enum HostPlace {
     /// In the authority of the request line.
     Authority(Range<usize>),
-    /// In `Host`.
+    /// In `Host`, among the values of all fields.
     Field(Range<usize>),
     /// None is named.
     Nowhere,
@@ -188,8 +202,8 @@ impl TargetPlace {
             (_, "") => HostPlace::Nowhere,
             (Some(authority), host) => HostPlace::Authority(within(authority.as_bytes(), host)),
             (None, host) => {
-                let line = head.fields.line(&header::HOST).unwrap_or_default();
-                HostPlace::Field(within(line, host))
+                let place = head.fields.place_of(host.as_bytes());
+                place.map_or(HostPlace::Nowhere, HostPlace::Field)
             }
         };
         let are_one = aliases.is_some();
@@ -204,8 +218,7 @@ impl TargetPlace {
                 &head.target.authority().unwrap_or_default()[place.clone()]
             }
             HostPlace::Field(place) => {
-                let line = head.fields.line(&header::HOST).unwrap_or_default();
-                value::text(line).unwrap_or_default().get(place.clone()).unwrap_or_default()
+                value::text(head.fields.at_place(place.clone())).unwrap_or_default()
             }
             HostPlace::Nowhere => "",
         };

@@ -140,7 +140,7 @@ pub(crate) fn from_bytes(
     found: StoredBytes<'_, impl FnOnce(Range<u64>) -> BodySource>,
 ) -> Response<ResponseBody> {
     let StoredBytes { meta, length, part, source } = found;
-    let facts = EncodedHead::read(meta).map(|head| head.facts);
+    let facts = EncodedHead::checked(meta).map(|head| head.facts);
     let code = facts.map_or(StatusCode::OK, |facts| facts.status());
     let code = match part {
         StoredPart::Whole => code,
@@ -158,7 +158,7 @@ pub(crate) fn from_bytes(
         StoredPart::Whole => source(0..length),
         StoredPart::Range(range) => source(range.as_range()),
     };
-    transaction.note_stored(code, outcome, fields.content_type());
+    transaction.note_stored(code, outcome, || fields.content_type());
     let body = ResponseBody::new(source, transaction).with_stored_fields(fields);
     let mut response = Response::new(body);
     *response.status_mut() = code;

@@ -79,7 +79,7 @@ pub(crate) fn with_map(
 impl StoredFields {
     /// Returns the value of the stored `Content-Type`.
     pub fn content_type(&self) -> Option<&[u8]> {
-        let head = EncodedHead::read(&self.meta)?;
+        let head = EncodedHead::checked(&self.meta)?;
         head.fields().find(|(name, _)| *name == b"content-type").map(|(_, value)| value)
     }
 
@@ -146,8 +146,7 @@ impl StoredFields {
 
     /// Calls `take` for each stored field that is part of the response.
     fn each(&self, common: Common<'_>, with_length: bool, mut take: impl FnMut(&[u8], &[u8])) {
-        // It could be read when the response was made.
-        let Some(head) = EncodedHead::read(&self.meta) else { return };
+        let Some(head) = EncodedHead::checked(&self.meta) else { return };
         let is_304 = self.part == StoredPart::NotModified;
         let has_etag = is_304 && head.fields().any(|(name, _)| name == b"etag");
         for (name, value) in head.fields() {
@@ -155,14 +154,7 @@ impl StoredFields {
                 b"age" | b"connection" | b"transfer-encoding" => false,
                 b"content-length" => with_length,
                 b"date" | b"via" => self.age.is_some(),
-                _ => {
-                    let text = std::str::from_utf8(name).unwrap_or_default();
-                    let is_left_out = (is_304 && validators::is_left_out_of_304(text, has_etag))
-                        || (matches!(self.part, StoredPart::Range(_))
-                            && one_exchange::is_content_digest(text))
-                        || (self.age.is_none() && VERSION == *text);
-                    !is_left_out && !common.hides(text)
-                }
+                _ => !self.is_left_out(name, has_etag) && !common.hides(name),
             };
             let unfolded = match &self.rule {
                 Some(rule) if name == b"vary" => rule.unfolded(value),
@@ -172,6 +164,17 @@ impl StoredFields {
                 take(name, unfolded.as_ref().map_or(value, HeaderValue::as_bytes));
             }
         }
+    }
+
+    /// Returns whether a field is not part of such a response.
+    fn is_left_out(&self, name: &[u8], has_etag: bool) -> bool {
+        let text = || std::str::from_utf8(name).unwrap_or_default();
+        let is_of_whole = match self.part {
+            StoredPart::Whole => false,
+            StoredPart::NotModified => validators::is_left_out_of_304(text(), has_etag),
+            StoredPart::Range(_) => one_exchange::is_content_digest(text()),
+        };
+        is_of_whole || (self.age.is_none() && VERSION.as_str().as_bytes() == name)
     }
 }
 
@@ -183,7 +186,8 @@ impl<'a> Common<'a> {
         Common { status, pseudonym: pseudonym.as_str(), hidden }
     }
 
-    fn hides(&self, name: &str) -> bool {
-        self.hidden.is_some_and(|fields| fields.names().any(|hidden| hidden == name))
+    fn hides(&self, name: &[u8]) -> bool {
+        let is_hidden = |hidden: &HeaderName| hidden.as_str().as_bytes() == name;
+        self.hidden.is_some_and(|fields| fields.names().any(is_hidden))
     }
 }

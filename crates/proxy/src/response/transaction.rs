@@ -95,11 +95,16 @@ impl Transaction {
     }
 
     /// Notes the same of a response whose fields are written as they are stored.
-    pub fn note_stored(&mut self, status: StatusCode, outcome: Outcome, kind: Option<&[u8]>) {
+    pub fn note_stored<'a>(
+        &mut self,
+        status: StatusCode,
+        outcome: Outcome,
+        kind: impl FnOnce() -> Option<&'a [u8]>,
+    ) {
         self.status = status;
         self.outcome = outcome;
         if let Some(texts) = &mut self.texts {
-            texts.set_content_type(kind);
+            texts.set_content_type(kind());
         }
     }
 

@@ -66,6 +66,12 @@ impl<'a> EncodedHead<'a> {
         (is_whole && !facts.is(Flag::Trailers)).then_some(EncodedHead { facts, meta })
     }
 
+    /// Reads the facts of bytes that [`EncodedHead::read`] has checked before: nothing else is looked
+    /// at.
+    pub fn checked(meta: &'a [u8]) -> Option<EncodedHead<'a>> {
+        Some(EncodedHead { facts: facts(meta)?, meta })
+    }
+
     /// Returns the validators that conditions and `If-Range` are compared with.
     pub fn selected(&self) -> Selected<'_> {
         self.facts.selected(self)
