@@ -567,7 +567,12 @@ mod tests {
 
     /// Returns whether the origin knows that it would answer a path with this version.
     fn is_known(origin: &FileOrigin, path: &str, version: &[u8]) -> bool {
-        origin.is_current(&Earlier { version, varies: false, path, request: &http1::Fields::default() })
+        origin.is_current(&Earlier {
+            version,
+            varies: false,
+            path,
+            request: &http1::Fields::default(),
+        })
     }
 
     #[tokio::test(start_paused = true)]

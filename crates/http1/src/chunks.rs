@@ -64,8 +64,8 @@ impl Chunks {
     ///
     /// # Errors
     ///
-    /// The body is not framed as RFC 9112, 7.1 has it, or its extensions or trailers are longer than
-    /// 16 KiB. The connection cannot be used any more.
+    /// The body is not framed as RFC 9112, 7.1 has it, or its extensions or trailers are longer
+    /// than 16 KiB. The connection cannot be used any more.
     pub fn take(&mut self, input: &mut BytesMut) -> Result<Piece, Malformed> {
         loop {
             match self.state {

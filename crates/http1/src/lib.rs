@@ -6,36 +6,41 @@
 //!
 //! # Framing of requests
 //!
-//! | rule | source | what is refused |
-//! |---|---|---|
-//! | a line of the head ends with CR LF, or LF alone | RFC 9112, 2.2 | a bare CR, a line that begins with white space (`obs-fold`, 5.2) |
-//! | no white space between a name and its colon | 5.1 | the request |
-//! | `Transfer-Encoding` overrides `Content-Length`, and such a request is the last of its connection | 6.1, 6.3 | |
-//! | the last coding is `chunked` | 6.1 | any other |
-//! | no `Transfer-Encoding` in HTTP/1.0 | 6.1 | the request |
-//! | all lines of `Content-Length` say the same number | 6.3 | another value, a list, a sign, white space within |
-//! | chunks end with CR LF | 7.1 | a bare LF or CR, a control character, anything but white space and an extension behind the size, extensions or trailers of more than 16 KiB |
-//! | trailers are fields | 6.5 of RFC 9110 | names that are no tokens, such as those of pseudo-header fields |
-//! | transfer codings are names in ASCII | 6.1 | the message |
+//! Sections are those of RFC 9112.
+//!
+//! * A line of the head ends with CR LF, or with LF alone (2.2). A bare CR, and a line that begins
+//!   with white space (5.2), are refused.
+//! * There is no white space between a name and its colon (5.1).
+//! * `Transfer-Encoding` overrides `Content-Length`, and such a request is the last of its
+//!   connection (6.1, 6.3). HTTP/1.0 has no `Transfer-Encoding` (6.1).
+//! * Transfer codings are names in ASCII, and the last of them is `chunked` (6.1).
+//! * All lines of `Content-Length` say the same number (6.3); a list, a sign or white space within
+//!   is refused.
+//! * Chunks end with CR LF (7.1). A bare LF or CR, a control character, and anything but white space
+//!   and an extension behind the size are refused, as are extensions or trailers of more than
+//!   16 KiB.
+//! * Trailers are fields (RFC 9110, 6.5): names that are no tokens, such as those of pseudo-header
+//!   fields, are refused.
 //!
 //! # Framing of responses
 //!
 //! The rules for heads, transfer codings and chunks are those of requests. The first rule that
 //! applies decides.
 //!
-//! | rule | source | what is refused |
-//! |---|---|---|
-//! | a 1xx response is a head alone, and another one follows, except behind 101 | RFC 9110, 15.2 | |
-//! | no body follows a response to HEAD, or the status 204 or 304, whatever its fields say | RFC 9112, 6.3 (1) | |
-//! | what follows a 2xx response to CONNECT is a tunnel | 6.3 (2) | |
-//! | `Transfer-Encoding` overrides `Content-Length` | 6.3 (3) | |
-//! | with `chunked` as the last coding the body comes in chunks, with another it ends with the connection | 6.3 (4) | |
-//! | no `Transfer-Encoding` in HTTP/1.0 | 6.1 | the response |
-//! | all lines and list members of `Content-Length` say the same number | 6.3 (5, 6) | another value, an empty member, a sign, white space within |
-//! | without either field the body ends with the connection | 6.3 (8) | |
-//! | the connection stays open in HTTP/1.1 without `close`, in HTTP/1.0 with `keep-alive` and without `close` | 9.3 | |
+//! 1. A 1xx response is a head alone, and another one follows, except behind 101 (RFC 9110, 15.2).
+//! 2. No body follows a response to HEAD, or the status 204 or 304, whatever its fields say (6.3,
+//!    1). What follows a 2xx response to CONNECT is a tunnel (6.3, 2).
+//! 3. `Transfer-Encoding` overrides `Content-Length` (6.3, 3): with `chunked` as the last coding the
+//!    body comes in chunks, with another it ends with the connection (6.3, 4). In HTTP/1.0 it is
+//!    refused (6.1).
+//! 4. All lines and list members of `Content-Length` say the same number (6.3, 5 and 6); an empty
+//!    member, a sign, or white space within is refused.
+//! 5. Without either field the body ends with the connection (6.3, 8).
 //!
-//! Heads are limited by their size alone; there is no limit on the number of fields.
+//! The connection stays open in HTTP/1.1 without `close`, in HTTP/1.0 with `keep-alive` and without
+//! `close` (9.3).
+//!
+//! Heads are limited by their size; a request has 16,384 lines of fields at most.
 
 mod chunks;
 mod error;

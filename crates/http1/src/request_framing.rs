@@ -52,10 +52,11 @@ impl RequestFraming {
             body,
             keeps_open: keeps_open(version, fields),
             is_ambiguous: chunked && length.is_some(),
-            expects_continue: fields
-                .get_all("expect")
-                .last()
-                .is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue")),
+            expects_continue: version != Version::HTTP_10
+                && fields
+                    .get_all("expect")
+                    .last()
+                    .is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue")),
         })
     }
 

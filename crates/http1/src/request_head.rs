@@ -72,6 +72,16 @@ impl RequestHead {
         }
     }
 
+    /// Returns the bytes of the empty lines that `bytes` begin with: a client may send some before a
+    /// request (RFC 9112, 2.2).
+    pub fn empty_lines(bytes: &[u8]) -> usize {
+        let mut rest = bytes;
+        while let [b'\r', b'\n', after @ ..] | [b'\n', after @ ..] = rest {
+            rest = after;
+        }
+        bytes.len() - rest.len()
+    }
+
     /// Returns whether a head may end in the bytes from `seen` on. A head that comes byte by byte is
     /// not worth more than one look at each.
     pub fn may_end(bytes: &[u8], seen: usize) -> bool {
@@ -89,12 +99,13 @@ impl RequestHead {
         Ok(with_room(bytes, |room| self.parse_into(bytes, room))?)
     }
 
-    /// Reads a head whose first line has `line` bytes, some of them beyond ASCII: those are
-    /// percent-encoded.
+    /// Reads a head whose first line has `line` bytes, some of them beyond ASCII: those behind the
+    /// method are percent-encoded.
     fn parse_encoded(&mut self, bytes: &[u8], line: usize) -> Result<Option<usize>, Malformed> {
         let mut encoded = Vec::with_capacity(bytes.len() + 2 * line);
-        for byte in &bytes[..line] {
-            match byte.is_ascii() {
+        let method = memchr::memchr(b' ', &bytes[..line]).unwrap_or(line);
+        for (at, byte) in bytes[..line].iter().enumerate() {
+            match byte.is_ascii() || at < method {
                 true => encoded.push(*byte),
                 false => encoded.extend_from_slice(format!("%{byte:02X}").as_bytes()),
             }

@@ -572,9 +572,8 @@ const FIELDS: Group = Group {
 const HOSTS: Group = Group {
     title: "Host",
     cites: "RFC 9110, 7.2; RFC 9112, 3.2",
-    why: "a request has one host, which is a host; two that differ could lead to two sites, so \
-     also \
-          those of a URL and of Host must be the same, although RFC 9112 lets the URL win",
+    why: "a request has one host, which is a host; two that differ could lead to two sites; \
+          where the request line names a whole URL, that is the one, and Host must still be a host",
     cases: &[
         Case("none", "GET /{ID}/first HTTP/1.1\r\n\r\n", Answered(400)),
         Case("the same twice", host!("Host: site.test\r\nHost: site.test\r\n"), Answered(400)),

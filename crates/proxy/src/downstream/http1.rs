@@ -2,7 +2,7 @@
 //! sent one after another (RFC 9112).
 //!
 //! It promises: a request is read once, and what follows it is another request only where no other
-//! parser could think otherwise; a connection that waits for a request keeps nothing but its socket;
+//! parser could think otherwise; a connection that waits for a request keeps only its socket;
 //! one whose client asks without waiting takes turns with the others.
 
 mod request_body;
@@ -49,10 +49,10 @@ use crate::response::tunnel::Tunnel;
 use crate::services::Services;
 
 /// After the last byte of a response a client that still sends is read from for this long and this
-/// much: a close with unread bytes would reset the connection, and the response might be lost
+/// much, so that it gets to reading: a close with unread bytes would reset the connection, and the response might be lost
 /// (RFC 9112, 9.6).
 const LINGER_TIME: Duration = Duration::from_secs(1);
-const LINGER_BYTES: usize = 256 * 1024;
+const LINGER_BYTES: usize = 32 << 20;
 
 const TIMEOUT_RESPONSE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\n\
     content-type: text/plain\r\ncontent-length: 37\r\n\r\nThe request's head came too slowly.\r\n";
@@ -154,7 +154,7 @@ impl Connection {
         let mut wire = self.wire.borrow_mut();
         let longest = services.options().client.head_bytes;
         let mut take = |bytes: &[u8], seen: usize| {
-            let blank = bytes.iter().take_while(|byte| b"\r\n".contains(byte)).count();
+            let blank = RequestHead::empty_lines(bytes);
             if blank == bytes.len() {
                 return (blank, None);
             }
@@ -288,6 +288,7 @@ impl Connection {
         let services = &self.connections.services;
         write_status_line(status, form.is_old, head);
         let mut written = Written::default();
+        let bytes = body.as_ref().and_then(|body| body.size_hint().exact());
         if let Some(body) = body
             && let Some(stored) = body.take_stored_fields()
         {
@@ -301,6 +302,15 @@ impl Connection {
             }
         }
         form.write_fields(status, fields, encoding, &mut written, head);
+        // A HEAD gets the length that a GET would, where that is known here.
+        if let Some(length @ 1..) = bytes
+            && form.is_head
+            && !written.has_length
+            && form.may_have_length(status)
+        {
+            write_number_field(b"content-length", length, head);
+            written.has_length = true;
+        }
         if !written.has_date {
             write_field(b"date", date::now(services.clock).as_bytes(), head);
         }
@@ -336,8 +346,8 @@ impl Connection {
         if is_file { None } else { body.take_whole() }
     }
 
-    /// Returns whether the response comes before all of the request's body has: what is left of that
-    /// is not waited for (RFC 9112, 9.6).
+    /// Returns whether the response comes before all of the request's body has: what is left of
+    /// that is not waited for (RFC 9112, 9.6).
     fn is_early(&self) -> bool {
         let mut wire = self.wire.borrow_mut();
         if Rc::weak_count(&self.wire) == 0 {

@@ -25,8 +25,8 @@ pub(crate) struct Resident {
 }
 
 impl Resident {
-    /// Returns what a request with these fields selects of what is stored under `key`, in a group of
-    /// objects. It counts as looked up.
+    /// Returns what a request with these fields selects of what is stored under `key`, in a group
+    /// of objects. It counts as looked up.
     pub fn find(store: &Store, key: &[u8], group: u64, fields: &impl Fields) -> Option<Resident> {
         let Glance::Found(entry) = store.glance(key, || group) else { return None };
         if entry.outdated_since().is_some() {

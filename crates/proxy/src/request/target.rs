@@ -41,6 +41,8 @@ impl Refused {
     }
 }
 
+const NO_HOST: &str = "The Host field is not a host name.";
+
 const ORIGIN_FORM: &str = "This is a forward proxy: a request names the whole URL. Set \
     http_proxy=http://ADDRESS:PORT/ for a program, or use curl -x http://ADDRESS:PORT URL.";
 
@@ -86,7 +88,7 @@ pub(crate) fn target<'a>(
 ) -> Result<Target<'a>, Refused> {
     check_fields(head)?;
     let host = single_host(&head.fields)?;
-    let path = path(head)?;
+    let path = path(head, front)?;
     let scheme = check_scheme(head, front, scheme)?;
     let default_port = scheme.default_port();
     let authority = match head.target.authority() {
@@ -98,7 +100,10 @@ pub(crate) fn target<'a>(
             }
             let (name, port) = split(named)
                 .ok_or(Refused::bad(Invalid::Target, "The URL's host or port is not valid."))?;
-            // In HTTP/1 the URL counts, whatever `Host` says (RFC 9112, 3.2.2).
+            if host.is_some_and(|host| !host.is_empty() && split(host).is_none()) {
+                return Err(Refused::bad(Invalid::Host, NO_HOST));
+            }
+            // In HTTP/1 the URL counts, whichever host `Host` names (RFC 9112, 3.2.2).
             if let Some(host) = host.filter(|_| head.version == Version::HTTP_2) {
                 let agrees = split(host).is_some_and(|(h, p)| {
                     h.eq_ignore_ascii_case(name)
@@ -117,10 +122,7 @@ pub(crate) fn target<'a>(
             return Err(Refused::bad(Invalid::Target, ORIGIN_FORM));
         }
         None => match host {
-            Some(host) => Some(
-                split(host)
-                    .ok_or(Refused::bad(Invalid::Host, "The Host field is not a host name."))?,
-            ),
+            Some(host) => Some(split(host).ok_or(Refused::bad(Invalid::Host, NO_HOST))?),
             None => None,
         },
     };
@@ -152,7 +154,7 @@ static USUAL: [bool; 256] = {
 };
 
 /// Returns the path and query that a request asks for.
-fn path(head: &RequestHead) -> Result<&str, Refused> {
+fn path<'a>(head: &'a RequestHead, front: &Front) -> Result<&'a str, Refused> {
     let path = head.target.path_and_query();
     // Most need no further look.
     let is_usual = path.bytes().all(|byte| USUAL[usize::from(byte)]);
@@ -162,7 +164,11 @@ fn path(head: &RequestHead) -> Result<&str, Refused> {
     }
     let has_form = path.starts_with('/') || path == "*" || head.target.authority().is_some();
     if !has_form {
-        return Err(Refused::bad(Invalid::Target, ORIGIN_FORM));
+        let text = match front.takes_whole_urls() {
+            true => ORIGIN_FORM,
+            false => "The target of a request is a path that begins with a slash.",
+        };
+        return Err(Refused::bad(Invalid::Target, text));
     }
     if !is_usual && PathAndQuery::try_from(path).is_err() {
         let text = "The URL's path or query has a character that is not sent as it is.";
@@ -322,7 +328,7 @@ fn single_host(fields: &impl Fields) -> Result<Option<&str>, Refused> {
         return Err(Refused::bad(Invalid::Host, "The request has more than one Host field."));
     }
     let text = value::text(host);
-    let text = text.ok_or(Refused::bad(Invalid::Host, "The Host field is not a host name."))?;
+    let text = text.ok_or(Refused::bad(Invalid::Host, NO_HOST))?;
     Ok(Some(text))
 }
 

@@ -274,8 +274,8 @@ impl Body for ResponseBody {
                 if let Some(transaction) = &mut this.transaction {
                     transaction.count_sent(frame.data_ref().map_or(0, |data| data.len() as u64));
                 }
-                // A sender polls no more when it knows that this was the last.
-                if this.is_end_stream() {
+                // A sender polls no more when it knows that this was the last; trailers are.
+                if frame.is_trailers() || this.is_end_stream() {
                     this.ended();
                 }
             }

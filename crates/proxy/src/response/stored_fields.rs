@@ -1,5 +1,5 @@
-//! The fields of a response from the cache: those that are stored, as they lie in the store, and the
-//! edits that make them the fields of one response. They are written without a map.
+//! The fields of a response from the cache: those that are stored, as they lie in the store, and
+//! the edits that make them the fields of one response. They are written without a map.
 
 use std::sync::Arc;
 
@@ -60,8 +60,8 @@ pub(crate) struct Written {
     pub has_length: bool,
 }
 
-/// Returns a response with its fields in its map, also where they lie in the store. `is_head`: there
-/// is no body to tell the length by.
+/// Returns a response with its fields in its map, also where they lie in the store. `is_head`:
+/// there is no body to tell the length by.
 pub(crate) fn with_map(
     mut response: ClientResponse,
     services: &Services,

@@ -1,5 +1,5 @@
-//! The sending of a response in HTTP/1: head and body in as few writes as it can, at the pace of the
-//! client.
+//! The sending of a response in HTTP/1: head and body in as few writes as it can, at the pace of
+//! the client.
 //!
 //! It promises: what came of a body before it broke off is sent, and the break is visible to the
 //! client; a long response takes turns with the other connections of the worker.
@@ -284,7 +284,8 @@ impl Sender {
                 return pin!(yield_now()).poll(cx).map(Ok);
             }
             // The head goes out with the first piece, if that is there.
-            if !self.is_done && self.takes_frames && self.output.piece.is_empty() {
+            let is_free = self.output.piece.is_empty() && self.output.tail.is_empty();
+            if !self.is_done && self.takes_frames && is_free {
                 match self.poll_body(cx) {
                     Poll::Ready(Ok(())) => {}
                     Poll::Ready(Err(why)) => (self.is_done, self.broken) = (true, Some(why)),

@@ -1,5 +1,5 @@
-//! The socket of a client in HTTP/2, as the `h2` crate sees it: bytes are counted, and waits for the
-//! client are recorded for the sweep.
+//! The socket of a client in HTTP/2, as the `h2` crate sees it: bytes are counted, and waits for
+//! the client are recorded for the sweep.
 
 use std::io;
 use std::io::IoSlice;

@@ -55,8 +55,8 @@ pub(super) async fn send_body(mut body: ResponseBody, mut sink: SendStream<Bytes
                 let _ = sink.send_data(Bytes::new(), true);
                 return;
             }
-            // The client gets what came before, but cannot take it for the whole: a reset drops what
-            // waits to be written, so the connection has its turn first.
+            // The client gets what came before, but cannot take it for the whole: a reset drops
+            // what waits to be written, so the connection has its turn first.
             Next::Frame(Some(Err(_))) => {
                 yield_now().await;
                 return sink.send_reset(Reason::INTERNAL_ERROR);

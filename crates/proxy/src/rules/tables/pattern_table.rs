@@ -138,7 +138,8 @@ impl<A: Automaton> Pieces<A> {
         SEEN.set(seen);
     }
 
-    /// Calls `found` for each piece that ends at a position of the text, with the bytes read so far.
+    /// Calls `found` for each piece that ends at a position of the text, with the bytes read so
+    /// far.
     fn walk<'t>(
         &self,
         anchored: Anchored,
