@@ -199,7 +199,7 @@ fn json_text(mut text: &str, out: &mut Vec<u8>) {
     while let Some((at, c)) =
         text.char_indices().find(|(_, c)| !c.is_ascii() || !is_plain(*c as u8))
     {
-        out.extend_from_slice(text[..at].as_bytes());
+        out.extend_from_slice(&text.as_bytes()[..at]);
         json_char(c, out);
         text = &text[at + c.len_utf8()..];
     }
