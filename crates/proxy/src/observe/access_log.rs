@@ -20,6 +20,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 mod line;
+mod text;
 
 pub use line::{Format, Hierarchy, Record};
 

@@ -5,21 +5,19 @@
 //! format's readers know. A line is ASCII and has exactly one line feed, its last byte. User
 //! information (`user:password@`) of the URL and of the referring URL is left out.
 
-use std::cell::RefCell;
-use std::io::Write;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::Version;
-use net::address;
 
+use super::text::{self, Calendar};
 use crate::observe::outcome::Outcome;
 use crate::observe::tls_facts::TlsFacts;
 
-/// Formats into a byte vector, which cannot fail.
-macro_rules! put {
-    ($out:expr, $($arg:tt)*) => {
-        { let _infallible = write!($out, $($arg)*); }
+/// Returns what is before the value of a further member of a JSON object.
+macro_rules! key {
+    ($name:literal) => {
+        concat!(",\"", $name, "\":").as_bytes()
     };
 }
 
@@ -98,70 +96,71 @@ impl Record<'_> {
     }
 
     fn combined(&self, out: &mut Vec<u8>) {
-        put!(out, "{} - - [", address::canonical(self.client));
-        calendar(self.ended, |_, clf| out.extend_from_slice(clf.as_bytes()));
+        text::address(self.client, out);
+        out.extend_from_slice(b" - - [");
+        out.extend_from_slice(&Calendar::of(self.since_1970().as_secs()).clf);
         out.extend_from_slice(b"] \"");
         if self.method.is_empty() {
             out.push(b'-');
         } else {
-            quoted(self.method.as_bytes(), out);
+            text::quoted(self.method.as_bytes(), out);
             out.push(b' ');
-            let (before, after) = without_user(self.url);
-            quoted(before.as_bytes(), out);
-            quoted(after.as_bytes(), out);
-            put!(out, " {:?}", self.version);
+            without_user(self.url.as_bytes(), out, text::quoted);
+            out.push(b' ');
+            out.extend_from_slice(version_text(self.version).as_bytes());
         }
-        put!(out, "\" {:03} ", self.status);
+        out.extend_from_slice(b"\" ");
+        text::padded(u64::from(self.status), 3, b'0', out);
+        out.push(b' ');
         match self.body_out {
             0 => out.push(b'-'),
-            bytes => put!(out, "{bytes}"),
+            bytes => text::number(bytes, out),
         }
         out.extend_from_slice(b" \"");
-        match self.referer {
-            Some(bytes) => {
-                let (before, after) = bytes_without_user(bytes);
-                quoted(before, out);
-                quoted(after, out);
-            }
-            None => out.push(b'-'),
-        }
+        without_user(self.referer.unwrap_or(b"-"), out, text::quoted);
         out.extend_from_slice(b"\" \"");
-        quoted(self.user_agent.unwrap_or(b"-"), out);
-        put!(out, "\" {}", self.outcome);
+        text::quoted(self.user_agent.unwrap_or(b"-"), out);
+        out.extend_from_slice(b"\" ");
+        out.extend_from_slice(self.outcome.name().as_bytes());
+        if let Some(reason) = self.outcome.reason() {
+            out.push(b'(');
+            out.extend_from_slice(reason.as_bytes());
+            out.push(b')');
+        }
     }
 
     fn squid(&self, out: &mut Vec<u8>) {
-        let ended = self.ended.duration_since(UNIX_EPOCH).unwrap_or_default();
-        put!(
-            out,
-            "{}.{:03} {:6} {} {}/{:03} {} ",
-            ended.as_secs(),
-            ended.subsec_millis(),
-            self.duration.as_millis(),
-            address::canonical(self.client),
-            self.outcome.squid_code(self.aborted),
-            self.status,
-            self.bytes_out,
-        );
+        let ended = self.since_1970();
+        text::number(ended.as_secs(), out);
+        text::thousandths(ended.subsec_millis(), out);
+        out.push(b' ');
+        text::padded(millis(self.duration), 6, b' ', out);
+        out.push(b' ');
+        text::address(self.client, out);
+        out.push(b' ');
+        out.extend_from_slice(self.outcome.squid_code(self.aborted).as_bytes());
+        out.push(b'/');
+        text::padded(u64::from(self.status), 3, b'0', out);
+        out.push(b' ');
+        text::number(self.bytes_out, out);
+        out.push(b' ');
         if self.method.is_empty() {
             out.extend_from_slice(b"NONE error:invalid-request");
         } else {
-            percent(self.method.as_bytes(), out);
+            text::percent(self.method.as_bytes(), out);
             out.push(b' ');
-            let (before, after) = without_user(self.url);
-            percent(before.as_bytes(), out);
-            percent(after.as_bytes(), out);
+            without_user(self.url.as_bytes(), out, text::percent);
         }
         out.extend_from_slice(b" - ");
         match self.hierarchy {
             Hierarchy::None => out.extend_from_slice(b"HIER_NONE/-"),
             Hierarchy::Direct(origin) => {
                 out.extend_from_slice(b"HIER_DIRECT/");
-                percent(without_port(origin).as_bytes(), out);
+                text::percent(without_port(origin).as_bytes(), out);
             }
             Hierarchy::Parent(peer) => {
                 out.extend_from_slice(b"FIRSTUP_PARENT/");
-                percent(without_port(peer).as_bytes(), out);
+                text::percent(without_port(peer).as_bytes(), out);
             }
         }
         out.push(b' ');
@@ -169,74 +168,75 @@ impl Record<'_> {
         let kind = self.content_type.unwrap_or_default();
         match kind.split(|&b| matches!(b, b';' | b' ' | b'\t')).next() {
             None | Some([]) => out.push(b'-'),
-            Some(kind) => percent(kind, out),
+            Some(kind) => text::percent(kind, out),
         }
     }
 
     fn json(&self, out: &mut Vec<u8>) {
+        let ended = self.since_1970();
         out.extend_from_slice(b"{\"time\":\"");
-        calendar(self.ended, |iso, _| out.extend_from_slice(iso.as_bytes()));
-        let millis = self.ended.duration_since(UNIX_EPOCH).unwrap_or_default().subsec_millis();
-        let micros = self.duration.as_micros();
-        put!(out, ".{millis:03}Z\",\"duration_ms\":{}.{:03}", micros / 1000, micros % 1000);
-        put!(out, ",\"client\":\"{}\"", address::canonical(self.client));
-        field("method", Some(self.method.as_bytes()).filter(|m| !m.is_empty()), out);
-        let (before, after) = without_user(self.url);
-        let whole;
-        let url = match before.is_empty() {
-            true => after,
-            false => {
-                whole = [before, after].concat();
-                &whole
-            }
-        };
-        field("url", Some(url.as_bytes()).filter(|url| !url.is_empty()), out);
-        put!(out, ",\"version\":\"{:?}\",\"status\":{}", self.version, self.status);
+        out.extend_from_slice(&Calendar::of(ended.as_secs()).iso);
+        text::thousandths(ended.subsec_millis(), out);
+        out.extend_from_slice(b"Z\",\"duration_ms\":");
+        text::number(millis(self.duration), out);
+        text::thousandths(self.duration.subsec_micros() % 1000, out);
+        out.extend_from_slice(b",\"client\":\"");
+        text::address(self.client, out);
+        out.push(b'"');
+        string(key!("method"), Some(self.method.as_bytes()).filter(|m| !m.is_empty()), out);
+        let (before, after) = split_user(self.url.as_bytes());
+        if !(before.is_empty() && after.is_empty()) {
+            string_of_two(key!("url"), (before, after), out);
+        }
+        name(key!("version"), version_text(self.version), out);
+        out.extend_from_slice(key!("status"));
+        text::number(u64::from(self.status), out);
         if let Some(tls) = self.tls {
-            put!(out, ",\"tls\":\"{}\",\"cipher\":\"{}\"", tls.version, tls.cipher);
-            field("sni", tls.sni.as_deref().map(str::as_bytes), out);
+            name(key!("tls"), tls.version, out);
+            name(key!("cipher"), tls.cipher, out);
+            string(key!("sni"), tls.sni.as_deref().map(str::as_bytes), out);
         }
-        put!(out, ",\"bytes_out\":{},\"body_out\":{}", self.bytes_out, self.body_out);
-        put!(out, ",\"outcome\":\"{}\"", self.outcome.name());
-        field("reason", self.outcome.reason().map(str::as_bytes), out);
-        put!(out, ",\"aborted\":{}", self.aborted);
-        match self.hierarchy {
-            Hierarchy::None => {}
-            Hierarchy::Direct(peer) | Hierarchy::Parent(peer) => {
-                field("upstream", Some(peer.as_bytes()), out)
-            }
+        out.extend_from_slice(key!("bytes_out"));
+        text::number(self.bytes_out, out);
+        out.extend_from_slice(key!("body_out"));
+        text::number(self.body_out, out);
+        name(key!("outcome"), self.outcome.name(), out);
+        if let Some(reason) = self.outcome.reason() {
+            name(key!("reason"), reason, out);
         }
-        field("upstream_addr", self.upstream_addresses.map(str::as_bytes), out);
-        let referer = self.referer.map(|bytes| {
-            let (before, after) = bytes_without_user(bytes);
-            [before, after].concat()
-        });
-        field("referer", referer.as_deref(), out);
-        field("user_agent", self.user_agent, out);
-        field("content_type", self.content_type, out);
+        out.extend_from_slice(key!("aborted"));
+        out.extend_from_slice(if self.aborted { b"true" } else { b"false" });
+        if let Hierarchy::Direct(peer) | Hierarchy::Parent(peer) = self.hierarchy {
+            string(key!("upstream"), Some(peer.as_bytes()), out);
+        }
+        string(key!("upstream_addr"), self.upstream_addresses.map(str::as_bytes), out);
+        if let Some(referer) = self.referer {
+            string_of_two(key!("referer"), split_user(referer), out);
+        }
+        string(key!("user_agent"), self.user_agent, out);
+        string(key!("content_type"), self.content_type, out);
         out.push(b'}');
+    }
+
+    /// Returns when the request ended. A clock set before 1970 counts as 1970.
+    fn since_1970(&self) -> Duration {
+        self.ended.duration_since(UNIX_EPOCH).unwrap_or_default()
     }
 }
 
-/// Calls `with` with the second of `time` as `2026-01-02T03:04:05` and as
-/// `02/Jan/2026:03:04:05 +0000`. Formatted once for each second and thread.
-fn calendar(time: SystemTime, with: impl FnOnce(&str, &str)) {
-    thread_local! {
-        static LAST: RefCell<(i64, String, String)> = const {
-            RefCell::new((i64::MIN, String::new(), String::new()))
-        };
+/// Returns the whole milliseconds of a duration.
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn version_text(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_09 => "HTTP/0.9",
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2.0",
+        Version::HTTP_3 => "HTTP/3.0",
+        _ => "HTTP/1.1",
     }
-    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-    LAST.with_borrow_mut(|(last, iso, clf)| {
-        if *last != seconds {
-            let time = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX);
-            *iso = time.strftime("%Y-%m-%dT%H:%M:%S").to_string();
-            *clf = time.strftime("%d/%b/%Y:%H:%M:%S +0000").to_string();
-            *last = seconds;
-        }
-        with(iso, clf);
-    });
 }
 
 /// Returns the host of `authority`, as Squid names the server: analysers count by it.
@@ -248,21 +248,20 @@ fn without_port(authority: &str) -> &str {
     }
 }
 
-/// Returns the parts of the URL before and behind its user information.
-fn without_user(url: &str) -> (&str, &str) {
-    let (before, after) = split_user(url.as_bytes());
-    (&url[..before], &url[after..])
-}
-
-fn bytes_without_user(url: &[u8]) -> (&[u8], &[u8]) {
+/// Writes the URL without its user information by `write`.
+fn without_user(url: &[u8], out: &mut Vec<u8>, write: impl Fn(&[u8], &mut Vec<u8>)) {
     let (before, after) = split_user(url);
-    (&url[..before], &url[after..])
+    if !before.is_empty() {
+        write(before, out);
+    }
+    write(after, out);
 }
 
-/// Returns where the user information begins and ends; both ends are next to ASCII bytes.
-fn split_user(url: &[u8]) -> (usize, usize) {
-    if url.first() == Some(&b'/') {
-        return (0, 0);
+/// Returns the parts of the URL before and behind its user information; without any, the first one
+/// is empty. Both parts end and begin next to ASCII bytes.
+fn split_user(url: &[u8]) -> (&[u8], &[u8]) {
+    if text::all(url, |b| b != b'@') || url.first() == Some(&b'/') {
+        return (b"", url);
     }
     // Only a slash tells `scheme:` from the `user:` of an authority-form target.
     let scheme = url.iter().position(|&b| !(b.is_ascii_alphanumeric() || b"+-.".contains(&b)));
@@ -276,79 +275,41 @@ fn split_user(url: &[u8]) -> (usize, usize) {
     let rest = &url[start..];
     let end = rest.iter().position(|b| b"/?#".contains(b)).unwrap_or(rest.len());
     match rest[..end].iter().rposition(|&b| b == b'@') {
-        Some(at) => (start, start + at + 1),
-        None => (start, start),
+        Some(at) => (&url[..start], &rest[at + 1..]),
+        None => (b"", url),
     }
 }
 
-const HEX: &[u8; 16] = b"0123456789abcdef";
-
-/// Copies the runs of bytes that `plain` accepts and calls `escape` for the others.
-fn escape(
-    bytes: &[u8],
-    out: &mut Vec<u8>,
-    plain: impl Fn(u8) -> bool,
-    mut escape: impl FnMut(u8, &mut Vec<u8>),
-) {
-    let mut rest = bytes;
-    while let Some(at) = rest.iter().position(|&b| !plain(b)) {
-        out.extend_from_slice(&rest[..at]);
-        escape(rest[at], out);
-        rest = &rest[at + 1..];
-    }
-    out.extend_from_slice(rest);
-}
-
-fn visible_or_space(b: u8) -> bool {
-    matches!(b, b' '..=b'~')
-}
-
-/// Escapes as web servers do within quotes: `\"`, `\\`, `\xHH`.
-fn quoted(bytes: &[u8], out: &mut Vec<u8>) {
-    let plain = |b| visible_or_space(b) && b != b'"' && b != b'\\';
-    escape(bytes, out, plain, |b, out| match b {
-        b'"' | b'\\' => out.extend_from_slice(&[b'\\', b]),
-        _ => {
-            let hex = |n: u8| HEX[usize::from(n)];
-            out.extend_from_slice(&[b'\\', b'x', hex(b >> 4), hex(b & 15)]);
-        }
-    });
-}
-
-/// Percent-encodes all but visible ASCII, for a field between blanks.
-fn percent(bytes: &[u8], out: &mut Vec<u8>) {
-    escape(
-        bytes,
-        out,
-        |b| b.is_ascii_graphic(),
-        |b, out| {
-            put!(out, "%{b:02X}");
-        },
-    );
-}
-
-/// Appends `,"name":"value"`, or nothing without a value.
-fn field(name: &str, value: Option<&[u8]>, out: &mut Vec<u8>) {
-    let Some(value) = value else { return };
-    put!(out, ",\"{name}\":\"");
-    if value.iter().all(|&b| visible_or_space(b) && b != b'"' && b != b'\\') {
-        out.extend_from_slice(value);
-    } else {
-        for c in String::from_utf8_lossy(value).chars() {
-            match c {
-                '"' => out.extend_from_slice(b"\\\""),
-                '\\' => out.extend_from_slice(b"\\\\"),
-                ' '..='~' => out.push(c as u8),
-                _ => {
-                    for unit in c.encode_utf16(&mut [0; 2]) {
-                        put!(out, "\\u{unit:04x}");
-                    }
-                }
-            }
-        }
-    }
+/// Appends a member with one of the program's own names, which need no escape.
+#[inline]
+fn name(key: &[u8], name: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(key);
+    out.push(b'"');
+    out.extend_from_slice(name.as_bytes());
     out.push(b'"');
 }
 
+/// Appends a member with a string, or nothing without a value.
+#[inline]
+fn string(key: &[u8], value: Option<&[u8]>, out: &mut Vec<u8>) {
+    if let Some(value) = value {
+        string_of_two(key, (b"", value), out);
+    }
+}
+
+/// Appends a member with a string of two parts.
+#[inline]
+fn string_of_two(key: &[u8], (first, second): (&[u8], &[u8]), out: &mut Vec<u8>) {
+    out.extend_from_slice(key);
+    out.push(b'"');
+    if !first.is_empty() {
+        text::json(first, out);
+    }
+    text::json(second, out);
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod tests;

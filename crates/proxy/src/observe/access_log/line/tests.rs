@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::net::Ipv4Addr;
+
 use super::*;
 use crate::observe::outcome::{Bypass, Error, Invalid};
 
@@ -179,7 +181,7 @@ fn nothing_breaks_out_of_its_field() {
         for format in FORMATS {
             let line = line(format, &record);
             let body = line.strip_suffix('\n').unwrap();
-            assert!(body.bytes().all(visible_or_space), "{line:?}");
+            assert!(body.bytes().all(|b| matches!(b, b' '..=b'~')), "{line:?}");
             match format {
                 Format::Squid => assert_eq!(body.split_whitespace().count(), 10, "{body}"),
                 Format::Combined => assert_eq!(quoted_fields(body), 3, "{body}"),
@@ -229,5 +231,108 @@ fn squid_names_the_server_without_its_port() {
         let record = Record { hierarchy: Hierarchy::Direct(origin), ..record() };
         let text = line(Format::Squid, &record);
         assert!(text.contains(&format!(" HIER_DIRECT/{named} ")), "{text}");
+    }
+}
+
+/// Returns a text of plain runs, characters of any kind, and parts that delimit or are escaped.
+fn random_text(rng: &mut fastrand::Rng) -> String {
+    const PARTS: [&str; 14] = [
+        "http://",
+        "user:pass@",
+        "@",
+        "/",
+        "?#",
+        "\"",
+        "\\",
+        " ",
+        "\t",
+        "\u{7f}",
+        "\u{80}",
+        "\u{fffd}",
+        "\u{1f600}",
+        "\0",
+    ];
+    let mut text = String::new();
+    for _ in 0..rng.usize(..5) {
+        match rng.u8(..4) {
+            0 => text.push_str(rng.choice(PARTS).unwrap()),
+            1 => text.push(rng.char(..)),
+            _ => text.extend((0..rng.usize(..40)).map(|_| rng.alphanumeric())),
+        }
+    }
+    text
+}
+
+/// Returns such a text, sometimes with bytes that are not UTF-8, or no value.
+fn random_bytes(rng: &mut fastrand::Rng) -> Option<Vec<u8>> {
+    let mut bytes = random_text(rng).into_bytes();
+    for _ in 0..rng.usize(..4).saturating_sub(1) {
+        bytes.insert(rng.usize(..=bytes.len()), rng.u8(..));
+    }
+    rng.bool().then_some(bytes)
+}
+
+/// Returns an address in whose segments and octets zeros, and numbers of each length, are usual.
+fn random_address(rng: &mut fastrand::Rng) -> IpAddr {
+    let mut segment = || rng.u16(..).checked_shr(rng.u32(..24)).unwrap_or(0);
+    let segments: [u16; 8] = std::array::from_fn(|_| segment());
+    match rng.u8(..4) {
+        0 => IpAddr::from(segments.map(|s| s as u8).first_chunk::<4>().copied().unwrap()),
+        1 => Ipv4Addr::from(rng.u32(..)).to_ipv6_mapped().into(),
+        _ => IpAddr::from(segments),
+    }
+}
+
+/// Returns a number of any length.
+fn random_number(rng: &mut fastrand::Rng) -> u64 {
+    match rng.u8(..8) {
+        0 => u64::MAX,
+        _ => rng.u64(..) >> rng.u32(..64),
+    }
+}
+
+#[test]
+fn lines_are_those_of_the_standard_librarys_formatting() {
+    let seed = std::env::var("LARDER_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
+    eprintln!("LARDER_SEED={seed}");
+    let rng = &mut fastrand::Rng::with_seed(seed);
+    let outcomes: Vec<Outcome> = Outcome::all().collect();
+    let versions =
+        [Version::HTTP_09, Version::HTTP_10, Version::HTTP_11, Version::HTTP_2, Version::HTTP_3];
+    for _ in 0..20_000 {
+        let [method, url, peer, addresses, sni] = std::array::from_fn(|_| random_text(rng));
+        let [referer, user_agent, content_type] = std::array::from_fn(|_| random_bytes(rng));
+        let sni = rng.bool().then(|| sni.into());
+        let tls = TlsFacts { version: "TLSv1.3", cipher: "TLS13_AES_128_GCM_SHA256", sni };
+        let since = Duration::from_nanos(random_number(rng));
+        let record = Record {
+            ended: if rng.u8(..9) == 0 { UNIX_EPOCH - since } else { UNIX_EPOCH + 20 * since },
+            duration: Duration::from_micros(random_number(rng)),
+            client: random_address(rng),
+            method: &method,
+            url: &url,
+            version: *rng.choice(&versions).unwrap(),
+            tls: rng.bool().then_some(&tls),
+            status: rng.u16(..) >> rng.u32(..16),
+            bytes_out: random_number(rng),
+            body_out: rng.u64(..2) * random_number(rng),
+            referer: referer.as_deref(),
+            user_agent: user_agent.as_deref(),
+            content_type: content_type.as_deref(),
+            outcome: *rng.choice(&outcomes).unwrap(),
+            aborted: rng.bool(),
+            hierarchy: match rng.u8(..3) {
+                0 => Hierarchy::None,
+                1 => Hierarchy::Direct(&peer),
+                _ => Hierarchy::Parent(&peer),
+            },
+            upstream_addresses: rng.bool().then_some(&*addresses),
+        };
+        for format in FORMATS {
+            let mut expected = Vec::new();
+            model::write(&record, format, &mut expected);
+            assert_eq!(line(format, &record).as_bytes(), expected, "{record:?}");
+        }
     }
 }
