@@ -10,7 +10,7 @@ use message::pseudonym::Pseudonym;
 use message::scheme::Scheme;
 use message::via::Via;
 use message::{cookies, framing, upgrade, via};
-use semantics::{EditFields, Fields};
+use semantics::{EditFields, Fields, UsualNames};
 
 /// The lines of a message as they came.
 #[derive(Clone, Debug)]
@@ -29,8 +29,8 @@ impl EditFields for Lines {
         self.0.len() < before
     }
 
-    fn remove_where(&mut self, unwanted: impl Fn(&str) -> bool) {
-        self.0.retain(|(name, _)| !unwanted(name));
+    fn remove_in(&mut self, usual: UsualNames, unusual: impl Fn(&str) -> bool) {
+        self.0.retain(|(name, _)| !usual.has_or(name, &unusual));
     }
 
     fn set_line(&mut self, name: &HeaderName, value: &HeaderValue) {
@@ -53,7 +53,7 @@ fn sorted(fields: &impl Fields) -> Vec<(String, Vec<u8>)> {
 
 /// What every function that reads a request returns, as text.
 fn read(request: &impl Fields, own: &Via) -> String {
-    let trust = vec!["10.0.0.0/8".parse().unwrap()];
+    let trust = vec!["10.0.0.0/8".parse().unwrap()].into();
     let options = Forwarded { trust, ..Forwarded::default() };
     let asked = |method, version, of_stream| {
         upgrade::asked_by((&method, version), of_stream, request, false)
