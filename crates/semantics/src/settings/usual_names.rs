@@ -326,7 +326,7 @@ mod tests {
             let mut set = UsualNames::NONE;
             set.insert(usual);
             assert_eq!((set.has(usual), set.meets(made)), (true, made.has(usual)));
-            assert_eq!(made.without(set).has(usual), false);
+            assert!(!made.without(set).has(usual));
             set.remove(usual);
             assert_eq!(set, UsualNames::NONE);
         }
