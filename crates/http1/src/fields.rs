@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use semantics::EditFields;
+use semantics::{EditFields, UsualName, UsualNames};
 
 /// A list of fields. A name may occur in several lines.
 #[derive(Clone, Default)]
@@ -16,8 +16,10 @@ pub struct Fields {
     names: String,
     values: Vec<u8>,
     lines: Vec<Line>,
-    /// A bit for each name ([`bit`]): most lookups are for fields that are absent.
-    present: u64,
+    /// The usual names of the lines: most lookups are for fields that are absent.
+    usual: UsualNames,
+    /// The bits ([`bit`]) of the other names, and of some that were removed.
+    unusual: u64,
 }
 
 /// The begin and the end of a part of a text.
@@ -28,6 +30,8 @@ pub(crate) type Place = (u32, u32);
 struct Line {
     name: Place,
     value: Place,
+    /// The usual name that the name is, if it is one.
+    usual: Option<UsualName>,
 }
 
 impl Line {
@@ -68,7 +72,8 @@ impl Fields {
         self.names.clear();
         self.values.clear();
         self.lines.clear();
-        self.present = 0;
+        self.usual = UsualNames::NONE;
+        self.unusual = 0;
     }
 
     /// Returns the bytes of memory that it keeps.
@@ -109,11 +114,6 @@ impl Fields {
         self.values.get(place).unwrap_or_default()
     }
 
-    /// Returns the bits of all names ([`Fields::bit`]).
-    pub(crate) fn bits(&self) -> u64 {
-        self.present
-    }
-
     /// Returns the bit of a name in any case.
     pub(crate) fn bit(name: &str) -> u64 {
         bit(name)
@@ -132,17 +132,23 @@ impl Fields {
         let line = Line {
             name: place(self.names.len(), name.len()),
             value: place(self.values.len(), value.len()),
+            usual: UsualName::of(name),
         };
+        match line.usual {
+            Some(usual) => self.usual.insert(usual),
+            None => self.unusual |= bit(name),
+        }
         self.names.push_str(name);
         self.values.extend_from_slice(value);
-        self.present |= bit(name);
         self.lines.push(line);
     }
 
     /// Returns the values of the lines with this name, which is in lower case.
     pub fn get_all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
-        let lines = if self.present & bit(name) == 0 { &[] } else { &*self.lines };
-        lines.iter().filter(move |line| self.is(**line, name)).map(|line| self.value(*line))
+        let usual = UsualName::of(name);
+        let lines = if self.may_have(usual, name) { &*self.lines } else { &[] };
+        let named = lines.iter().filter(move |line| self.is(line, usual, name));
+        named.map(|line| self.value(*line))
     }
 
     /// Returns the value of the first line with this name, which is in lower case.
@@ -152,12 +158,31 @@ impl Fields {
 
     /// Returns name and value of each line.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.lines.iter().map(|line| (&self.names[line.name_range()], self.value(*line)))
+        self.lines.iter().map(|line| (self.name(line), self.value(*line)))
     }
 
-    fn is(&self, line: Line, name: &str) -> bool {
-        (line.name.1 - line.name.0) as usize == name.len()
-            && self.names.as_bytes()[line.name_range()].eq_ignore_ascii_case(name.as_bytes())
+    /// Returns whether a line may have this name; `usual` is what [`UsualName::of`] returns for it.
+    fn may_have(&self, usual: Option<UsualName>, name: &str) -> bool {
+        usual.map_or_else(|| self.unusual & bit(name) != 0, |usual| self.usual.has(usual))
+    }
+
+    fn is(&self, line: &Line, usual: Option<UsualName>, name: &str) -> bool {
+        line.usual == usual && (usual.is_some() || self.name(line).eq_ignore_ascii_case(name))
+    }
+
+    fn name(&self, line: &Line) -> &str {
+        &self.names[line.name_range()]
+    }
+
+    /// Returns whether a line is one of those whose names are in a list, as
+    /// [`lines_in`](semantics::Fields::lines_in) takes it.
+    fn is_in(&self, line: &Line, usual: UsualNames, unusual: &impl Fn(&str) -> bool) -> bool {
+        line.usual.map_or_else(|| unusual(self.name(line)), |name| usual.has(name))
+    }
+
+    /// Returns whether a line may be one of them.
+    fn may_have_any(&self, usual: UsualNames) -> bool {
+        self.unusual != 0 || self.usual.meets(usual)
     }
 
     fn value(&self, line: Line) -> &[u8] {
@@ -166,18 +191,24 @@ impl Fields {
 
     /// Removes the lines with this name, which is in lower case.
     pub fn remove_all(&mut self, name: &str) {
-        if self.present & bit(name) != 0 {
-            let names = &self.names;
-            self.lines.retain(|line| !names[line.name_range()].eq_ignore_ascii_case(name));
+        let usual = UsualName::of(name);
+        if self.may_have(usual, name) {
+            self.retain(|fields, line| !fields.is(line, usual, name));
+            usual.into_iter().for_each(|usual| self.usual.remove(usual));
         }
+    }
+
+    fn retain(&mut self, mut wanted: impl FnMut(&Fields, &Line) -> bool) {
+        let mut lines = std::mem::take(&mut self.lines);
+        lines.retain(|line| wanted(self, line));
+        self.lines = lines;
     }
 
     /// Removes all lines but the first with this name, which is in lower case.
     pub fn keep_first(&mut self, name: &str) {
-        let (names, mut seen) = (&self.names, false);
-        self.lines.retain(|line| {
-            let is = names[line.name_range()].eq_ignore_ascii_case(name);
-            !is || !std::mem::replace(&mut seen, true)
+        let (usual, mut seen) = (UsualName::of(name), false);
+        self.retain(|fields, line| {
+            !fields.is(line, usual, name) || !std::mem::replace(&mut seen, true)
         });
     }
 
@@ -218,6 +249,28 @@ impl semantics::Fields for Fields {
     fn lines_named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         self.get_all(name)
     }
+
+    fn has(&self, name: &HeaderName) -> bool {
+        let name = name.as_str();
+        match UsualName::of(name) {
+            Some(usual) => self.usual.has(usual),
+            None => self.get_all(name).next().is_some(),
+        }
+    }
+
+    fn usual_names(&self) -> UsualNames {
+        self.usual
+    }
+
+    fn lines_in(
+        &self,
+        usual: UsualNames,
+        unusual: impl Fn(&str) -> bool,
+    ) -> impl Iterator<Item = (&str, &[u8])> {
+        let lines = if self.may_have_any(usual) { &*self.lines } else { &[] };
+        let named = lines.iter().filter(move |line| self.is_in(line, usual, &unusual));
+        named.map(|line| (self.name(line), self.value(*line)))
+    }
 }
 
 impl EditFields for Fields {
@@ -227,9 +280,11 @@ impl EditFields for Fields {
         self.lines.len() < before
     }
 
-    fn remove_where(&mut self, unwanted: impl Fn(&str) -> bool) {
-        let names = &self.names;
-        self.lines.retain(|line| !unwanted(&names[line.name_range()]));
+    fn remove_in(&mut self, usual: UsualNames, unusual: impl Fn(&str) -> bool) {
+        if self.may_have_any(usual) {
+            self.retain(|fields, line| !fields.is_in(line, usual, &unusual));
+            self.usual = self.usual.without(usual);
+        }
     }
 
     fn set_line(&mut self, name: &HeaderName, value: &HeaderValue) {
@@ -239,5 +294,56 @@ impl EditFields for Fields {
 
     fn add_line(&mut self, name: &HeaderName, value: &HeaderValue) {
         self.push(name.as_str(), value.as_bytes());
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use semantics::Fields as _;
+
+    use super::*;
+
+    const NAMES: [&str; 8] =
+        ["Host", "ACCEPT", "accept", "Cookie", "X-A", "x-a", "X-b", "X-Forwarded-For"];
+
+    /// Returns the values of the lines in a list, found without looking at names beforehand.
+    fn plainly(fields: &Fields, is_in: impl Fn(&str) -> bool) -> Vec<&[u8]> {
+        let lines = fields.iter().filter(|(name, _)| is_in(&name.to_ascii_lowercase()));
+        lines.map(|(_, value)| value).collect()
+    }
+
+    #[test]
+    fn lines_are_found_by_what_is_known_of_their_names() {
+        let usual = UsualNames::all_in(|name| matches!(name, "accept" | "x-forwarded-for"));
+        let unusual = |name: &str| name.eq_ignore_ascii_case("x-b");
+        let is_in = |name: &str| matches!(name, "accept" | "x-forwarded-for" | "x-b");
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut fields = Fields::default();
+        for number in 0..4000_u32 {
+            let name = NAMES[random.usize(..NAMES.len())];
+            let lower = name.to_ascii_lowercase();
+            match random.u8(..16) {
+                0 => fields.clear(),
+                1 => fields.remove_all(&lower),
+                2 => fields.keep_first(&lower),
+                3 => {
+                    let left = plainly(&fields, |name| !is_in(name)).concat();
+                    fields.remove_in(usual, unusual);
+                    assert_eq!(plainly(&fields, |_| true).concat(), left);
+                }
+                _ => fields.push(name, &number.to_le_bytes()),
+            }
+            for name in NAMES.map(str::to_ascii_lowercase) {
+                let expected = plainly(&fields, |known| known == name);
+                assert_eq!(fields.get_all(&name).collect::<Vec<_>>(), expected);
+                let name: HeaderName = name.parse().unwrap();
+                assert_eq!(fields.has(&name), !expected.is_empty());
+            }
+            let found: Vec<_> = fields.lines_in(usual, unusual).map(|(_, value)| value).collect();
+            assert_eq!(found, plainly(&fields, is_in));
+            let names = fields.iter().filter_map(|(name, _)| UsualName::of(name));
+            assert_eq!(fields.usual_names(), names.collect());
+        }
     }
 }

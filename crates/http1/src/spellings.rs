@@ -26,7 +26,7 @@ pub(crate) struct Names {
     names: Vec<HeaderName>,
     /// For each line, whether it is the first of its name.
     firsts: Vec<bool>,
-    /// The bits of all names ([`Fields::bits`]).
+    /// The bits of all names ([`Fields::bit`]).
     bits: u64,
     has_upper_case: bool,
 }
@@ -43,9 +43,9 @@ impl Names {
             has_upper_case: text.bytes().any(|byte| byte.is_ascii_uppercase()),
             text,
             places: fields.name_places().collect(),
+            bits: names.iter().fold(0, |bits, name| bits | Fields::bit(name.as_str())),
             names,
             firsts,
-            bits: fields.bits(),
         })
     }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use net::address;
 use net::networks::Networks;
-use semantics::trusted::TrustedField;
+use semantics::trusted::TrustedFields;
 
 /// The settings of what upstreams are told of a request's way to the proxy (RFC 7239).
 #[derive(Clone, Debug)]
@@ -16,14 +16,14 @@ pub struct Forwarded {
     /// fields of all clients.
     pub trust: Networks,
     /// The fields of theirs that are believed. All others, and those of other clients, are removed.
-    pub trust_fields: Vec<TrustedField>,
+    pub trust_fields: TrustedFields,
     /// Upstreams are sent `Via`; else `CDN-Loop` in its place. Default true.
     pub via: bool,
 }
 
 impl Default for Forwarded {
     fn default() -> Forwarded {
-        let trust_fields = TrustedField::defaults();
+        let trust_fields = TrustedFields::default();
         Forwarded { add: Vec::new(), trust: Networks::default(), trust_fields, via: true }
     }
 }

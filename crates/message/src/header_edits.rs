@@ -5,7 +5,7 @@
 //! next one.
 
 use http::header::{self, HeaderName, HeaderValue};
-use semantics::{EditFields, Pattern, hop_by_hop};
+use semantics::{EditFields, Pattern, UsualNames, hop_by_hop};
 
 use crate::via::CDN_LOOP;
 
@@ -31,6 +31,8 @@ const KEPT: [HeaderName; 12] = [
 pub struct Edits {
     set: Vec<(HeaderName, HeaderValue)>,
     remove: Vec<Pattern>,
+    /// The usual names of the fields that are removed.
+    usual: UsualNames,
 }
 
 impl Edits {
@@ -38,8 +40,10 @@ impl Edits {
     /// remove. The error is a sentence.
     pub fn new(set: &[String], remove: &[String]) -> Result<Edits, String> {
         let set = set.iter().map(|text| field(text)).collect::<Result<_, String>>()?;
-        let remove = remove.iter().map(|text| removal(text)).collect::<Result<_, String>>()?;
-        Ok(Edits { set, remove })
+        let remove: Vec<_> =
+            remove.iter().map(|text| removal(text)).collect::<Result<_, String>>()?;
+        let usual = UsualNames::all_in(|name| is_removed(&remove, name));
+        Ok(Edits { set, remove, usual })
     }
 
     /// Returns whether there are no edits.
@@ -61,9 +65,7 @@ impl Edits {
     /// Removes what is to be removed: the first half of [`Edits::apply`].
     pub fn remove(&self, fields: &mut impl EditFields) {
         if !self.remove.is_empty() {
-            let fits =
-                |name: &str| self.remove.iter().any(|pattern| pattern.matches(name.as_bytes()));
-            fields.remove_where(|name| fits(name) && is_free(name));
+            fields.remove_in(self.usual, |name| is_removed(&self.remove, name));
         }
     }
 
@@ -73,6 +75,10 @@ impl Edits {
             fields.set_line(name, value);
         }
     }
+}
+
+fn is_removed(patterns: &[Pattern], name: &str) -> bool {
+    patterns.iter().any(|pattern| pattern.matches(name.as_bytes())) && is_free(name)
 }
 
 /// Returns whether a rule may change a field.

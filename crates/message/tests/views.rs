@@ -10,7 +10,7 @@ use message::pseudonym::Pseudonym;
 use message::scheme::Scheme;
 use message::via::Via;
 use message::{cookies, framing, upgrade, via};
-use semantics::{EditFields, Fields};
+use semantics::{EditFields, Fields, UsualNames};
 
 /// The lines of a message as they came.
 #[derive(Clone, Debug)]
@@ -29,8 +29,8 @@ impl EditFields for Lines {
         self.0.len() < before
     }
 
-    fn remove_where(&mut self, unwanted: impl Fn(&str) -> bool) {
-        self.0.retain(|(name, _)| !unwanted(name));
+    fn remove_in(&mut self, usual: UsualNames, unusual: impl Fn(&str) -> bool) {
+        self.0.retain(|(name, _)| !usual.has_or(name, &unusual));
     }
 
     fn set_line(&mut self, name: &HeaderName, value: &HeaderValue) {

@@ -54,6 +54,7 @@ pub use response::storability::NotStorable;
 pub use response::{age, freshness, storability};
 pub use settings::identifying::IdentifyingFields;
 pub use settings::pattern::Pattern;
+pub use settings::usual_names::{UsualName, UsualNames};
 pub use settings::{ClientReload, Lifetime, Lifetimes, Settings, Sharing, StatusPattern};
 pub use stored::encoding::Damaged;
 pub use stored::meta::{EncodedHead, Meta};

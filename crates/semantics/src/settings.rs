@@ -6,7 +6,7 @@ pub mod identifying;
 pub mod lifetimes;
 pub(crate) mod name_filter;
 pub mod pattern;
-pub(crate) mod usual_names;
+pub mod usual_names;
 
 use http::HeaderName;
 

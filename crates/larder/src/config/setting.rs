@@ -15,7 +15,7 @@ use message::pseudonym::Pseudonym;
 use net::networks::Networks;
 use proxy::origin::path_prefix::PathPrefix;
 use proxy::rules::access::{HostPattern, PortRange};
-use semantics::trusted::TrustedField;
+use semantics::trusted::{TrustedField, TrustedFields};
 use semantics::{Lifetime, Seconds, StatusPattern};
 use store::policy::{AdmissionName, PolicyName};
 use store::{IndexKind, LayoutName};
@@ -461,6 +461,12 @@ narrow!(usize, u32, u16, u8);
 impl Take for Networks {
     fn take(value: Value) -> Networks {
         Vec::<IpNet>::take(value).into()
+    }
+}
+
+impl Take for TrustedFields {
+    fn take(value: Value) -> TrustedFields {
+        Vec::<TrustedField>::take(value).into()
     }
 }
 

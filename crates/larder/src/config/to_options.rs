@@ -20,7 +20,7 @@ use proxy::rules::aliases::Aliases;
 use proxy::rules::purging::{PurgeSecret, Purging};
 use proxy::rules::request_rules::Rules;
 use semantics::forwarded::Field;
-use semantics::{ClientReload, Settings, trusted};
+use semantics::{ClientReload, Settings};
 use upstream::names::resolver::DnsLookup;
 use upstream::settings::limits::UpstreamLimits;
 use upstream::settings::lookup::{Lookup, SystemLookup};
@@ -134,8 +134,8 @@ fn with_trusted(rules: Rules, forwarded: &Forwarded, base: &Settings) -> Rules {
     if forwarded.trust.is_empty() {
         return rules;
     }
-    let fields = trusted::key_names(&forwarded.trust_fields);
-    rules.with_key_fields("forwarded.trust-fields", &fields, base)
+    let fields = forwarded.trust_fields.key_names();
+    rules.with_key_fields("forwarded.trust-fields", fields, base)
 }
 
 /// Returns the settings of caching. Targeted fields are by default those that a cache in front of

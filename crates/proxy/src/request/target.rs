@@ -17,7 +17,7 @@ use message::scheme::Scheme;
 use message::via::has_member;
 use net::address::bare;
 use semantics::forwarded::X_FORWARDED_PROTO;
-use semantics::{EditFields, Fields, claims, trusted, value};
+use semantics::{EditFields, Fields, UsualNames, claims, value};
 use upstream::send::origin::VERSION;
 
 use crate::observe::outcome::Invalid;
@@ -67,14 +67,15 @@ pub(crate) fn distrust(
         return connection;
     }
     if !options.forwarded.trusts(client) {
-        claims::remove_claims(fields, |_| false);
+        claims::remove_claims(fields, UsualNames::NONE, |_| false);
         return connection;
     }
-    trusted::settle(fields, &options.forwarded.trust_fields);
+    options.forwarded.trust_fields.settle(fields);
     let scheme = Scheme::of_request(connection, client, fields, &options.forwarded);
     // The origin server is told the scheme that the key has, and no other.
-    if fields.has(&X_FORWARDED_PROTO) {
-        fields.set_line(&X_FORWARDED_PROTO, &HeaderValue::from_static(scheme.name()));
+    let told = HeaderValue::from_static(scheme.name());
+    if fields.has(&X_FORWARDED_PROTO) && !fields.lines(&X_FORWARDED_PROTO).eq([told.as_bytes()]) {
+        fields.set_line(&X_FORWARDED_PROTO, &told);
     }
     scheme
 }

@@ -12,7 +12,7 @@ use crate::fields::field_names::as_variable;
 use crate::fields::list;
 use crate::fields::view::{EditFields, Fields};
 use crate::settings::name_filter::{NameParts, WholeNames, begins_with};
-use crate::settings::usual_names::is_usual;
+use crate::settings::usual_names::UsualNames;
 
 /// Claims by name, in the order of their bytes. Some frameworks answer for another host, scheme or
 /// path when one of these says so; others believe an address or a user; `Proxy` sets an environment
@@ -240,22 +240,41 @@ const METHODS: [&str; 7] = [
     "x-method-override",
 ];
 
+/// The usual names that are claims.
+const USUAL_CLAIMS: UsualNames = UsualNames::of(&[
+    "cf-connecting-ip",
+    "cf-ipcountry",
+    "cf-visitor",
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-proto",
+    "x-forwarded-server",
+    "x-real-ip",
+]);
+
 static CLAIM_FILTER: WholeNames = WholeNames::of(&CLAIMS);
 static FAMILY_FILTER: NameParts = NameParts::of_beginnings(&FAMILIES);
 static USER_FILTER: NameParts = NameParts::of_beginnings(&USERS);
 static METHOD_FILTER: WholeNames = WholeNames::of(&METHODS);
 
 /// Removes every claim from a request, however its name is spelled
-/// ([`field_names`](crate::fields::field_names)), except the fields that are `kept`. A program may
-/// take another spelling for a field that is kept, so only the exact name counts there, in any
-/// case.
-pub fn remove_claims(request: &mut impl EditFields, kept: impl Fn(&str) -> bool) {
-    request.remove_where(|name| is_claim(name) && !kept(name));
+/// ([`field_names`](crate::fields::field_names)), except the fields that are kept: `usual` are the
+/// usual names among them, `unusual` says which others are. A program may take another spelling
+/// for a field that is kept, so only the exact name counts there, in any case.
+pub fn remove_claims(
+    request: &mut impl EditFields,
+    usual: UsualNames,
+    unusual: impl Fn(&str) -> bool,
+) {
+    let unkept = |name: &str| is_unusual_claim(name) && !unusual(name);
+    request.remove_in(USUAL_CLAIMS.without(usual), unkept);
 }
 
 /// Returns whether a program may take the field for a claim.
 pub fn is_claim(name: &str) -> bool {
-    !is_usual(name) && is_unusual_claim(name)
+    USUAL_CLAIMS.has_or(name, is_unusual_claim)
 }
 
 fn is_unusual_claim(name: &str) -> bool {
@@ -281,12 +300,12 @@ pub fn names_address(name: &str) -> bool {
 /// Removes the fields of a GET or HEAD that ask for another method: its answer is stored, and given
 /// to requests that did mean GET.
 pub fn remove_other_methods(request: &mut impl EditFields) {
-    request.remove_where(asks_for_method);
+    request.remove_in(UsualNames::NONE, asks_for_method);
 }
 
 /// Returns the methods that the fields of a request ask for.
 pub fn other_methods(request: &impl Fields) -> Vec<Method> {
-    let asked = request.all().filter(|(name, _)| asks_for_method(name));
+    let asked = request.lines_in(UsualNames::NONE, asks_for_method);
     let members = asked.flat_map(|(_, value)| list::split(value));
     members.filter_map(|member| Method::from_bytes(member).ok()).collect()
 }
@@ -304,7 +323,6 @@ fn is_one_of(names: &[&str], name: &str) -> bool {
 mod tests {
     use super::*;
     use crate::fixture::headers;
-    use crate::settings::usual_names::NAMES;
 
     #[test]
     fn the_lists_are_sorted() {
@@ -312,11 +330,10 @@ mod tests {
     }
 
     #[test]
-    fn usual_names_are_none_of_the_lists() {
-        for name in NAMES {
-            assert!(!is_unusual_claim(name) && !asks_for_method(name), "{name}");
-            assert!(!names_user(name) && !names_address(name), "{name}");
-        }
+    fn usual_names_are_in_the_lists_that_have_them() {
+        assert_eq!(UsualNames::all_in(is_unusual_claim), USUAL_CLAIMS);
+        assert_eq!(UsualNames::all_in(asks_for_method), UsualNames::NONE);
+        assert_eq!(UsualNames::all_in(names_user), UsualNames::NONE);
     }
 
     #[test]
@@ -332,7 +349,7 @@ mod tests {
     fn claims_are_removed_in_every_spelling() {
         let mut request =
             headers(&["X-Real-IP: 1", "Forwarded: for=x", "X-Rewrite-URL: /x", "A: b"]);
-        remove_claims(&mut request, |_| false);
+        remove_claims(&mut request, UsualNames::NONE, |_| false);
         assert_eq!(request, headers(&["A: b"]));
         let claims = CLAIMS.iter().map(|name| (*name).to_owned());
         let families = FAMILIES.iter().map(|begin| format!("{begin}-thing"));
@@ -341,21 +358,22 @@ mod tests {
             for name in [name.to_ascii_uppercase(), name.replace('-', "_"), name.replace('-', ".")]
             {
                 let mut request = headers(&[&format!("{name}: 1"), "A: b"]);
-                remove_claims(&mut request, |_| false);
+                remove_claims(&mut request, UsualNames::NONE, |_| false);
                 assert_eq!(request, headers(&["A: b"]), "{name}");
             }
         }
         let mut fine = headers(&["Host: a", "X-Request-ID: 1", "Origin: b", "User-Agent: c"]);
-        remove_claims(&mut fine, |_| false);
+        remove_claims(&mut fine, UsualNames::NONE, |_| false);
         assert_eq!(fine.len(), 4);
     }
 
     #[test]
     fn a_kept_claim_is_kept_under_its_exact_name_alone() {
         let mut request =
-            headers(&["X-Real-IP: 1", "X_Real_IP: 2", "X.Real-IP: 3", "True-Client-IP: 4"]);
-        remove_claims(&mut request, |name| name == "x-real-ip");
-        assert_eq!(request, headers(&["X-Real-IP: 1"]));
+            headers(&["X-Real-IP: 1", "X_Real_IP: 2", "X.Real-IP: 3", "X-IP: 4", "Forwarded: 5"]);
+        let usual = UsualNames::of(&["x-real-ip"]);
+        remove_claims(&mut request, usual, |name| name == "x-ip");
+        assert_eq!(request, headers(&["X-Real-IP: 1", "X-IP: 4"]));
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! `Content_Length` finds requests in bodies.
 
 use crate::fields::view::EditFields;
-use crate::settings::usual_names::is_usual;
+use crate::settings::usual_names::UsualNames;
 
 /// The names of request fields that are let through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,15 +27,10 @@ pub enum FieldNames {
 impl FieldNames {
     /// Takes out of a request the fields whose names are not let through.
     pub fn enforce(self, request: &mut impl EditFields) {
-        request.remove_where(|name| !self.permit(name));
+        request.remove_in(UsualNames::NONE, |name| !self.permit(name));
     }
 
-    /// Returns whether a field of this name is let through.
-    pub fn permit(self, name: &str) -> bool {
-        is_usual(name) || self.permit_unusual(name)
-    }
-
-    fn permit_unusual(self, name: &str) -> bool {
+    fn permit(self, name: &str) -> bool {
         let is_fine = |byte: u8| {
             PLAIN[usize::from(byte)] || (byte == b'_' && self == FieldNames::Underscores)
         };
@@ -114,7 +109,7 @@ mod tests {
 
     #[test]
     fn usual_names_are_let_through() {
-        assert!(NAMES.iter().all(|name| FieldNames::Plain.permit_unusual(name)));
+        assert!(NAMES.iter().all(|name| FieldNames::Plain.permit(name)));
     }
 
     #[test]

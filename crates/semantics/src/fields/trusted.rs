@@ -2,7 +2,7 @@
 //! that each has for the cache and for the origin server.
 //!
 //! Whatever such a field says that is no address and no user (a host, a port, a path) is part of
-//! the key ([`key_names`]). The scheme is there already, in the URL.
+//! the key ([`TrustedFields::key_names`]). The scheme is there already, in the URL.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -14,6 +14,7 @@ use crate::fields::forwarded;
 use crate::fields::forwarded::{X_FORWARDED_HOST, X_FORWARDED_PROTO};
 use crate::fields::view::{EditFields, Fields, only_line};
 use crate::settings::name_filter::begins_with;
+use crate::settings::usual_names::UsualNames;
 
 /// A field that is believed of a trusted proxy, or a family of fields that name users.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,12 +44,6 @@ impl FromStr for TrustedField {
 }
 
 impl TrustedField {
-    /// Returns the fields that are believed unless an operator says otherwise.
-    pub fn defaults() -> Vec<TrustedField> {
-        let names = [HeaderName::from_static("x-forwarded-for"), X_FORWARDED_PROTO];
-        names.map(TrustedField::Name).into()
-    }
-
     /// Returns whether a field of this name is meant, in any case.
     fn is(&self, name: &str) -> bool {
         match self {
@@ -73,21 +68,59 @@ impl TrustedField {
     }
 }
 
-/// Removes from the request of a trusted proxy the claims that are not believed, and gives those
-/// that are one meaning: one line each, a host in lower case. A host or port that is none is
-/// removed. The host of `Forwarded` becomes that of `X-Forwarded-Host`, which is in the key.
-pub fn settle(request: &mut impl EditFields, trusted: &[TrustedField]) {
-    claims::remove_claims(request, |name| trusted.iter().any(|field| field.is(name)));
-    if let Some(host) = forwarded::tidy_forwarded(request).map(HeaderValue::try_from) {
-        host.into_iter().for_each(|host| request.set_line(&X_FORWARDED_HOST, &host));
-    }
-    // A field that is settled twice stays as it is.
-    for name in trusted.iter().filter_map(TrustedField::key_name) {
-        match settled(request, name) {
-            Settled::AsItIs => {}
-            Settled::Believed(value) => request.set_line(name, &value),
-            Settled::NotBelieved => drop(request.remove_lines(name)),
+/// The fields that are believed of trusted proxies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustedFields {
+    list: Vec<TrustedField>,
+    /// The usual names of them.
+    usual: UsualNames,
+    /// The fields that belong to the key of every object where these are believed, each once.
+    key_names: Vec<HeaderName>,
+}
+
+impl From<Vec<TrustedField>> for TrustedFields {
+    fn from(list: Vec<TrustedField>) -> TrustedFields {
+        let mut key_names: Vec<HeaderName> = Vec::new();
+        for name in list.iter().filter_map(TrustedField::key_name) {
+            if !key_names.contains(name) {
+                key_names.push(name.clone());
+            }
         }
+        let usual = UsualNames::all_in(|name| list.iter().any(|field| field.is(name)));
+        TrustedFields { list, usual, key_names }
+    }
+}
+
+impl Default for TrustedFields {
+    /// Returns the fields that are believed unless an operator says otherwise.
+    fn default() -> TrustedFields {
+        let names = [HeaderName::from_static("x-forwarded-for"), X_FORWARDED_PROTO];
+        Vec::from(names.map(TrustedField::Name)).into()
+    }
+}
+
+impl TrustedFields {
+    /// Removes from the request of a trusted proxy the claims that are not believed, and gives
+    /// those that are one meaning: one line each, a host in lower case. A host or port that is none
+    /// is removed. The host of `Forwarded` becomes that of `X-Forwarded-Host`, which is in the key.
+    pub fn settle(&self, request: &mut impl EditFields) {
+        let unusual = |name: &str| self.list.iter().any(|field| field.is(name));
+        claims::remove_claims(request, self.usual, unusual);
+        if let Some(host) = forwarded::tidy_forwarded(request).map(HeaderValue::try_from) {
+            host.into_iter().for_each(|host| request.set_line(&X_FORWARDED_HOST, &host));
+        }
+        for name in &self.key_names {
+            match settled(request, name) {
+                Settled::AsItIs => {}
+                Settled::Believed(value) => request.set_line(name, &value),
+                Settled::NotBelieved => drop(request.remove_lines(name)),
+            }
+        }
+    }
+
+    /// Returns the fields that belong to the key of every object where these are believed.
+    pub fn key_names(&self) -> &[HeaderName] {
+        &self.key_names
     }
 }
 
@@ -128,17 +161,6 @@ fn one_form<'a>(name: &HeaderName, value: Cow<'a, str>) -> Option<Cow<'a, str>> 
     }
 }
 
-/// Returns the fields that belong to the key of every object where these are believed.
-pub fn key_names(trusted: &[TrustedField]) -> Vec<HeaderName> {
-    let mut names: Vec<HeaderName> = Vec::new();
-    for name in trusted.iter().filter_map(TrustedField::key_name) {
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
-    names
-}
-
 #[cfg(test)]
 mod tests {
     use http::HeaderMap;
@@ -146,13 +168,13 @@ mod tests {
     use super::*;
     use crate::fixture::headers;
 
-    fn list(names: &[&str]) -> Vec<TrustedField> {
-        names.iter().map(|name| name.parse().unwrap()).collect()
+    fn list(names: &[&str]) -> TrustedFields {
+        names.iter().map(|name| name.parse().unwrap()).collect::<Vec<TrustedField>>().into()
     }
 
     fn settled(trusted: &[&str], lines: &[&str]) -> HeaderMap {
         let mut request = headers(lines);
-        settle(&mut request, &list(trusted));
+        list(trusted).settle(&mut request);
         request
     }
 
@@ -210,9 +232,9 @@ mod tests {
     #[test]
     fn the_key_has_all_that_is_no_address_and_no_user() {
         let names = |trusted: &[&str]| -> Vec<String> {
-            key_names(&list(trusted)).iter().map(HeaderName::to_string).collect()
+            list(trusted).key_names().iter().map(HeaderName::to_string).collect()
         };
-        assert!(key_names(&TrustedField::defaults()).is_empty());
+        assert!(TrustedFields::default().key_names().is_empty());
         let of_clients = ["X-Real-IP", "X-Remote-User", "X-Auth-Request-*", "Client-Cert"];
         assert!(names(&of_clients).is_empty());
         assert_eq!(names(&["Forwarded", "X-Forwarded-Host"]), ["x-forwarded-host"]);

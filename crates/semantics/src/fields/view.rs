@@ -6,6 +6,8 @@
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::settings::usual_names::{UsualName, UsualNames};
+
 /// Header fields that can be read. A field has as many lines as it was sent in.
 pub trait Fields {
     /// Returns name and value of every line. A name is in the case in which it came.
@@ -31,6 +33,21 @@ pub trait Fields {
     fn has(&self, name: &HeaderName) -> bool {
         self.line(name).is_some()
     }
+
+    /// Returns the usual names that fields have.
+    fn usual_names(&self) -> UsualNames {
+        self.all().filter_map(|(name, _)| UsualName::of(name)).collect()
+    }
+
+    /// Returns name and value of the lines whose names are in a list: `usual` are the usual names
+    /// in it, `unusual` says which others are.
+    fn lines_in(
+        &self,
+        usual: UsualNames,
+        unusual: impl Fn(&str) -> bool,
+    ) -> impl Iterator<Item = (&str, &[u8])> {
+        self.all().filter(move |(name, _)| usual.has_or(name, &unusual))
+    }
 }
 
 /// Header fields that can be changed.
@@ -38,8 +55,9 @@ pub trait EditFields: Fields {
     /// Removes all lines of a field; returns whether there were any.
     fn remove_lines(&mut self, name: &HeaderName) -> bool;
 
-    /// Removes the fields whose names are `unwanted`. The names are in the case in which they came.
-    fn remove_where(&mut self, unwanted: impl Fn(&str) -> bool);
+    /// Removes the fields whose names are in a list: `usual` are the usual names in it, `unusual`
+    /// says which others are, and is given them in the case in which they came.
+    fn remove_in(&mut self, usual: UsualNames, unusual: impl Fn(&str) -> bool);
 
     /// Puts one line in place of all lines of a field.
     fn set_line(&mut self, name: &HeaderName, value: &HeaderValue);
@@ -75,9 +93,9 @@ impl EditFields for HeaderMap {
         self.remove(name).is_some()
     }
 
-    fn remove_where(&mut self, unwanted: impl Fn(&str) -> bool) {
-        let gone: Vec<HeaderName> =
-            self.keys().filter(|name| unwanted(name.as_str())).cloned().collect();
+    fn remove_in(&mut self, usual: UsualNames, unusual: impl Fn(&str) -> bool) {
+        let is_gone = |name: &&HeaderName| usual.has_or(name.as_str(), &unusual);
+        let gone: Vec<HeaderName> = self.keys().filter(is_gone).cloned().collect();
         for name in gone {
             self.remove(name);
         }

@@ -8,7 +8,7 @@ use crate::fields::claims;
 use crate::fields::view::Fields;
 use crate::request::disguise;
 use crate::request::name_set::NameSet;
-use crate::settings::usual_names::is_name;
+use crate::settings::usual_names::UsualNames;
 use crate::settings::{Settings, Sharing};
 
 /// The meaning of a method to a cache.
@@ -90,28 +90,28 @@ pub struct Identity {
     pub fields: NameSet,
 }
 
-/// Returns whether a request field of this name identifies the client, as far as that matters:
-/// nothing does where the RFC alone decides. Fields by which a trusted proxy names the user always
-/// count. Case does not matter.
-pub fn identifies(name: &str, settings: &Settings) -> bool {
-    settings.sharing == Sharing::Careful
-        && (settings.identifying.includes(name) || claims::names_user(name))
-}
+/// The usual names whose presence is a fact of a request.
+const HAS_AUTHORIZATION: UsualNames = UsualNames::of(&["authorization"]);
+const HAS_CONDITION: UsualNames = UsualNames::of(&["if-none-match", "if-modified-since"]);
+const HAS_COOKIE: UsualNames = UsualNames::of(&["cookie"]);
+const HAS_DIRECTIVES: UsualNames = UsualNames::of(&["cache-control", "pragma"]);
+const HAS_RANGE: UsualNames = UsualNames::of(&["range"]);
 
 impl Identity {
     /// Returns the identity that a client's fields give, as far as it matters: where the RFC alone
-    /// decides, only `Authorization` does.
+    /// decides, only `Authorization` does. Fields by which a trusted proxy names the user always
+    /// count.
     pub fn of(client: &impl Fields, settings: &Settings) -> Identity {
-        let mut identity = Identity::default();
-        for (name, _) in client.all() {
-            identity.authorized |= is_name(name.as_bytes(), b"authorization");
-            if identifies(name, settings)
-                && let Ok(name) = HeaderName::from_bytes(name.as_bytes())
-            {
-                identity.fields.insert(name);
-            }
+        let authorized = client.usual_names().meets(HAS_AUTHORIZATION);
+        if settings.sharing != Sharing::Careful {
+            return Identity { authorized, fields: NameSet::default() };
         }
-        identity
+        let known = &settings.identifying;
+        // No usual name names a user.
+        let unusual = |name: &str| known.includes_unusual(name) || claims::names_user(name);
+        let names = client.lines_in(known.usual(), unusual);
+        let fields = names.filter_map(|(name, _)| HeaderName::from_bytes(name.as_bytes()).ok());
+        Identity { authorized, fields: fields.collect() }
     }
 
     /// Returns the same identity without the fields that are not the client's.
@@ -126,40 +126,22 @@ impl RequestFacts {
     /// Returns the facts of a request whose fields are all the client's, and of which only
     /// `Authorization` identifies it; nothing is known of its target.
     pub fn of(method: &Method, fields: &impl Fields) -> RequestFacts {
-        let mut facts = RequestFacts {
+        let names = fields.usual_names();
+        RequestFacts {
             class: MethodClass::of(method),
             is_head: method == Method::HEAD,
-            directives: RequestDirectives::default(),
-            authorized: false,
+            directives: match names.meets(HAS_DIRECTIVES) {
+                true => RequestDirectives::parse(fields),
+                false => RequestDirectives::default(),
+            },
+            authorized: names.meets(HAS_AUTHORIZATION),
             identified_by: NameSet::default(),
             is_logged_in: false,
             target: TargetFacts::default(),
-            has_range: false,
-            has_cookie: false,
-            conditional: false,
-        };
-        let mut has_directives = false;
-        for (name, _) in fields.all() {
-            let is = |known: &str| is_name(name.as_bytes(), known.as_bytes());
-            match name.len() {
-                5 => facts.has_range |= is("range"),
-                6 => {
-                    facts.has_cookie |= is("cookie");
-                    has_directives |= is("pragma");
-                }
-                13 => {
-                    facts.authorized |= is("authorization");
-                    facts.conditional |= is("if-none-match");
-                    has_directives |= is("cache-control");
-                }
-                17 => facts.conditional |= is("if-modified-since"),
-                _ => {}
-            }
+            has_range: names.meets(HAS_RANGE),
+            has_cookie: names.meets(HAS_COOKIE),
+            conditional: names.meets(HAS_CONDITION),
         }
-        if has_directives {
-            facts.directives = RequestDirectives::parse(fields);
-        }
-        facts
     }
 
     /// Returns the facts of the same request for this path and query, of a client with this

@@ -7,7 +7,7 @@
 
 use crate::settings::name_filter::{NameParts, WholeNames, begins_with};
 use crate::settings::pattern::Pattern;
-use crate::settings::usual_names::usual_name;
+use crate::settings::usual_names::UsualNames;
 
 /// Words in a field's name that make it identifying, in lower case.
 const WORDS: [&str; 31] = [
@@ -54,8 +54,8 @@ const ENDS: [&str; 9] =
 /// Names that would count by their words, but that browsers send with every request of a kind.
 const EXEMPT: [&str; 3] = ["idempotency-key", "sec-fetch-user", "sec-websocket-key"];
 
-/// The usual names ([`usual_names`](crate::settings::usual_names)) that the built-in list has.
-const USUAL: [&str; 2] = ["authorization", "cookie"];
+/// The usual names that the built-in list has.
+const USUAL: UsualNames = UsualNames::of(&["authorization", "cookie"]);
 
 /// The fields that identify the client of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,11 +64,13 @@ pub struct IdentifyingFields {
     built_in: bool,
     /// Names that count besides.
     named: Vec<Pattern>,
+    /// The usual names that count.
+    usual: UsualNames,
 }
 
 impl Default for IdentifyingFields {
     fn default() -> IdentifyingFields {
-        IdentifyingFields { built_in: true, named: Vec::new() }
+        IdentifyingFields { built_in: true, named: Vec::new(), usual: USUAL }
     }
 }
 
@@ -80,16 +82,32 @@ impl IdentifyingFields {
     /// for the built-in list.
     pub fn new(names: &[String]) -> IdentifyingFields {
         let (auto, named): (Vec<&String>, _) = names.iter().partition(|name| *name == Self::AUTO);
-        let named = named.into_iter().map(|name| Pattern::ignoring_case(name)).collect();
-        IdentifyingFields { built_in: !auto.is_empty(), named }
+        let built_in = !auto.is_empty();
+        let named: Vec<_> = named.into_iter().map(|name| Pattern::ignoring_case(name)).collect();
+        let usual = UsualNames::all_in(|name| {
+            (built_in && USUAL.has_or(name, |_| false)) || is_named(&named, name)
+        });
+        IdentifyingFields { built_in, named, usual }
     }
 
     /// Returns whether a field of this name identifies a client. Case does not matter.
     pub fn includes(&self, name: &str) -> bool {
-        (self.built_in
-            && usual_name(name).map_or_else(|| is_identifying(name), |it| USUAL.contains(&it)))
-            || self.named.iter().any(|pattern| pattern.matches(name.as_bytes()))
+        self.usual.has_or(name, |name| self.includes_unusual(name))
     }
+
+    /// Returns the usual names of fields that identify a client.
+    pub(crate) fn usual(&self) -> UsualNames {
+        self.usual
+    }
+
+    /// Returns whether a field of this name, which is not a usual one, identifies a client.
+    pub(crate) fn includes_unusual(&self, name: &str) -> bool {
+        (self.built_in && is_identifying(name)) || is_named(&self.named, name)
+    }
+}
+
+fn is_named(named: &[Pattern], name: &str) -> bool {
+    named.iter().any(|pattern| pattern.matches(name.as_bytes()))
 }
 
 static WORD_FILTER: WholeNames = WholeNames::of(&WORDS);
@@ -128,7 +146,6 @@ fn ends_with(word: &[u8], end: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::usual_names::NAMES;
 
     #[test]
     fn names_of_keys_tokens_sessions_and_users_identify() {
@@ -192,9 +209,7 @@ mod tests {
 
     #[test]
     fn usual_names_are_judged_as_their_words_say() {
-        for name in NAMES {
-            assert_eq!(USUAL.contains(&name), is_identifying(name), "{name}");
-        }
+        assert_eq!(UsualNames::all_in(is_identifying), USUAL);
     }
 
     #[test]
@@ -204,6 +219,8 @@ mod tests {
         };
         let own = list(&["X-Club-*"]);
         assert!(own.includes("x-club-number") && !own.includes("cookie"));
+        let usual = list(&["X-Request-*"]);
+        assert!(usual.includes("X-Request-ID") && !usual.includes("authorization"));
         let both = list(&["auto", "X-Club-*"]);
         assert!(both.includes("X-Club-Number") && both.includes("cookie"));
         assert!(!list(&[]).includes("cookie"));

@@ -1,9 +1,12 @@
-//! Names of the fields that nearly all requests consist of. They are recognised by one look into a
-//! table, and what they mean to the lists of names of this crate is known then.
+//! Names of the fields that nearly all requests consist of. A name is recognised once, by one look
+//! into a table, and is a number from then on: a list of names is a set of numbers that is made
+//! beforehand, and a name is in it or not by one bit.
 
-/// Names of request fields, in lower case: plain ones, none of which is a claim or asks for another
-/// method.
-pub(crate) const NAMES: [&str; 62] = [
+use std::num::NonZeroU8;
+
+/// Names of request fields, in lower case and in the order of their bytes. None of them asks for
+/// another method.
+pub(crate) const NAMES: [&str; 79] = [
     "accept",
     "accept-charset",
     "accept-encoding",
@@ -13,6 +16,10 @@ pub(crate) const NAMES: [&str; 62] = [
     "authorization",
     "cache-control",
     "cdn-loop",
+    "cf-connecting-ip",
+    "cf-ipcountry",
+    "cf-ray",
+    "cf-visitor",
     "connection",
     "content-encoding",
     "content-length",
@@ -26,6 +33,7 @@ pub(crate) const NAMES: [&str; 62] = [
     "early-data",
     "ect",
     "expect",
+    "forwarded",
     "from",
     "host",
     "if-match",
@@ -37,11 +45,13 @@ pub(crate) const NAMES: [&str; 62] = [
     "origin",
     "pragma",
     "priority",
+    "proxy-connection",
     "purpose",
     "range",
     "referer",
     "rtt",
     "save-data",
+    "sec-ch-prefers-color-scheme",
     "sec-ch-ua",
     "sec-ch-ua-arch",
     "sec-ch-ua-full-version-list",
@@ -52,28 +62,156 @@ pub(crate) const NAMES: [&str; 62] = [
     "sec-fetch-dest",
     "sec-fetch-mode",
     "sec-fetch-site",
+    "sec-fetch-storage-access",
     "sec-fetch-user",
     "sec-gpc",
     "sec-purpose",
     "sec-websocket-key",
     "sec-websocket-version",
+    "te",
     "traceparent",
     "tracestate",
+    "trailer",
     "transfer-encoding",
     "upgrade",
     "upgrade-insecure-requests",
     "user-agent",
     "via",
+    "x-amzn-trace-id",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-proto",
+    "x-forwarded-server",
+    "x-real-ip",
     "x-request-id",
     "x-requested-with",
 ];
+
+/// A usual name of a field: its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsualName(NonZeroU8);
+
+impl UsualName {
+    /// Returns the usual name that a name is, if it is one. Case does not matter.
+    #[inline]
+    pub fn of(name: &str) -> Option<UsualName> {
+        if name.len() < 2 {
+            return None;
+        }
+        let known = TABLE.slots[slot_of(name.as_bytes(), TABLE.factor)]?;
+        is_name(name.as_bytes(), known.as_str().as_bytes()).then_some(known)
+    }
+
+    /// Returns the name in lower case.
+    pub fn as_str(self) -> &'static str {
+        NAMES[usize::from(self.0.get()) - 1]
+    }
+
+    /// Returns the name at this place of [`NAMES`].
+    const fn at(place: usize) -> Option<UsualName> {
+        match NonZeroU8::new(place as u8 + 1) {
+            Some(number) => Some(UsualName(number)),
+            None => None,
+        }
+    }
+
+    const fn bit(self) -> u128 {
+        1 << self.0.get()
+    }
+}
+
+/// A set of usual names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsualNames(u128);
+
+impl UsualNames {
+    /// The empty set.
+    pub const NONE: UsualNames = UsualNames(0);
+
+    /// Makes the set of these names, which are in lower case.
+    ///
+    /// # Panics
+    ///
+    /// When one of them is not usual.
+    pub(crate) const fn of(names: &[&str]) -> UsualNames {
+        let (mut set, mut number) = (0, 0);
+        while number < names.len() {
+            let mut place = 0;
+            while !is_same_text(names[number].as_bytes(), NAMES[place].as_bytes()) {
+                place += 1;
+            }
+            set |= 1 << (place + 1);
+            number += 1;
+        }
+        UsualNames(set)
+    }
+
+    /// Makes the set of all usual names that a list has.
+    pub fn all_in(list: impl Fn(&str) -> bool) -> UsualNames {
+        let all = (0..NAMES.len()).filter_map(UsualName::at);
+        all.filter(|name| list(name.as_str())).collect()
+    }
+
+    /// Returns whether the set has a name.
+    #[inline]
+    pub fn has(self, name: UsualName) -> bool {
+        self.0 & name.bit() != 0
+    }
+
+    /// Returns whether a list has a name: `self` are the usual names in it, `unusual` says which
+    /// others are. Case does not matter to `self`.
+    #[inline]
+    pub fn has_or(self, name: &str, unusual: impl Fn(&str) -> bool) -> bool {
+        UsualName::of(name).map_or_else(|| unusual(name), |name| self.has(name))
+    }
+
+    /// Returns whether there is a name in both sets.
+    #[inline]
+    pub fn meets(self, other: UsualNames) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Returns the set without the names of another.
+    #[must_use]
+    pub fn without(self, other: UsualNames) -> UsualNames {
+        UsualNames(self.0 & !other.0)
+    }
+
+    /// Adds a name.
+    #[inline]
+    pub fn insert(&mut self, name: UsualName) {
+        self.0 |= name.bit();
+    }
+
+    /// Removes a name.
+    pub fn remove(&mut self, name: UsualName) {
+        self.0 &= !name.bit();
+    }
+}
+
+impl FromIterator<UsualName> for UsualNames {
+    fn from_iter<I: IntoIterator<Item = UsualName>>(names: I) -> UsualNames {
+        let mut set = UsualNames::NONE;
+        names.into_iter().for_each(|name| set.insert(name));
+        set
+    }
+}
+
+const fn is_same_text(one: &[u8], other: &[u8]) -> bool {
+    let (mut at, is_as_long) = (0, one.len() == other.len());
+    while is_as_long && at < one.len() && one[at] == other[at] {
+        at += 1;
+    }
+    is_as_long && at == one.len()
+}
 
 const SLOTS: usize = 512;
 
 /// The names by [`slot_of`].
 struct Table {
     factor: u32,
-    slots: [Option<&'static str>; SLOTS],
+    slots: [Option<UsualName>; SLOTS],
 }
 
 static TABLE: Table = Table::new();
@@ -92,44 +230,28 @@ impl Table {
 }
 
 /// Returns the names in their slots; `None` when two share one.
-const fn slots_by(factor: u32) -> Option<[Option<&'static str>; SLOTS]> {
+const fn slots_by(factor: u32) -> Option<[Option<UsualName>; SLOTS]> {
     let mut slots = [None; SLOTS];
     let mut number = 0;
     while number < NAMES.len() {
-        let name = NAMES[number];
-        let slot = slot_of(name.as_bytes(), factor);
+        let slot = slot_of(NAMES[number].as_bytes(), factor);
         if slots[slot].is_some() {
             return None;
         }
-        slots[slot] = Some(name);
+        slots[slot] = UsualName::at(number);
         number += 1;
     }
     Some(slots)
 }
 
 /// Returns a slot by the length of a name and three of its letters. Case does not matter. A name
-/// has at least three bytes.
+/// has at least two bytes.
 const fn slot_of(name: &[u8], factor: u32) -> usize {
     let length = name.len();
-    let (first, third, last) = (name[0], name[length - 3], name[length - 1]);
-    let letters = u32::from_le_bytes([length as u8, first | 0x20, third | 0x20, last | 0x20]);
+    let (first, last) = (name[0], name[length - 1]);
+    let letters =
+        u32::from_le_bytes([length as u8, first | 0x20, name[length - 2] | 0x20, last | 0x20]);
     (letters.wrapping_mul(factor) >> (32 - SLOTS.trailing_zeros())) as usize
-}
-
-/// Returns the usual name that a name is, in lower case, if it is one. Case does not matter.
-#[inline]
-pub(crate) fn usual_name(name: &str) -> Option<&'static str> {
-    if name.len() < 3 {
-        return None;
-    }
-    let known = TABLE.slots[slot_of(name.as_bytes(), TABLE.factor)]?;
-    is_name(name.as_bytes(), known.as_bytes()).then_some(known)
-}
-
-/// Returns whether a name is usual. Case does not matter.
-#[inline]
-pub(crate) fn is_usual(name: &str) -> bool {
-    usual_name(name).is_some()
 }
 
 /// Returns whether a name is `known`, which consists of letters in lower case, digits and hyphens.
@@ -169,11 +291,17 @@ fn is_same(bytes: u64, known: u64) -> bool {
 mod tests {
     use super::*;
 
+    fn is_usual(name: &str) -> bool {
+        UsualName::of(name).is_some()
+    }
+
     #[test]
     fn usual_names_are_recognised_in_any_case() {
+        assert!(NAMES.is_sorted());
         for name in NAMES {
-            assert_eq!(usual_name(name), Some(name));
-            assert_eq!(usual_name(&name.to_ascii_uppercase()), Some(name));
+            let upper = name.to_ascii_uppercase();
+            assert_eq!(UsualName::of(name).map(UsualName::as_str), Some(name));
+            assert_eq!(UsualName::of(&upper).map(UsualName::as_str), Some(name));
             for at in 0..name.len() {
                 for other in [b'_', b'\r', b'~', b'1', b'M', b'q'] {
                     let mut near = name.as_bytes().to_vec();
@@ -186,5 +314,23 @@ mod tests {
             assert!(!is_usual(&name[1..]), "{name}");
         }
         assert!(!is_usual(""));
+    }
+
+    #[test]
+    fn a_set_has_the_names_that_it_was_made_of() {
+        let made = UsualNames::of(&["accept", "x-real-ip"]);
+        assert_eq!(made, UsualNames::all_in(|name| matches!(name, "accept" | "x-real-ip")));
+        for name in NAMES {
+            let usual = UsualName::of(name).unwrap();
+            assert_eq!(made.has(usual), ["accept", "x-real-ip"].contains(&name));
+            let mut set = UsualNames::NONE;
+            set.insert(usual);
+            assert_eq!((set.has(usual), set.meets(made)), (true, made.has(usual)));
+            assert!(!made.without(set).has(usual));
+            set.remove(usual);
+            assert_eq!(set, UsualNames::NONE);
+        }
+        assert!(made.has_or("ACCEPT", |_| false) && !made.has_or("via", |_| true));
+        assert!(made.has_or("X-A", |name| name == "X-A") && !made.has_or("X-A", |_| false));
     }
 }

@@ -280,11 +280,12 @@ fn other_fields_take_anything() {
         let path = String::from_utf8_lossy(&noise(&mut rng)).into_owned();
         let _ = semantics::disguise::is_disguised(&path, content_type);
         let mut trusted = headers.clone();
-        semantics::trusted::settle(&mut trusted, &["forwarded".parse().unwrap()]);
+        let believed = vec!["forwarded".parse().unwrap()];
+        semantics::trusted::TrustedFields::from(believed).settle(&mut trusted);
         let host = semantics::forwarded::tidy_forwarded(&mut trusted.clone());
         let told = trusted.get("x-forwarded-host").map(|host| host.to_str().unwrap().to_owned());
         assert_eq!(host, told, "{headers:?}");
-        semantics::claims::remove_claims(&mut headers, |_| false);
+        semantics::claims::remove_claims(&mut headers, semantics::UsualNames::NONE, |_| false);
         assert!(!headers.contains_key(header::FORWARDED));
     }
 }

@@ -31,8 +31,8 @@ impl EditFields for Lines {
         self.0.len() < before
     }
 
-    fn remove_where(&mut self, unwanted: impl Fn(&str) -> bool) {
-        self.0.retain(|(name, _)| !unwanted(name));
+    fn remove_in(&mut self, usual: UsualNames, unusual: impl Fn(&str) -> bool) {
+        self.0.retain(|(name, _)| !usual.has_or(name, &unusual));
     }
 
     fn set_line(&mut self, name: &HeaderName, value: &HeaderValue) {
@@ -194,9 +194,9 @@ fn read(request: &impl Fields, stored: &Selected) -> Vec<String> {
 fn edit<F: EditFields>(number: u64, request: &mut F, stored: &StoredHead) -> String {
     let trusted: Vec<trusted::TrustedField> =
         ["x-forwarded-host", "forwarded", "x-forwarded-port", "x-auth-request-*", "x-original-url"]
-            .iter()
             .map(|name| name.parse().unwrap())
-            .collect();
+            .into();
+    let is_for = |name: &str| name == "x-forwarded-for";
     let other = HeaderValue::from_static("\"z\"");
     let hop = forwarded::Hop { client: [192, 0, 2, 9].into(), host: "c.example", proto: "http" };
     let all = forwarded::Field::NAMES.map(|(_, field)| field);
@@ -204,12 +204,12 @@ fn edit<F: EditFields>(number: u64, request: &mut F, stored: &StoredHead) -> Str
     match number {
         0 => FieldNames::Plain.enforce(request),
         1 => FieldNames::Any.enforce(request),
-        2 => claims::remove_claims(request, |name| name.eq_ignore_ascii_case("x-forwarded-for")),
+        2 => claims::remove_claims(request, UsualNames::all_in(is_for), |_| false),
         3 => claims::remove_other_methods(request),
         4 => hop_by_hop::strip_named(request),
         5 => hop_by_hop::strip_always(request),
         6 => hop_by_hop::strip(request),
-        7 => trusted::settle(request, &trusted),
+        7 => trusted::TrustedFields::from(trusted).settle(request),
         8 => return format!("{:?}", forwarded::tidy_forwarded(request)),
         9 => forwarded::add(request, &hop, &all),
         10 => validators::remove_conditions(request),
