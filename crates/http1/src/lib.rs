@@ -16,9 +16,9 @@
 //! * Transfer codings are names in ASCII, and the last of them is `chunked` (6.1).
 //! * All lines of `Content-Length` say the same number (6.3); a list, a sign or white space within
 //!   is refused.
-//! * Chunks end with CR LF (7.1). A bare LF or CR, a control character, and anything but white space
-//!   and an extension behind the size are refused, as are extensions or trailers of more than
-//!   16 KiB.
+//! * Chunks end with CR LF (7.1). A bare LF or CR, a control character, and anything but white
+//!   space and an extension behind the size are refused, as are extensions or trailers of more
+//!   than 16 KiB.
 //! * Trailers are fields (RFC 9110, 6.5): names that are no tokens, such as those of pseudo-header
 //!   fields, are refused.
 //!
@@ -30,9 +30,9 @@
 //! 1. A 1xx response is a head alone, and another one follows, except behind 101 (RFC 9110, 15.2).
 //! 2. No body follows a response to HEAD, or the status 204 or 304, whatever its fields say (6.3,
 //!    1). What follows a 2xx response to CONNECT is a tunnel (6.3, 2).
-//! 3. `Transfer-Encoding` overrides `Content-Length` (6.3, 3): with `chunked` as the last coding the
-//!    body comes in chunks, with another it ends with the connection (6.3, 4). In HTTP/1.0 it is
-//!    refused (6.1).
+//! 3. `Transfer-Encoding` overrides `Content-Length` (6.3, 3): with `chunked` as the last coding
+//!    the body comes in chunks, with another it ends with the connection (6.3, 4). In HTTP/1.0 it
+//!    is refused (6.1).
 //! 4. All lines and list members of `Content-Length` say the same number (6.3, 5 and 6); an empty
 //!    member, a sign, or white space within is refused.
 //! 5. Without either field the body ends with the connection (6.3, 8).

@@ -72,8 +72,8 @@ impl RequestHead {
         }
     }
 
-    /// Returns the bytes of the empty lines that `bytes` begin with: a client may send some before a
-    /// request (RFC 9112, 2.2).
+    /// Returns the bytes of the empty lines that `bytes` begin with: a client may send some before
+    /// a request (RFC 9112, 2.2).
     pub fn empty_lines(bytes: &[u8]) -> usize {
         let mut rest = bytes;
         while let [b'\r', b'\n', after @ ..] | [b'\n', after @ ..] = rest {
@@ -82,8 +82,8 @@ impl RequestHead {
         bytes.len() - rest.len()
     }
 
-    /// Returns whether a head may end in the bytes from `seen` on. A head that comes byte by byte is
-    /// not worth more than one look at each.
+    /// Returns whether a head may end in the bytes from `seen` on. A head that comes byte by byte
+    /// is not worth more than one look at each.
     pub fn may_end(bytes: &[u8], seen: usize) -> bool {
         let tail = &bytes[seen.saturating_sub(3).min(bytes.len())..];
         memchr::memchr_iter(b'\n', tail)

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
+use http_body::Body as _;
 use http1::{
     HeadError, RequestFraming, RequestHead, write_field, write_number_field, write_status_line,
 };
@@ -49,8 +50,8 @@ use crate::response::tunnel::Tunnel;
 use crate::services::Services;
 
 /// After the last byte of a response a client that still sends is read from for this long and this
-/// much, so that it gets to reading: a close with unread bytes would reset the connection, and the response might be lost
-/// (RFC 9112, 9.6).
+/// much, so that it gets to reading: a close with unread bytes would reset the connection, and the
+/// response might be lost (RFC 9112, 9.6).
 const LINGER_TIME: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 32 << 20;
 

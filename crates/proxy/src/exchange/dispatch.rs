@@ -52,6 +52,7 @@ use crate::rules::access::{Denial, Query, Verdict};
 use crate::services::Services;
 
 /// The response to a request, or the work that makes it.
+#[expect(clippy::large_enum_variant, reason = "what is answered at once allocates nothing")]
 pub(crate) enum Answering {
     Now(ClientResponse),
     Later(Pin<Box<dyn Future<Output = ClientResponse>>>),
@@ -105,6 +106,7 @@ pub(crate) fn answer(
 }
 
 /// Understands a request: removes what is believed of no client, finds its rule and target.
+#[expect(clippy::result_large_err, reason = "a refusal is an answer")]
 fn understand(
     services: &Rc<Services>,
     client: &Rc<Client>,

@@ -7,6 +7,7 @@ use crate::object::head::Head;
 use crate::object::store::Entry;
 
 /// The metadata of an object that a request may find.
+#[expect(clippy::large_enum_variant, reason = "a marker is read on the way to a head")]
 pub(crate) enum Metadata {
     Head(FoundHead),
     Marker(VaryMarker),

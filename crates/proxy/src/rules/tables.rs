@@ -1,11 +1,11 @@
 //! Tables by which the rules that fit a request are found without trying each.
 //!
 //! A list of rules is turned on its side. For each kind of condition (hosts, paths, methods …)
-//! there is a [`Column`](column::Column): a table from what the conditions name to the set of rules that
-//! name it, and the set of rules without such a condition. A request is looked up once in each
-//! table; the sets found there, with the rules that have no condition of the kind, are those that
-//! fit so far ([`Selection`](selection::Selection)). The first rule in the intersection of all
-//! columns is the one.
+//! there is a [`Column`](column::Column): a table from what the conditions name to the set of
+//! rules that name it, and the set of rules without such a condition. A request is looked up once
+//! in each table; the sets found there, with the rules that have no condition of the kind, are
+//! those that fit so far ([`Selection`](selection::Selection)). The first rule in the intersection
+//! of all columns is the one.
 //!
 //! What a lookup costs follows from the request and from the conditions that it meets:
 //!

@@ -66,8 +66,8 @@ impl<'a> EncodedHead<'a> {
         (is_whole && !facts.is(Flag::Trailers)).then_some(EncodedHead { facts, meta })
     }
 
-    /// Reads the facts of bytes that [`EncodedHead::read`] has checked before: nothing else is looked
-    /// at.
+    /// Reads the facts of bytes that [`EncodedHead::read`] has checked before: nothing else is
+    /// looked at.
     pub fn checked(meta: &'a [u8]) -> Option<EncodedHead<'a>> {
         Some(EncodedHead { facts: facts(meta)?, meta })
     }

@@ -1,6 +1,6 @@
 //! The transport of one client in HTTP/1: its socket, the bytes that were read and not used yet,
-//! and what is left of the request's body. It is shared by the connection and the body of its request,
-//! which is read while the response is made.
+//! and what is left of the request's body. It is shared by the connection and the body of its
+//! request, which is read while the response is made.
 //!
 //! Waits for the client are recorded in its state, so that one sweep a second finds the slow ones:
 //! a timer for each request would cost more than many a cache hit.
