@@ -130,6 +130,9 @@ impl World {
                 self.cut.fetch_add(1, Ordering::Relaxed);
                 *connection = self.larder.connect();
             }
+        } else if reply.outcome() == "HIT_FILL" {
+            // No range is cut from what is still coming without a length: all of it is sent.
+            reply.verify_from(&target, 0);
         } else {
             assert!(size == 0, "{target} {range}: {:?}", reply.head);
         }

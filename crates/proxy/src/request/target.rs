@@ -351,6 +351,9 @@ fn split(authority: &str) -> Option<(&str, Option<u16>)> {
         };
         // The same name, fully qualified (RFC 3986, 3.2.2).
         let host = host.strip_suffix('.').unwrap_or(host);
+        if host.ends_with('.') {
+            return None;
+        }
         let fine = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(&b);
         if host.is_empty() || host.len() > 255 || !host.bytes().all(fine) {
             return None;
@@ -435,7 +438,8 @@ mod tests {
         };
         assert_eq!(refused(&["a.example", "a.example"]), Invalid::Host);
         assert_eq!(refused(&[]), Invalid::Host);
-        for host in ["A.EXAMPLE:80", "b.example", "a.example:81", "a b"] {
+        assert_eq!(refused(&["a b"]), Invalid::Host);
+        for host in ["A.EXAMPLE:80", "b.example", "a.example:81", ""] {
             let head = parts("GET", "http://a.example/", &[host]);
             let found = target(&head, &front, Scheme::Http).unwrap();
             assert_eq!((found.host, found.port), ("a.example", 80), "{host}");

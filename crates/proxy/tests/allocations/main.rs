@@ -183,5 +183,5 @@ fn a_request_allocates_no_more_than_it_did() {
     println!("passed on: {passed:.1}, a miss: {stored:.1}");
     // With room for what is allocated now and then: the date of each second, writes to the device.
     assert!(hit < 1.0 && varied < 1.0, "a hit from memory allocates nothing");
-    assert!(passed < 17.0 && stored < 55.0, "more than there were");
+    assert!(passed < 25.0 && stored < 55.0, "more than there were");
 }
