@@ -1,5 +1,5 @@
 //! A GET or HEAD that memory answers at once: what is stored is fresh, whole, and in one record.
-//! Every other request goes on in [`cache_request`](crate::get::cache_request).
+//! Every other request goes on in [`cache_request`].
 
 use std::cell::RefCell;
 use std::ops::Range;

@@ -9,7 +9,7 @@
 //! for every name under which something is stored, removed or purged: [`Rules::names`] returns all
 //! names that a URL may have under any rule.
 //!
-//! The rules are compiled when they are loaded ([`RuleIndex`]), so that those that do not fit a
+//! The rules are compiled when they are loaded (`RuleIndex`), so that those that do not fit a
 //! request cost it next to nothing.
 
 use std::sync::Arc;
