@@ -1,5 +1,5 @@
 //! The framing of a request: where its body ends, and whether another request may follow
-//! (RFC 9112, 6 and 9.3). The rules are listed at the [crate](crate).
+//! (RFC 9112, 6 and 9.3). The rules are listed at the [crate].
 
 use http::Version;
 

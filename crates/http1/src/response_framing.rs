@@ -1,5 +1,5 @@
 //! The framing of a response: where its body ends, and whether its connection may be used again
-//! (RFC 9112, 6.3 and 9.3). The rules are listed at the [crate](crate).
+//! (RFC 9112, 6.3 and 9.3). The rules are listed at the [crate].
 
 use http::{Method, StatusCode, Version};
 
