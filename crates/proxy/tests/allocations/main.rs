@@ -38,7 +38,11 @@ use client::Client;
 use origin::{Origin, Then, ok};
 
 /// Requests that are counted together, after as many that are not.
-const REQUESTS: u64 = 400;
+const REQUESTS: u64 = 100;
+
+/// Counts of each way. The least is taken: what runs by the clock beside the requests (the date of
+/// each second, writes to the device) adds to some of them, and more on a slow machine.
+const ROUNDS: u64 = 8;
 
 /// Further fields of each request.
 const FIELDS: &str = "Accept-Encoding: gzip, deflate, br\r\nAccept: text/html, */*;q=0.8\r\n";
@@ -139,19 +143,22 @@ fn start_proxy() -> SocketAddr {
     address
 }
 
-/// Allocations of one request to `url`, in the mean.
+/// Allocations of one request to `url`: the mean of the round that has the fewest.
 fn of_each(client: &mut Client, outcome: &str, url: impl Fn(u64) -> String) -> f64 {
     for number in 0..REQUESTS {
         client.get_with(&url(number), FIELDS);
     }
-    let before = COUNT.load(Ordering::Relaxed);
-    for number in REQUESTS..2 * REQUESTS {
-        let answer = client.get_with(&url(number), FIELDS);
-        assert!(answer.complete && answer.detail() == outcome, "{}", answer.head);
-    }
-    let counted = COUNT.load(Ordering::Relaxed) - before;
-    print_stacks(outcome, || drop(client.get_with(&url(2 * REQUESTS), FIELDS)));
-    counted as f64 / REQUESTS as f64
+    let counts = (1..=ROUNDS).map(|round| {
+        let before = COUNT.load(Ordering::Relaxed);
+        for number in round * REQUESTS..(round + 1) * REQUESTS {
+            let answer = client.get_with(&url(number), FIELDS);
+            assert!(answer.complete && answer.detail() == outcome, "{}", answer.head);
+        }
+        COUNT.load(Ordering::Relaxed) - before
+    });
+    let least = counts.min().unwrap();
+    print_stacks(outcome, || drop(client.get_with(&url((ROUNDS + 1) * REQUESTS), FIELDS)));
+    least as f64 / REQUESTS as f64
 }
 
 #[test]
@@ -181,7 +188,7 @@ fn a_request_allocates_no_more_than_it_did() {
     let stored = of_each(&mut client, "MISS", |number| origin.url(&format!("/new/{number}")));
     println!("allocations of a hit: {hit:.1}, on a variant {varied:.1}");
     println!("passed on: {passed:.1}, a miss: {stored:.1}");
-    // With room for what is allocated now and then: the date of each second, writes to the device.
+    // With room for what grows now and then.
     assert!(hit < 1.0 && varied < 1.0, "a hit from memory allocates nothing");
-    assert!(passed < 25.0 && stored < 55.0, "more than there were");
+    assert!(passed < 24.0 && stored < 46.0, "more than there were");
 }
