@@ -214,10 +214,14 @@ impl Upkeep {
     /// Takes over the members as they are known now, and how far they say that they are.
     fn take_members(&self) {
         let (members, now) = (self.membership.members(), self.node.now());
+        let known = self.node.members();
+        for lost in known.iter().filter(|member| members.get(&member.id).is_none()) {
+            self.node.purges().lose_touch(&lost.id);
+        }
         let others = members.iter().filter(|member| member.id != *self.node.id());
         for member in others.filter(|member| self.node.protocol_with(member).is_some()) {
             if member.purges != LogPosition::default() {
-                self.node.purges().learn_end(&member.id, member.purges, now);
+                self.node.purges().learn_gossip(&member.id, member.purges, now);
                 if member.state == State::Leaving {
                     self.node.purges().note_leaving(&member.id, member.purges);
                 }
@@ -252,9 +256,13 @@ impl Upkeep {
         for member in others {
             let at = met.iter().position(|met| met.id == member.id).unwrap_or_else(|| {
                 let (id, told, warned) = (member.id.clone(), None, false);
-                met.push(Met { id, told, warned, first: now, last: None });
+                met.push(Met { id, told, warned, is_lost: false, first: now, last: None });
                 met.len() - 1
             });
+            let is_lost = self.membership.members().get(&member.id).is_none();
+            if std::mem::replace(&mut met[at].is_lost, is_lost) && !is_lost {
+                met[at].last = None;
+            }
             let Met { told, last, .. } = &mut met[at];
             let pause = if told.is_some() { self.hello_every } else { TICK };
             if last.is_none_or(|last| now.saturating_sub(last) >= pause) {
@@ -404,6 +412,8 @@ struct Met {
     told: Option<Told>,
     /// It was said that it does not answer.
     warned: bool,
+    /// It was lost when it was last looked at.
+    is_lost: bool,
     /// When it was first heard of.
     first: Duration,
     /// When it was last said hello to.

@@ -153,18 +153,35 @@ impl PurgeState {
         self.settle(&inner, is_news);
     }
 
-    /// Notes how far the log of `member` has come, as it says itself or has said lately.
+    /// Notes the end of the log of `member`, as the member itself states it.
     pub fn learn_end(&self, member: &MemberId, end: LogPosition, now: Duration) {
+        self.note_end(member, end, now, false);
+    }
+
+    /// Notes the end of the log of `member`, as gossip has it. Gossip keeps this node in touch with
+    /// a member that has stated its end since the last [`PurgeState::lose_touch`]. It does not
+    /// bring the two in touch again: heartbeats of a member that returns arrive before its news.
+    pub fn learn_gossip(&self, member: &MemberId, end: LogPosition, now: Duration) {
+        self.note_end(member, end, now, true);
+    }
+
+    fn note_end(&self, member: &MemberId, end: LogPosition, now: Duration, is_gossip: bool) {
         if end == LogPosition::default() {
             // It has none: it keeps nothing, or has no device now.
             return;
         }
         let mut inner = self.lock();
         let is_news = self.learn_one(&mut inner, member, end, now);
-        if inner.positions.get(member) == Some(end) {
+        let is_in_touch = !is_gossip || inner.in_sync.contains_key(member);
+        if is_in_touch && inner.positions.get(member) == Some(end) {
             inner.in_sync.insert(member.clone(), now);
         }
         self.settle(&inner, is_news);
+    }
+
+    /// Notes that `member` was lost: purges may be made without this node from now on.
+    pub fn lose_touch(&self, member: &MemberId) {
+        self.lock().in_sync.remove(member);
     }
 
     /// Notes that `member` leaves in order, with this end of its log. When it comes back with
@@ -480,6 +497,26 @@ mod tests {
         // A log that began anew.
         state.learn_end(&a, LogPosition { log: 2, number: 0 }, at(9000));
         assert!(!state.may_use());
+    }
+
+    #[test]
+    fn gossip_alone_does_not_bring_nodes_in_touch_again() {
+        let (state, a) = (joined("a=1.5"), "a".parse().unwrap());
+        let [known, newer] = [5, 6].map(|number| LogPosition { log: 1, number });
+        state.learn_gossip(&a, known, at(1500));
+        state.lose_touch(&a);
+        // Its heartbeat, with what gossip had of it before; then its news.
+        state.learn_gossip(&a, known, at(9000));
+        assert!(state.may_use());
+        state.learn_gossip(&a, newer, at(9100));
+        assert!(!state.may_use() && state.is_away());
+
+        let state = joined("a=1.5");
+        state.lose_touch(&a);
+        state.learn_end(&a, known, at(9000));
+        state.learn_gossip(&a, known, at(10_500));
+        state.learn_gossip(&a, newer, at(12_000));
+        assert!(state.may_use(), "it was in touch");
     }
 
     #[test]
