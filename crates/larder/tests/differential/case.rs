@@ -13,18 +13,18 @@ const SILENCE: Duration = Duration::from_millis(400);
 /// Longest time for the end of a connection.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a client sends on one connection.
+/// The bytes that a client sends on one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Case {
-    /// What it is called in reports, and in the table of intended differences.
+    /// Its name in reports, and in the table of intended differences.
     pub name: String,
     /// Its bytes, in the pieces in which they are sent: each when the one before has been read.
     pub pieces: Vec<Vec<u8>>,
     /// Plans that the origin gets before.
     pub plans: Vec<(String, Plan)>,
-    /// Whether the client waits for an answer before it ends its side of the connection.
+    /// The client waits for an answer before it ends its side of the connection.
     pub waits: bool,
-    /// Whether the answer may come with a length as well as in chunks: an answer that the origin
+    /// The answer may come with a length as well as in chunks: an answer that the origin
     /// sends in chunks has a length if all of it has come by the time that its head is sent.
     pub either_framing: bool,
 }
@@ -72,7 +72,7 @@ fn is_silence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// What a client heard.
+/// The bytes that a client received.
 pub struct Heard {
     /// All bytes.
     pub bytes: Vec<u8>,

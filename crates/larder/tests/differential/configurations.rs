@@ -4,11 +4,11 @@ use std::path::Path;
 
 /// A configuration.
 pub struct Configuration {
-    /// What it is called in reports, and in the table of intended differences.
+    /// Its name in reports, and in the table of intended differences.
     pub name: &'static str,
     /// The text of the file.
     pub text: String,
-    /// Whether there is an access log.
+    /// An access log is written.
     pub logs: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What two programs do differently.
+//! Differences between two programs.
 
 use std::fmt::Write as _;
 

@@ -18,6 +18,7 @@
 mod answers;
 mod case;
 mod cases;
+#[path = "../../../proxy/tests/it/chance.rs"]
 mod chance;
 mod configurations;
 mod difference;

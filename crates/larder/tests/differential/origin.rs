@@ -15,7 +15,7 @@ use crate::strict::{self, Read};
 pub struct Plan {
     /// Pieces that are sent one after another, with a pause between them.
     pub pieces: Vec<Vec<u8>>,
-    /// Whether the connection is closed behind them.
+    /// The connection is closed behind them.
     pub close: bool,
 }
 

@@ -24,7 +24,7 @@ pub struct Start<'a> {
     /// The text of its configuration file, in which `{FRONT}` and `{BETWEEN}` stand for addresses
     /// of its own.
     pub configuration: &'a str,
-    /// Whether it writes an access log, in JSON.
+    /// It writes an access log, in JSON.
     pub logs: bool,
 }
 

@@ -45,7 +45,7 @@ const PLAYERS: usize = 24;
 /// Seconds between the same moments of two plays, each of which waits for itself.
 const APART: u64 = 10;
 
-/// What one program did in each test.
+/// The course of each test with one program.
 struct Played {
     /// By test: the answers to the clients, and the requests at the origin.
     tests: Vec<[Masked; 2]>,

@@ -1,4 +1,4 @@
-//! What a server has still to read of a connection, from the kernel (`sock_diag(7)`).
+//! Bytes of a connection that its server has still to read, from the kernel (`sock_diag(7)`).
 
 use std::net::{IpAddr, SocketAddr};
 use std::thread;

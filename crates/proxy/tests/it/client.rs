@@ -79,12 +79,11 @@ impl Client {
         self.send(request("GET", url, fields)).answer()
     }
 
-    /// The head of the next answer, 1xx included.
+    /// The head of the next answer, 1xx included, with a char for each byte.
     pub fn head(&mut self) -> String {
         loop {
             if let Some(end) = find(&self.read, b"\r\n\r\n") {
-                let head = self.read.drain(..end + 4).collect();
-                return String::from_utf8(head).unwrap();
+                return self.read.drain(..end + 4).map(char::from).collect();
             }
             assert!(self.fill(), "connection ended within a head: {:?}", self.read);
         }

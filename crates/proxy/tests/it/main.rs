@@ -8,6 +8,8 @@
 mod adversary;
 mod authority;
 mod caching;
+#[allow(dead_code)] // Shared with the differential test.
+mod chance;
 mod client;
 mod collapsing;
 mod edge;
@@ -16,12 +18,12 @@ mod forwarding;
 mod http2;
 mod http2_origin;
 mod logins;
+mod memory_hits;
 mod mutations;
 mod names;
 mod no_server;
 mod origin;
 mod overruns;
-mod plain_hits;
 mod reclaimer;
 mod refusals;
 mod rig;

@@ -11,85 +11,33 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use crate::chance;
 use crate::origin::{Origin, ok};
 use crate::rig::Rig;
 
 const ROUNDS: usize = 250;
 
-/// What a damaged message is made of besides its own bytes.
-const WORDS: [&str; 26] = [
-    "\r\n",
-    "\n",
-    "\r",
-    " ",
-    "\t",
-    ":",
-    ",",
-    ";",
-    "\"",
-    "\0",
-    "\x7f",
-    "\u{fffd}",
-    "0",
-    "-1",
-    "%00",
-    "chunked",
-    "Content-Length: 3\r\n",
-    "Transfer-Encoding: chunked\r\n",
-    "Host: b\r\n",
-    "Connection: host\r\n",
-    "Range: bytes=0-0,-1\r\n",
-    "Vary: *\r\n",
-    "Cache-Control: max-age=60\r\n",
-    "HTTP/1.1",
-    "Expect: 100-continue\r\n",
-    "Content-Range: bytes 0-1/1\r\n",
-];
-
-/// A generator (splitmix64) that prints its seed when a test fails.
-pub struct Chance {
+/// Chance that prints its seed when a test fails.
+struct Chance {
     seed: u64,
-    state: u64,
+    chance: chance::Chance,
 }
 
 impl Chance {
-    pub fn new() -> Chance {
+    fn new() -> Chance {
         let seed = match std::env::var("LARDER_SEED") {
             Ok(text) => text.parse().expect("LARDER_SEED is a number"),
             Err(_) => std::hash::RandomState::new().hash_one(()),
         };
-        Chance { seed, state: seed }
+        Chance { seed, chance: chance::Chance::of(seed) }
     }
 
-    pub fn below(&mut self, bound: usize) -> usize {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.state;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((word ^ (word >> 31)) % bound as u64) as usize
+    fn below(&mut self, bound: usize) -> usize {
+        self.chance.below(bound)
     }
 
-    /// `text` with a few bytes changed, lost, repeated or put in.
-    pub fn damage(&mut self, text: &str) -> Vec<u8> {
-        let mut bytes = text.as_bytes().to_vec();
-        for _ in 0..=self.below(4) {
-            let at = self.below(bytes.len().max(1));
-            let end = (at + self.below(12)).min(bytes.len());
-            match self.below(6) {
-                0 => bytes.truncate(at),
-                1 => drop(bytes.drain(at..end)),
-                2 => {
-                    let copy = bytes[at..end].to_vec();
-                    bytes.splice(at..at, copy);
-                }
-                3 if !bytes.is_empty() => bytes[at] = self.below(256) as u8,
-                _ => {
-                    let word = WORDS[self.below(WORDS.len())];
-                    bytes.splice(at..at, word.bytes());
-                }
-            }
-        }
-        bytes
+    fn damage(&mut self, text: &str) -> Vec<u8> {
+        self.chance.damage(text.as_bytes())
     }
 }
 

@@ -160,19 +160,6 @@ impl Rig {
         Rig::start(options, empty_cache(), MEMORY)
     }
 
-    /// The same on a cache that is already there, each of whose objects is read alone.
-    pub fn reverse_to_on(
-        source: impl Into<Source>,
-        device: MemoryDevice,
-        change: impl FnOnce(&mut Options),
-    ) -> Rig {
-        let mut options = options_to(source, true);
-        change(&mut options);
-        let store = store::Options { read_unit: store::ReadUnit::Object, ..of_memory(MEMORY) };
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        Rig::start_with((listener, ListenerProtocol::default()), options, device, store, WORKERS)
-    }
-
     /// The same, which sends the client's `Host` or the server's own.
     pub fn reverse_as(group: Group, pass_host: bool) -> Rig {
         Rig::start(options_to(group, pass_host), empty_cache(), MEMORY)

@@ -1,6 +1,6 @@
 //! Chance by a seed, and messages that it damages.
 
-/// What a damaged message is made of besides its own bytes.
+/// Words that are inserted into a damaged message.
 const WORDS: [&str; 26] = [
     "\r\n",
     "\n",
