@@ -10,7 +10,7 @@ use clap::Args;
 
 use crate::workspace;
 
-/// What is compared.
+/// The programs and cases that are compared.
 #[derive(Args)]
 pub struct Options {
     /// The commit that the older program is built from.

@@ -14,7 +14,7 @@ const VALUES_AT_ONCE: usize = 4 << 10;
 const USUAL_MAX: usize = 128;
 
 /// Makes the maps of the heads that one peer sends. In the long run this allocates nothing: all
-/// values of a head share one piece of memory, which is used again when nobody has them any more,
+/// values of a head share one buffer, which is reused when the last of them is dropped,
 /// and so are names and the map itself ([`HeaderMaps::keep`]).
 #[derive(Default)]
 pub struct HeaderMaps {

@@ -10,7 +10,7 @@ use crate::framing_fields::{self, keeps_open, number};
 /// The length of a body as its head has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyLength {
-    /// So many bytes; 0 also where no field says anything.
+    /// This number of bytes; 0 also without a length field.
     Bytes(u64),
     /// It comes in chunks.
     Chunked,

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::ops::Range;
 
-/// What a request asks for: a path, a whole URL, an authority (CONNECT), or `*`.
+/// The target of a request: a path, a whole URL, an authority (CONNECT), or `*`.
 ///
 /// No form is judged here beyond finding its parts: every byte that a request line can hold is
 /// kept, but for a fragment (`#`), which no request has.

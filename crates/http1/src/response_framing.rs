@@ -10,7 +10,7 @@ use crate::framing_fields::{is_chunked, keeps_open, last_coding, number};
 /// The length of a response's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseLength {
-    /// So many bytes; 0 also where a response has no body whatever its fields say.
+    /// This number of bytes; 0 also for a response that never has a body.
     Bytes(u64),
     /// It comes in chunks.
     Chunked,

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// The error of a transfer that has to be cut: hyper closes the connection without a clean end.
+/// The error of a transfer that has to be cut: its connection or stream is ended without a clean
+/// end.
 #[derive(Debug)]
 pub struct Truncated(pub &'static str);
 

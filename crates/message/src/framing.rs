@@ -1,8 +1,8 @@
 //! The fields that frame a message's body, reduced to one meaning.
 //!
-//! hyper reads bodies by the right field, but leaves others beside it that another parser might
-//! believe: a `Content-Length` next to chunks, a length twice, a transfer coding that it does not
-//! undo. A message that is passed on or stored has none of these (RFC 9112, 6).
+//! A message that is passed on or stored has one field at most that says where its body ends: no
+//! `Content-Length` next to chunks, no second length, no transfer coding that was not undone
+//! (RFC 9112, 6).
 
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, TRANSFER_ENCODING};
 use http::{Method, StatusCode};

@@ -51,7 +51,7 @@ fn sorted(fields: &impl Fields) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// What every function that reads a request returns, as text.
+/// Returns the results of every function that reads a request, as text.
 fn read(request: &impl Fields, own: &Via) -> String {
     let trust = vec!["10.0.0.0/8".parse().unwrap()];
     let options = Forwarded { trust: trust.into(), ..Forwarded::default() };

@@ -6,7 +6,7 @@
 //! counted for each route ([`routes`]); the median is compared with the table in
 //! `docs/research/instructions.md`, which `--bless` writes. What the kernel does is not in it.
 //!
-//! As many routes are counted at a time as there are cores. `--check` fails where a count has
+//! Routes are counted in parallel, one for each core. `--check` fails where a count has
 //! grown.
 //!
 //! A profile of each window stays in `target/instructions`, for `callgrind_annotate`.

@@ -1,4 +1,4 @@
-//! What is written is read as it was meant.
+//! Round trips: a message that is written and read again is the same.
 
 use fastrand::Rng;
 use http::{HeaderMap, Method, StatusCode};

@@ -59,7 +59,8 @@ impl Client {
         self.state.interim_sent()
     }
 
-    /// Asks a client that waits for it to send its body. (In HTTP/1 hyper does this.)
+    /// Asks a client that waits for it to send its body. (In HTTP/1 the body does this
+    /// when it is first read.)
     pub fn ask_for_body(&self) {
         let mut head = Response::new(());
         *head.status_mut() = StatusCode::CONTINUE;

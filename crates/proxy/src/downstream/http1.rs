@@ -66,7 +66,7 @@ thread_local! {
     static HEAD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What may be sent before other connections have their turn.
+/// Upper bound of what is sent before other connections have their turn.
 #[derive(Clone, Copy)]
 struct Turn {
     responses: u32,
@@ -90,7 +90,7 @@ enum End {
     Done,
     /// It was closed from here.
     Closed(CloseReason),
-    /// What came is no request, or more than is taken.
+    /// The bytes are no request, or longer than is accepted.
     Refused(HeadError),
     /// The socket failed, or a response broke off.
     Broken(Box<dyn Error>),
@@ -180,7 +180,7 @@ impl Connection {
         };
         match wire.poll_take(cx, &mut take) {
             Poll::Ready(Ok(Some(taken))) => Poll::Ready(taken),
-            // A head that ends in the middle gets no response: nobody reads it.
+            // The client closed in the middle of a head: it gets no response.
             Poll::Ready(Ok(None)) => Poll::Ready(Err(End::Done)),
             Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
             Poll::Pending if state.draining() && !wire.has_input() => Poll::Ready(Err(End::Done)),

@@ -1,7 +1,6 @@
 //! HTTP/2 towards clients: its limits, and what its requests need before the rest of the proxy can
-//! treat them like any other. A connection is served by `server`, over the `h2` crate itself rather
-//! than hyper's server: that sends no interim answers (1xx), and does not say which of a
-//! connection's requests waits for its body.
+//! treat them like any other. A connection is served by `server`, over the `h2` crate itself:
+//! interim responses (1xx) are sent, and each request tells whether it waits for its body.
 //!
 //! A client may open many streams at once and break each at will, so everything that it can make
 //! the proxy keep is bounded: streams, the bytes of their heads and bodies in flight, resets that

@@ -66,7 +66,7 @@ struct Understood {
     purge: PurgeFields,
 }
 
-/// What is still to be done for a request that cannot be answered at once.
+/// The work left for a request that cannot be answered at once.
 enum Rest {
     /// It may be a purge, or its destination is still to be checked.
     Permission,

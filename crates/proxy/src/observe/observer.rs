@@ -28,8 +28,8 @@ pub trait Observer: Send + Sync + 'static {
     /// Receives that an event happened `n` times, or that `n` bytes moved.
     fn count(&self, _event: Event, _n: u64) {}
 
-    /// Receives that hyper refused a head before there was a request: its status (none when the
-    /// connection just ended) and what was wrong.
+    /// Receives that a head was refused before there was a request: the status (`None` when the
+    /// connection ended without a response) and the reason.
     fn refused(&self, _client: SocketAddr, _status: Option<StatusCode>, _why: &dyn fmt::Display) {}
 }
 

@@ -15,7 +15,7 @@ use crate::request::target::{Refused, TargetPlace, target};
 use crate::rules::request_rules;
 use crate::rules::request_rules::{Rule, RuleQuery};
 
-/// What is known of a request that is understood. Its head has the fields that the rule sets, and
+/// The result of preparing a request. Its head has the fields that the rule sets, and
 /// none of those that it removes.
 pub(crate) struct Prepared {
     pub target: TargetPlace,

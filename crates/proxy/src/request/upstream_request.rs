@@ -360,7 +360,7 @@ impl UpstreamRequest {
         let progress = Some(body.progress());
         *request.body_mut() = OutBody::Client(body);
         if chunked {
-            // hyper would send no body with a GET that does not say so.
+            // A body without a length is announced, whatever the method.
             let value = HeaderValue::from_static("chunked");
             request.headers_mut().insert(header::TRANSFER_ENCODING, value);
         }
@@ -453,7 +453,7 @@ fn origin_form(path: &str) -> Uri {
 }
 
 /// Prepares an upstream's head for a client: removes hop-by-hop fields and adds `Via`. `Trailer`
-/// stays when the client takes trailers; hyper sends only announced ones.
+/// stays when the client takes trailers: only announced ones are sent.
 pub(crate) fn sanitize_response(
     services: &Services,
     headers: &mut HeaderMap,
@@ -466,6 +466,5 @@ pub(crate) fn sanitize_response(
         headers.insert(header::TRAILER, announced);
     }
     headers.append(header::VIA, services.shared.via.entry(version));
-    // A missing Date is left to the server side: hyper adds it with the time at which the head goes
-    // out.
+    // The server side adds a missing Date, with the time at which the head is sent.
 }

@@ -107,7 +107,7 @@ pub(crate) struct StoredBytes<'a, F> {
     pub meta: &'a Bytes,
     /// Bytes of its body.
     pub length: u64,
-    /// What is sent of it.
+    /// The part of it that is sent.
     pub part: StoredPart,
     /// Makes the source of a range of its body.
     pub source: F,

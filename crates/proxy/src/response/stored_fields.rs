@@ -28,7 +28,7 @@ pub(crate) struct StoredFields {
     pub part: StoredPart,
     /// Bytes of the whole body.
     pub length: u64,
-    /// What is added to `Cache-Status`.
+    /// The member that is added to `Cache-Status`.
     pub status: CacheStatus,
     /// The rule that replaces lines of `Vary`, if one does.
     pub rule: Option<Arc<Rule>>,
@@ -44,7 +44,7 @@ pub(crate) enum StoredPart {
     Range(ByteRange),
 }
 
-/// What all responses of a worker have in common.
+/// The properties that all responses of a worker share.
 #[derive(Clone, Copy)]
 pub(crate) struct Common<'a> {
     pub status: &'a HitStatus,
@@ -53,7 +53,7 @@ pub(crate) struct Common<'a> {
     pub hidden: Option<&'a TagFields>,
 }
 
-/// What was written.
+/// The fields of interest among those that were written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
     pub has_date: bool,

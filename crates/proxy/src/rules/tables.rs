@@ -7,7 +7,7 @@
 //! those that fit so far ([`Selection`](selection::Selection)). The first rule in the intersection
 //! of all columns is the one.
 //!
-//! What a lookup costs follows from the request and from the conditions that it meets:
+//! The cost of a lookup follows from the request and from the conditions that it meets:
 //!
 //! - names (sites, methods, fields) are found by a hash of their letters without case
 //!   ([`words`]);

@@ -143,7 +143,7 @@ fn sorted(fields: &impl Fields) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// What every function that reads a request returns, as text.
+/// Returns the results of every function that reads a request, as text.
 fn read(request: &impl Fields, stored: &Selected) -> Vec<String> {
     let text = |value: &dyn Debug| format!("{value:?}");
     let name = |name: &'static str| HeaderName::from_static(name);

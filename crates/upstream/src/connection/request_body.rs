@@ -1,6 +1,6 @@
-//! The body of a request to an upstream, without its trailers: to HTTP/1.1 hyper sends only
-//! announced ones, and in either version they would be fields that were not checked by any rule,
-//! with names that are removed from a head. Dropping them is what RFC 9110 (6.5.1) permits.
+//! The body of a request to an upstream, without its trailers: they would be fields that were not
+//! checked by any rule, with names that are removed from a head. Dropping them is what RFC 9110
+//! (6.5.1) permits.
 
 use std::cell::Cell;
 use std::pin::Pin;

@@ -25,7 +25,7 @@ pub struct Route {
     pub setup: Setup,
     /// How the client speaks.
     pub protocol: Protocol,
-    /// What the client asks for.
+    /// The question of the client.
     pub question: Question,
     /// Growth over the table's count, in percent, that `--check` permits: 3, or more where three
     /// runs of one program differ by more than 1 percent.
@@ -51,7 +51,7 @@ pub enum Objects {
 pub enum Setup {
     /// A reverse proxy without further settings.
     Bare,
-    /// So many rules, none of which matches.
+    /// This number of rules, none of which matches.
     Rules(u64),
     /// `forwarded.trust` of a network from which no client comes.
     Trust,
@@ -89,14 +89,14 @@ pub enum Protocol {
     Http2,
 }
 
-/// What the client asks for.
+/// The question of the client.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Question {
     /// The object, with no field but `Host`.
     Whole,
     /// The object, with an `Accept-Encoding`.
     Encoded,
-    /// Whether the object has changed, which it has not.
+    /// A conditional request for an object that has not changed.
     Changed,
     /// The first hundred bytes.
     Range,

@@ -40,7 +40,7 @@ pub struct Server {
     _files: TempDir,
 }
 
-/// What all nodes of a route have in common.
+/// The properties that all nodes of a route share.
 struct Common<'a> {
     program: &'a Path,
     route: &'a Route,

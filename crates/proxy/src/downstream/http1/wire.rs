@@ -44,7 +44,7 @@ pub(super) struct Wire {
     is_ended: bool,
 }
 
-/// What is left of the request's body.
+/// The unread rest of a request's body.
 enum BodyRest {
     Bytes(u64),
     Chunked(Chunks),

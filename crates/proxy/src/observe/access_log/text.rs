@@ -182,7 +182,7 @@ pub fn percent(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Escapes as within a JSON string: `\"`, `\\`, `\uHHHH` for all but visible ASCII and blanks.
-/// What is not UTF-8 becomes the replacement character.
+/// Bytes that are not UTF-8 become the replacement character.
 pub fn json(bytes: &[u8], out: &mut Vec<u8>) {
     if all(bytes, is_plain) {
         return out.extend_from_slice(bytes);
