@@ -38,10 +38,12 @@ const BROTLI_LEVEL: i32 = 5;
 const BROTLI_WINDOW: i32 = 22;
 
 /// The places of those who compress, of all roots together.
-static PLACES: LazyLock<Semaphore> = LazyLock::new(|| {
+static PLACES: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(places()));
+
+fn places() -> usize {
     let processors = thread::available_parallelism().map_or(1, usize::from);
-    Semaphore::new((processors / 2).max(1))
-});
+    (processors / 2).max(1)
+}
 
 /// Returns the strong tag of what is sent.
 pub(crate) fn etag(sent: &Representation) -> String {
@@ -70,10 +72,10 @@ pub(crate) async fn place() -> Option<SemaphorePermit<'static>> {
     timeout(PATIENCE, PLACES.acquire()).await.ok()?.ok()
 }
 
-/// Takes all places.
+/// Takes all places, once nothing else has one.
 #[cfg(test)]
 pub(crate) async fn every_place() -> SemaphorePermit<'static> {
-    let all = u32::try_from(PLACES.available_permits()).unwrap();
+    let all = u32::try_from(places()).unwrap();
     PLACES.acquire_many(all).await.unwrap()
 }
 

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use httparse::Header;
 use semantics::{EditFields, UsualName, UsualNames};
 
 /// A list of fields. A name may occur in several lines.
@@ -125,22 +126,45 @@ impl Fields {
     ///
     /// When names or values have more than 4 GiB in all.
     pub fn push(&mut self, name: &str, value: &[u8]) {
-        let place = |begin: usize, length: usize| {
+        let begin = self.values.len();
+        self.values.extend_from_slice(value);
+        self.push_line(name, begin..begin + value.len());
+    }
+
+    /// Appends the lines of a head that was parsed; what they lie in is copied at once.
+    ///
+    /// # Panics
+    ///
+    /// As [`Fields::push`].
+    pub(crate) fn push_parsed(&mut self, head: &[u8], lines: &[Header<'_>]) {
+        let Some(first) = lines.first() else { return };
+        let text = &head[first.name.as_ptr().addr() - head.as_ptr().addr()..];
+        let base = self.values.len();
+        self.values.extend_from_slice(text);
+        self.lines.reserve(lines.len());
+        for Header { name, value } in lines {
+            // An empty value may lie anywhere.
+            let offset = value.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
+            let begin = if value.is_empty() { base } else { base + offset };
+            self.push_line(name, begin..begin + value.len());
+        }
+    }
+
+    /// Appends a line whose value lies among the others.
+    fn push_line(&mut self, name: &str, value: Range<usize>) {
+        let place = |begin: usize, end: usize| {
             let at = |at: usize| u32::try_from(at).expect("a head has less than 4 GiB");
-            (at(begin), at(begin + length))
+            (at(begin), at(end))
         };
-        let line = Line {
-            name: place(self.names.len(), name.len()),
-            value: place(self.values.len(), value.len()),
-            usual: UsualName::of(name),
-        };
-        match line.usual {
+        let usual = UsualName::of(name);
+        match usual {
             Some(usual) => self.usual.insert(usual),
             None => self.unusual |= bit(name),
         }
+        let begin = self.names.len();
         self.names.push_str(name);
-        self.values.extend_from_slice(value);
-        self.lines.push(line);
+        let (name, value) = (place(begin, self.names.len()), place(value.start, value.end));
+        self.lines.push(Line { name, value, usual });
     }
 
     /// Returns the values of the lines with this name, which is in lower case.
@@ -256,6 +280,10 @@ impl semantics::Fields for Fields {
             Some(usual) => self.usual.has(usual),
             None => self.get_all(name).next().is_some(),
         }
+    }
+
+    fn has_any(&self, names: UsualNames) -> bool {
+        self.usual.meets(names)
     }
 
     fn usual_names(&self) -> UsualNames {

@@ -136,7 +136,7 @@ impl RequestHead {
         self.target.read(request.path.unwrap_or_default(), self.method == Method::CONNECT);
         self.is_extended_connect = false;
         self.fields.clear();
-        request.headers.iter().for_each(|field| self.fields.push(field.name, field.value));
+        self.fields.push_parsed(&bytes[..length], request.headers);
         Ok(Some(length))
     }
 }

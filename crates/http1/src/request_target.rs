@@ -10,7 +10,9 @@ use std::ops::Range;
 /// kept, but for a fragment (`#`), which no request has.
 #[derive(Clone, Debug, Default)]
 pub struct RequestTarget {
+    /// The target as it came, and behind it what [`RequestTarget::note_host`] was given.
     text: String,
+    length: usize,
     scheme: Option<Range<usize>>,
     authority: Option<Range<usize>>,
     path: Range<usize>,
@@ -21,6 +23,7 @@ impl RequestTarget {
     pub fn read(&mut self, text: &str, is_authority: bool) {
         self.text.clear();
         self.text.push_str(text);
+        self.length = text.len();
         (self.scheme, self.authority) = (None, None);
         self.path = 0..text.len();
         let end = text.find('#').unwrap_or(text.len());
@@ -44,26 +47,47 @@ impl RequestTarget {
     /// OPTIONS (RFC 9112, 3.2.4).
     pub fn name_server(&mut self) {
         if self.authority.is_some() && self.path.is_empty() {
-            self.path = self.text.len()..self.text.len() + 1;
+            self.text.truncate(self.length);
+            self.path = self.length..self.length + 1;
             self.text.push('*');
+            self.length += 1;
         }
     }
 
-    /// Makes it of the pseudo-header fields of HTTP/2 (RFC 9113, 8.3.1).
-    pub fn of_parts(scheme: Option<&str>, authority: Option<&str>, path: &str) -> RequestTarget {
-        let mut target = RequestTarget::default();
+    /// Reads the pseudo-header fields of HTTP/2 (RFC 9113, 8.3.1).
+    pub fn read_parts(&mut self, scheme: Option<&str>, authority: Option<&str>, path: &str) {
+        self.text.clear();
         let mut push = |part: &str| {
-            let begin = target.text.len();
-            target.text.push_str(part);
-            begin..target.text.len()
+            let begin = self.text.len();
+            self.text.push_str(part);
+            begin..self.text.len()
         };
-        let scheme = scheme.map(&mut push);
+        self.scheme = scheme.map(&mut push);
         if scheme.is_some() && authority.is_some() {
             push("://");
         }
-        let authority = authority.map(&mut push);
-        let path = if path.is_ascii() { push(path) } else { push(&encoded(path)) };
-        RequestTarget { scheme, authority, path, ..target }
+        self.authority = authority.map(&mut push);
+        self.path = if path.is_ascii() { push(path) } else { push(&encoded(path)) };
+        self.length = self.text.len();
+    }
+
+    /// Notes the name of the host that the request is for. It may come from a field, of which no
+    /// text is kept otherwise.
+    pub fn note_host(&mut self, host: &str) {
+        self.text.truncate(self.length);
+        self.text.push_str(host);
+    }
+
+    /// Notes the part of the authority that is the name of the host.
+    pub fn note_host_of_authority(&mut self, part: Range<usize>) {
+        self.text.truncate(self.length);
+        let begin = self.authority.as_ref().map_or(0, |authority| authority.start);
+        self.text.extend_from_within(begin + part.start..begin + part.end);
+    }
+
+    /// Returns the name that was noted.
+    pub fn noted_host(&self) -> &str {
+        &self.text[self.length..]
     }
 
     /// Returns its scheme, if it is a whole URL.
@@ -87,7 +111,7 @@ impl RequestTarget {
 
     /// Returns all of it as it was sent.
     pub fn as_str(&self) -> &str {
-        &self.text
+        &self.text[..self.length]
     }
 
     /// Returns the bytes of memory that it keeps.
@@ -110,7 +134,7 @@ fn encoded(path: &str) -> String {
 
 impl fmt::Display for RequestTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(self.as_str())
     }
 }
 
@@ -144,7 +168,10 @@ mod tests {
         assert_eq!(target.path_and_query(), "*");
         target.read("a.example:443", true);
         assert_eq!((target.authority(), target.path_and_query()), (Some("a.example:443"), "/"));
-        let target = RequestTarget::of_parts(Some("https"), Some("a.example"), "/x");
+        target.read_parts(Some("https"), Some("a.example"), "/x");
         assert_eq!((target.as_str(), target.path_and_query()), ("https://a.example/x", "/x"));
+        target.note_host("b.example");
+        target.note_host("a.example");
+        assert_eq!((target.as_str(), target.noted_host()), ("https://a.example/x", "a.example"));
     }
 }

@@ -49,7 +49,7 @@ impl ResponseFraming {
 
 /// Returns whether method or status rule out a body. What follows a 2xx response to CONNECT is a
 /// tunnel.
-fn has_no_body(method: &Method, status: StatusCode) -> bool {
+pub fn has_no_body(method: &Method, status: StatusCode) -> bool {
     let without_body = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let is_tunnel = *method == Method::CONNECT && status.is_success();
     *method == Method::HEAD || status.is_informational() || without_body || is_tunnel

@@ -80,7 +80,7 @@ impl ResponseHead {
             _ => Version::HTTP_11,
         };
         self.fields.clear();
-        response.headers.iter().for_each(|field| self.fields.push(field.name, field.value));
+        self.fields.push_parsed(&bytes[..length], response.headers);
         Ok(Some(length))
     }
 }

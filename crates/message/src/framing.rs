@@ -6,14 +6,17 @@
 
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, TRANSFER_ENCODING};
 use http::{Method, StatusCode};
-use semantics::{Fields, value};
+use semantics::{Fields, UsualNames, value};
 
 use crate::via::list;
+
+const HAS_CODING: UsualNames = UsualNames::of(&["transfer-encoding"]);
+const HAS_LENGTH: UsualNames = UsualNames::of(&["content-length"]);
 
 /// Returns whether a message's body is the content once the chunks are decoded: a coding that is
 /// not undone would be taken for the content itself.
 pub fn is_plain(fields: &impl Fields) -> bool {
-    if !fields.has(&TRANSFER_ENCODING) {
+    if !fields.has_any(HAS_CODING) {
         return true;
     }
     let mut codings = list(fields, &TRANSFER_ENCODING);
@@ -23,8 +26,7 @@ pub fn is_plain(fields: &impl Fields) -> bool {
 
 /// Returns whether a request announces a body, even an empty chunked one.
 pub fn announces_body(fields: &impl Fields) -> bool {
-    fields.has(&TRANSFER_ENCODING)
-        || fields.line(&CONTENT_LENGTH).is_some_and(|length| length != b"0")
+    fields.has_any(HAS_CODING) || fields.line(&CONTENT_LENGTH).is_some_and(|length| length != b"0")
 }
 
 /// The longest body that a length may announce: other programs count in signed numbers of 64 bits.
@@ -33,6 +35,9 @@ const LONGEST: u64 = i64::MAX as u64;
 /// Returns whether a `Content-Length` announces more than can be sent, which other parsers might
 /// misread. What is not a number is not judged here.
 pub fn is_absurd(fields: &impl Fields) -> bool {
+    if !fields.has_any(HAS_LENGTH) {
+        return false;
+    }
     let lines = fields.lines(&CONTENT_LENGTH);
     let mut lengths =
         lines.flat_map(|line| line.split(|&byte| byte == b',')).map(<[u8]>::trim_ascii);

@@ -18,7 +18,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, StatusCode, Version};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
-use semantics::{EditFields, Fields};
+use semantics::{EditFields, Fields, UsualNames};
 
 use crate::via::{has_member, list};
 use net::random::random;
@@ -72,9 +72,14 @@ fn fits_stream(protocols: &[String], fields: &impl Fields) -> bool {
     !lacks_key && !only.contains('/')
 }
 
+const HAS_UPGRADE: UsualNames = UsualNames::of(&["upgrade"]);
+
 /// Returns the protocols that fields ask for and that may be passed on; `None`: nothing is asked
 /// for.
 pub fn protocols(fields: &impl Fields) -> Option<Vec<String>> {
+    if !fields.has_any(HAS_UPGRADE) {
+        return None;
+    }
     let mut asked = list(fields, &header::UPGRADE).filter(|name| may_pass(name)).peekable();
     asked.peek()?;
     let is_of_hop = has_member(fields, &header::CONNECTION, "upgrade");

@@ -4,7 +4,7 @@
 use http::header::{HeaderName, HeaderValue};
 use http::{Method, Version, header};
 use net::random::random;
-use semantics::{EditFields, Fields, MethodClass, value};
+use semantics::{EditFields, Fields, MethodClass, UsualNames, value};
 
 use crate::pseudonym::Pseudonym;
 
@@ -26,6 +26,9 @@ pub fn has_member(fields: &impl Fields, name: &HeaderName, member: &str) -> bool
 
 /// `CDN-Loop`: the proxies that a request went through, which no server takes for more than that.
 pub const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
+
+/// The fields that tell the way of a request.
+const HAS_WAY: UsualNames = UsualNames::of(&["via", "cdn-loop"]);
 
 /// The proxy's entries for `Via`, one for each version of HTTP a message may have come in with. A
 /// comment with a random number tells this process from others of the same name, so that two
@@ -70,8 +73,9 @@ impl Via {
             let entry = entry.bytes().filter(|byte| !matches!(byte, b' ' | b'\t'));
             entry.eq(self.cdn_loop.as_bytes().iter().copied())
         };
-        list(fields, &header::VIA).any(|entry| entry.ends_with(&self.own))
-            || list(fields, &CDN_LOOP).any(is_own)
+        fields.has_any(HAS_WAY)
+            && (list(fields, &header::VIA).any(|entry| entry.ends_with(&self.own))
+                || list(fields, &CDN_LOOP).any(is_own))
     }
 }
 

@@ -8,5 +8,6 @@ pub(crate) mod failure_text;
 pub(crate) mod pass_through;
 pub(crate) mod response_body;
 pub(crate) mod stored_fields;
+pub(crate) mod trailers;
 pub(crate) mod transaction;
 pub(crate) mod tunnel;

@@ -1,6 +1,6 @@
 //! The state that requests use: [`Services`] of their worker, [`Shared`] of the whole process.
 
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ pub(crate) struct Services {
     /// Memory for heads of requests.
     pub heads: Pool<RequestHead>,
     /// Memory for texts of the access log.
-    pub log_fields: Pool<Box<LogFields>>,
+    pub log_fields: Pool<LogFields>,
     /// `None` while the store is awaited, `Some(None)` when there is none.
     store: RefCell<Option<Option<Store>>>,
     options: RefCell<Arc<Options>>,
@@ -135,6 +135,11 @@ impl Services {
     /// Returns the options in force.
     pub fn options(&self) -> Arc<Options> {
         self.options.borrow().clone()
+    }
+
+    /// Returns the same for a moment in which nothing else happens.
+    pub fn borrow_options(&self) -> Ref<'_, Options> {
+        Ref::map(self.options.borrow(), |options| &**options)
     }
 
     /// Puts other options in force.

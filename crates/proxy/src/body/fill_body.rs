@@ -29,7 +29,7 @@ pub(crate) struct FillBody {
     end: Option<u64>,
     rescue: Option<Resume>,
     rest: Option<ResumedBody>,
-    /// Whether the client takes trailers.
+    /// The client takes trailers.
     trailers: bool,
     done: bool,
 }

@@ -70,6 +70,8 @@ pub(crate) struct ConnectionState {
     pub(crate) eof: Cell<bool>,
     /// The client sends nothing more, though it may still read.
     half_closed: Cell<bool>,
+    /// Held by each request that runs on although its client took it back.
+    pub run_on: Rc<()>,
     /// Counts connections that are half closed, once this one is watched.
     half_closed_count: OnceCell<Arc<AtomicUsize>>,
     /// The servers that its request is for ([`ConnectionState::asks`]).
@@ -103,6 +105,7 @@ impl ConnectionState {
             write_blocked: Default::default(),
             eof: Default::default(),
             half_closed: Default::default(),
+            run_on: Rc::default(),
             half_closed_count: Default::default(),
             servers: Default::default(),
             open_ended: Default::default(),

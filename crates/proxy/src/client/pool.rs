@@ -2,6 +2,8 @@
 //! worker.
 
 use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
 
 use http1::RequestHead;
 
@@ -25,7 +27,7 @@ impl Reusable for RequestHead {
     }
 }
 
-impl Reusable for Box<LogFields> {
+impl Reusable for LogFields {
     fn capacity(&self) -> usize {
         LogFields::capacity(self)
     }
@@ -34,19 +36,45 @@ impl Reusable for Box<LogFields> {
 /// Pieces that no request uses.
 #[derive(Default)]
 pub(crate) struct Pool<T> {
-    free: RefCell<Vec<T>>,
+    free: Rc<RefCell<Vec<Box<T>>>>,
 }
 
 impl<T: Reusable> Pool<T> {
     /// Takes a piece, whose content means nothing.
-    pub fn take(&self) -> T {
-        self.free.borrow_mut().pop().unwrap_or_default()
+    pub fn take(&self) -> Pooled<T> {
+        let piece = self.free.borrow_mut().pop().unwrap_or_default();
+        Pooled { piece: Some(piece), free: self.free.clone() }
     }
+}
 
-    /// Gives a piece back.
-    pub fn give(&self, piece: T) {
+/// A piece of a pool, which goes back to it when it is dropped.
+pub(crate) struct Pooled<T: Reusable> {
+    /// `None` while it is dropped only.
+    piece: Option<Box<T>>,
+    free: Rc<RefCell<Vec<Box<T>>>>,
+}
+
+impl<T: Reusable> Deref for Pooled<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.piece.as_deref().expect("it is not dropped yet")
+    }
+}
+
+impl<T: Reusable> DerefMut for Pooled<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.piece.as_deref_mut().expect("it is not dropped yet")
+    }
+}
+
+impl<T: Reusable> Drop for Pooled<T> {
+    fn drop(&mut self) {
         let mut free = self.free.borrow_mut();
-        if free.len() < KEPT_MAX && piece.capacity() <= BYTES_MAX {
+        if let Some(piece) = self.piece.take()
+            && free.len() < KEPT_MAX
+            && piece.capacity() <= BYTES_MAX
+        {
             free.push(piece);
         }
     }

@@ -14,7 +14,6 @@ use std::error::Error;
 use std::fmt::Display;
 use std::future::{pending, poll_fn};
 use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -34,6 +33,7 @@ use tokio::time::timeout;
 
 use crate::client::connection_state::{CloseReason, ConnectionState, Phase};
 use crate::client::handle::Client;
+use crate::client::pool::Pooled;
 use crate::downstream::connection::{tunnel_through, unless_cut};
 use crate::downstream::connections::Connections;
 use crate::downstream::http1::request_body::WireBody;
@@ -41,7 +41,7 @@ use crate::downstream::http1::sender::{Encoding, Form, Sender, Unsent, try_send}
 use crate::downstream::http1::wire::Wire;
 use crate::downstream::stream::Stream;
 use crate::exchange::dispatch;
-use crate::exchange::dispatch::Answering;
+use crate::exchange::dispatch::{Answering, Unanswered};
 use crate::observe::event::Event;
 use crate::response::client_response::ClientResponse;
 use crate::response::response_body::ResponseBody;
@@ -146,14 +146,14 @@ impl Connection {
         &self,
         cx: &mut Context<'_>,
         turn: &mut Turn,
-    ) -> Poll<Result<(RequestHead, RequestFraming), End>> {
+    ) -> Poll<Result<(Pooled<RequestHead>, RequestFraming), End>> {
         let (services, state) = (&self.connections.services, &self.client.state);
         state.note_task(cx);
         if let Some(cut) = state.cut() {
             return Poll::Ready(Err(End::Closed(cut)));
         }
         let mut wire = self.wire.borrow_mut();
-        let longest = services.options().client.head_bytes;
+        let longest = services.borrow_options().client.head_bytes;
         let mut take = |bytes: &[u8], seen: usize| {
             let blank = RequestHead::empty_lines(bytes);
             if blank == bytes.len() {
@@ -166,16 +166,12 @@ impl Connection {
             match head.read(&bytes[blank..], longest) {
                 Ok(Some((length, framing))) => (blank + length, Some(Ok((head, framing)))),
                 Ok(None) => {
-                    services.heads.give(head);
                     if state.phase() == Phase::Idle {
                         state.set_phase(Phase::Head);
                     }
                     (blank, None)
                 }
-                Err(error) => {
-                    services.heads.give(head);
-                    (0, Some(Err(End::Refused(error))))
-                }
+                Err(error) => (0, Some(Err(End::Refused(error)))),
             }
         };
         match wire.poll_take(cx, &mut take) {
@@ -204,10 +200,7 @@ impl Connection {
     }
 
     /// Waits for the response to a request. Meanwhile 1xx responses are sent.
-    async fn wait(
-        &self,
-        mut answering: Pin<Box<dyn Future<Output = ClientResponse>>>,
-    ) -> Result<ClientResponse, End> {
+    async fn wait(&self, mut answering: Unanswered) -> Result<ClientResponse, End> {
         let state = &self.client.state;
         poll_fn(|cx| {
             state.note_task(cx);
@@ -215,12 +208,12 @@ impl Connection {
                 if let Some(cut) = state.cut() {
                     return Poll::Ready(Err(End::Closed(cut)));
                 }
-                if let Poll::Ready(response) = answering.as_mut().poll(cx) {
+                if let Poll::Ready(response) = answering.poll(cx) {
                     return Poll::Ready(Ok(response));
                 }
                 let mut wire = self.wire.borrow_mut();
                 if state.interim_sent() {
-                    wire.look_for_end(cx);
+                    wire.look_for_end(cx, answering.is_unsafe);
                     if state.cut().is_none() {
                         return Poll::Pending;
                     }
@@ -293,7 +286,7 @@ impl Connection {
         if let Some(body) = body
             && let Some(stored) = body.take_stored_fields()
         {
-            let options = services.options();
+            let options = services.borrow_options();
             let with_length = form.takes_stored_length(status, encoding);
             written = stored.write(Common::of(services, &options), with_length, head);
             body.note_head_bytes(head.len() as u64 + 2);
@@ -328,7 +321,10 @@ impl Connection {
     ) -> io::Result<Option<Rest>> {
         let Some(mut body) = body else { return Ok(None) };
         let bytes = match encoding {
-            Encoding::Nothing => Bytes::new(),
+            Encoding::Nothing => {
+                body.leave_out();
+                Bytes::new()
+            }
             _ => match self.take_whole(&mut body) {
                 Some(bytes) => bytes,
                 None => {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use http::header::HeaderValue;
 use http::{HeaderMap, Method, Response, StatusCode, Version, header};
@@ -15,11 +16,14 @@ use net::address;
 use semantics::invalidation::Write;
 use semantics::{ExchangeTimes, MethodClass, Url, claims, hop_by_hop, max_forwards, storability};
 use store::Key;
+use tokio::task::spawn_local;
 use upstream::send::attempts::Attempts;
 use upstream::servers::group::Group;
 use upstream::settings::endpoint::Endpoint;
 
+use crate::client::connection_state::ConnectionState;
 use crate::client::handle::Client;
+use crate::client::pool::Pooled;
 use crate::exchange::node_question;
 use crate::exchange::purge;
 use crate::exchange::purge::{Answered, PurgeFields};
@@ -34,13 +38,12 @@ use crate::observe::outcome::{Bypass, Denied, Error, Invalid, Outcome};
 use crate::options::Options;
 use crate::origin::address_check::AddressCheck;
 use crate::origin::failure::Failure;
-use crate::origin::target::Target;
 use crate::peers::node::Node;
 use crate::request::context::RequestContext;
 use crate::request::prepare::prepare;
 use crate::request::purge_order::{Purge, Purged, Scope};
 use crate::request::route::{Route, RouteInput};
-use crate::request::target::Refused;
+use crate::request::target::{Refused, TargetPlace};
 use crate::request::{buffering, login, target};
 use crate::response::client_response::ClientResponse;
 use crate::response::failure::failed;
@@ -55,7 +58,40 @@ use crate::services::Services;
 #[expect(clippy::large_enum_variant, reason = "what is answered at once allocates nothing")]
 pub(crate) enum Answering {
     Now(ClientResponse),
-    Later(Pin<Box<dyn Future<Output = ClientResponse>>>),
+    Later(Unanswered),
+}
+
+/// The work that makes a response. It ends when it is dropped.
+pub(crate) struct Unanswered {
+    work: Pin<Box<dyn Future<Output = ClientResponse>>>,
+    /// The response may make something invalid that is stored.
+    pub is_unsafe: bool,
+}
+
+/// Requests of a connection that run on after their client took them back, at most.
+const RUN_ON_MAX: usize = 16;
+
+impl Unanswered {
+    fn new(work: impl Future<Output = ClientResponse> + 'static) -> Unanswered {
+        Unanswered { work: Box::pin(work), is_unsafe: false }
+    }
+
+    /// Waits for the response.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<ClientResponse> {
+        self.work.as_mut().poll(cx)
+    }
+
+    /// Lets the work run on up to the response, if that may make something invalid: the client has
+    /// taken back a request that the origin may have carried out (RFC 9111, 4.4).
+    pub fn run_on(self, connection: &ConnectionState) {
+        let running = connection.run_on.clone();
+        if self.is_unsafe && Rc::strong_count(&running) <= 1 + RUN_ON_MAX {
+            spawn_local(async move {
+                drop(self.work.await);
+                drop(running);
+            });
+        }
+    }
 }
 
 /// A request that is understood.
@@ -80,13 +116,13 @@ enum Rest {
 pub(crate) fn answer(
     services: &Rc<Services>,
     client: &Rc<Client>,
-    head: RequestHead,
+    head: Pooled<RequestHead>,
     body: RequestBody,
 ) -> Answering {
     let options = services.options();
     if client.link.is_peer {
         let (services, client) = (services.clone(), client.clone());
-        return Answering::Later(Box::pin(async move {
+        return Answering::Later(Unanswered::new(async move {
             node_question::answer(&services, &client, &options, head, body).await
         }));
     }
@@ -95,12 +131,16 @@ pub(crate) fn answer(
         Err(answering) => answering,
         Ok(understood) => match at_once(understood) {
             Ok(response) => Answering::Now(response),
-            Err((understood, rest)) => Answering::Later(Box::pin(async move {
-                let _busy = busy;
-                let Understood { context, transaction, body, purge } = *understood;
-                let response = later(&context, transaction, body, purge, rest).await;
-                finished(&context, response)
-            })),
+            Err((understood, rest)) => {
+                let is_unsafe = understood.context.facts.class == MethodClass::Unsafe;
+                let work = Unanswered::new(async move {
+                    let _busy = busy;
+                    let Understood { context, transaction, body, purge } = *understood;
+                    let response = later(&context, transaction, body, purge, rest).await;
+                    finished(&context, response)
+                });
+                Answering::Later(Unanswered { is_unsafe, ..work })
+            }
         },
     }
 }
@@ -111,7 +151,7 @@ fn understand(
     services: &Rc<Services>,
     client: &Rc<Client>,
     options: Arc<Options>,
-    mut head: RequestHead,
+    mut head: Pooled<RequestHead>,
     body: RequestBody,
 ) -> Result<Understood, Answering> {
     let purge = PurgeFields::of(&options, &head);
@@ -138,7 +178,7 @@ fn understand(
     }
     if head.method == Method::CONNECT {
         let (services, client) = (services.clone(), client.clone());
-        return Err(Answering::Later(Box::pin(async move {
+        return Err(Answering::Later(Unanswered::new(async move {
             connect(&services, &client, &options, transaction, &head).await
         })));
     }
@@ -146,8 +186,7 @@ fn understand(
         Ok(prepared) => prepared,
         Err(refused) => return Err(Answering::Now(refuse(transaction, &refused))),
     };
-    let found = prepared.target.target(&head, &options.front);
-    if let Some(refused) = refusal_of(client, &options, &head, &found, &body) {
+    if let Some(refused) = refusal_of(client, &options, &head, &prepared.target, &body) {
         return Err(Answering::Now(refuse(transaction, &refused)));
     }
     let kind = (&head.method, head.version);
@@ -296,10 +335,10 @@ fn refusal_of(
     client: &Client,
     options: &Options,
     head: &RequestHead,
-    target: &Target<'_>,
+    target: &TargetPlace,
     body: &RequestBody,
 ) -> Option<Refused> {
-    if !is_for_connection(client, options, target) {
+    if !is_for_connection(client, options, || target.target(head, &options.front).host) {
         return Some(Refused {
             status: StatusCode::MISDIRECTED_REQUEST,
             why: Invalid::Misdirected,
@@ -377,12 +416,16 @@ fn refuses_upgrade(context: &RequestContext) -> Option<Denial> {
 
 /// Returns whether a request may come over this connection: on a reverse proxy its host must be one
 /// that the connection was secured for (RFC 9110, 7.4).
-pub(crate) fn is_for_connection(client: &Client, options: &Options, target: &Target<'_>) -> bool {
+pub(crate) fn is_for_connection<'h>(
+    client: &Client,
+    options: &Options,
+    host: impl FnOnce() -> &'h str,
+) -> bool {
     if !options.front.stands_for_origins() {
         return true;
     }
     let (Some(tls), Some(keyring)) = (&client.link.tls, &options.keyring) else { return true };
-    keyring.covers(tls.sni.as_deref(), address::bare(target.host))
+    keyring.covers(tls.sni.as_deref(), address::bare(host()))
 }
 
 /// Answers a request on its way.

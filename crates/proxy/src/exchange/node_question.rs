@@ -24,6 +24,7 @@ use semantics::{EditFields, Fields, Identity, value};
 use tokio::time::{sleep, timeout};
 
 use crate::client::handle::Client;
+use crate::client::pool::Pooled;
 use crate::fleet_control::answers;
 use crate::fleet_control::message::HELLO;
 use crate::get::cache_request;
@@ -56,7 +57,7 @@ pub(crate) async fn answer(
     services: &Rc<Services>,
     client: &Rc<Client>,
     options: &Arc<Options>,
-    mut head: RequestHead,
+    mut head: Pooled<RequestHead>,
     body: RequestBody,
 ) -> Response<ResponseBody> {
     if head.method == Method::POST {
@@ -127,7 +128,7 @@ struct Asked<'a> {
 impl Asked<'_> {
     async fn answer(
         &self,
-        mut head: RequestHead,
+        mut head: Pooled<RequestHead>,
         question: Question,
         transaction: Transaction,
     ) -> Response<ResponseBody> {
@@ -149,10 +150,11 @@ impl Asked<'_> {
             Some(None) => return refuse(transaction, StatusCode::CONFLICT, "No such rule here."),
         };
         let identity = self.prepare(&mut head, rule.as_deref());
-        let target = match target::target(&head, &self.options.front, question.scheme) {
+        let (target, host) = match target::target(&head, &self.options.front, question.scheme) {
             Ok(target) => TargetPlace::of(&target, &head),
             Err(refused) => return refuse(transaction, refused.status, refused.text),
         };
+        TargetPlace::note_host(host, &mut head);
         let (key, (services, client)) = (question.key, (self.services, self.client));
         let is_whole = question.reach == Reach::Origin;
         let prepared = Prepared { target, rule, identity };
@@ -234,7 +236,9 @@ fn name_whole_url(head: &mut RequestHead, question: &Question) {
     let host = head.fields.line(&header::HOST).and_then(value::text);
     let Some(authority) = head.target.authority().or(host) else { return };
     let path = head.target.path_and_query();
-    head.target = RequestTarget::of_parts(Some(question.scheme.name()), Some(authority), path);
+    let mut target = RequestTarget::default();
+    target.read_parts(Some(question.scheme.name()), Some(authority), path);
+    head.target = target;
 }
 
 /// Returns the path of a request, without its query.

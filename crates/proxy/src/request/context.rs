@@ -18,6 +18,7 @@ use store::{Key, LookupOptions, Retention, Tiers};
 use upstream::send::origin::{Origin, VERSION};
 
 use crate::client::handle::Client;
+use crate::client::pool::Pooled;
 use crate::client::tunnel_places::TunnelPermit;
 use crate::object::key::locality_at;
 use crate::object::resident::KEY_MAX;
@@ -40,7 +41,7 @@ pub(crate) struct RequestContext {
     pub client: Rc<Client>,
     pub options: Arc<Options>,
     /// Its head as the operator's rule has edited it.
-    pub head: RequestHead,
+    pub head: Pooled<RequestHead>,
     /// The fields of the head, once they were needed as a map.
     map: OnceCell<HeaderMap>,
     target: TargetPlace,
@@ -57,7 +58,7 @@ pub(crate) struct RequestContext {
     /// Its place among the tunnels, if it asks for one.
     pub place: Cell<Option<TunnelPermit>>,
     /// The question of another node that it is; `None`: it is a client's own.
-    pub question: Option<Question>,
+    pub question: Option<Box<Question>>,
 }
 
 impl RequestContext {
@@ -66,7 +67,7 @@ impl RequestContext {
         services: &Rc<Services>,
         client: &Rc<Client>,
         options: Arc<Options>,
-        head: RequestHead,
+        head: Pooled<RequestHead>,
         prepared: Prepared,
         upgrade: Option<Rc<Upgrade>>,
     ) -> RequestContext {
@@ -112,7 +113,7 @@ impl RequestContext {
     /// answers it.
     pub fn with_question(mut self, question: Question) -> Self {
         self.facts.directives.only_if_cached |= question.reach < Reach::Origin;
-        self.question = Some(question);
+        self.question = Some(Box::new(question));
         self
     }
 
@@ -121,11 +122,11 @@ impl RequestContext {
     pub fn asked(&self) -> Asked {
         match &self.question {
             None => Asked::ByClient,
-            Some(Question { from, hops, reach, keep_copy, .. }) => Asked::ByPeer {
-                from: from.clone(),
-                reach: *reach,
-                keep_copy: *keep_copy,
-                hops: *hops,
+            Some(question) => Asked::ByPeer {
+                from: question.from.clone(),
+                reach: question.reach,
+                keep_copy: question.keep_copy,
+                hops: question.hops,
                 behind: false,
             },
         }
@@ -345,12 +346,6 @@ impl RequestContext {
     pub fn query(&self) -> Query<'_> {
         let Target { host, port, .. } = self.target();
         Query { client: self.client.address.ip(), method: &self.head.method, host, port }
-    }
-}
-
-impl Drop for RequestContext {
-    fn drop(&mut self) {
-        self.services.heads.give(std::mem::take(&mut self.head));
     }
 }
 

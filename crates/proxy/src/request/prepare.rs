@@ -39,7 +39,8 @@ pub(crate) fn prepare(
     // No rule edits what the target is read from.
     let found = target(head, &options.front, scheme)?;
     let rule = rule_for(options, head, &found);
-    let place = TargetPlace::of(&found, head);
+    let (place, host) = TargetPlace::of(&found, head);
+    TargetPlace::note_host(host, head);
     if let Some(rule) = &rule {
         rule.request.remove(&mut head.fields);
     }

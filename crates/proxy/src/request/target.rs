@@ -57,9 +57,9 @@ pub(crate) fn distrust(
 ) -> Scheme {
     options.client.field_names.enforce(fields);
     // They mean something between nodes alone.
-    fields.remove_lines(&FLEET);
-    fields.remove_lines(&PURGES);
-    fields.remove_lines(&VERSION);
+    fields.remove_in(UsualNames::NONE, |name| {
+        [FLEET, PURGES, VERSION].iter().any(|own| name.eq_ignore_ascii_case(own.as_str()))
+    });
     if let Some(secret) = &options.purging.secret {
         fields.remove_lines(secret.field());
     }
@@ -154,9 +154,19 @@ static USUAL: [bool; 256] = {
     table
 };
 
+/// Bytes of path and query at most, which must fit into a [`PathAndQuery`] with a slash.
+const LONGEST_PATH: usize = 65_000;
+
 /// Returns the path and query that a request asks for.
 fn path<'a>(head: &'a RequestHead, front: &Front) -> Result<&'a str, Refused> {
     let path = head.target.path_and_query();
+    if path.len() > LONGEST_PATH {
+        return Err(Refused {
+            status: StatusCode::URI_TOO_LONG,
+            why: Invalid::TargetSize,
+            text: "The URL's path and query are longer than 65,000 bytes.",
+        });
+    }
     // Most need no further look.
     let is_usual = path.bytes().all(|byte| USUAL[usize::from(byte)]);
     if !is_usual && !path.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -178,59 +188,63 @@ fn path<'a>(head: &'a RequestHead, front: &Front) -> Result<&'a str, Refused> {
     Ok(path)
 }
 
-/// The place of a target in the head that it was read from.
-#[derive(Clone, Debug)]
+/// A target without the texts of the head that it was read from, whose host is noted there.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct TargetPlace {
     /// The number of its site.
     site: usize,
     pub scheme: Scheme,
-    host: HostPlace,
     port: u16,
     /// The aliases of its site are one name.
     are_one: bool,
 }
 
-/// The place of a host's name.
-#[derive(Clone, Debug)]
-enum HostPlace {
+/// The place of a host's name in a head.
+pub(crate) enum HostPlace {
     /// In the authority of the request line.
     Authority(Range<usize>),
     /// In `Host`, among the values of all fields.
     Field(Range<usize>),
-    /// None is named.
-    Nowhere,
+}
+
+impl HostPlace {
+    /// Returns where the host of a target lies in its head.
+    fn of(host: &str, head: &RequestHead) -> Option<HostPlace> {
+        match head.target.authority() {
+            Some(authority) => Some(HostPlace::Authority(within(authority, host))),
+            None => head.fields.place_of(host.as_bytes()).map(HostPlace::Field),
+        }
+    }
 }
 
 impl TargetPlace {
-    /// Returns the place of a target in this head.
-    pub fn of(target: &Target<'_>, head: &RequestHead) -> TargetPlace {
+    /// Returns a target without its texts, and where its host lies in this head; `None`: no host
+    /// is named.
+    pub fn of(target: &Target<'_>, head: &RequestHead) -> (TargetPlace, Option<HostPlace>) {
         let Target { site, scheme, host, port, aliases, .. } = *target;
-        let place = match (head.target.authority(), host) {
-            (_, "") => HostPlace::Nowhere,
-            (Some(authority), host) => HostPlace::Authority(within(authority.as_bytes(), host)),
-            (None, host) => {
-                let place = head.fields.place_of(host.as_bytes());
-                place.map_or(HostPlace::Nowhere, HostPlace::Field)
-            }
-        };
         let are_one = aliases.is_some();
-        TargetPlace { site: site.number(), scheme, host: place, port, are_one }
+        let host = if host.is_empty() { None } else { HostPlace::of(host, head) };
+        (TargetPlace { site: site.number(), scheme, port, are_one }, host)
+    }
+
+    /// Notes in the head the host that lies at a place of it.
+    pub fn note_host(place: Option<HostPlace>, head: &mut RequestHead) {
+        match place {
+            Some(HostPlace::Authority(place)) => head.target.note_host_of_authority(place),
+            Some(HostPlace::Field(place)) => {
+                let host = value::text(head.fields.at_place(place)).unwrap_or_default();
+                head.target.note_host(host);
+            }
+            None => head.target.note_host(""),
+        }
     }
 
     /// Returns the target in the head that it was read from.
     pub fn target<'a>(&self, head: &'a RequestHead, front: &'a Front) -> Target<'a> {
+        let TargetPlace { scheme, port, are_one, .. } = *self;
         let (site, path) = (self.site(front), head.target.path_and_query());
-        let host = match &self.host {
-            HostPlace::Authority(place) => {
-                &head.target.authority().unwrap_or_default()[place.clone()]
-            }
-            HostPlace::Field(place) => {
-                value::text(head.fields.at_place(place.clone())).unwrap_or_default()
-            }
-            HostPlace::Nowhere => "",
-        };
-        let aliases = self.are_one.then(|| site.aliases());
-        Target { site, scheme: self.scheme, host, port: self.port, aliases, path }
+        let (host, aliases) = (head.target.noted_host(), are_one.then(|| site.aliases()));
+        Target { site, scheme, host, port, aliases, path }
     }
 
     /// Returns its site.
@@ -240,7 +254,7 @@ impl TargetPlace {
 }
 
 /// Returns where `part` lies in `whole`, of which it is a part.
-fn within(whole: &[u8], part: &str) -> Range<usize> {
+fn within(whole: &str, part: &str) -> Range<usize> {
     let begin = part.as_ptr() as usize - whole.as_ptr() as usize;
     begin..begin + part.len()
 }
@@ -267,6 +281,8 @@ pub(crate) fn tunnel_target(head: &RequestHead) -> Result<(&str, u16), Refused> 
     Ok((bare(host), port.ok_or_else(bad)?))
 }
 
+const HAS_EXPECTATION: UsualNames = UsualNames::of(&["expect"]);
+
 /// Checks what every request must fulfil.
 fn check_fields(head: &RequestHead) -> Result<(), Refused> {
     let fields = &head.fields;
@@ -277,7 +293,7 @@ fn check_fields(head: &RequestHead) -> Result<(), Refused> {
             text: "This proxy speaks HTTP/1.0, HTTP/1.1 and HTTP/2.",
         });
     }
-    if fields.has(&header::EXPECT) && !has_member(fields, &header::EXPECT, "100-continue") {
+    if fields.has_any(HAS_EXPECTATION) && !has_member(fields, &header::EXPECT, "100-continue") {
         return Err(Refused {
             status: StatusCode::EXPECTATION_FAILED,
             why: Invalid::Expectation,
@@ -428,6 +444,17 @@ mod tests {
         assert_eq!((t.scheme, t.port, t.authority()), (Scheme::Https, 443, "a.example".to_owned()));
         let p = parts("GET", "ftp://a.example/", &["a.example"]);
         assert_eq!(target(&p, &Front::forward(), Scheme::Http).unwrap_err().status, 501);
+    }
+
+    #[test]
+    fn a_path_is_as_long_as_an_origin_can_be_asked_for() {
+        let front = sites();
+        let mut head = parts("GET", "/", &["a.example"]);
+        for (length, status) in [(LONGEST_PATH, None), (LONGEST_PATH + 1, Some(414))] {
+            head.target.read(&"/".repeat(length), false);
+            let refused = target(&head, &front, Scheme::Http).err();
+            assert_eq!(refused.map(|refused| refused.status.as_u16()), status);
+        }
     }
 
     #[test]

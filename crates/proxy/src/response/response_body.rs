@@ -167,6 +167,11 @@ impl ResponseBody {
         Some(bytes)
     }
 
+    /// Notes that the response ends with its head: all that there is to send was sent.
+    pub fn leave_out(&mut self) {
+        self.ended();
+    }
+
     /// Returns whether the kernel can send the body from a file; see
     /// [`OriginBody::prefers_kernel`].
     pub fn prefers_kernel(&mut self) -> bool {

@@ -14,6 +14,7 @@ use semantics::{Fields, value};
 use upstream::send::attempts::Attempts;
 
 use crate::client::handle::Client;
+use crate::client::pool::Pooled;
 use crate::object::store_lease::Leases;
 use crate::observe::log_fields::LogFields;
 use crate::observe::observer::RequestRecord;
@@ -35,7 +36,7 @@ pub(crate) struct Transaction {
     began: Instant,
     upstream: Option<String>,
     trail: Option<Arc<Attempts>>,
-    texts: Option<Box<LogFields>>,
+    texts: Option<Pooled<LogFields>>,
 }
 
 impl Transaction {
@@ -62,7 +63,7 @@ impl Transaction {
         services: &Rc<Services>,
         client: &Rc<Client>,
         (method, version): (Method, Version),
-        texts: Option<Box<LogFields>>,
+        texts: Option<Pooled<LogFields>>,
     ) -> Transaction {
         let began = services.clock.instant();
         client.state.request_began(began);
@@ -205,7 +206,6 @@ impl Drop for Transaction {
             upstream_addresses: addresses.as_deref(),
             texts: self.texts.as_deref(),
         });
-        self.texts.take().into_iter().for_each(|texts| self.services.log_fields.give(texts));
     }
 }
 

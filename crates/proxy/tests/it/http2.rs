@@ -80,6 +80,25 @@ fn bodies_trailers_and_interim_answers_pass() {
 }
 
 #[test]
+fn an_upload_goes_on_while_its_answer_comes() {
+    let origin = Http2Origin::start(None);
+    let rig = rig(&origin);
+    let mut client = rig.client();
+    // Such a body is not collected before it is passed on.
+    client.send("POST /echo HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n");
+    client.send("Content-Type: application/grpc\r\n\r\n1\r\na\r\n");
+    let head = client.head();
+    for piece in ["b", "c"] {
+        // The answer waits for what the client is to send.
+        thread::sleep(std::time::Duration::from_millis(100));
+        client.send(format!("1\r\n{piece}\r\n"));
+    }
+    client.send("0\r\n\r\n");
+    let answer = client.rest(head, "POST");
+    assert_eq!((answer.text().as_str(), answer.complete), ("abc", true));
+}
+
+#[test]
 fn trailers_of_a_request_go_no_further() {
     let origin = Http2Origin::start(None);
     let rig = rig(&origin);

@@ -3,6 +3,7 @@
 //! | path | answer |
 //! |---|---|
 //! | `/early` | 103, then 200 |
+//! | `/echo` | a head at once, then the pieces of the body as they come |
 //! | `/trailers` | a body and a trailer |
 //! | `/cut` | half of the body that its length promises, then a reset |
 //! | `/quiet` | a part of a body without length, then a reset without error |
@@ -135,6 +136,14 @@ async fn answer(
             let mut trailers = HeaderMap::new();
             trailers.insert("x-sum", "4".parse().unwrap());
             return stream.send_trailers(trailers).unwrap();
+        }
+        "/echo" => {
+            let mut stream = respond.send_response(ok(None), false).unwrap();
+            while let Some(Ok(data)) = body.data().await {
+                let _ = body.flow_control().release_capacity(data.len());
+                stream.send_data(data, false).unwrap();
+            }
+            return stream.send_data(Bytes::new(), true).unwrap();
         }
         "/cut" | "/quiet" => {
             let length = (path == "/cut").then_some(10);

@@ -16,6 +16,7 @@ mod edge;
 mod filling;
 mod forwarding;
 mod http2;
+mod http2_clients;
 mod http2_origin;
 mod logins;
 mod memory_hits;

@@ -141,7 +141,8 @@ fn a_client_that_left_frees_its_place() {
         let mut client = rig.client();
         client.send(head(method, "/held", "Content-Length: 0\r\n"));
         wait_until("it was asked", || origin.count() == 2 * number + 1);
-        // A half-closed client may still read: its request ends because another one waits.
+        // A half-closed client may still read, and a POST may have been carried out: such a request
+        // ends because another one waits.
         let _kept = match number < 2 {
             true => {
                 client.reset();

@@ -8,13 +8,17 @@
 use http::{HeaderName, header};
 
 use crate::fields::view::Fields;
+use crate::settings::usual_names::UsualNames;
 
 /// Beginnings of the names of these schemes: `Negotiate`, `Nego2`, `NegoExts` share one.
 const SCHEMES: [&str; 3] = ["ntlm", "nego", "kerberos"];
 
+const HAS_AUTHORIZATION: UsualNames = UsualNames::of(&["authorization"]);
+
 /// Returns whether a request carries credentials that log in its connection.
 pub fn has_credentials(request: &impl Fields) -> bool {
-    [header::AUTHORIZATION, header::PROXY_AUTHORIZATION].iter().any(|name| names(request, name))
+    (request.has_any(HAS_AUTHORIZATION) && names(request, &header::AUTHORIZATION))
+        || names(request, &header::PROXY_AUTHORIZATION)
 }
 
 /// Returns whether an answer offers, or goes on with, a login of its connection.

@@ -8,7 +8,9 @@ use http::header::{self, CONNECTION, HeaderName, TE};
 
 use crate::fields::list;
 use crate::fields::view::{EditFields, Fields};
-use crate::settings::usual_names::is_name;
+use crate::settings::usual_names::{UsualName, UsualNames, is_name};
+
+const HAS_CONNECTION: UsualNames = UsualNames::of(&["connection"]);
 
 /// Always for one hop only.
 const ALWAYS: [HeaderName; 10] = [
@@ -98,23 +100,31 @@ pub fn strip_always(fields: &mut impl EditFields) {
 /// Removes from a request what only its `Connection` makes hop-by-hop. To be done before anything
 /// is concluded from a field: what the origin never sees must not choose among its answers.
 pub fn strip_named(fields: &mut impl EditFields) {
-    for name in named_by_connection(fields) {
-        fields.remove_lines(&name);
+    if !fields.has_any(HAS_CONNECTION) {
+        return;
     }
+    // Most name no field but `Keep-Alive`.
+    let named = named_by_connection(fields);
+    if named.is_empty() {
+        return;
+    }
+    let usual = named.iter().filter_map(|name| UsualName::of(name.as_str())).collect();
+    let is_named = |name: &str| {
+        let lower = || name.bytes().map(|byte| byte.to_ascii_lowercase());
+        named.binary_search_by(|known| known.as_str().bytes().cmp(lower())).is_ok()
+    };
+    fields.remove_in(usual, is_named);
 }
 
-/// Returns the fields that are there and that only `Connection` makes hop-by-hop, protected ones
-/// left out. Most messages have none.
+/// Returns the fields that only `Connection` makes hop-by-hop, protected ones left out: each once,
+/// in the order of their bytes. There may be thousands of them, and of fields.
 fn named_by_connection(fields: &impl Fields) -> Vec<HeaderName> {
-    let is_known =
-        |name: &HeaderName, member: &[u8]| name.as_str().as_bytes().eq_ignore_ascii_case(member);
-    let is_there =
-        |member: &[u8]| fields.all().any(|(name, _)| name.as_bytes().eq_ignore_ascii_case(member));
-    list::members(fields, &CONNECTION)
-        .filter(|member| !is_for_one_hop(member) && is_there(member))
-        .filter(|member| !NEVER.iter().any(|name| is_known(name, member)))
-        .filter_map(|member| HeaderName::from_bytes(member).ok())
-        .collect()
+    let members = list::members(fields, &CONNECTION).filter(|member| !is_for_one_hop(member));
+    let names = members.filter_map(|member| HeaderName::from_bytes(member).ok());
+    let mut names: Vec<HeaderName> = names.filter(|name| !NEVER.contains(name)).collect();
+    names.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
+    names.dedup();
+    names
 }
 
 /// Returns whether the sender accepts trailers (`TE: trailers`; RFC 9110, 10.1.4). Call it before
@@ -127,6 +137,18 @@ pub fn accepts_trailers(fields: &impl Fields) -> bool {
 mod tests {
     use super::*;
     use crate::fixture::headers;
+
+    #[test]
+    fn many_members_of_connection_are_one_pass() {
+        let many = format!("Connection: {}", "X-Gone, x-absent, host,".repeat(2000));
+        let lines: Vec<String> = (0..2000).map(|number| format!("X-{number}: 1")).collect();
+        let lines = lines.iter().map(String::as_str);
+        let all: Vec<&str> = lines.chain([&*many, "x-GONE: 1", "Host: a", "X-Gone: 2"]).collect();
+        let mut message = headers(&all);
+        assert_eq!(named_by_connection(&message), ["x-absent", "x-gone"]);
+        strip_named(&mut message);
+        assert_eq!(message.len(), 2002);
+    }
 
     #[test]
     fn what_is_for_one_hop_is_known_by_its_name() {

@@ -17,6 +17,7 @@ use crate::fields::etag;
 use crate::fields::etag::EntityTag;
 use crate::fields::view::{EditFields, Fields, only_line};
 use crate::settings::name_filter::begins_with;
+use crate::settings::usual_names::UsualNames;
 use crate::time::Time;
 
 /// The field of an answer whose origin vouches for it: a text that is another one for every state
@@ -122,9 +123,11 @@ pub fn has_any(fields: &impl Fields, received: Time) -> bool {
     selected.text_of_etag().is_some() || selected.last_modified().is_some()
 }
 
+const FOR_ORIGIN: UsualNames = UsualNames::of(&["if-match", "if-unmodified-since"]);
+
 /// Returns whether a request carries a condition that only the origin may judge.
 pub fn is_for_origin(request: &impl Fields) -> bool {
-    request.has(&IF_MATCH) || request.has(&IF_UNMODIFIED_SINCE)
+    request.has_any(FOR_ORIGIN)
 }
 
 /// Evaluates the conditions of a GET or HEAD against a stored response (RFC 9111, 4.3.2).

@@ -34,6 +34,11 @@ pub trait Fields {
         self.line(name).is_some()
     }
 
+    /// Returns whether one of these fields has a line.
+    fn has_any(&self, names: UsualNames) -> bool {
+        self.usual_names().meets(names)
+    }
+
     /// Returns the usual names that fields have.
     fn usual_names(&self) -> UsualNames {
         self.all().filter_map(|(name, _)| UsualName::of(name)).collect()
@@ -85,6 +90,10 @@ impl Fields for HeaderMap {
 
     fn has(&self, name: &HeaderName) -> bool {
         self.contains_key(name)
+    }
+
+    fn has_any(&self, names: UsualNames) -> bool {
+        names.iter().any(|name| self.contains_key(name.as_str()))
     }
 }
 

@@ -134,7 +134,7 @@ impl UsualNames {
     /// # Panics
     ///
     /// When one of them is not usual.
-    pub(crate) const fn of(names: &[&str]) -> UsualNames {
+    pub const fn of(names: &[&str]) -> UsualNames {
         let (mut set, mut number) = (0, 0);
         while number < names.len() {
             let mut place = 0;
@@ -164,6 +164,16 @@ impl UsualNames {
     #[inline]
     pub fn has_or(self, name: &str, unusual: impl Fn(&str) -> bool) -> bool {
         UsualName::of(name).map_or_else(|| unusual(name), |name| self.has(name))
+    }
+
+    /// Returns the names in it.
+    pub fn iter(self) -> impl Iterator<Item = UsualName> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let number = NonZeroU8::new(left.trailing_zeros() as u8).filter(|_| left != 0)?;
+            left &= left - 1;
+            Some(UsualName(number))
+        })
     }
 
     /// Returns whether there is a name in both sets.

@@ -23,6 +23,7 @@ use upstream::connection::send_file::Sent;
 use crate::downstream::http1::wire::Wire;
 use crate::response::response_body::ResponseBody;
 use crate::response::stored_fields::Written;
+use crate::response::trailers::announced;
 
 /// Bytes that are sent before other connections of the worker have their turn.
 const TURN: u64 = 1 << 20;
@@ -293,7 +294,10 @@ impl Sender {
                         ready!(self.poll_output(cx))?;
                         let mut wire = self.wire.borrow_mut();
                         ready!(wire.poll_flush(cx))?;
-                        wire.look_for_end(cx);
+                        // The socket wakes one task: that of a body that is still read.
+                        if Rc::weak_count(&self.wire) == 0 {
+                            wire.look_for_end(cx, false);
+                        }
                         return Poll::Pending;
                     }
                 }
@@ -395,32 +399,4 @@ impl Sender {
         }
         Poll::Ready(Ok(()))
     }
-}
-
-/// Returns the trailers that a head announces and that may be trailers (RFC 9110, 6.5.1).
-fn announced(fields: &HeaderMap) -> Vec<HeaderName> {
-    let lines = fields.get_all(header::TRAILER).iter().filter_map(|line| line.to_str().ok());
-    let names = lines.flat_map(|line| line.split(','));
-    names
-        .filter_map(|name| HeaderName::from_bytes(name.trim().as_bytes()).ok())
-        .filter(may_be_trailer)
-        .collect()
-}
-
-fn may_be_trailer(name: &HeaderName) -> bool {
-    !matches!(
-        *name,
-        header::AUTHORIZATION
-            | header::CACHE_CONTROL
-            | header::CONTENT_ENCODING
-            | header::CONTENT_LENGTH
-            | header::CONTENT_RANGE
-            | header::CONTENT_TYPE
-            | header::HOST
-            | header::MAX_FORWARDS
-            | header::SET_COOKIE
-            | header::TE
-            | header::TRAILER
-            | header::TRANSFER_ENCODING
-    )
 }

@@ -313,14 +313,17 @@ impl Wire {
     }
 
     /// Looks whether the client has left while its request is being answered and nothing is read
-    /// from it.
-    pub fn look_for_end(&mut self, cx: &mut Context<'_>) {
+    /// from it. `runs_on`: the request is one that the origin may have carried out. What its response
+    /// makes invalid is still to be removed (RFC 9111, 4.4), so that it ends only where another
+    /// needs its place, as that of a client which may still read.
+    pub fn look_for_end(&mut self, cx: &mut Context<'_>, runs_on: bool) {
         if self.state.read_blocked.get() || self.is_ended {
             return;
         }
         match self.stream.poll_peer_end(cx) {
             Poll::Pending => {}
             Poll::Ready(PeerEnd::Half) => self.state.note_half_closed(),
+            Poll::Ready(PeerEnd::Reset) if runs_on => self.state.note_half_closed(),
             Poll::Ready(PeerEnd::Reset) => self.state.cut_now(CloseReason::Left),
         }
     }

@@ -17,6 +17,7 @@ use net::http2_stream::poll_room;
 use tokio::task::yield_now;
 
 use crate::response::response_body::ResponseBody;
+use crate::response::trailers::may_be_trailer;
 
 /// Room that a stream asks for at a time: many that send at once share the connection's.
 const CLAIM: usize = 32 << 10;
@@ -31,13 +32,20 @@ static OF_HTTP_1: [HeaderName; 6] = [
     HeaderName::from_static("proxy-connection"),
 ];
 
-/// Turns a head of HTTP/1 into one of HTTP/2. `body`: the body that follows.
-pub(super) fn settle(headers: &mut HeaderMap, body: &ResponseBody, clock: TokioClock) {
+/// Turns a head of HTTP/1 into one of HTTP/2. `body`: the body that follows, or would follow if it
+/// were not for a HEAD.
+pub(super) fn settle(
+    headers: &mut HeaderMap,
+    body: &ResponseBody,
+    may_have_length: bool,
+    clock: TokioClock,
+) {
     for name in &OF_HTTP_1 {
         headers.remove(name);
     }
     date::set(headers, clock);
     if let Some(length) = body.size_hint().exact().filter(|_| !body.is_end_stream())
+        && may_have_length
         && !headers.contains_key(header::CONTENT_LENGTH)
     {
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
@@ -70,13 +78,22 @@ pub(super) async fn send_body(mut body: ResponseBody, mut sink: SendStream<Bytes
                 }
                 Err(frame) => {
                     if let Ok(trailers) = frame.into_trailers() {
-                        let _ = sink.send_trailers(trailers);
-                        return;
+                        return end(&mut sink, trailers);
                     }
                 }
             },
         }
     }
+}
+
+/// Ends a stream with the trailers that may be some. It fails when the client is gone.
+fn end(sink: &mut SendStream<Bytes>, trailers: HeaderMap) {
+    let all = trailers.iter().filter(|(name, _)| may_be_trailer(name));
+    let trailers: HeaderMap = all.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let _ = match trailers.is_empty() {
+        true => sink.send_data(Bytes::new(), true),
+        false => sink.send_trailers(trailers),
+    };
 }
 
 /// The next event of a body.

@@ -16,7 +16,7 @@ use h2::{Reason, RecvStream, SendStream, server};
 use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body::Body as _;
-use http1::{RequestHead, RequestTarget};
+use http1::{RequestHead, has_no_body};
 use message::request_body::RequestBody;
 use message::upgrade;
 use net::http2_stream::StreamIo;
@@ -32,7 +32,7 @@ use crate::downstream::connections::Connections;
 use crate::downstream::http2::client_io::ClientIo;
 use crate::downstream::stream::Stream;
 use crate::exchange::dispatch;
-use crate::exchange::dispatch::Answering;
+use crate::exchange::dispatch::{Answering, Unanswered};
 use crate::peers::question;
 use crate::response::client_response::ClientResponse;
 use crate::response::stored_fields;
@@ -162,11 +162,11 @@ async fn answer(services: Rc<Services>, client: Rc<Client>, request: Request<Rec
             (RequestBody::Stream(Box::pin(body)), None)
         }
     };
-    let is_head = parts.method == Method::HEAD;
     let is_extended_connect = upgrade::is_of_stream(&parts);
     upgrade::from_stream(&mut parts);
     let mut head = services.heads.take();
     read_head(&parts, is_extended_connect, &mut head);
+    let method = parts.method;
     let response = match dispatch::answer(&services, &client, head, body) {
         Answering::Now(response) => response,
         Answering::Later(answering) => match unless_reset(&client, answering).await {
@@ -174,10 +174,15 @@ async fn answer(services: Rc<Services>, client: Rc<Client>, request: Request<Rec
             None => return,
         },
     };
+    let is_head = method == Method::HEAD;
     let (mut head, mut body) = stored_fields::with_map(response, &services, is_head).into_parts();
-    settle(&mut head.headers, &body, services.clock);
     let tunnel = body.take_tunnel();
-    let ends = tunnel.is_none() && body.is_end_stream();
+    let is_bodiless = has_no_body(&method, head.status);
+    settle(&mut head.headers, &body, is_head || !is_bodiless, services.clock);
+    if is_bodiless {
+        body.leave_out();
+    }
+    let ends = tunnel.is_none() && (is_bodiless || body.is_end_stream());
     let Some(sink) = send_head(&client, Response::from_parts(head, ()), ends) else { return };
     match (tunnel, behind) {
         (Some(tunnel), Some(source)) => {
@@ -195,25 +200,26 @@ fn read_head(parts: &Parts, is_extended_connect: bool, head: &mut RequestHead) {
     let authority = uri.authority().map(|authority| authority.as_str());
     head.method = parts.method.clone();
     head.version = parts.version;
-    head.target = RequestTarget::of_parts(uri.scheme_str(), authority, path);
+    head.target.read_parts(uri.scheme_str(), authority, path);
     head.fields.read_map(&parts.headers);
     head.is_extended_connect = is_extended_connect;
 }
 
 /// Returns the response, unless the client has taken the request back.
-async fn unless_reset(
-    client: &Client,
-    mut answering: Pin<Box<dyn Future<Output = ClientResponse>>>,
-) -> Option<ClientResponse> {
-    poll_fn(|cx| {
-        if let Poll::Ready(response) = answering.as_mut().poll(cx) {
+async fn unless_reset(client: &Client, mut answering: Unanswered) -> Option<ClientResponse> {
+    let answered = poll_fn(|cx| {
+        if let Poll::Ready(response) = answering.poll(cx) {
             return Poll::Ready(Some(response));
         }
         let Some(reply) = &client.reply else { return Poll::Pending };
         // An error: the connection has ended.
         reply.borrow_mut().poll_reset(cx).map(|_| None)
     })
-    .await
+    .await;
+    if answered.is_none() {
+        answering.run_on(&client.state);
+    }
+    answered
 }
 
 /// Sends the head of an answer; `None` when that cannot be done.
