@@ -9,7 +9,7 @@
 //!
 //! The way of one request:
 //!
-//! 1. [`Url::from_uri`] and [`cache_key::primary`] name the object; [`RequestFacts::of`] parses the
+//! 1. [`Url::new`] and [`cache_key::primary`] name the object; [`RequestFacts::of`] parses the
 //!    request's directives once.
 //! 2. What the store holds under that name is a [`Meta`]: a [`StoredHead`], or a [`VaryMarker`]
 //!    that leads to [`cache_key::variant`].

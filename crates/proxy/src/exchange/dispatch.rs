@@ -500,7 +500,7 @@ async fn write_through(
     let (method, request) = (&context.head.method, context.headers());
     let write = Write { method, url: &url, request, status: code, response: headers };
     for collection in write.collections() {
-        Box::pin(forget_below(context, &collection)).await;
+        Box::pin(forget_below(context, collection)).await;
     }
     let keys = write.targets().iter().flat_map(|url: &Url| context.keys(url)).collect();
     forgetting::forget(&context.services, keys, token.as_mut()).await;
@@ -517,9 +517,8 @@ async fn write_through(
 }
 
 /// Makes everything invalid whose URL begins with that of a collection.
-async fn forget_below(context: &RequestContext, collection: &Url) {
-    let Ok(uri) = collection.as_str().parse() else { return };
-    let order = Purge { scope: Scope::Prefix(uri), soft: false };
+async fn forget_below(context: &RequestContext, collection: Url) {
+    let order = Purge { scope: Scope::Prefix(collection.clone()), soft: false };
     let done = purge::purge(&context.services, &context.options, &order).await;
     if let Purged::NotDurable(why) = done.purged {
         log::warn!("what is stored below {collection} may stay although it was deleted: {why}");

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use fleet::lookup::Asked;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use http::{Method, StatusCode, Uri};
+use http::{Method, StatusCode};
 use http1::RequestHead;
 use message::scheme::Scheme;
 use message::upgrade;
@@ -58,7 +58,7 @@ use crate::services::Services;
 #[derive(Clone, Debug)]
 pub struct Question {
     method: Method,
-    url: Uri,
+    url: Url,
     headers: HeaderMap,
     /// An answer as the origin might give it.
     answer: Option<(StatusCode, HeaderMap)>,
@@ -70,22 +70,20 @@ impl Question {
     /// Reads `url=URL` and, optionally, `method=`, `header=Name: value`, `status=`, `answer=Name:
     /// value`, `ask=true`. The error is a sentence.
     pub(crate) fn read(query: Option<&str>) -> Result<Question, String> {
-        let mut question = Question {
-            method: Method::GET,
-            url: Uri::default(),
-            headers: HeaderMap::new(),
-            answer: None,
-            ask: false,
-        };
-        let (mut status, mut fields, mut has_url) = (None, HeaderMap::new(), false);
+        let (mut method, mut ask, mut headers) = (Method::GET, false, HeaderMap::new());
+        let (mut url, mut status, mut fields) = (None, None, HeaderMap::new());
         for (key, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             match &*key {
-                "url" => (question.url, has_url) = (absolute(&value)?, true),
+                "url" => {
+                    let read = Url::parse(&value);
+                    url =
+                        Some(read.map_err(|why| format!("{value:?} cannot be explained: {why}"))?);
+                }
                 "method" => {
                     let read = Method::from_bytes(value.as_bytes());
-                    question.method = read.map_err(|_| format!("{value:?} is not a method"))?;
+                    method = read.map_err(|_| format!("{value:?} is not a method"))?;
                 }
-                "header" => add_field(&mut question.headers, &value)?,
+                "header" => add_field(&mut headers, &value)?,
                 "answer" => add_field(&mut fields, &value)?,
                 "status" => {
                     let read = value.parse::<StatusCode>();
@@ -93,8 +91,7 @@ impl Question {
                 }
                 "ask" => {
                     let read = value.parse();
-                    question.ask =
-                        read.map_err(|_| format!("ask is true or false, not {value}"))?;
+                    ask = read.map_err(|_| format!("ask is true or false, not {value}"))?;
                 }
                 _ => {
                     return Err(format!(
@@ -103,17 +100,15 @@ impl Question {
                 }
             }
         }
-        if !has_url {
+        let Some(url) = url else {
             return Err("no URL: ask for /explain?url=http://host/path".to_owned());
-        }
-        if question.ask && !matches!(question.method, Method::GET | Method::HEAD) {
-            let method = &question.method;
+        };
+        if ask && !matches!(method, Method::GET | Method::HEAD) {
             return Err(format!("the origin is asked by GET and HEAD only, not by {method}"));
         }
-        if status.is_some() || !fields.is_empty() {
-            question.answer = Some((status.unwrap_or(StatusCode::OK), fields));
-        }
-        Ok(question)
+        let has_answer = status.is_some() || !fields.is_empty();
+        let answer = has_answer.then(|| (status.unwrap_or(StatusCode::OK), fields));
+        Ok(Question { method, url, headers, answer, ask })
     }
 
     /// Returns whether the origin is to be asked.
@@ -125,23 +120,17 @@ impl Question {
     fn head(&self, front: &Front) -> RequestHead {
         let mut head = RequestHead { method: self.method.clone(), ..RequestHead::default() };
         head.fields.read_map(&self.headers);
-        let path = self.url.path_and_query().map_or("/", |path| path.as_str());
+        let (host, path) = (self.url.authority(), self.url.sent());
         match front.takes_whole_urls() {
-            true => head.target.read(&self.url.to_string(), false),
+            true => head.target.read(&format!("{}://{host}{path}", self.url.scheme()), false),
             false => head.target.read(path, false),
         }
-        let host = self.url.authority().map_or("", |authority| authority.as_str());
         if !head.fields.has(&http::header::HOST) {
             head.fields.push("host", host.as_bytes());
         }
         hop_by_hop::strip_named(&mut head.fields);
         head
     }
-}
-
-fn absolute(text: &str) -> Result<Uri, String> {
-    Url::parse(text).map_err(|why| format!("{text:?} cannot be explained: {why}"))?;
-    text.parse().map_err(|why| format!("{text:?} is not a URL: {why}"))
 }
 
 fn add_field(fields: &mut HeaderMap, text: &str) -> Result<(), String> {
@@ -178,7 +167,7 @@ pub(crate) async fn explain(
     client: SocketAddr,
 ) -> Result<Value, String> {
     let options = &*services.options();
-    let named = question.url.scheme_str().and_then(Scheme::named).unwrap_or_default();
+    let named = Scheme::named(question.url.scheme()).unwrap_or_default();
     let mut head = question.head(&options.front);
     let here = Ipv4Addr::LOCALHOST.into();
     let scheme = target::distrust(&mut head.fields, here, named, options);
@@ -596,7 +585,7 @@ mod tests {
         let query = "url=http://a/b%3Fc&method=HEAD&header=Cookie:+x&header=A:b&status=404\
                      &answer=Cache-Control:+max-age%3D5";
         let question = Question::read(Some(query)).unwrap();
-        assert_eq!(question.url, "http://a/b?c");
+        assert_eq!(question.url.as_str(), "http://a/b?c");
         assert_eq!((question.method, question.headers.len()), (Method::HEAD, 2));
         let (status, fields) = question.answer.unwrap();
         assert_eq!(

@@ -75,20 +75,13 @@ async fn purge_here(services: &Services, options: &Options, purge: &Purge) -> Pu
         return Purged::NotOurs(text.to_owned());
     };
     let mode = if purge.soft { Mode::Soft } else { Mode::Hard };
-    let normal = |uri| Url::from_uri(uri).map_err(|error| Purged::NotOurs(error.to_string()));
     match &purge.scope {
-        Scope::Url(uri) => match normal(uri) {
-            Ok(url) => purge_url(store, options, &url, mode).await,
-            Err(wrong) => wrong,
-        },
-        Scope::Prefix(uri) => match normal(uri) {
-            Ok(url) => {
-                let begins = options.front.urls(&url);
-                let targets: Vec<_> = begins.iter().map(purge_labels::of_prefix).collect();
-                in_force(store, &targets, mode).await
-            }
-            Err(wrong) => wrong,
-        },
+        Scope::Url(url) => purge_url(store, options, url, mode).await,
+        Scope::Prefix(url) => {
+            let begins = options.front.urls(url);
+            let targets: Vec<_> = begins.iter().map(purge_labels::of_prefix).collect();
+            in_force(store, &targets, mode).await
+        }
         Scope::Host(host) => {
             let hosts = options.front.hosts(host.as_str());
             let targets: Vec<_> = hosts.iter().map(|host| purge_labels::of_host(host)).collect();

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use http::StatusCode;
 use http::uri::Authority;
-use http::{StatusCode, Uri};
+use semantics::Url;
 use serde_json::{Map, Value, json};
 
 /// Tags in one request at most.
@@ -13,9 +14,9 @@ const TAGS: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// What is stored for a URL, all variants.
-    Url(Uri),
+    Url(Url),
     /// Everything whose URL begins so, character by character.
-    Prefix(Uri),
+    Prefix(Url),
     /// Everything of a host; with a port: of that one alone.
     Host(Authority),
     /// Everything that bears one of these tags.
@@ -175,24 +176,9 @@ impl Scope {
     }
 }
 
-fn url(text: &str, what: &str) -> Result<Uri, String> {
-    let wrong =
-        |why: &str| Err(format!("{text:?} is not {what}: {why}; expected http://host/path"));
-    let url: Uri = match text.parse() {
-        Ok(url) => url,
-        Err(error) => return wrong(&error.to_string()),
-    };
-    match (url.scheme_str(), url.authority()) {
-        (Some("http" | "https"), Some(authority)) if authority.host().is_empty() => {
-            wrong("it has no host")
-        }
-        (Some("http" | "https"), Some(authority)) if authority.as_str().contains('@') => {
-            wrong("it has user information")
-        }
-        (Some("http" | "https"), Some(_)) => Ok(url),
-        (Some(_), _) => wrong("its scheme is neither http nor https"),
-        (None, _) => wrong("it is not absolute"),
-    }
+fn url(text: &str, what: &str) -> Result<Url, String> {
+    let expected = "expected http://host/path";
+    Url::parse(text).map_err(|why| format!("{text:?} is not {what}: {why}; {expected}"))
 }
 
 /// The parameters of a request, before they are known to make sense.

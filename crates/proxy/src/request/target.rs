@@ -9,7 +9,6 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
 
 use http::header::HeaderValue;
-use http::uri::PathAndQuery;
 use http::{Method, StatusCode, Version, header};
 use http1::RequestHead;
 use message::framing;
@@ -154,22 +153,22 @@ static USUAL: [bool; 256] = {
     table
 };
 
-/// Bytes of path and query at most, which must fit into a [`PathAndQuery`] with a slash.
+/// Bytes of path and query at most, percent-encoded: a `PathAndQuery` must hold it with a slash.
 const LONGEST_PATH: usize = 65_000;
 
 /// Returns the path and query that a request asks for.
 fn path<'a>(head: &'a RequestHead, front: &Front) -> Result<&'a str, Refused> {
     let path = head.target.path_and_query();
-    if path.len() > LONGEST_PATH {
+    // Most bytes need no further look.
+    let unusual = path.bytes().filter(|byte| !USUAL[usize::from(*byte)]).count();
+    if path.len() + 2 * unusual > LONGEST_PATH {
         return Err(Refused {
             status: StatusCode::URI_TOO_LONG,
             why: Invalid::TargetSize,
-            text: "The URL's path and query are longer than 65,000 bytes.",
+            text: "The URL's path and query are longer than 65,000 bytes, percent-encoded.",
         });
     }
-    // Most need no further look.
-    let is_usual = path.bytes().all(|byte| USUAL[usize::from(byte)]);
-    if !is_usual && !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+    if unusual > 0 && !path.bytes().all(|byte| byte.is_ascii_graphic()) {
         let text = "A URL has control characters percent-encoded (RFC 3986, 2.1).";
         return Err(Refused::bad(Invalid::Target, text));
     }
@@ -181,11 +180,19 @@ fn path<'a>(head: &'a RequestHead, front: &Front) -> Result<&'a str, Refused> {
         };
         return Err(Refused::bad(Invalid::Target, text));
     }
-    if !is_usual && PathAndQuery::try_from(path).is_err() {
-        let text = "The URL's path or query has a character that is not sent as it is.";
-        return Err(Refused::bad(Invalid::Target, text));
-    }
     Ok(path)
+}
+
+/// Percent-encodes the bytes that are not usual in a path.
+pub(crate) fn encoded(path: &str) -> String {
+    let mut encoded = String::with_capacity(path.len() + 16);
+    for byte in path.bytes() {
+        match USUAL[usize::from(byte)] {
+            true => encoded.push(char::from(byte)),
+            false => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
 }
 
 /// A target without the texts of the head that it was read from, whose host is noted there.

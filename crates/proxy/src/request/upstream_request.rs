@@ -2,6 +2,7 @@
 //! address, so that every address of a server can be checked for that client. It is owned, for a
 //! fill outlives the request that began it.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use upstream::send::attempts::Attempts;
 use upstream::send::client::Upstream;
 use upstream::send::origin::{Connector, Origin};
 use upstream::send::outgoing::Outgoing;
+use upstream::send::raw_target::RawTarget;
 use upstream::settings::endpoint::Endpoint;
 
 use crate::observe::outcome::Error;
@@ -35,6 +37,7 @@ use crate::origin::outages::{Concerned, Outages};
 use crate::origin::target::Target;
 use crate::peers::asking::Asking;
 use crate::peers::origin::{FleetOrigin, FromPeer};
+use crate::request::target::encoded;
 use crate::rules::access::Query;
 use crate::rules::request_rules::{DECIDED_BY, Rule};
 use crate::services::Services;
@@ -51,6 +54,8 @@ pub(crate) struct UpstreamRequest {
     pub method: Method,
     pub headers: HeaderMap,
     uri: Uri,
+    /// The target as it came, where the URI has it encoded.
+    raw_target: Option<RawTarget>,
     client: SocketAddr,
     /// The `Host` is the server's own name.
     rewrite_host: bool,
@@ -140,13 +145,15 @@ impl UpstreamRequest {
         }
         // An HTTP/1.0 client knows no 1xx.
         let interim = (head.version >= Version::HTTP_11).then(Arc::default);
+        let (uri, raw_target) = origin_form(target.path);
         UpstreamRequest {
             to,
             past_fleet: None,
             rewrite_host,
             method: head.method.clone(),
             headers: fields,
-            uri: origin_form(target.path),
+            uri,
+            raw_target,
             client,
             named: (target.host.to_ascii_lowercase(), target.port),
             origin: services.shared.outages.origin(target),
@@ -171,7 +178,7 @@ impl UpstreamRequest {
             && self.upgrade.is_none()
             && let Some(url) = target.url(&options.upstream)
         {
-            self.uri = origin_form(rule.query.apply(&url).sent());
+            (self.uri, self.raw_target) = origin_form(rule.query.apply(&url).sent());
         }
         self.rule = Some(rule.clone());
     }
@@ -402,6 +409,9 @@ impl UpstreamRequest {
         let mut request = upstream.request();
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = uri;
+        if let Some(target) = &self.raw_target {
+            request.extensions_mut().insert(target.clone());
+        }
         *request.headers_mut() = headers;
         request
     }
@@ -440,16 +450,23 @@ fn add_forwarding_headers(
     }
 }
 
-/// Returns the target in origin form (RFC 9112, 3.2.1).
-fn origin_form(path: &str) -> Uri {
+/// Returns the target in origin form (RFC 9112, 3.2.1), and as it came where a URI cannot be that.
+/// No path is longer than a URI can be ([`target`](crate::request::target::target)).
+fn origin_form(path: &str) -> (Uri, Option<RawTarget>) {
     let path = match path {
-        "" => return Uri::from_static("/"),
-        "*" => return Uri::from_static("*"),
-        path if path.starts_with('/') => PathAndQuery::try_from(path),
-        query => PathAndQuery::try_from(format!("/{query}")),
+        "" => Cow::Borrowed("/"),
+        "*" => return (Uri::from_static("*"), None),
+        path if path.starts_with('/') => Cow::Borrowed(path),
+        query => Cow::Owned(format!("/{query}")),
     };
-    // It was part of a valid target.
-    path.map_or(Uri::from_static("/"), Uri::from)
+    match PathAndQuery::try_from(&*path) {
+        Ok(path) => (Uri::from(path), None),
+        Err(_) => {
+            let encoded = PathAndQuery::try_from(encoded(&path));
+            let encoded = encoded.expect("what no URI holds is encoded, and its length is checked");
+            (Uri::from(encoded), Some(RawTarget(path.into())))
+        }
+    }
 }
 
 /// Prepares an upstream's head for a client: removes hop-by-hop fields and adds `Via`. `Trailer`

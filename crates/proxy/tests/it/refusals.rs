@@ -280,6 +280,21 @@ fn in_http2_a_head_has_the_same_limits() {
 }
 
 #[test]
+fn bytes_that_a_url_has_encoded_go_as_they_came() {
+    let origin = Origin::always(ok("Cache-Control: max-age=60\r\n", "yes"));
+    let rig = Rig::h2c(origin.address);
+    let raw = r#"/a"<b>\^`{|}?q={"a":"b"}&<>"`"#;
+    let asked = || origin.asked().iter().map(|asked| asked.path.clone()).collect::<Vec<_>>();
+    for detail in ["MISS", "HIT_RAM"] {
+        let answer = rig.client().send(format!("GET {raw} HTTP/1.1\r\nHost: a\r\n\r\n")).answer();
+        assert_eq!((answer.status, answer.detail()), (200, detail.to_owned()));
+    }
+    // The next request on the connection to the origin is another one.
+    assert_eq!(in_http2(rig.address, "/%22", &[]), 200);
+    assert_eq!(asked(), [raw, "/%22"]);
+}
+
+#[test]
 fn bytes_beyond_ascii_are_encoded_and_control_characters_refused() {
     let origin = Origin::always(ok("", "yes"));
     let rig = Rig::h2c(origin.address);

@@ -16,8 +16,6 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::{fmt, iter};
 
-use http::Uri;
-
 use crate::request::readings;
 use crate::request::readings::decode_triplet;
 
@@ -65,13 +63,6 @@ impl fmt::Display for BadUrl {
 impl std::error::Error for BadUrl {}
 
 impl Url {
-    /// Returns the URL of an absolute URI (a forward proxy's request target).
-    pub fn from_uri(uri: &Uri) -> Result<Url, BadUrl> {
-        let scheme = uri.scheme_str().ok_or(BadUrl::Scheme)?;
-        let authority = uri.authority().ok_or(BadUrl::Host)?.as_str();
-        Self::new(scheme, authority, uri.path_and_query().map_or("", |path| path.as_str()))
-    }
-
     /// Returns the URL made of its parts (a reverse proxy's site and request target). `authority`
     /// is `host` or `host:port`; `path` is the path with the query, if any.
     pub fn new(scheme: &str, authority: &str, path: &str) -> Result<Url, BadUrl> {
@@ -463,7 +454,7 @@ mod tests {
             assert_eq!(normal(text), Err(expected), "{text}");
         }
         assert_eq!(Url::new("http", "a.example", "*").unwrap_err(), BadUrl::Path);
-        assert_eq!(Url::from_uri(&"/x".parse().unwrap()), Err(BadUrl::Scheme));
+        assert_eq!(Url::parse("/x"), Err(BadUrl::Scheme));
     }
 
     #[test]
@@ -474,7 +465,7 @@ mod tests {
             ("https://a/?/", "https://a", "https://a/", "/?/"),
             ("https://[::1]/x", "https://[::1]", "https://[::1]/", "/x"),
         ] {
-            let url = Url::from_uri(&text.parse().unwrap()).unwrap();
+            let url = Url::parse(text).unwrap();
             assert_eq!((url.site(), url.group()), (site, group));
             assert_eq!(url.path_and_query(), path);
             assert_eq!(format!("{}://{}{path}", url.scheme(), url.authority()), text);

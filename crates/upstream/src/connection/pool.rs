@@ -135,7 +135,9 @@ impl Pool {
     /// Returns an empty request, in the memory of one that is done with.
     pub fn request(&self) -> Box<Request<OutBody>> {
         let spare = self.requests.borrow_mut().pop();
-        spare.unwrap_or_else(|| Box::new(Request::new(OutBody::Empty)))
+        let mut request = spare.unwrap_or_else(|| Box::new(Request::new(OutBody::Empty)));
+        request.extensions_mut().clear();
+        request
     }
 
     /// Returns whether an idle connection can be used: the origin has neither closed it nor sent

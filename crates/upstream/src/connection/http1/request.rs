@@ -16,6 +16,7 @@ use tokio::io::AsyncWrite;
 use super::error::Http1Error;
 use crate::connection::request_body::OutBody;
 use crate::connection::stream::Stream;
+use crate::send::raw_target::RawTarget;
 
 /// A place for heads of more bytes is not kept.
 const PLACE_MAX: usize = 4 << 10;
@@ -48,7 +49,10 @@ impl Sending {
     /// Makes the head of a request, in `output`. `spellings`: that of its names.
     pub fn new(request: &Request<OutBody>, spellings: &Spellings, mut output: Vec<u8>) -> Sending {
         output.clear();
-        let target = request.uri().path_and_query().map_or("/", |path| path.as_str());
+        let target = match request.extensions().get() {
+            Some(RawTarget(target)) => target,
+            None => request.uri().path_and_query().map_or("/", |path| path.as_str()),
+        };
         write_request_line(request.method(), target, &mut output);
         let has_body = !request.body().is_end_stream();
         let rest = if has_body { rest_of(request) } else { Rest::Nothing };
