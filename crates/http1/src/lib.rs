@@ -66,7 +66,7 @@ pub use head_writer::{
 pub use header_maps::HeaderMaps;
 pub use request_framing::{BodyLength, RequestFraming};
 pub use request_head::RequestHead;
-pub use request_target::RequestTarget;
+pub use request_target::{RequestTarget, percent_encoded};
 pub use response_framing::{ResponseFraming, ResponseLength, has_no_body};
 pub use response_head::{ResponseHead, may_end};
 pub use spellings::{Speller, Spellings};

@@ -9,7 +9,7 @@ use crate::error::{HeadError, Malformed};
 use crate::fields::Fields;
 use crate::parse_room::with_room;
 use crate::request_framing::RequestFraming;
-use crate::request_target::RequestTarget;
+use crate::request_target::{RequestTarget, percent_encoded};
 
 /// Lines of fields at most: as many as a `HeaderMap` surely holds.
 const LINES_MAX: usize = 16_384;
@@ -82,14 +82,6 @@ impl RequestHead {
         bytes.len() - rest.len()
     }
 
-    /// Returns whether a head may end in the bytes from `seen` on. A head that comes byte by byte
-    /// is not worth more than one look at each.
-    pub fn may_end(bytes: &[u8], seen: usize) -> bool {
-        let tail = &bytes[seen.saturating_sub(3).min(bytes.len())..];
-        memchr::memchr_iter(b'\n', tail)
-            .any(|at| matches!(&tail[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))
-    }
-
     /// Returns the bytes of memory that it keeps.
     pub fn capacity(&self) -> usize {
         self.fields.capacity() + self.target.capacity()
@@ -102,14 +94,10 @@ impl RequestHead {
     /// Reads a head whose first line has `line` bytes, some of them beyond ASCII: those behind the
     /// method are percent-encoded.
     fn parse_encoded(&mut self, bytes: &[u8], line: usize) -> Result<Option<usize>, Malformed> {
-        let mut encoded = Vec::with_capacity(bytes.len() + 2 * line);
         let method = memchr::memchr(b' ', &bytes[..line]).unwrap_or(line);
-        for (at, byte) in bytes[..line].iter().enumerate() {
-            match byte.is_ascii() || at < method {
-                true => encoded.push(*byte),
-                false => encoded.extend_from_slice(format!("%{byte:02X}").as_bytes()),
-            }
-        }
+        let mut encoded = bytes[..method].to_vec();
+        let target = percent_encoded(&bytes[method..line], |byte| byte.is_ascii());
+        encoded.extend_from_slice(target.as_bytes());
         let added = encoded.len() - line;
         encoded.extend_from_slice(&bytes[line..]);
         Ok(self.parse(&encoded)?.map(|length| length - added))

@@ -67,7 +67,10 @@ impl RequestTarget {
             push("://");
         }
         self.authority = authority.map(&mut push);
-        self.path = if path.is_ascii() { push(path) } else { push(&encoded(path)) };
+        self.path = match path.is_ascii() {
+            true => push(path),
+            false => push(&percent_encoded(path.as_bytes(), |byte| byte.is_ascii())),
+        };
         self.length = self.text.len();
     }
 
@@ -109,6 +112,12 @@ impl RequestTarget {
         }
     }
 
+    /// Returns the path without its query.
+    pub fn path(&self) -> &str {
+        let path = self.path_and_query();
+        path.split_once('?').map_or(path, |(path, _)| path)
+    }
+
     /// Returns all of it as it was sent.
     pub fn as_str(&self) -> &str {
         &self.text[..self.length]
@@ -120,12 +129,12 @@ impl RequestTarget {
     }
 }
 
-/// Percent-encodes what is beyond ASCII.
-fn encoded(path: &str) -> String {
-    let mut encoded = String::with_capacity(3 * path.len());
-    for byte in path.bytes() {
-        match byte.is_ascii() {
-            true => encoded.push(char::from(byte)),
+/// Percent-encodes bytes (RFC 3986, 2.1) but for those that are kept, which are ASCII.
+pub fn percent_encoded(bytes: &[u8], is_kept: impl Fn(u8) -> bool) -> String {
+    let mut encoded = String::with_capacity(bytes.len() + 16);
+    for byte in bytes {
+        match is_kept(*byte) {
+            true => encoded.push(char::from(*byte)),
             false => encoded.push_str(&format!("%{byte:02X}")),
         }
     }

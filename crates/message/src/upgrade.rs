@@ -42,15 +42,9 @@ pub struct Upgrade {
     of_stream: bool,
 }
 
-/// Returns what a request without a body asks for, when that may be passed on. The field is ignored
-/// in HTTP/1.0, and where `Connection` does not name it (RFC 9110, 7.8).
-pub fn asked(parts: &Parts, has_body: bool) -> Option<Upgrade> {
-    let of_stream = is_of_stream(parts);
-    asked_by((&parts.method, parts.version), of_stream, &parts.headers, has_body)
-}
-
-/// Returns what [`asked`] returns for a request with this method, version and fields. `of_stream`:
-/// it came as an extended CONNECT.
+/// Returns what a request with this method, version and fields asks for, when that may be passed on.
+/// `of_stream`: it came as an extended CONNECT. The field is ignored in HTTP/1.0, and where
+/// `Connection` does not name it (RFC 9110, 7.8).
 pub fn asked_by(
     (method, version): (&Method, Version),
     of_stream: bool,
@@ -218,6 +212,11 @@ mod tests {
             request = request.header(*name, *value);
         }
         request.body(()).unwrap().into_parts().0
+    }
+
+    fn asked(parts: &Parts, has_body: bool) -> Option<Upgrade> {
+        let of_stream = is_of_stream(parts);
+        asked_by((&parts.method, parts.version), of_stream, &parts.headers, has_body)
     }
 
     fn of(fields: &[(&str, &str)]) -> Option<Vec<String>> {

@@ -49,6 +49,12 @@ impl Difference {
         Some(Difference { case: case.to_owned(), place, old, new, detail })
     }
 
+    /// Returns whether another one has the same lines.
+    pub fn is_same(&self, other: &Difference) -> bool {
+        let of = |of: &Difference| (of.place, of.old.clone(), of.new.clone());
+        of(self) == of(other)
+    }
+
     /// Returns the differences of lines whose order says nothing: those that one side has and the
     /// other has not, side by side.
     pub fn of_lines(case: &str, place: Place, sides: [&[Masked]; 2]) -> Vec<Difference> {

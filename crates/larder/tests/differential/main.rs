@@ -56,10 +56,10 @@ use pair::Pair;
 const GROUP: usize = 50;
 
 /// Differences that are printed in full.
-const PRINTED: usize = 20;
+const PRINTED: usize = 60;
 
 /// Differences after which nothing more is played.
-const MANY: usize = 500;
+const MANY: usize = 200;
 
 /// How much is played.
 struct Amount {
@@ -170,10 +170,12 @@ impl Comparison<'_> {
         }
     }
 
-    /// Prints the differences that are not intended, and keeps them.
+    /// Prints the differences that are not intended, and keeps them: of those that have the same
+    /// lines the first.
     fn judge(&mut self, differences: Vec<Difference>) {
         for difference in differences {
-            if self.uses.covers(&difference) {
+            let is_same = |known: &Difference| known.is_same(&difference);
+            if self.uses.covers(&difference) || self.unintended.iter().any(is_same) {
                 continue;
             }
             if self.unintended.len() < PRINTED {

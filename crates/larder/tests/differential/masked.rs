@@ -1,5 +1,6 @@
 //! Text in which what differs between two runs of one program is the same: dates, ages and
-//! durations, addresses, and boundaries of parts.
+//! durations, addresses, boundaries of parts, and the order of fields with different names, which
+//! means nothing (RFC 9110, 5.3).
 
 use std::time::UNIX_EPOCH;
 
@@ -27,7 +28,7 @@ impl Masked {
             text = text.replace(name, stands_for);
         }
         let mut masked = Masked { text: String::new(), numbers: Vec::new(), near };
-        for line in without_boundaries(text).split_inclusive('\n') {
+        for line in in_order_of_names(&without_boundaries(text)) {
             masked.take(line);
         }
         masked
@@ -76,11 +77,12 @@ impl Masked {
         }
     }
 
-    /// Takes a line of the access log.
+    /// Takes a line of the access log. The bytes of a response were an estimate before they were
+    /// counted.
     fn take_log(&mut self, line: &str) {
         let line = between(line, "{\"time\":\"", "\"");
         let line = between(&line, "\"duration_ms\":", ",");
-        self.take_number(&line, "\"bytes_out\":");
+        self.text.push_str(&between(&line, "\"bytes_out\":", ","));
     }
 
     /// Takes a line with the number behind `mark`, which may differ a little.
@@ -104,6 +106,20 @@ impl Masked {
 /// Returns the bytes of the same numbers as the characters of a text.
 pub fn latin1(text: &str) -> Vec<u8> {
     text.chars().map(|c| c as u8).collect()
+}
+
+/// Returns the lines of a text, those of each head in the order of their names.
+fn in_order_of_names(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let is_first = |line: &&str| line.contains("HTTP/1.");
+    let mut at = 0;
+    while let Some(first) = lines[at..].iter().position(is_first).map(|first| at + first + 1) {
+        let is_last = |line: &&str| line.trim().is_empty();
+        at = lines[first..].iter().position(is_last).map_or(lines.len(), |last| first + last);
+        lines[first..at]
+            .sort_by_key(|line| line.split_once(':').map(|(name, _)| name.to_ascii_lowercase()));
+    }
+    lines
 }
 
 /// Bytes of a date in the usual form.

@@ -247,29 +247,19 @@ fn floods_end_their_connection_and_nothing_else() {
         assert!(matches!(code, None | Some(11 | 1 | 9)), "{what}: {code:?}");
         serves(address);
     }
-    // Endless settings and pings are answered one by one, never kept.
+    // Frames that ask for nothing: settings, pings, windows, priorities, empty data.
     let kept = larder.resident();
-    let noise: Vec<Vec<u8>> = (0..50_000)
-        .map(|_| [frame(SETTINGS, 0, 0, &[]), frame(PING, 0, 0, &[7; 8])].concat())
-        .collect();
-    run(async {
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        let (mut read, mut write) = stream.split();
-        write.write_all(PREFACE).await.unwrap();
-        let send = async {
-            for frame in &noise {
-                if write.write_all(frame).await.is_err() {
-                    return;
-                }
-            }
-            let _ = write.shutdown().await;
-        };
-        let mut sink = Vec::new();
-        let _ = tokio::join!(send, read.read_to_end(&mut sink));
-    });
+    let window = frame(8, 0, 0, &1_u32.to_be_bytes());
+    let priority = frame(2, 0, 1, &[0, 0, 0, 0, 9]);
+    let settings = [frame(SETTINGS, 0, 0, &[]), frame(PING, 0, 0, &[7; 8])].concat();
+    for (what, noise) in [("settings", settings), ("windows", window), ("priorities", priority)] {
+        let said = run(converse(address, &vec![noise; 50_000]));
+        let code = goaway(&said);
+        assert!(matches!(code, None | Some(11)), "{what}: {code:?}");
+        serves(address);
+    }
     let grown = larder.resident().saturating_sub(kept);
     assert!(grown < 32 << 20, "{grown} bytes kept");
-    serves(address);
 }
 
 #[test]

@@ -22,7 +22,8 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
 use http1::{
-    HeadError, RequestFraming, RequestHead, write_field, write_number_field, write_status_line,
+    HeadError, RequestFraming, RequestHead, may_end, write_field, write_number_field,
+    write_status_line,
 };
 use message::date;
 use message::request_body::RequestBody;
@@ -159,7 +160,7 @@ impl Connection {
             if blank == bytes.len() {
                 return (blank, None);
             }
-            if seen > 0 && bytes.len() < longest && !RequestHead::may_end(bytes, seen) {
+            if seen > 0 && bytes.len() < longest && !may_end(bytes, seen) {
                 return (0, None);
             }
             let mut head = services.heads.take();
@@ -176,8 +177,11 @@ impl Connection {
         };
         match wire.poll_take(cx, &mut take) {
             Poll::Ready(Ok(Some(taken))) => Poll::Ready(taken),
-            // The client closed in the middle of a head: it gets no response.
-            Poll::Ready(Ok(None)) => Poll::Ready(Err(End::Done)),
+            // A client that closed in the middle of a head gets no response.
+            Poll::Ready(Ok(None)) => Poll::Ready(Err(match wire.has_input() {
+                true => End::Broken("the client closed within a head".into()),
+                false => End::Done,
+            })),
             Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
             Poll::Pending if state.draining() && !wire.has_input() => Poll::Ready(Err(End::Done)),
             Poll::Pending => {
@@ -252,6 +256,9 @@ impl Connection {
                 let body_of = body.as_mut();
                 let has_length = self.write_fields(form, (status, fields), encoding, body_of, head);
                 form.write_end(status, encoding, (closes, has_length), head);
+                if let Some(body) = &mut body {
+                    body.note_head_bytes(head.len() as u64);
+                }
                 turn.take(head.len());
                 self.begin_sending(cx, head, (fields, body.take()), encoding)
             });
@@ -289,7 +296,6 @@ impl Connection {
             let options = services.borrow_options();
             let with_length = form.takes_stored_length(status, encoding);
             written = stored.write(Common::of(services, &options), with_length, head);
-            body.note_head_bytes(head.len() as u64 + 2);
             if form.is_head && !written.has_length && form.may_have_length(status) {
                 write_number_field(b"content-length", stored.length, head);
                 written.has_length = true;

@@ -3,10 +3,11 @@
 //! interim responses (1xx) are sent, and each request tells whether it waits for its body.
 //!
 //! A client may open many streams at once and break each at will, so everything that it can make
-//! the proxy keep is bounded: streams, the bytes of their heads and bodies in flight, resets that
-//! it provokes or sends.
+//! the proxy keep or do is bounded: streams, the bytes of their heads and bodies in flight, resets
+//! that it provokes or sends, and frames that ask for nothing.
 
 mod client_io;
+mod frame_watch;
 mod pings;
 mod send;
 mod server;

@@ -129,19 +129,19 @@ pub(crate) fn answer(
     let busy = services.shared.node.as_ref().map(Node::busy);
     match understand(services, client, options, head, body) {
         Err(answering) => answering,
-        Ok(understood) => match at_once(understood) {
-            Ok(response) => Answering::Now(response),
-            Err((understood, rest)) => {
-                let is_unsafe = understood.context.facts.class == MethodClass::Unsafe;
-                let work = Unanswered::new(async move {
-                    let _busy = busy;
-                    let Understood { context, transaction, body, purge } = *understood;
-                    let response = later(&context, transaction, body, purge, rest).await;
-                    finished(&context, response)
-                });
-                Answering::Later(Unanswered { is_unsafe, ..work })
-            }
-        },
+        Ok(Understood { context, transaction, body, purge }) => {
+            let (transaction, rest) = match at_once(&context, transaction, &body, &purge) {
+                Ok(response) => return Answering::Now(response),
+                Err(rest) => rest,
+            };
+            let is_unsafe = context.facts.class == MethodClass::Unsafe;
+            let work = Unanswered::new(async move {
+                let _busy = busy;
+                let response = later(&context, transaction, body, purge, rest).await;
+                finished(&context, response)
+            });
+            Answering::Later(Unanswered { is_unsafe, ..work })
+        }
     }
 }
 
@@ -198,40 +198,40 @@ fn understand(
 }
 
 /// Answers a request without waiting for anything, or says what is still to be done.
-fn at_once(understood: Understood) -> Result<ClientResponse, (Box<Understood>, Rest)> {
-    let Understood { context, transaction, body, purge } = understood;
-    let wait = |context, transaction, body, purge, rest| {
-        Err((Box::new(Understood { context, transaction, body, purge }), rest))
-    };
+fn at_once(
+    context: &RequestContext,
+    transaction: Transaction,
+    body: &RequestBody,
+    purge: &PurgeFields,
+) -> Result<ClientResponse, (Transaction, Rest)> {
     if purge.may_be_purge() {
-        return wait(context, transaction, body, purge, Rest::Permission);
+        return Err((transaction, Rest::Permission));
     }
-    match permitted_by_name(&context) {
+    match permitted_by_name(context) {
         Verdict::Allow => {}
         Verdict::Deny(denial) => {
-            let response = failed(transaction, Failure::Denied(denial));
-            return Ok(finished(&context, response));
+            return Ok(finished(context, failed(transaction, Failure::Denied(denial))));
         }
-        Verdict::ByAddress => return wait(context, transaction, body, purge, Rest::Permission),
+        Verdict::ByAddress => return Err((transaction, Rest::Permission)),
     }
-    let transaction = match answer_here(&context, transaction) {
-        Ok(response) => return Ok(finished(&context, response)),
+    let transaction = match answer_here(context, transaction) {
+        Ok(response) => return Ok(finished(context, response)),
         Err(transaction) => transaction,
     };
     context.client.state.asks(context.site().group().map_or(0, Group::number));
     if context.upgrade.is_some() || !body.is_end_stream() {
-        return wait(context, transaction, body, purge, Rest::Body);
+        return Err((transaction, Rest::Body));
     }
     let store = context.store();
-    let asked = route_input(&context, false, store.is_some());
+    let asked = route_input(context, false, store.is_some());
     let (transaction, route) = match (asked.past_cache(), store) {
-        (None, Some(store)) => match cached::answer(&context, &store, transaction) {
+        (None, Some(store)) => match cached::answer(context, &store, transaction) {
             Ok(response) => return Ok(response),
             Err(transaction) => (transaction, asked.route(|| context.primary_key())),
         },
         (route, _) => (transaction, route.unwrap_or(Route::BadUrl)),
     };
-    wait(context, transaction, body, purge, Rest::Route(route))
+    Err((transaction, Rest::Route(route)))
 }
 
 /// Does what is still to be done for a request.

@@ -98,7 +98,7 @@ async fn control(
     };
     let text = head.fields.line(&FLEET).and_then(value::text);
     let is_understood = text.is_some_and(|text| of_protocol(text, node.protocols()).is_some());
-    if !is_understood && path_of(head) != HELLO {
+    if !is_understood && head.target.path() != HELLO {
         let why = NotUnderstood(node.protocols()).to_string();
         return refuse(transaction, StatusCode::BAD_REQUEST, &why);
     }
@@ -109,7 +109,7 @@ async fn control(
             return refuse(transaction, StatusCode::BAD_REQUEST, "The message did not come whole.");
         }
     };
-    let answer = Box::pin(answers::answer(services, node, path_of(head), &body)).await;
+    let answer = Box::pin(answers::answer(services, node, head.target.path(), &body)).await;
     let (status, body) = match answer {
         Ok(answer) => (StatusCode::OK, answer),
         Err(why) => (StatusCode::UNPROCESSABLE_ENTITY, format!("{why}\n")),
@@ -239,12 +239,6 @@ fn name_whole_url(head: &mut RequestHead, question: &Question) {
     let mut target = RequestTarget::default();
     target.read_parts(Some(question.scheme.name()), Some(authority), path);
     head.target = target;
-}
-
-/// Returns the path of a request, without its query.
-fn path_of(head: &RequestHead) -> &str {
-    let path = head.target.path_and_query();
-    path.split_once('?').map_or(path, |(path, _)| path)
 }
 
 /// Waits for an answer, and meanwhile lets the asking node see that this one is at work.

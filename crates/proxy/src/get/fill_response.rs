@@ -327,7 +327,7 @@ impl FillResponder<'_> {
         status: CacheStatus,
         mut transaction: Transaction,
     ) -> NextAction {
-        if !hop_by_hop::accepts_trailers(self.context.headers()) {
+        if !hop_by_hop::accepts_trailers(&self.context.head.fields) {
             fields.remove(header::TRAILER);
         }
         transaction.note_answer(code, status.outcome, &fields);
@@ -343,7 +343,7 @@ impl FillResponder<'_> {
             Some(bytes) if bytes.is_empty() => BodySource::Empty,
             Some(bytes) => BodySource::Whole(bytes),
             None => {
-                let trailers = hop_by_hop::accepts_trailers(self.context.headers());
+                let trailers = hop_by_hop::accepts_trailers(&self.context.head.fields);
                 let store = head.stored.then(|| self.store.clone());
                 let body = FillBody::new(reader, store, head.length, trailers);
                 BodySource::Fill(Box::new(body.with_rescue(self.rescue(head))))

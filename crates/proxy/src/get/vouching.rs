@@ -27,20 +27,14 @@ pub(crate) fn is_known_current(
 ) -> bool {
     let Some(version) = stored.line(&VERSION) else { return false };
     let varies = stored.has(&header::VARY);
-    let earlier = Earlier { version, varies, path: path_of(head), request: &head.fields };
+    let earlier = Earlier { version, varies, path: head.target.path(), request: &head.fields };
     voucher.is_current(&earlier)
-}
-
-/// Returns the path that a request asks for, without its query.
-fn path_of(head: &RequestHead) -> &str {
-    let path = head.target.path_and_query();
-    path.split_once('?').map_or(path, |(path, _)| path)
 }
 
 /// Returns whether an origin vouches for an answer of its own with these fields.
 pub(crate) async fn vouches(voucher: &dyn Voucher, head: &RequestHead, fields: &HeaderMap) -> bool {
     let Some(version) = fields.get(VERSION) else { return false };
-    let (path, request) = (path_of(head), &head.fields);
+    let (path, request) = (head.target.path(), &head.fields);
     let varies = fields.contains_key(header::VARY);
     let earlier = Earlier { version: version.as_bytes(), varies, path, request };
     voucher.is_current(&earlier) || voucher.look(earlier).await

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use http::header::HeaderValue;
 use http::{Method, StatusCode, Version, header};
-use http1::RequestHead;
+use http1::{RequestHead, percent_encoded};
 use message::framing;
 use message::scheme::Scheme;
 use message::via::has_member;
@@ -185,14 +185,7 @@ fn path<'a>(head: &'a RequestHead, front: &Front) -> Result<&'a str, Refused> {
 
 /// Percent-encodes the bytes that are not usual in a path.
 pub(crate) fn encoded(path: &str) -> String {
-    let mut encoded = String::with_capacity(path.len() + 16);
-    for byte in path.bytes() {
-        match USUAL[usize::from(byte)] {
-            true => encoded.push(char::from(byte)),
-            false => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
+    percent_encoded(path.as_bytes(), |byte| USUAL[usize::from(byte)])
 }
 
 /// A target without the texts of the head that it was read from, whose host is noted there.

@@ -96,7 +96,7 @@ pub(crate) fn relay_response(
     }
     context.place.take();
     let version = response.version();
-    let trailers = hop_by_hop::accepts_trailers(context.headers());
+    let trailers = hop_by_hop::accepts_trailers(&context.head.fields);
     upstream_request::sanitize_response(
         &context.services,
         response.headers_mut(),

@@ -109,7 +109,8 @@ impl StoredFields {
         let with_length = self.part == StoredPart::Whole;
         self.each(common, with_length, |name, value| {
             let name = HeaderName::from_bytes(name);
-            if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
+            let value = HeaderValue::from_maybe_shared(self.shared(value));
+            if let (Ok(name), Ok(value)) = (name, value) {
                 map.append(name, value);
             }
         });
@@ -129,6 +130,15 @@ impl StoredFields {
             map.insert(header::CONTENT_LENGTH, HeaderValue::from(range.count()));
         }
         map
+    }
+
+    /// Returns a value, which shares the memory of the head where it lies there.
+    fn shared(&self, value: &[u8]) -> Bytes {
+        let begin = value.as_ptr().addr().wrapping_sub(self.meta.as_ptr().addr());
+        match begin.checked_add(value.len()).is_some_and(|end| end <= self.meta.len()) {
+            true => self.meta.slice(begin..begin + value.len()),
+            false => Bytes::copy_from_slice(value),
+        }
     }
 
     /// Writes the member of `Cache-Status`.

@@ -1,26 +1,39 @@
-//! The socket of a client in HTTP/2, as the `h2` crate sees it: bytes are counted, and waits for
-//! the client are recorded for the sweep.
+//! The socket of a client in HTTP/2, as the `h2` crate sees it: bytes are counted, waits for the
+//! client are recorded for the sweep, and frames are watched.
 
+use std::cell::Cell;
 use std::io;
 use std::io::IoSlice;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+use net::clock::TokioClock;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::client::connection_state::{ConnectionState, Phase};
+use crate::client::handle::Client;
+use crate::downstream::http2::frame_watch::FrameWatch;
 use crate::downstream::stream::Stream;
 
 /// The socket of a client in HTTP/2.
 pub(super) struct ClientIo {
     stream: Stream,
     state: Rc<ConnectionState>,
+    /// `None` for another node of the fleet.
+    watch: Option<FrameWatch>,
+    clock: TokioClock,
+    is_flooded: Rc<Cell<bool>>,
 }
 
 impl ClientIo {
-    pub fn new(stream: Stream, state: Rc<ConnectionState>) -> ClientIo {
-        ClientIo { stream, state }
+    /// Makes the socket of a client, or of another node of the fleet. It sets `is_flooded` when the
+    /// client sends more than it may, and reads nothing from then on.
+    pub fn new(stream: Stream, client: &Client, clock: TokioClock) -> (ClientIo, Rc<Cell<bool>>) {
+        let (state, is_flooded) = (client.state.clone(), Rc::default());
+        let watch = (!client.link.is_peer).then(|| FrameWatch::new(clock.instant()));
+        let io = ClientIo { stream, state, watch, clock, is_flooded: Rc::clone(&is_flooded) };
+        (io, is_flooded)
     }
 }
 
@@ -30,12 +43,19 @@ impl AsyncRead for ClientIo {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let ClientIo { stream, state } = self.get_mut();
+        let ClientIo { stream, state, watch, clock, is_flooded } = self.get_mut();
+        if is_flooded.get() {
+            return Poll::Pending;
+        }
         let before = buf.filled().len();
         let polled = Pin::new(stream).poll_read(cx, buf);
         state.read_blocked.set(polled.is_pending());
         ready!(polled)?;
         let count = buf.filled().len() - before;
+        if let Some(watch) = watch {
+            let bytes = &buf.filled()[before..];
+            is_flooded.set(!watch.take(bytes, clock.instant(), state.written.get()));
+        }
         state.read.set(state.read.get() + count as u64);
         if count == 0 {
             state.eof.set(true);
@@ -52,7 +72,7 @@ impl AsyncWrite for ClientIo {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let ClientIo { stream, state } = self.get_mut();
+        let ClientIo { stream, state, .. } = self.get_mut();
         let polled = Pin::new(stream).poll_write(cx, buf);
         state.wrote(&polled);
         polled
@@ -63,7 +83,7 @@ impl AsyncWrite for ClientIo {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let ClientIo { stream, state } = self.get_mut();
+        let ClientIo { stream, state, .. } = self.get_mut();
         let polled = Pin::new(stream).poll_write_vectored(cx, bufs);
         state.wrote(&polled);
         polled
@@ -74,7 +94,7 @@ impl AsyncWrite for ClientIo {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let ClientIo { stream, state } = self.get_mut();
+        let ClientIo { stream, state, .. } = self.get_mut();
         // TLS keeps what did not fit into the socket.
         let polled = Pin::new(stream).poll_flush(cx);
         state.write_blocked.set(polled.is_pending());

@@ -5,6 +5,7 @@
 //! ends, is given up; a client that is told to end (GOAWAY) gets the answers to its earlier
 //! requests; a connection that the sweep cuts ends at once.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -51,18 +52,23 @@ struct Server<'a> {
     client: &'a Rc<Client>,
     stage: Http2Stage,
     told_to_end: bool,
+    /// It sends frames without end, which are read no longer.
+    is_flooded: Rc<Cell<bool>>,
+    told_to_calm: bool,
 }
 
 /// Serves a connection until it ends.
 pub(crate) async fn serve(connections: &Connections, client: &Rc<Client>, stream: Stream) {
-    let io = ClientIo::new(stream, client.state.clone());
+    let services = &connections.services;
+    let (io, is_flooded) = ClientIo::new(stream, client, services.clock);
     let builders = connections.builders();
     let builder = if client.link.is_peer { &builders.nodes } else { &builders.http2 };
     let handshake = builder.handshake(io);
     let stage = Http2Stage::Handshake(handshake);
-    let mut server = Server { services: &connections.services, client, stage, told_to_end: false };
+    let mut server =
+        Server { services, client, stage, told_to_end: false, is_flooded, told_to_calm: false };
     if let Err(error) = poll_fn(|cx| server.poll(cx)).await {
-        connections.services.observer.refused(client.address, None, &error);
+        services.observer.refused(client.address, None, &error);
     }
 }
 
@@ -127,6 +133,13 @@ impl Server<'_> {
                 log::debug!("{}: no answer to a ping", self.client.address);
                 *pings = None;
                 http.abrupt_shutdown(Reason::NO_ERROR);
+                continue;
+            }
+            if self.is_flooded.get() && !self.told_to_calm {
+                self.told_to_calm = true;
+                let why = "frames without end that ask for nothing";
+                self.services.observer.refused(self.client.address, None, &why);
+                http.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                 continue;
             }
             match ready!(next) {

@@ -1,0 +1,145 @@
+//! Detection of clients that send frames without end and ask for nothing by them: SETTINGS, PING,
+//! PRIORITY, WINDOW_UPDATE, RST_STREAM, frames of unknown kinds, and DATA without bytes each cost
+//! work and are answered or taken, whatever the limits of streams and of their bytes say
+//! (RFC 9113, 10.5).
+//!
+//! Such a frame takes one of [`FRAMES_MAX`] permits. Some come back with time, and with what the
+//! client is sent, for a client that takes a large response opens its window again and again; all
+//! come back with a frame that begins a request or carries its body.
+
+use std::time::{Duration, Instant};
+
+/// Bytes that a client's side of a connection begins with, before its first frame (RFC 9113, 3.4).
+const PREFACE: usize = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
+
+/// Bytes of a frame before its payload (RFC 9113, 4.1): its length, type, flags and stream.
+const HEAD: usize = 9;
+
+/// Types of frames (RFC 9113, 6), and a flag.
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
+
+/// Frames that bring nothing, at most, one behind another.
+const FRAMES_MAX: u64 = 1000;
+/// Time after which a permit comes back.
+const TIME_PER_PERMIT: Duration = Duration::from_millis(5);
+/// Bytes that were sent after which a permit comes back.
+const SENT_PER_PERMIT: u64 = 1 << 10;
+
+/// The frames that one client sends.
+pub(super) struct FrameWatch {
+    head: [u8; HEAD],
+    /// Bytes of the head that have come.
+    length: usize,
+    /// Bytes to come before the next head.
+    skip: usize,
+    permits: u64,
+    /// When permits came back last, and the count of bytes sent by then.
+    renewed: (Instant, u64),
+}
+
+impl FrameWatch {
+    /// Begins to watch a connection at its preface.
+    pub fn new(now: Instant) -> FrameWatch {
+        let (head, renewed) = ([0; HEAD], (now, 0));
+        FrameWatch { head, length: 0, skip: PREFACE, permits: FRAMES_MAX, renewed }
+    }
+
+    /// Takes bytes of the client. `sent`: bytes that it was sent so far. Returns whether it may
+    /// send more.
+    pub fn take(&mut self, mut bytes: &[u8], now: Instant, sent: u64) -> bool {
+        self.renew(now, sent);
+        loop {
+            let skipped = self.skip.min(bytes.len());
+            self.skip -= skipped;
+            bytes = &bytes[skipped..];
+            let (piece, rest) = bytes.split_at(bytes.len().min(HEAD - self.length));
+            self.head[self.length..][..piece.len()].copy_from_slice(piece);
+            self.length += piece.len();
+            if self.skip > 0 || self.length < HEAD {
+                return true;
+            }
+            bytes = rest;
+            self.length = 0;
+            if !self.begin_frame() {
+                return false;
+            }
+        }
+    }
+
+    /// Takes the head of a frame. Returns whether the client may send it.
+    fn begin_frame(&mut self) -> bool {
+        let [long, middle, short, kind, flags, ..] = self.head;
+        self.skip = u32::from_be_bytes([0, long, middle, short]) as usize;
+        let is_of_request = match kind {
+            DATA => self.skip > 0 || flags & END_STREAM != 0,
+            HEADERS | CONTINUATION => true,
+            _ => false,
+        };
+        let left = self.permits.checked_sub(1);
+        self.permits = if is_of_request { FRAMES_MAX } else { left.unwrap_or(0) };
+        is_of_request || left.is_some()
+    }
+
+    fn renew(&mut self, now: Instant, sent: u64) {
+        let (at, sent_before) = self.renewed;
+        let by_time = now.saturating_duration_since(at).as_millis() / TIME_PER_PERMIT.as_millis();
+        let by_bytes = sent.saturating_sub(sent_before) / SENT_PER_PERMIT;
+        let permits = by_bytes.saturating_add(u64::try_from(by_time).unwrap_or(u64::MAX));
+        if permits > 0 {
+            self.permits = self.permits.saturating_add(permits).min(FRAMES_MAX);
+            self.renewed = (now, sent);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, flags: u8, length: u8) -> Vec<u8> {
+        let head = [0, 0, length, kind, flags, 0, 0, 0, 1];
+        [&head[..], &vec![kind; usize::from(length)]].concat()
+    }
+
+    /// Returns how many such frames in a row are taken, of 3,000, in pieces of so many bytes.
+    fn taken(frame: &[u8], piece: usize) -> u64 {
+        let now = Instant::now();
+        let mut watch = FrameWatch::new(now);
+        assert!(watch.take(&[0; PREFACE], now, 0));
+        let is_taken = |_: &u64| frame.chunks(piece).all(|bytes| watch.take(bytes, now, 0));
+        (0..3000).take_while(is_taken).count() as u64
+    }
+
+    #[test]
+    fn frames_that_bring_nothing_are_bounded_however_they_are_split() {
+        for piece in [1, 5, 9, 100] {
+            // SETTINGS, PING, PRIORITY, WINDOW_UPDATE, RST_STREAM, an unknown one, empty DATA.
+            for (kind, length) in [(4, 6), (6, 8), (2, 5), (8, 4), (3, 4), (77, 1), (DATA, 0)] {
+                assert_eq!(taken(&frame(kind, 0, length), piece), FRAMES_MAX, "{kind} {piece}");
+            }
+            for (kind, flags, length) in [(HEADERS, 0, 3), (DATA, 0, 1), (DATA, END_STREAM, 0)] {
+                assert_eq!(taken(&frame(kind, flags, length), piece), 3000, "{kind} {piece}");
+            }
+        }
+    }
+
+    #[test]
+    fn permits_come_back_with_time_and_with_what_is_sent() {
+        let now = Instant::now();
+        let mut watch = FrameWatch::new(now);
+        let update = frame(8, 0, 4);
+        let start = [vec![0; PREFACE], update.repeat(1000)].concat();
+        assert!(watch.take(&start, now, 0) && !watch.take(&update, now, 1000));
+        let mut watch = FrameWatch::new(now);
+        assert!(watch.take(&start, now, 0));
+        let later = now + TIME_PER_PERMIT * 3;
+        assert!(watch.take(&update.repeat(3), later, 0) && !watch.take(&update, later, 0));
+        let mut watch = FrameWatch::new(now);
+        assert!(watch.take(&start, now, 0));
+        assert!(watch.take(&update.repeat(10), now, 10 << 10));
+        assert!(!watch.take(&update, now, 10 << 10));
+    }
+}
