@@ -101,7 +101,7 @@ pub(crate) async fn answer(
     let mut past = CacheStatus::new(Outcome::Bypass(Bypass::NotShareable));
     let mut alone = false;
     for number in 0..LOOKUPS_MAX {
-        let (method, fields) = (&context.head.method, context.headers());
+        let (method, fields) = (&context.head.method, &context.head.fields);
         let options = context.lookup_options();
         let since = context.services.lookup_start();
         let Some(found) = find(store, primary, method, fields, options).await else {
@@ -545,7 +545,7 @@ impl CacheRequest<'_> {
             marker,
             upstream_request,
             facts: context.facts.of_get(),
-            request: context.headers().clone(),
+            request: context.head.fields.to_map(0),
             stale: to_validate
                 .map(|to_validate| to_validate.stored.clone())
                 .filter(|a| !a.is_of_head()),

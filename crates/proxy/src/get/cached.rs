@@ -1,7 +1,6 @@
 //! A GET or HEAD that memory answers at once: what is stored is fresh, whole, and in one record.
 //! Every other request goes on in [`cache_request`].
 
-use std::cell::RefCell;
 use std::ops::Range;
 
 use semantics::Seconds;
@@ -24,20 +23,14 @@ use crate::response::response_body::BodySource;
 use crate::response::stored_fields::StoredPart;
 use crate::response::transaction::Transaction;
 
-thread_local! {
-    /// The key of the request that is looked up.
-    static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
 /// Answers from memory. The transaction comes back where that is not to be done at once.
 pub(crate) fn answer(
     context: &RequestContext,
     store: &Store,
     transaction: Transaction,
 ) -> Result<ClientResponse, Transaction> {
-    let found = KEY.with_borrow_mut(|key| {
-        let group = context.write_key(key)?;
-        let resident = Resident::find(store, key, group, &context.head.fields)?;
+    let found = context.with_key(|key, locality| {
+        let resident = Resident::find(store, key, locality.group, &context.head.fields)?;
         let ready = Ready::of(context, resident)?;
         let neighbours = &context.services.shared.neighbours;
         if neighbours.asked_for(key) {
@@ -45,7 +38,7 @@ pub(crate) fn answer(
         }
         Some(ready)
     });
-    match found {
+    match found.flatten() {
         Some(ready) => Ok(ready.respond(context, transaction)),
         None => Err(transaction),
     }

@@ -1,10 +1,11 @@
 //! One request while it is decided on: all that is known of it, in one place.
 
 use std::borrow::Cow;
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use fleet::lookup::{Asked, Reach, Request};
 use http::Method;
 use http::header::{self, HeaderMap, HeaderValue};
@@ -14,7 +15,7 @@ use net::address;
 use semantics::cache_key::{UrlParts, primary_of_parts};
 use semantics::validators::Selected;
 use semantics::{Portion, QueryRule, RequestFacts, Settings, Time, Url, connection_login};
-use store::{Key, LookupOptions, Retention, Tiers};
+use store::{Key, Locality, LookupOptions, Retention, Tiers};
 use upstream::send::origin::{Origin, VERSION};
 
 use crate::client::handle::Client;
@@ -34,6 +35,11 @@ use crate::request::upstream_request::{FIELDS_ADDED, UpstreamRequest};
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
 use crate::services::{Arrival, Services};
+
+thread_local! {
+    /// The key of the request that is decided on.
+    static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// A request, its client, and what was derived from both.
 pub(crate) struct RequestContext {
@@ -258,13 +264,23 @@ impl RequestContext {
     /// Returns the key of the object that the request is about: `None` when there is none,
     /// `Some(None)` when it is too long.
     pub fn primary_key(&self) -> Option<Option<Key>> {
-        self.url().map(|url| self.key(&url))
+        let key = |key: &[u8], locality| Key::new(Bytes::copy_from_slice(key), locality);
+        match self.with_key(key) {
+            Some(key) => Some(key),
+            None => self.url().map(|url| self.key(&url)),
+        }
     }
 
-    /// Writes that key to `key`, and returns its group. It allocates nothing but what `key` needs;
-    /// `None` where that cannot be done: the URL is not its own normal form, or its rule changes
-    /// the name.
-    pub fn write_key(&self, key: &mut Vec<u8>) -> Option<u64> {
+    /// Calls `take` with that key, which is written to memory that is used again. `None` where that
+    /// cannot be done: the URL is not its own normal form, or its rule changes the name.
+    pub fn with_key<T>(&self, take: impl FnOnce(&[u8], Locality) -> T) -> Option<T> {
+        KEY.with_borrow_mut(|key| {
+            let locality = self.write_key(key)?;
+            Some(take(key, locality))
+        })
+    }
+
+    fn write_key(&self, key: &mut Vec<u8>) -> Option<Locality> {
         let (target, site) = (self.target(), self.site());
         if self.rule.as_ref().is_some_and(|rule| rule.query != QueryRule::default()) {
             return None;
@@ -283,7 +299,7 @@ impl RequestContext {
         let port = (port != target.scheme.default_port()).then_some(port);
         let parts = UrlParts { scheme: target.scheme.name(), host, port, path };
         let place = primary_of_parts(key, site.key_prefix(), parts)?;
-        (key.len() <= KEY_MAX).then(|| locality_at(key, place).group)
+        (key.len() <= KEY_MAX).then(|| locality_at(key, place))
     }
 
     /// Returns the URL that the request names, with the host name as it was given: without aliases.
