@@ -42,8 +42,8 @@ pub struct Upgrade {
     of_stream: bool,
 }
 
-/// Returns what a request with this method, version and fields asks for, when that may be passed on.
-/// `of_stream`: it came as an extended CONNECT. The field is ignored in HTTP/1.0, and where
+/// Returns what a request with this method, version and fields asks for, when that may be passed
+/// on. `of_stream`: it came as an extended CONNECT. The field is ignored in HTTP/1.0, and where
 /// `Connection` does not name it (RFC 9110, 7.8).
 pub fn asked_by(
     (method, version): (&Method, Version),

@@ -9,5 +9,4 @@ pub(crate) mod dial;
 pub(crate) mod failover;
 pub mod origin;
 pub mod outgoing;
-pub mod raw_target;
 pub(crate) mod timers;

@@ -198,6 +198,7 @@ fn understand(
 }
 
 /// Answers a request without waiting for anything, or says what is still to be done.
+#[expect(clippy::result_large_err, reason = "to wait takes one allocation, for all that is left")]
 fn at_once(
     context: &RequestContext,
     transaction: Transaction,

@@ -21,12 +21,12 @@ use semantics::{MethodClass, Settings, claims, forwarded, hop_by_hop, max_forwar
 use store::Key;
 use upstream::connection::origin_body::OriginBody;
 use upstream::connection::pinned::PinnedConnection;
+use upstream::connection::raw_target::RawTarget;
 use upstream::connection::request_body::{ClientBody, OutBody};
 use upstream::send::attempts::Attempts;
 use upstream::send::client::Upstream;
 use upstream::send::origin::{Connector, Origin};
 use upstream::send::outgoing::Outgoing;
-use upstream::send::raw_target::RawTarget;
 use upstream::settings::endpoint::Endpoint;
 
 use crate::observe::outcome::Error;

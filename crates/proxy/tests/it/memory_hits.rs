@@ -53,7 +53,7 @@ fn origin() -> Origin {
 /// Asks for everything, so that it is stored.
 fn fill(rig: &Rig) {
     for (path, _) in RESPONSES {
-        rig.client().send(&get(path, "")).answer();
+        rig.client().send(get(path, "")).answer();
     }
 }
 

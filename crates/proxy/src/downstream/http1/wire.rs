@@ -313,9 +313,9 @@ impl Wire {
     }
 
     /// Looks whether the client has left while its request is being answered and nothing is read
-    /// from it. `runs_on`: the request is one that the origin may have carried out. What its response
-    /// makes invalid is still to be removed (RFC 9111, 4.4), so that it ends only where another
-    /// needs its place, as that of a client which may still read.
+    /// from it. `runs_on`: the request is one that the origin may have carried out. What its
+    /// response makes invalid is still to be removed (RFC 9111, 4.4), so that it ends only where
+    /// another needs its place, as that of a client which may still read.
     pub fn look_for_end(&mut self, cx: &mut Context<'_>, runs_on: bool) {
         if self.state.read_blocked.get() || self.is_ended {
             return;

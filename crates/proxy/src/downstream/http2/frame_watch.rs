@@ -25,8 +25,10 @@ const END_STREAM: u8 = 1;
 const FRAMES_MAX: u64 = 1000;
 /// Time after which a permit comes back.
 const TIME_PER_PERMIT: Duration = Duration::from_millis(5);
-/// Bytes that were sent after which a permit comes back.
-const SENT_PER_PERMIT: u64 = 1 << 10;
+/// Bytes that were sent after which a permit comes back: more than those of the answer to a frame
+/// that brings nothing, and less than those of a short message, which a client of a stream may
+/// answer with a PING and two WINDOW_UPDATE.
+const SENT_PER_PERMIT: u64 = 32;
 
 /// The frames that one client sends.
 pub(super) struct FrameWatch {
@@ -97,6 +99,8 @@ impl FrameWatch {
 
 #[cfg(test)]
 mod tests {
+    use net::clock::TokioClock;
+
     use super::*;
 
     fn frame(kind: u8, flags: u8, length: u8) -> Vec<u8> {
@@ -106,7 +110,7 @@ mod tests {
 
     /// Returns how many such frames in a row are taken, of 3,000, in pieces of so many bytes.
     fn taken(frame: &[u8], piece: usize) -> u64 {
-        let now = Instant::now();
+        let now = TokioClock::system().instant();
         let mut watch = FrameWatch::new(now);
         assert!(watch.take(&[0; PREFACE], now, 0));
         let is_taken = |_: &u64| frame.chunks(piece).all(|bytes| watch.take(bytes, now, 0));
@@ -128,18 +132,18 @@ mod tests {
 
     #[test]
     fn permits_come_back_with_time_and_with_what_is_sent() {
-        let now = Instant::now();
+        let now = TokioClock::system().instant();
         let mut watch = FrameWatch::new(now);
         let update = frame(8, 0, 4);
         let start = [vec![0; PREFACE], update.repeat(1000)].concat();
-        assert!(watch.take(&start, now, 0) && !watch.take(&update, now, 1000));
+        assert!(watch.take(&start, now, 0) && !watch.take(&update, now, SENT_PER_PERMIT - 1));
         let mut watch = FrameWatch::new(now);
         assert!(watch.take(&start, now, 0));
         let later = now + TIME_PER_PERMIT * 3;
         assert!(watch.take(&update.repeat(3), later, 0) && !watch.take(&update, later, 0));
         let mut watch = FrameWatch::new(now);
         assert!(watch.take(&start, now, 0));
-        assert!(watch.take(&update.repeat(10), now, 10 << 10));
-        assert!(!watch.take(&update, now, 10 << 10));
+        assert!(watch.take(&update.repeat(10), now, 10 * SENT_PER_PERMIT));
+        assert!(!watch.take(&update, now, 10 * SENT_PER_PERMIT));
     }
 }

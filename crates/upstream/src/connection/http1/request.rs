@@ -14,9 +14,9 @@ use http1::{
 use tokio::io::AsyncWrite;
 
 use super::error::Http1Error;
+use crate::connection::raw_target::RawTarget;
 use crate::connection::request_body::OutBody;
 use crate::connection::stream::Stream;
-use crate::send::raw_target::RawTarget;
 
 /// A place for heads of more bytes is not kept.
 const PLACE_MAX: usize = 4 << 10;
