@@ -98,7 +98,7 @@ pub const INTENDED: &[Intended] = &[
         why: "a length beyond all bodies is no matter of the head's size",
     },
     Intended {
-        cases: "*/smuggling *",
+        cases: "*",
         place: Place::Client,
         old: "content-length: *are not framed as RFC 9112 has it.",
         new: "content-length: *The request's body broke off or is not framed as HTTP has it.",
@@ -215,6 +215,34 @@ pub const INTENDED: &[Intended] = &[
         old: "connection: close*",
         new: "cache-control: no-store*INVALID(target)*",
         why: "a target that is no path is told so, and its connection stays",
+    },
+    Intended {
+        cases: "*/damage *",
+        place: Place::Client,
+        old: "HTTP/1.1 400*",
+        new: "HTTP/1.1 200*",
+        why: "bytes beyond ASCII are percent-encoded on their way (RFC 3986, 2.1)",
+    },
+    Intended {
+        cases: "*/damage *",
+        place: Place::Origin,
+        old: "",
+        new: "GET /*",
+        why: "bytes beyond ASCII are percent-encoded on their way (RFC 3986, 2.1)",
+    },
+    Intended {
+        cases: "*/damage * to damage *",
+        place: Place::Metrics,
+        old: "*",
+        new: "*",
+        why: "what these requests become is counted",
+    },
+    Intended {
+        cases: "*/smuggling Chunk sizes and extensions: *",
+        place: Place::Client,
+        old: "",
+        new: "connection: close",
+        why: "what was ambiguous ends its connection, and says so",
     },
     Intended {
         cases: "scripts/*a TRACE whose Max-Forwards is used up ends here",

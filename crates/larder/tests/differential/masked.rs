@@ -199,7 +199,7 @@ fn times_a_moment_apart_are_alike_and_others_are_not() {
     assert!(!first.is_like(&head(date, 12, 60)) && !first.is_like(&head(date, 9, 50)));
     let log = |ms: u32, status: u32| {
         of(&format!(
-            "{{\"time\":\"{ms}Z\",\"duration_ms\":{ms}.1,\"status\":{status},\"bytes_out\":{ms}}}\n"
+            "{{\"time\":\"{ms}Z\",\"duration_ms\":{ms}.1,\"bytes_out\":{ms},\"status\":{status}}}\n"
         ))
     };
     assert!(log(1, 200).is_like(&log(2, 200)) && !log(1, 200).is_like(&log(1, 304)));

@@ -114,14 +114,18 @@ mod tests {
     use super::*;
 
     /// Bytes of what `begin` returns.
-    fn size<A, B, C, D, F>(_begin: impl Fn(A, B, C, D) -> F) -> usize {
+    fn size<A, F>(_begin: impl Fn(A) -> F) -> usize {
         size_of::<F>()
     }
 
     #[test]
-    fn a_parked_connection_takes_little() {
+    fn a_waiting_connection_takes_little() {
         // What goes on in it is in boxes that are there while it does.
-        let parked = size(|all, socket, peer, manners: &'static _| run(all, socket, peer, manners));
-        assert!(parked < 1024 && size_of::<ConnectionState>() < 512, "{parked} bytes");
+        let run = size(|(all, socket, peer, manners): (_, _, _, &'static _)| {
+            run(all, socket, peer, manners)
+        });
+        let serve = size(|(all, client, stream)| http1::serve(all, client, stream));
+        let state = size_of::<ConnectionState>();
+        assert!(run < 512 && serve < 1024 && state < 512, "{run}, {serve}, {state} bytes");
     }
 }

@@ -15,7 +15,7 @@ use std::fmt::Display;
 use std::future::{pending, poll_fn};
 use std::io;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -104,6 +104,26 @@ impl From<io::Error> for End {
     }
 }
 
+/// The work that follows the head of a request.
+enum Step {
+    Wait(Waiting),
+    Send(Sending),
+}
+
+/// A request whose response is waited for.
+struct Waiting {
+    answering: Unanswered,
+    form: Form,
+    closes: bool,
+}
+
+/// A response of which what could be sent at once was sent.
+struct Sending {
+    rest: Option<Rest>,
+    tunnel: Option<Box<Tunnel>>,
+    closes: bool,
+}
+
 /// A connection.
 struct Connection {
     connections: Rc<Connections>,
@@ -116,11 +136,13 @@ pub(crate) async fn serve(connections: Rc<Connections>, client: Rc<Client>, stre
     let wire = Rc::new(RefCell::new(Wire::new(stream, client.state.clone())));
     let mut connection = Connection { connections, client, wire };
     let Err(end) = connection.requests().await;
-    connection.finish(end).await;
+    // In a box: while requests are waited for, the end takes no memory.
+    Box::pin(connection.finish(end)).await;
 }
 
 impl Connection {
-    /// Answers requests until the connection ends.
+    /// Answers requests until the connection ends. What is large, such as a response, is in no
+    /// variable here that a wait keeps: many connections wait.
     async fn requests(&mut self) -> Result<std::convert::Infallible, End> {
         let mut turn = TURN;
         loop {
@@ -128,22 +150,33 @@ impl Connection {
                 yield_now().await;
                 turn = TURN;
             }
-            let (head, framing) = poll_fn(|cx| self.poll_request(cx, &mut turn)).await?;
-            let form = Form::of(&head.method, head.version);
-            let wants_tunnel = form.is_connect || upgrade::protocols(&head.fields).is_some();
-            let body = self.begin_body(&framing);
-            let answering = dispatch::answer(&self.connections.services, &self.client, head, body);
-            let response = match answering {
-                Answering::Now(response) => response,
-                Answering::Later(answering) => self.wait(answering).await?,
+            let sending = match poll_fn(|cx| self.poll_request(cx, &mut turn)).await? {
+                Step::Send(sending) => sending,
+                Step::Wait(mut waiting) => {
+                    poll_fn(|cx| self.poll_response(cx, &mut waiting, &mut turn)).await?
+                }
             };
-            let closes = wants_tunnel || framing.is_ambiguous || !framing.keeps_open;
-            self.send(response, form, closes, &mut turn).await?;
+            self.send(sending, &mut turn).await?;
         }
     }
 
+    /// Waits for the next request, and begins to answer it.
+    fn poll_request(&self, cx: &mut Context<'_>, turn: &mut Turn) -> Poll<Result<Step, End>> {
+        let (head, framing) = ready!(self.poll_head(cx, turn))?;
+        let form = Form::of(&head.method, head.version);
+        let wants_tunnel = form.is_connect || upgrade::protocols(&head.fields).is_some();
+        let closes = wants_tunnel || framing.is_ambiguous || !framing.keeps_open;
+        let body = self.begin_body(&framing);
+        Poll::Ready(match dispatch::answer(&self.connections.services, &self.client, head, body) {
+            Answering::Now(response) => {
+                self.begin(cx, response, form, closes, turn).map(Step::Send)
+            }
+            Answering::Later(answering) => Ok(Step::Wait(Waiting { answering, form, closes })),
+        })
+    }
+
     /// Waits for the head of the next request.
-    fn poll_request(
+    fn poll_head(
         &self,
         cx: &mut Context<'_>,
         turn: &mut Turn,
@@ -203,43 +236,47 @@ impl Connection {
         RequestBody::Stream(Box::pin(body))
     }
 
-    /// Waits for the response to a request. Meanwhile 1xx responses are sent.
-    async fn wait(&self, mut answering: Unanswered) -> Result<ClientResponse, End> {
+    /// Waits for the response to a request, and begins to send it. Meanwhile 1xx responses are
+    /// sent.
+    fn poll_response(
+        &self,
+        cx: &mut Context<'_>,
+        Waiting { answering, form, closes }: &mut Waiting,
+        turn: &mut Turn,
+    ) -> Poll<Result<Sending, End>> {
         let state = &self.client.state;
-        poll_fn(|cx| {
-            state.note_task(cx);
-            loop {
-                if let Some(cut) = state.cut() {
-                    return Poll::Ready(Err(End::Closed(cut)));
-                }
-                if let Poll::Ready(response) = answering.poll(cx) {
-                    return Poll::Ready(Ok(response));
-                }
-                let mut wire = self.wire.borrow_mut();
-                if state.interim_sent() {
-                    wire.look_for_end(cx, answering.is_unsafe);
-                    if state.cut().is_none() {
-                        return Poll::Pending;
-                    }
-                } else if let Poll::Ready(sent) = wire.poll_interim(cx) {
-                    // The request waits for this before it has its response.
-                    sent?;
-                } else {
+        state.note_task(cx);
+        loop {
+            if let Some(cut) = state.cut() {
+                return Poll::Ready(Err(End::Closed(cut)));
+            }
+            if let Poll::Ready(response) = answering.poll(cx) {
+                return Poll::Ready(self.begin(cx, response, *form, *closes, turn));
+            }
+            let mut wire = self.wire.borrow_mut();
+            if state.interim_sent() {
+                wire.look_for_end(cx, answering.is_unsafe);
+                if state.cut().is_none() {
                     return Poll::Pending;
                 }
+            } else if let Poll::Ready(sent) = wire.poll_interim(cx) {
+                // The request waits for this before it has its response.
+                sent?;
+            } else {
+                return Poll::Pending;
             }
-        })
-        .await
+        }
     }
 
-    /// Sends a response. The last one of the connection ends it.
-    async fn send(
+    /// Writes the head of a response, and sends what can be sent at once.
+    fn begin(
         &self,
+        cx: &mut Context<'_>,
         response: ClientResponse,
         form: Form,
         closes: bool,
         turn: &mut Turn,
-    ) -> Result<(), End> {
+    ) -> Result<Sending, End> {
         let state = &self.client.state;
         state.request_is_read();
         let (parts, mut body) = response.into_parts();
@@ -249,28 +286,26 @@ impl Connection {
         let ends = state.is_last_answer() || state.draining();
         let closes = closes || ends || encoding == Encoding::UntilClose || self.is_early();
         let closes = closes && tunnel.is_none();
-        let mut body = Some(body);
-        let rest = poll_fn(|cx| {
-            let begun = HEAD.with_borrow_mut(|head| {
-                head.clear();
-                let body_of = body.as_mut();
-                let has_length = self.write_fields(form, (status, fields), encoding, body_of, head);
-                form.write_end(status, encoding, (closes, has_length), head);
-                if let Some(body) = &mut body {
-                    body.note_head_bytes(head.len() as u64);
-                }
-                turn.take(head.len());
-                self.begin_sending(cx, head, (fields, body.take()), encoding)
-            });
-            Poll::Ready(begun)
-        })
-        .await?;
+        let rest = HEAD.with_borrow_mut(|head| {
+            head.clear();
+            let has_length = self.write_fields(form, (status, fields), encoding, &mut body, head);
+            form.write_end(status, encoding, (closes, has_length), head);
+            body.note_head_bytes(head.len() as u64);
+            turn.take(head.len());
+            self.begin_sending(cx, head, (fields, body), encoding)
+        })?;
+        Ok(Sending { rest, tunnel, closes })
+    }
+
+    /// Sends the rest of a response. The last one of the connection ends it.
+    async fn send(&self, sending: Sending, turn: &mut Turn) -> Result<(), End> {
+        let Sending { rest, tunnel, closes } = sending;
         if let Some(mut rest) = rest {
             turn.take(TURN.bytes);
             self.unless_cut(poll_fn(|cx| rest.poll(cx, &self.wire))).await?.map_err(End::Broken)?;
         }
         match tunnel {
-            Some(tunnel) => Err(End::Tunnel(Box::new(tunnel))),
+            Some(tunnel) => Err(End::Tunnel(tunnel)),
             None if closes => Err(End::Done),
             None => self.end_body(),
         }
@@ -283,16 +318,14 @@ impl Connection {
         form: Form,
         (status, fields): (StatusCode, &HeaderMap),
         encoding: Encoding,
-        body: Option<&mut ResponseBody>,
+        body: &mut ResponseBody,
         head: &mut Vec<u8>,
     ) -> bool {
         let services = &self.connections.services;
         write_status_line(status, form.is_old, head);
         let mut written = Written::default();
-        let bytes = body.as_ref().and_then(|body| body.size_hint().exact());
-        if let Some(body) = body
-            && let Some(stored) = body.take_stored_fields()
-        {
+        let bytes = body.size_hint().exact();
+        if let Some(stored) = body.take_stored_fields() {
             let options = services.borrow_options();
             let with_length = form.takes_stored_length(status, encoding);
             written = stored.write(Common::of(services, &options), with_length, head);
@@ -322,10 +355,9 @@ impl Connection {
         &self,
         cx: &mut Context<'_>,
         head: &[u8],
-        (fields, body): (&HeaderMap, Option<ResponseBody>),
+        (fields, mut body): (&HeaderMap, ResponseBody),
         encoding: Encoding,
     ) -> io::Result<Option<Rest>> {
-        let Some(mut body) = body else { return Ok(None) };
         let bytes = match encoding {
             Encoding::Nothing => {
                 body.leave_out();

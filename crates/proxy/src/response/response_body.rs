@@ -139,8 +139,8 @@ impl ResponseBody {
     }
 
     /// Takes the tunnel that opens after this answer.
-    pub fn take_tunnel(&mut self) -> Option<Tunnel> {
-        self.tunnel.take().map(|tunnel| *tunnel)
+    pub fn take_tunnel(&mut self) -> Option<Box<Tunnel>> {
+        self.tunnel.take()
     }
 
     /// Returns how many bytes it has, if all of it has come, and there are any.

@@ -199,7 +199,7 @@ async fn answer(services: Rc<Services>, client: Rc<Client>, request: Request<Rec
     let Some(sink) = send_head(&client, Response::from_parts(head, ()), ends) else { return };
     match (tunnel, behind) {
         (Some(tunnel), Some(source)) => {
-            Box::pin(open_tunnel(&services, tunnel, sink, source)).await;
+            Box::pin(open_tunnel(&services, *tunnel, sink, source)).await;
         }
         _ if ends => {}
         _ => send_body(body, sink).await,
