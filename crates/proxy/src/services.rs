@@ -101,6 +101,8 @@ pub(crate) struct Services {
     pub leases: Rc<Leases>,
     /// The worker's fetches whose request has left.
     pub detached: Detached,
+    /// Held by each request that runs on although its client took it back.
+    pub run_on: Rc<()>,
     /// Memory for heads of requests.
     pub heads: Pool<RequestHead>,
     /// Memory for texts of the access log.
@@ -125,6 +127,7 @@ impl Services {
             attended: RefCell::default(),
             leases: Rc::default(),
             detached: Detached::default(),
+            run_on: Rc::default(),
             heads: Pool::default(),
             log_fields: Pool::default(),
             store: RefCell::default(),

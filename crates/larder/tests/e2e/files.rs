@@ -745,8 +745,9 @@ fn what_was_read_for_the_cache_is_not_kept_twice() {
     let larder = site.start();
     for name in ["small", "large"] {
         assert_eq!(ask(&larder, &format!("/{name}")).status, 200);
-        let places = places_in_memory(&site.path(name));
-        assert!(places < 8, "{places} of 64 places of {name} are kept");
+        // They are given up when all has been read, of which the client may have the end by then.
+        let places = || places_in_memory(&site.path(name));
+        assert!(eventually(|| places() < 8), "{} of 64 places of {name} are kept", places());
     }
     let part = larder.send(&get("/large").header("Host", "b").header("Range", "bytes=9-99999"));
     assert_eq!(part.len, 99_991);

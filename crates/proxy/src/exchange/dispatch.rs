@@ -68,8 +68,9 @@ pub(crate) struct Unanswered {
     pub is_unsafe: bool,
 }
 
-/// Requests of a connection that run on after their client took them back, at most.
-const RUN_ON_MAX: usize = 16;
+/// Requests that run on after their client took them back, at most: of a connection, and of a
+/// worker, for they outlive their connections.
+const RUN_ON_MAX: [usize; 2] = [16, 128];
 
 impl Unanswered {
     fn new(work: impl Future<Output = ClientResponse> + 'static) -> Unanswered {
@@ -83,12 +84,14 @@ impl Unanswered {
 
     /// Lets the work run on up to the response, if that may make something invalid: the client has
     /// taken back a request that the origin may have carried out (RFC 9111, 4.4).
-    pub fn run_on(self, connection: &ConnectionState) {
-        let running = connection.run_on.clone();
-        if self.is_unsafe && Rc::strong_count(&running) <= 1 + RUN_ON_MAX {
+    pub fn run_on(self, services: &Services, connection: &ConnectionState) {
+        let held = [&connection.run_on, &services.run_on];
+        let has_room = held.iter().zip(RUN_ON_MAX).all(|(held, max)| Rc::strong_count(held) <= max);
+        if self.is_unsafe && has_room {
+            let held = held.map(Rc::clone);
             spawn_local(async move {
                 drop(self.work.await);
-                drop(running);
+                drop(held);
             });
         }
     }

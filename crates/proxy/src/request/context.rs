@@ -30,7 +30,7 @@ use crate::origin::target::Target;
 use crate::peers::asking::Asking;
 use crate::peers::question::{About, Question};
 use crate::request::prepare::Prepared;
-use crate::request::target::TargetPlace;
+use crate::request::target::{TargetPlace, is_encoded};
 use crate::request::upstream_request::{FIELDS_ADDED, UpstreamRequest};
 use crate::rules::access::Query;
 use crate::rules::request_rules::Rule;
@@ -147,6 +147,10 @@ impl RequestContext {
             return None;
         }
         let target = self.target();
+        if !is_encoded(target.path) {
+            // A question names it by a URI, which is another object.
+            return None;
+        }
         let host = fleet_host(&target).filter(|_| self.upgrade.is_none())?;
         let key = node.hash(primary.as_bytes());
         let about = About {

@@ -181,6 +181,11 @@ fn url(text: &str, what: &str) -> Result<Url, String> {
     Url::parse(text).map_err(|why| format!("{text:?} is not {what}: {why}; {expected}"))
 }
 
+/// Returns a URL with its path in the spelling in which it was given.
+fn as_given(url: &Url) -> String {
+    format!("{}{}", url.site(), url.sent())
+}
+
 /// The parameters of a request, before they are known to make sense.
 #[derive(Default)]
 struct Given {
@@ -283,8 +288,8 @@ impl Purged {
     pub(crate) fn answer(&self, purge: &Purge) -> (StatusCode, Value) {
         let mut told = Map::new();
         let (name, value) = match &purge.scope {
-            Scope::Url(url) => ("url", json!(url.to_string())),
-            Scope::Prefix(url) => ("prefix", json!(url.to_string())),
+            Scope::Url(url) => ("url", json!(as_given(url))),
+            Scope::Prefix(url) => ("prefix", json!(as_given(url))),
             Scope::Host(host) => ("host", json!(host.as_str())),
             Scope::Tags(tags) => ("tags", json!(tags)),
             Scope::Everything => ("everything", json!(true)),

@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
 
 use http::header::HeaderValue;
+use http::uri::PathAndQuery;
 use http::{Method, StatusCode, Version, header};
 use http1::{RequestHead, percent_encoded};
 use message::framing;
@@ -181,6 +182,11 @@ fn path<'a>(head: &'a RequestHead, front: &Front) -> Result<&'a str, Refused> {
         return Err(Refused::bad(Invalid::Target, text));
     }
     Ok(path)
+}
+
+/// Returns whether a path has all bytes percent-encoded that a URI has so.
+pub(crate) fn is_encoded(path: &str) -> bool {
+    path.bytes().all(|byte| USUAL[usize::from(byte)]) || PathAndQuery::try_from(path).is_ok()
 }
 
 /// Percent-encodes the bytes that are not usual in a path.

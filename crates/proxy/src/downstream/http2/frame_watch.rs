@@ -19,16 +19,18 @@ const HEAD: usize = 9;
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
 const END_STREAM: u8 = 1;
+const ACK: u8 = 1;
 
 /// Frames that bring nothing, at most, one behind another.
 const FRAMES_MAX: u64 = 1000;
 /// Time after which a permit comes back.
 const TIME_PER_PERMIT: Duration = Duration::from_millis(5);
-/// Bytes that were sent after which a permit comes back: more than those of the answer to a frame
-/// that brings nothing, and less than those of a short message, which a client of a stream may
-/// answer with a PING and two WINDOW_UPDATE.
-const SENT_PER_PERMIT: u64 = 32;
+/// Bytes that were sent, answers to frames that bring nothing left out, after which a permit comes
+/// back. A client may answer each short message of a stream with a PING and a WINDOW_UPDATE.
+const SENT_PER_PERMIT: u64 = 8;
 
 /// The frames that one client sends.
 pub(super) struct FrameWatch {
@@ -38,7 +40,7 @@ pub(super) struct FrameWatch {
     /// Bytes to come before the next head.
     skip: usize,
     permits: u64,
-    /// When permits came back last, and the count of bytes sent by then.
+    /// Up to when, and up to which count of bytes sent, permits have come back.
     renewed: (Instant, u64),
 }
 
@@ -80,6 +82,12 @@ impl FrameWatch {
             HEADERS | CONTINUATION => true,
             _ => false,
         };
+        // What answers it earns nothing.
+        self.renewed.1 += match kind {
+            PING if flags & ACK == 0 => (HEAD + 8) as u64,
+            SETTINGS if flags & ACK == 0 => HEAD as u64,
+            _ => 0,
+        };
         let left = self.permits.checked_sub(1);
         self.permits = if is_of_request { FRAMES_MAX } else { left.unwrap_or(0) };
         is_of_request || left.is_some()
@@ -87,13 +95,14 @@ impl FrameWatch {
 
     fn renew(&mut self, now: Instant, sent: u64) {
         let (at, sent_before) = self.renewed;
-        let by_time = now.saturating_duration_since(at).as_millis() / TIME_PER_PERMIT.as_millis();
+        let millis = now.saturating_duration_since(at).as_millis();
+        let by_time = u64::try_from(millis / TIME_PER_PERMIT.as_millis()).unwrap_or(u64::MAX);
         let by_bytes = sent.saturating_sub(sent_before) / SENT_PER_PERMIT;
-        let permits = by_bytes.saturating_add(u64::try_from(by_time).unwrap_or(u64::MAX));
-        if permits > 0 {
-            self.permits = self.permits.saturating_add(permits).min(FRAMES_MAX);
-            self.renewed = (now, sent);
-        }
+        self.permits = self.permits.saturating_add(by_time).saturating_add(by_bytes);
+        self.permits = self.permits.min(FRAMES_MAX);
+        // What is left of either counts next time.
+        let time = TIME_PER_PERMIT.saturating_mul(u32::try_from(by_time).unwrap_or(u32::MAX));
+        self.renewed = (at + time, sent_before + by_bytes * SENT_PER_PERMIT);
     }
 }
 
@@ -128,6 +137,26 @@ mod tests {
                 assert_eq!(taken(&frame(kind, flags, length), piece), 3000, "{kind} {piece}");
             }
         }
+    }
+
+    #[test]
+    fn a_client_of_short_messages_may_answer_each_of_them() {
+        let begin = TokioClock::system().instant();
+        let mut watch = FrameWatch::new(begin);
+        assert!(watch.take(&[0; PREFACE], begin, 0));
+        let answers = [frame(8, 0, 4), frame(PING, 0, 8)].concat();
+        // Messages of 7 bytes, without a pause; each PING is answered, too.
+        let is_taken = |number: &u64| watch.take(&answers, begin, number * (16 + 17));
+        assert_eq!((1..=5000).take_while(is_taken).count(), 5000);
+        // Answered pings alone earn nothing, however slowly they come.
+        let mut watch = FrameWatch::new(begin);
+        assert!(watch.take(&[0; PREFACE], begin, 0));
+        let ping = frame(PING, 0, 8);
+        let is_taken = |number: &u64| {
+            let now = begin + Duration::from_millis(*number);
+            watch.take(&ping, now, number * 17)
+        };
+        assert_eq!((1..=5000).take_while(is_taken).count(), 1250);
     }
 
     #[test]

@@ -182,7 +182,7 @@ async fn answer(services: Rc<Services>, client: Rc<Client>, request: Request<Rec
     let method = parts.method;
     let response = match dispatch::answer(&services, &client, head, body) {
         Answering::Now(response) => response,
-        Answering::Later(answering) => match unless_reset(&client, answering).await {
+        Answering::Later(answering) => match unless_reset(&services, &client, answering).await {
             Some(response) => response,
             None => return,
         },
@@ -219,7 +219,11 @@ fn read_head(parts: &Parts, is_extended_connect: bool, head: &mut RequestHead) {
 }
 
 /// Returns the response, unless the client has taken the request back.
-async fn unless_reset(client: &Client, mut answering: Unanswered) -> Option<ClientResponse> {
+async fn unless_reset(
+    services: &Services,
+    client: &Client,
+    mut answering: Unanswered,
+) -> Option<ClientResponse> {
     let answered = poll_fn(|cx| {
         if let Poll::Ready(response) = answering.poll(cx) {
             return Poll::Ready(Some(response));
@@ -230,7 +234,7 @@ async fn unless_reset(client: &Client, mut answering: Unanswered) -> Option<Clie
     })
     .await;
     if answered.is_none() {
-        answering.run_on(&client.state);
+        answering.run_on(services, &client.state);
     }
     answered
 }
