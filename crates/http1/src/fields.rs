@@ -115,11 +115,6 @@ impl Fields {
         self.values.get(place).unwrap_or_default()
     }
 
-    /// Returns the bit of a name in any case.
-    pub(crate) fn bit(name: &str) -> u64 {
-        bit(name)
-    }
-
     /// Appends a line.
     ///
     /// # Panics

@@ -2,8 +2,7 @@
 
 use http::header::{HeaderMap, HeaderName};
 use http::{Method, StatusCode};
-
-use crate::spellings::Speller;
+use semantics::Speller;
 
 /// Writes the line of a request in HTTP/1.1.
 pub fn write_request_line(method: &Method, target: &str, out: &mut Vec<u8>) {
@@ -72,10 +71,9 @@ pub fn write_last_chunk<'a>(
 #[cfg(test)]
 mod tests {
     use http::header::{self, HeaderValue};
+    use semantics::Spellings;
 
     use super::*;
-    use crate::fields::Fields;
-    use crate::spellings::Spellings;
 
     #[test]
     fn chunk_sizes_are_written_in_hexadecimal() {
@@ -88,9 +86,7 @@ mod tests {
 
     #[test]
     fn requests_are_spelled_as_their_names_came() {
-        let mut fields = Fields::default();
-        ["Host", "DNT"].iter().for_each(|name| fields.push(name, b""));
-        let spellings = Spellings::of(&fields).expect("valid names");
+        let spellings = Spellings::of(["Host", "DNT"].into_iter());
         let names = [header::HOST, header::DNT, header::TE, header::VIA];
         let map = names.into_iter().zip((0u16..).map(HeaderValue::from)).collect();
         let mut out = Vec::new();

@@ -3,9 +3,11 @@
 use bytes::{Bytes, BytesMut};
 use http::header::{HeaderMap, HeaderValue};
 
+use semantics::Spellings;
+
 use crate::error::Malformed;
 use crate::fields::Fields;
-use crate::spellings::{KnownNames, Spellings};
+use crate::known_names::KnownNames;
 
 /// Bytes that are taken at once for the values of several heads.
 const VALUES_AT_ONCE: usize = 4 << 10;
@@ -41,12 +43,12 @@ impl HeaderMaps {
         // Not more: thousands of lines are those of few names.
         map.reserve((fields.len() + added).min(USUAL_MAX));
         let values = self.values(fields.values_text());
-        for (name, (begin, end)) in names.names().iter().zip(fields.value_places()) {
+        for (name, (begin, end)) in names.names.iter().zip(fields.value_places()) {
             let value = HeaderValue::from_maybe_shared(values.slice(begin as usize..end as usize));
             let value = value.map_err(|_| Malformed("a field has no valid value"))?;
             map.try_append(name, value).map_err(too_many)?;
         }
-        Ok((map, Spellings::shared(names)))
+        Ok((map, names.spellings.clone()))
     }
 
     /// Makes a shared copy of the values of a head.

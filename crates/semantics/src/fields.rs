@@ -18,6 +18,7 @@ pub mod multipart;
 pub mod one_exchange;
 pub mod proxy_status;
 pub mod range;
+pub(crate) mod spellings;
 pub mod trusted;
 pub mod validators;
 pub mod value;

@@ -39,6 +39,7 @@ pub use decide::{merge, partial, portion, reuse};
 pub use fields::cache_control::{RequestDirectives, ResponseDirectives};
 pub use fields::etag::EntityTag;
 pub use fields::field_names::FieldNames;
+pub use fields::spellings::{Speller, Spellings};
 pub use fields::view::{EditFields, Fields};
 pub use fields::{
     cache_control, cache_status, claims, coding, connection_login, date, device_class, etag,

@@ -334,6 +334,7 @@ impl Connection {
                 written.has_length = true;
             }
         }
+        let fields = (fields, body.spellings());
         form.write_fields(status, fields, encoding, &mut written, head);
         // A HEAD gets the length that a GET would, where that is known here.
         if let Some(length @ 1..) = bytes

@@ -28,7 +28,7 @@ use crate::fetch::validation::ValidationRequest;
 use crate::fill::pump::{Carried, Incoming, Pump, Unwatched};
 use crate::fill::registry::{HitForMiss, name_of_unkept};
 use crate::fill::sink::{ByteStream, Sink};
-use crate::fill::state::{End, Failed, Fill, FillHead, FillStage};
+use crate::fill::state::{AskerFields, End, Failed, Fill, FillHead, FillStage};
 use crate::object::key::named_group;
 use crate::object::object_writer::{ObjectWriter, StorageKey};
 use crate::object::store::{Store, Writer};
@@ -360,8 +360,10 @@ impl FetchTask {
         let (status, headers) = (parts.status, parts.headers);
         let length = body.size_hint().exact();
         let mut writer = None;
+        let spellings = body.spellings().clone();
         let (shared, hit_for_miss) = match self.judge(status, &headers, times) {
             Ok((head, new_marker)) => {
+                let head = head.spelled(spellings.clone());
                 if let Some(home) = self.home_of(&headers, length).filter(|_| self.is_kept) {
                     self.home = home;
                     writer = self.begin_writing(&head, length, new_marker).await;
@@ -393,7 +395,7 @@ impl FetchTask {
         };
         let head = FillHead {
             status,
-            asker_fields: headers.into(),
+            asker_fields: AskerFields::new(headers, spellings),
             shared,
             hit_for_miss,
             key,

@@ -19,7 +19,7 @@ use upstream::connection::origin_body::OriginBody;
 use crate::fetch::fetch_task::{FetchTask, FillGuard};
 use crate::fill::registry::HitForMiss;
 use crate::fill::sink::Sink;
-use crate::fill::state::{FillHead, FillStage, SparseStage};
+use crate::fill::state::{AskerFields, FillHead, FillStage, SparseStage};
 use crate::object::epoch::new_epoch;
 use crate::observe::event::Event;
 use crate::partial::partial_object::PartialObject;
@@ -142,7 +142,9 @@ impl FetchTask {
             .ok()?;
         let whole = partial::whole_headers(headers, part.length);
         match self.judge(StatusCode::OK, &whole, times) {
-            Ok((head, new_marker)) => Some((part, head, new_marker)),
+            Ok((head, new_marker)) => {
+                Some((part, head.spelled(body.spellings().clone()), new_marker))
+            }
             Err(why) => {
                 self.remember_hit_for_miss(why);
                 None
@@ -170,7 +172,7 @@ impl FetchTask {
         let (shared, hit_for_miss, selected) = (None, Some(HitForMiss::Range), false);
         let head = FillHead {
             status,
-            asker_fields: headers.into(),
+            asker_fields: AskerFields::new(headers, body.spellings().clone()),
             shared,
             hit_for_miss,
             key,

@@ -12,7 +12,7 @@ use store::Refusal;
 use upstream::connection::origin_body::OriginBody;
 
 use crate::fetch::fetch_task::{FetchPurpose, FetchTask, FillGuard};
-use crate::fill::state::{End, FillHead, FillStage, Validated};
+use crate::fill::state::{AskerFields, End, FillHead, FillStage, Validated};
 use crate::object::object_writer::{Judge, RefreshResult};
 use crate::object::stored_response::StoredResponse;
 use crate::object::variants::Variant;
@@ -138,7 +138,7 @@ impl FetchTask {
     /// Publishes a 304 to the client's own condition: its copy is good. It says nothing to other
     /// clients.
     pub fn answer_condition(&self, response: Response<OriginBody>, fill_guard: &mut FillGuard) {
-        let (mut parts, _) = response.into_parts();
+        let (mut parts, body) = response.into_parts();
         upstream_request::sanitize_response(
             &self.services,
             &mut parts.headers,
@@ -150,7 +150,7 @@ impl FetchTask {
         let (shared, hit_for_miss, length, selected) = (None, None, None, false);
         let head = FillHead {
             status,
-            asker_fields: headers.into(),
+            asker_fields: AskerFields::new(headers, body.spellings().clone()),
             shared,
             hit_for_miss,
             key,

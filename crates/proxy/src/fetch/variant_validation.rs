@@ -15,7 +15,7 @@ use upstream::connection::origin_body::OriginBody;
 
 use crate::body::stored_body::EntryBody;
 use crate::fetch::fetch_task::{FetchPurpose, FetchTask, FillGuard};
-use crate::fill::state::FillHead;
+use crate::fill::state::{AskerFields, FillHead};
 use crate::object::lookup;
 use crate::object::object_writer::{Judge, RefreshResult};
 use crate::object::stored_response::StoredResponse;
@@ -117,7 +117,7 @@ impl FetchTask {
         let headers = head.reply_headers(head.packed().age(times.received));
         let head = FillHead {
             status: head.status(),
-            asker_fields: headers.into(),
+            asker_fields: AskerFields::new(headers, head.spellings().clone()),
             shared: is_shared.then_some(head),
             hit_for_miss: hit_for_miss.filter(|_| is_shared),
             key: self.key.clone(),

@@ -23,7 +23,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use semantics::range::ByteRange;
-use semantics::{StoredHead, VaryMarker};
+use semantics::{Spellings, StoredHead, VaryMarker};
 use smallvec::SmallVec;
 use store::{FetchToken, Key, Unfinished};
 
@@ -157,19 +157,18 @@ pub(crate) struct Validated {
     pub hit_for_miss: Option<HitForMiss>,
 }
 
-/// The fields of an answer for the client that asked: that takes them.
-pub(crate) struct AskerFields(Mutex<Option<HeaderMap>>);
+/// The fields of an answer for the client that asked, and the spelling of their names. The client's
+/// request takes them.
+pub(crate) struct AskerFields(Mutex<Option<(HeaderMap, Spellings)>>);
 
 impl AskerFields {
-    /// Takes the fields; `None` when they were taken.
-    pub fn take(&self) -> Option<HeaderMap> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    pub fn new(fields: HeaderMap, spellings: Spellings) -> AskerFields {
+        AskerFields(Mutex::new(Some((fields, spellings))))
     }
-}
 
-impl From<HeaderMap> for AskerFields {
-    fn from(fields: HeaderMap) -> AskerFields {
-        AskerFields(Mutex::new(Some(fields)))
+    /// Takes the fields; `None` when they were taken.
+    pub fn take(&self) -> Option<(HeaderMap, Spellings)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 

@@ -10,7 +10,7 @@ use http::{Method, Response, StatusCode, header};
 use message::informational::Informational;
 use semantics::reuse::StalePermit;
 use semantics::validators::Selected;
-use semantics::{Portion, Seconds, StoredHead, hop_by_hop};
+use semantics::{Portion, Seconds, Spellings, StoredHead, hop_by_hop};
 use store::Key;
 use upstream::connection::origin_body::OriginBody;
 
@@ -277,7 +277,7 @@ impl FillResponder<'_> {
             } else if self.asks_for_less() {
                 status = status.fwd_status(head.status.as_u16());
             }
-            let Some(mut fields) = head.asker_fields.take() else {
+            let Some((mut fields, spellings)) = head.asker_fields.take() else {
                 return NextAction::Retry(transaction);
             };
             self.context.make_own(&mut fields);
@@ -289,8 +289,9 @@ impl FillResponder<'_> {
                     }
                     None => self.all_of(head, reader),
                 };
-                return self.send_all(head.status, fields, body, status, transaction);
+                return self.send_all(head.status, (fields, spellings), body, status, transaction);
             }
+            let fields = (fields, spellings);
             return self.stream(head, fields, (reader, handed_over), status, transaction);
         }
         let fit = self.fit_input().of_head(&self.key, head, reader.fill(), reader.waited());
@@ -315,6 +316,7 @@ impl FillResponder<'_> {
         let mut fields = shared.reply_headers(age);
         self.context.make_own(&mut fields);
         status.append_to(transaction.pseudonym(), &mut fields);
+        let fields = (fields, shared.spellings().clone());
         self.stream(head, fields, (reader, None), status, transaction)
     }
 
@@ -322,7 +324,7 @@ impl FillResponder<'_> {
     fn send_all(
         &self,
         code: StatusCode,
-        mut fields: HeaderMap,
+        (mut fields, spellings): (HeaderMap, Spellings),
         body: BodySource,
         status: CacheStatus,
         mut transaction: Transaction,
@@ -331,7 +333,8 @@ impl FillResponder<'_> {
             fields.remove(header::TRAILER);
         }
         transaction.note_answer(code, status.outcome, &fields);
-        let mut response = Response::new(ResponseBody::new(body, transaction));
+        let body = ResponseBody::new(body, transaction).with_spellings(spellings);
+        let mut response = Response::new(body);
         *response.status_mut() = code;
         *response.headers_mut() = fields;
         NextAction::Respond(response)
@@ -362,7 +365,7 @@ impl FillResponder<'_> {
     fn stream(
         &self,
         head: &Arc<FillHead>,
-        mut fields: HeaderMap,
+        (mut fields, spellings): (HeaderMap, Spellings),
         (reader, handed_over): (Reader, Option<Box<OriginBody>>),
         status: CacheStatus,
         transaction: Transaction,
@@ -398,7 +401,7 @@ impl FillResponder<'_> {
             },
         };
         let (outcome, status, body) = (status.outcome, head.status, Box::new(body));
-        let response = ResponseParts { status, fields, portion, length, body };
+        let response = ResponseParts { status, fields, spellings, portion, length, body };
         NextAction::Respond(builder::build(
             &self.context.head.method,
             transaction,

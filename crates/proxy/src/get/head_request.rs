@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use semantics::merge::HeadEffect;
 use semantics::packed::Flag;
-use semantics::{ExchangeTimes, StoredHead, VaryMarker, forwarded, merge};
+use semantics::{ExchangeTimes, Spellings, StoredHead, VaryMarker, forwarded, merge};
 use store::{FetchToken, Hint, Key, LookupOptions, Refusal};
 use tokio::time::timeout;
 
@@ -40,6 +40,7 @@ struct HeadResponse<'a> {
     token: &'a FetchToken,
     status: StatusCode,
     headers: HeaderMap,
+    spellings: Spellings,
     times: ExchangeTimes,
 }
 
@@ -133,7 +134,9 @@ impl CacheRequest<'_> {
             response.version(),
             false,
         );
-        let told = HeadResponse { token: &token, status: response.status(), headers, times };
+        let spellings = response.body().spellings().clone();
+        let status = response.status();
+        let told = HeadResponse { token: &token, status, headers, spellings, times };
         let mut status = miss_status(&marker);
         if let Some(head) = self.keep_head(&told, &key, marker.as_ref()).await {
             status = status.stored(true).ttl(head.packed().ttl(context.now()));
@@ -181,8 +184,9 @@ impl CacheRequest<'_> {
                     response.version(),
                     false,
                 );
-                let told =
-                    HeadResponse { token: &token, status: response.status(), headers, times };
+                let spellings = response.body().spellings().clone();
+                let status = response.status();
+                let told = HeadResponse { token: &token, status, headers, spellings, times };
                 let mut status = CacheStatus::new(Outcome::Refreshed).fwd(to_validate.why);
                 if let Some(head) = self.note_head(&told, &to_validate.stored).await {
                     status = status.stored(true).ttl(head.packed().ttl(context.now()));
@@ -241,11 +245,12 @@ impl CacheRequest<'_> {
         marker: Option<&VaryMarker>,
     ) -> Option<StoredHead> {
         let (context, settings) = (self.context, self.context.settings());
-        let HeadResponse { status, headers, times, .. } = told;
+        let HeadResponse { status, headers, spellings, times, .. } = told;
         let judge = Judge { facts: &context.facts.of_get(), times: *times, settings };
         judge.permits(*status, headers).ok()?;
         let head =
             StoredHead::new(context.facts.target, *status, headers, *times, settings).of_head();
+        let head = head.spelled(spellings.clone());
         let facts = head.packed();
         if !facts.is_fresh(times.received) || facts.is(Flag::NoCache) {
             return None;

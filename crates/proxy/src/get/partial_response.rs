@@ -243,6 +243,7 @@ impl PartialResponder<'_> {
         let response = ResponseParts {
             status: StatusCode::OK,
             fields,
+            spellings: head.spellings().clone(),
             portion,
             length: Some(length),
             body: Box::new(body),

@@ -80,7 +80,7 @@ impl FleetOrigin {
             Connector { upstream: with.upstream, limits: node.limits(), check: &|_| true };
         let question = Outgoing {
             request: Some(self.question(ask, peer.protocol, request)),
-            spellings: Default::default(),
+            spellings: outgoing.spellings.clone(),
             progress: None,
             interim: Some(&signs),
             again: Some(&make),

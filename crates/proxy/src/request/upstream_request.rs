@@ -17,7 +17,9 @@ use message::upgrade::Upgrade;
 use message::{framing, via};
 use net::address;
 use semantics::forwarded::Hop;
-use semantics::{MethodClass, Settings, claims, forwarded, hop_by_hop, max_forwards, value};
+use semantics::{
+    MethodClass, Settings, Spellings, claims, forwarded, hop_by_hop, max_forwards, value,
+};
 use store::Key;
 use upstream::connection::origin_body::OriginBody;
 use upstream::connection::pinned::PinnedConnection;
@@ -53,6 +55,8 @@ pub(crate) struct UpstreamRequest {
     past_fleet: Option<Arc<dyn Origin>>,
     pub method: Method,
     pub headers: HeaderMap,
+    /// The spelling of their names.
+    spellings: Spellings,
     uri: Uri,
     /// The target as it came, where the URI has it encoded.
     raw_target: Option<RawTarget>,
@@ -152,6 +156,7 @@ impl UpstreamRequest {
             rewrite_host,
             method: head.method.clone(),
             headers: fields,
+            spellings: Spellings::of(head.fields.iter().map(|(name, _)| name)),
             uri,
             raw_target,
             client,
@@ -380,7 +385,7 @@ impl UpstreamRequest {
         Outgoing {
             store_max: services.usable_store().map_or(0, |store| store.object_max()),
             request: Some(request),
-            spellings: Default::default(),
+            spellings: self.spellings.clone(),
             progress: None,
             interim: self.interim.as_ref(),
             again: None,

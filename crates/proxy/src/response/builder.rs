@@ -11,7 +11,8 @@ use net::random::random;
 use semantics::multipart::Multipart;
 use semantics::range::ByteRange;
 use semantics::{
-    EncodedHead, Portion, Seconds, StoredHead, hop_by_hop, one_exchange, range, validators, value,
+    EncodedHead, Portion, Seconds, Spellings, StoredHead, hop_by_hop, one_exchange, range,
+    validators, value,
 };
 
 use crate::body::resume::Resume;
@@ -31,6 +32,7 @@ pub(crate) struct ResponseParts<'a> {
     pub status: StatusCode,
     /// The fields to send, complete except for `Content-Length`.
     pub fields: HeaderMap,
+    pub spellings: Spellings,
     /// The portion that is sent.
     pub portion: Portion,
     /// Body length in bytes, when known.
@@ -52,7 +54,8 @@ pub(crate) fn build(
     outcome: Outcome,
     response: ResponseParts<'_>,
 ) -> Response<ResponseBody> {
-    let ResponseParts { mut status, fields: mut headers, portion, length, body } = response;
+    let ResponseParts { mut status, fields: mut headers, spellings, portion, length, body } =
+        response;
     let source = match (portion, length) {
         (Portion::NotModified, _) => {
             status = StatusCode::NOT_MODIFIED;
@@ -95,7 +98,8 @@ pub(crate) fn build(
         _ => body(BodyPart::Whole),
     };
     transaction.note_answer(status, outcome, &headers);
-    let mut response = Response::new(ResponseBody::new(source, transaction));
+    let body = ResponseBody::new(source, transaction).with_spellings(spellings);
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response
@@ -185,7 +189,7 @@ pub(crate) fn from_entry(
         return from_bytes(context, transaction, status, age, found);
     }
     let shown = head.unwrap_or(stored.head.stored());
-    let mut fields = shown.reply_headers(age);
+    let (mut fields, spellings) = (shown.reply_headers(age), shown.spellings().clone());
     context.make_own(&mut fields);
     let status = status.ttl(shown.packed().ttl(context.now()));
     status.append_to(transaction.pseudonym(), &mut fields);
@@ -205,7 +209,8 @@ pub(crate) fn from_entry(
         *response.status_mut() = shown.status();
         *response.headers_mut() = fields;
         transaction.note_answer(shown.status(), outcome, response.headers());
-        return response.map(|()| ResponseBody::new(source, transaction));
+        let body = ResponseBody::new(source, transaction);
+        return response.map(|()| body.with_spellings(spellings));
     }
     let body = |wanted| match wanted {
         BodyPart::Whole => source(context, stored, head, 0..length),
@@ -219,7 +224,8 @@ pub(crate) fn from_entry(
     let length = (!stored.is_of_head()).then_some(length);
     let portion = context.portion(&shown.selected(), length);
     let status = shown.status();
-    let response = ResponseParts { status, fields, portion, length, body: Box::new(body) };
+    let body = Box::new(body);
+    let response = ResponseParts { status, fields, spellings, portion, length, body };
     build(&context.head.method, transaction, outcome, response)
 }
 

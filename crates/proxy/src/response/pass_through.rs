@@ -92,7 +92,9 @@ pub(crate) fn relay_response(
     status: CacheStatus,
 ) -> Response<ResponseBody> {
     if let Some(upstream) = response.body_mut().take_tunnel() {
-        return switch(context, transaction, response.map(drop), upstream);
+        let (head, body) = response.into_parts();
+        let response = switch(context, transaction, Response::from_parts(head, ()), upstream);
+        return response.map(|to_client| to_client.with_spellings(body.spellings().clone()));
     }
     context.place.take();
     let version = response.version();
@@ -110,8 +112,9 @@ pub(crate) fn relay_response(
     // The version on the client's side does not depend on the upstream's.
     head.version = Version::HTTP_11;
     head.extensions.clear();
+    let spellings = body.spellings().clone();
     let body = BodySource::of_upstream(body, || relay_of(context, &head.headers));
-    Response::from_parts(head, ResponseBody::new(body, transaction))
+    Response::from_parts(head, ResponseBody::new(body, transaction).with_spellings(spellings))
 }
 
 /// Returns the means to take the body of an answer to this request off its origin.

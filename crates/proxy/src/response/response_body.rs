@@ -10,6 +10,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use message::cut_short::Truncated;
+use semantics::Spellings;
 use upstream::connection::origin_body::OriginBody;
 use upstream::connection::send_file::Sent;
 
@@ -84,6 +85,8 @@ pub(crate) struct ResponseBody {
     tunnel: Option<Box<Tunnel>>,
     /// The fields of the response, where those that are stored are sent.
     stored_fields: Option<StoredFields>,
+    /// The spelling of the names of its other fields.
+    spellings: Spellings,
 }
 
 impl ResponseBody {
@@ -95,6 +98,7 @@ impl ResponseBody {
             _lease,
             tunnel: None,
             stored_fields: None,
+            spellings: Spellings::LOWER_CASE,
         };
         if body.is_end_stream() {
             body.ended();
@@ -113,7 +117,18 @@ impl ResponseBody {
             _lease: None,
             tunnel,
             stored_fields: None,
+            spellings: Spellings::LOWER_CASE,
         }
+    }
+
+    /// Spells the names of the response's fields so, for HTTP/1.
+    pub fn with_spellings(self, spellings: Spellings) -> ResponseBody {
+        ResponseBody { spellings, ..self }
+    }
+
+    /// Returns the spelling of the names of the response's fields.
+    pub fn spellings(&self) -> &Spellings {
+        &self.spellings
     }
 
     /// Sets the fields of the response to those that are stored.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http1::{write_field, write_number_field};
 use semantics::range::ByteRange;
-use semantics::{EncodedHead, Seconds, TagFields, one_exchange, validators};
+use semantics::{EncodedHead, Fields as _, Seconds, TagFields, one_exchange, validators};
 use upstream::send::origin::VERSION;
 
 use crate::observe::cache_status::{CACHE_STATUS, CacheStatus, HitStatus};
@@ -80,15 +80,16 @@ impl StoredFields {
     /// Returns the value of the stored `Content-Type`.
     pub fn content_type(&self) -> Option<&[u8]> {
         let head = EncodedHead::checked(&self.meta)?;
-        head.fields().find(|(name, _)| *name == b"content-type").map(|(_, value)| value)
+        let is_type = |name: &[u8]| name.eq_ignore_ascii_case(b"content-type");
+        head.fields().find(|(name, _)| is_type(name)).map(|(_, value)| value)
     }
 
     /// Writes the fields. `with_length`: the stored length may be among them.
     pub fn write(&self, common: Common<'_>, with_length: bool, out: &mut Vec<u8>) -> Written {
         let mut written = Written::default();
         self.each(common, with_length, |name, value| {
-            written.has_date |= name == b"date";
-            written.has_length |= name == b"content-length";
+            written.has_date |= name.eq_ignore_ascii_case(b"date");
+            written.has_length |= name.eq_ignore_ascii_case(b"content-length");
             write_field(name, value, out);
         });
         if let Some(age) = self.age {
@@ -158,8 +159,10 @@ impl StoredFields {
     fn each(&self, common: Common<'_>, with_length: bool, mut take: impl FnMut(&[u8], &[u8])) {
         let Some(head) = EncodedHead::checked(&self.meta) else { return };
         let is_304 = self.part == StoredPart::NotModified;
-        let has_etag = is_304 && head.fields().any(|(name, _)| name == b"etag");
-        for (name, value) in head.fields() {
+        let has_etag = is_304 && head.lines_named("etag").next().is_some();
+        for (spelled, value) in head.fields() {
+            let mut room = [0; NAME_MAX];
+            let name = in_lower_case(spelled, &mut room);
             let is_sent = match name {
                 b"age" | b"connection" | b"transfer-encoding" => false,
                 b"content-length" => with_length,
@@ -171,7 +174,7 @@ impl StoredFields {
                 _ => None,
             };
             if is_sent {
-                take(name, unfolded.as_ref().map_or(value, HeaderValue::as_bytes));
+                take(spelled, unfolded.as_ref().map_or(value, HeaderValue::as_bytes));
             }
         }
     }
@@ -188,6 +191,17 @@ impl StoredFields {
     }
 }
 
+/// Bytes of the longest name that decides anything.
+const NAME_MAX: usize = 32;
+
+/// Returns a name in lower case; one that is longer than the room as it is.
+fn in_lower_case<'a>(name: &'a [u8], room: &'a mut [u8; NAME_MAX]) -> &'a [u8] {
+    let Some(lower) = room.get_mut(..name.len()) else { return name };
+    lower.copy_from_slice(name);
+    lower.make_ascii_lowercase();
+    lower
+}
+
 impl<'a> Common<'a> {
     pub fn of(services: &'a Services, options: &'a Options) -> Common<'a> {
         let purging = &options.purging;
@@ -197,7 +211,7 @@ impl<'a> Common<'a> {
     }
 
     fn hides(&self, name: &[u8]) -> bool {
-        let is_hidden = |hidden: &HeaderName| hidden.as_str().as_bytes() == name;
+        let is_hidden = |hidden: &HeaderName| hidden.as_str().as_bytes().eq_ignore_ascii_case(name);
         self.hidden.is_some_and(|fields| fields.names().any(is_hidden))
     }
 }

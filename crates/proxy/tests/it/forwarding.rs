@@ -251,6 +251,58 @@ fn interim_answers_come_before_the_final_one() {
 }
 
 #[test]
+fn names_of_fields_keep_their_case_both_ways() {
+    let origin = Origin::start(|asked, stream| {
+        let (status, length) = match asked.field("If-None-Match") {
+            Some(_) => ("304 Not Modified", ""),
+            None => ("200 OK", "Content-length: 4\r\n"),
+        };
+        let control = match &*asked.path {
+            "/passed" => "no-store",
+            "/old" => "max-age=0",
+            _ => "max-age=600",
+        };
+        let head = format!(
+            "HTTP/1.1 {status}\r\nCACHE-Control: {control}\r\nETag: \"a\"\r\nX-mixed-CASE: 1\r\n\
+             lower: 2\r\n{length}\r\n"
+        );
+        let body = if length.is_empty() || asked.method == "HEAD" { "" } else { "body" };
+        let _ = stream.write_all((head + body).as_bytes());
+        Then::Stay
+    });
+    let rig = Rig::forward();
+    let fields = "X-Own-NAME: 1\r\nsmall: 2\r\nDNT: 1\r\n";
+    let ask = |method, path, more: &str| {
+        let text = request(method, &origin.url(path), &format!("{fields}{more}"));
+        rig.client().send(text).answer_to(method)
+    };
+    for (method, path, more, outcome) in [
+        ("POST", "/passed", "Content-Length: 0\r\n", "BYPASS"),
+        ("GET", "/passed", "", "MISS"),
+        ("HEAD", "/head", "", "MISS"),
+        ("HEAD", "/head", "", "HIT_RAM"),
+        ("GET", "/old", "", "MISS"),
+        ("GET", "/old", "", "REVALIDATED"),
+        ("GET", "/new", "", "MISS"),
+        ("GET", "/new", "", "HIT_RAM"),
+        ("GET", "/new", "If-None-Match: \"a\"\r\n", "HIT_RAM"),
+        ("GET", "/new", "Range: bytes=1-2\r\n", "HIT_RAM"),
+        ("GET", "/new", "Range: bytes=0-0,2-2\r\n", "HIT_RAM"),
+    ] {
+        let answer = ask(method, path, more);
+        assert!(answer.detail().starts_with(outcome), "{method} {path} {more}: {}", answer.head);
+        for line in ["\r\nCACHE-Control: ", "\r\nETag: ", "\r\nX-mixed-CASE: 1", "\r\nlower: 2"] {
+            assert!(answer.head.contains(line), "{line:?} {method} {path} {more}: {}", answer.head);
+        }
+    }
+    for asked in origin.asked() {
+        for line in ["\r\nX-Own-NAME: 1", "\r\nsmall: 2", "\r\nDNT: 1"] {
+            assert!(asked.head.contains(line), "{line:?}: {}", asked.head);
+        }
+    }
+}
+
+#[test]
 fn an_expectation_waits_for_the_upstream() {
     let origin = Origin::start(|_, _| Then::Close);
     drop(origin);

@@ -73,7 +73,7 @@ fn a_long_body_goes_on_as_it_comes() {
             read.extend_from_slice(&buffer[..count]);
         }
         if is_asked_on {
-            assert!(find(&read, b"expect: 100-continue").is_some());
+            assert!(find(&read, b"Expect: 100-continue").is_some());
         }
         stream.write_all(ok("Connection: close\r\n", "x").as_bytes()).unwrap();
         assert_eq!(client.answer().status, 200);

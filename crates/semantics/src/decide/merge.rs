@@ -88,7 +88,7 @@ pub fn freshen(
         }
     }
     let fresh = StoredHead::new(target, stored.status(), &headers, times, settings);
-    let fresh = fresh.with_trailers_of(stored);
+    let fresh = fresh.with_trailers_of(stored).spelled(stored.spellings().clone());
     // The new Date is later than that of the body. It proves nothing about a body which was
     // received within the second of its last change: what was a weak validator stays one.
     if stored.packed().is(Flag::StrongLastModified) {

@@ -90,14 +90,14 @@ impl Fields for EncodedHead<'_> {
     }
 
     fn lines_named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
-        // Stored names are in lower case.
-        let lines = self.fields().filter(move |(known, _)| *known == name.as_bytes());
+        let is = move |known: &[u8]| known.eq_ignore_ascii_case(name.as_bytes());
+        let lines = self.fields().filter(move |(known, _)| is(known));
         lines.map(|(_, value)| value)
     }
 }
 
 /// Returns the fields, name and value, in the encoded form of a response, whole or in parts,
-/// without building a map. None for any other form.
+/// without building a map; names are spelled as they came. None for any other form.
 pub(crate) fn fields(meta: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let facts_at = match meta.first_chunk::<2>() {
         Some([HEAD, VERSION]) => 2,

@@ -2,9 +2,10 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::StatusCode;
-use http::header::{AGE, CONTENT_LENGTH, HeaderMap, HeaderValue};
+use http::header::{AGE, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 
 use crate::fields::cache_control::ResponseDirectives;
+use crate::fields::spellings::Spellings;
 use crate::fields::validators::Selected;
 use crate::fields::vary::Vary;
 use crate::fields::{date, hop_by_hop, one_exchange, value};
@@ -12,7 +13,7 @@ use crate::request::facts::{RequestFacts, TargetFacts};
 use crate::response::storability;
 use crate::response::storability::NotStorable;
 use crate::settings::Settings;
-use crate::stored::encoding::{Damaged, HEAD, VERSION, read_name, take};
+use crate::stored::encoding::{Damaged, HEAD, VERSION, take};
 use crate::stored::packed::{Flag, Packed};
 use crate::time::{ExchangeTimes, Seconds, Time};
 
@@ -21,6 +22,8 @@ use crate::time::{ExchangeTimes, Seconds, Time};
 pub struct StoredHead {
     packed: Packed,
     headers: HeaderMap,
+    /// The spelling of the names of `headers`.
+    spellings: Spellings,
     /// `None` when there are none.
     trailers: Option<Box<HeaderMap>>,
 }
@@ -73,7 +76,17 @@ impl StoredHead {
             headers.remove(name);
         }
         date::ensure(&mut headers, times.received);
-        StoredHead { packed, headers, trailers: None }
+        StoredHead { packed, headers, spellings: Spellings::LOWER_CASE, trailers: None }
+    }
+
+    /// Returns the same response, whose names are spelled so.
+    pub fn spelled(self, spellings: Spellings) -> StoredHead {
+        StoredHead { spellings, ..self }
+    }
+
+    /// Returns the spelling of the names of [`StoredHead::headers`].
+    pub fn spellings(&self) -> &Spellings {
+        &self.spellings
     }
 
     /// Returns the same response with the trailers behind its body, kept apart from its fields (RFC
@@ -146,7 +159,8 @@ impl StoredHead {
     /// Makes a head without fields of a response whose fields cannot be read: it must be validated
     /// before any use.
     pub fn unreadable(facts: Packed) -> StoredHead {
-        StoredHead { packed: facts.expired(), headers: HeaderMap::new(), trailers: None }
+        let (headers, spellings) = (HeaderMap::new(), Spellings::LOWER_CASE);
+        StoredHead { packed: facts.expired(), headers, spellings, trailers: None }
     }
 
     /// Returns the same response, which must be validated before any further use.
@@ -202,9 +216,9 @@ impl StoredHead {
     /// Appends the encoded form from the facts on to `out`.
     pub(crate) fn encode_body(&self, out: &mut BytesMut) {
         out.put_slice(&self.packed.encode());
-        put_fields(out, &self.headers);
+        put_fields(out, &self.headers, &self.spellings);
         if let Some(trailers) = &self.trailers {
-            put_fields(out, trailers);
+            put_fields(out, trailers, &Spellings::LOWER_CASE);
         }
     }
 
@@ -221,37 +235,43 @@ impl StoredHead {
         let facts = take(&mut rest, Packed::LEN)?;
         let facts = facts.as_ref().try_into().map_err(|_| Damaged)?;
         let packed = Packed::decode(facts).ok_or(Damaged)?;
-        let headers = take_fields(&mut rest)?;
+        let (headers, spellings) = take_fields(&mut rest)?;
         let trailers = match packed.is(Flag::Trailers) {
-            true => Some(Box::new(take_fields(&mut rest)?)),
+            true => Some(Box::new(take_fields(&mut rest)?.0)),
             false => None,
         };
-        if rest.is_empty() { Ok(StoredHead { packed, headers, trailers }) } else { Err(Damaged) }
+        let head = StoredHead { packed, headers, spellings, trailers };
+        if rest.is_empty() { Ok(head) } else { Err(Damaged) }
     }
 }
 
-fn put_fields(out: &mut BytesMut, fields: &HeaderMap) {
+fn put_fields(out: &mut BytesMut, fields: &HeaderMap, spellings: &Spellings) {
+    let mut speller = spellings.speller();
     out.put_u16_le(fields.len() as u16);
     for (name, value) in fields {
         out.put_u16_le(name.as_str().len() as u16);
         out.put_u32_le(value.as_bytes().len() as u32);
-        out.put_slice(name.as_str().as_bytes());
+        out.put_slice(speller.spell(name).as_bytes());
         out.put_slice(value.as_bytes());
     }
 }
 
-fn take_fields(rest: &mut Bytes) -> Result<HeaderMap, Damaged> {
+fn take_fields(rest: &mut Bytes) -> Result<(HeaderMap, Spellings), Damaged> {
+    let mut names = Vec::new();
     let count = take(rest, 2)?.get_u16_le();
     let mut fields = HeaderMap::with_capacity(usize::from(count).min(128));
     for _ in 0..count {
         let mut lengths = take(rest, 6)?;
         let name_length = usize::from(lengths.get_u16_le());
         let value_length = usize::try_from(lengths.get_u32_le()).map_err(|_| Damaged)?;
-        let name = read_name(&take(rest, name_length)?)?;
+        let spelled = take(rest, name_length)?;
+        let name = HeaderName::from_bytes(&spelled).map_err(|_| Damaged)?;
+        names.push(spelled);
         let value = HeaderValue::from_maybe_shared(take(rest, value_length)?);
         fields.try_append(name, value.map_err(|_| Damaged)?).map_err(|_| Damaged)?;
     }
-    Ok(fields)
+    let names = names.iter().filter_map(|name| std::str::from_utf8(name).ok());
+    Ok((fields, Spellings::of(names)))
 }
 
 #[cfg(test)]
@@ -288,7 +308,12 @@ mod tests {
         let head =
             stored(&["Cache-Control: max-age=60", "X-Many: 1", "X-Many: \u{e9}", "X-Empty:"]);
         assert_eq!(Meta::decode(&head.encode()), Ok(Meta::Head(head.clone())));
-        assert_eq!(StoredHead::decode(&head.encode()), Ok(head));
+        assert_eq!(StoredHead::decode(&head.encode()), Ok(head.clone()));
+        let names = ["Cache-Control", "X-Many", "x-many", "X-EMPTY", "date"];
+        let spelled = head.spelled(Spellings::of(names.into_iter()));
+        let encoded = spelled.encode();
+        assert!(fields(&encoded).map(|(name, _)| name).eq(names.map(str::as_bytes)));
+        assert_eq!(StoredHead::decode(&encoded), Ok(spelled));
         let marker = VaryMarker::new(1, &["accept".parse().unwrap()]);
         assert_eq!(StoredHead::decode(&marker.encode()), Err(Damaged));
     }
@@ -340,7 +365,6 @@ mod tests {
             Meta::decode(&Bytes::from(bytes))
         };
         assert!(replace(b"value", b"other").is_ok());
-        assert_eq!(replace(b"x-abc", b"X-abc"), Err(Damaged));
         assert_eq!(replace(b"x-abc", b"x abc"), Err(Damaged));
         assert_eq!(replace(b"value", b"va\r\nx"), Err(Damaged));
     }

@@ -48,7 +48,7 @@ impl TagFields {
     }
 
     fn of_field<'a>(&self, name: &[u8], value: &'a [u8], see: &mut impl FnMut(&'a [u8])) {
-        let is = |known: &HeaderName| known.as_str().as_bytes() == name;
+        let is = |known: &HeaderName| known.as_str().as_bytes().eq_ignore_ascii_case(name);
         let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
         if self.spaced.iter().any(is) {
             value.split(is_blank).filter(|tag| !tag.is_empty()).for_each(see);

@@ -22,8 +22,9 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf as _, BytesMut};
 use http::{Request, Response, StatusCode};
-use http1::{HeaderMaps, ResponseFraming, ResponseHead, Spellings};
+use http1::{HeaderMaps, ResponseFraming, ResponseHead};
 use message::informational::Informational;
+use semantics::Spellings;
 use tokio::io::AsyncReadExt;
 use tokio::task::coop::consume_budget;
 

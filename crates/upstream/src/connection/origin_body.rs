@@ -10,7 +10,7 @@ use std::{fmt, io};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use http1::Spellings;
+use semantics::Spellings;
 use tokio::time::{Sleep, sleep};
 
 use crate::connection::http1::{Http1Error, Incoming};

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode, header};
-use http1::Spellings;
 use tokio::time::timeout;
 
 use crate::connection::events::{Event, Events};
@@ -40,6 +39,7 @@ use message::upgrade;
 use message::upgrade::Upgrade;
 use net::clock::TokioClock;
 use net::network::Network;
+use semantics::Spellings;
 use semantics::connection_login::has_challenge;
 
 /// The upstream connections of one worker.
@@ -553,7 +553,7 @@ async fn ask_for_tunnel(
             parts.status = StatusCode::SWITCHING_PROTOCOLS;
             upgrade::from_server(protocol, &fields, &mut parts.headers);
             let joined = crate::connection::http2::joined(body, sink);
-            OriginBody::tunnel(UpstreamTunnel::http2(joined, stream), Spellings::default())
+            OriginBody::tunnel(UpstreamTunnel::http2(joined, stream), Spellings::LOWER_CASE)
         }
     };
     Ok(Response::from_parts(parts, body))

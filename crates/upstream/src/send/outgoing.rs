@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use http::header::HeaderValue;
 use http::{Request, header};
-use http1::Spellings;
 use message::informational::Informational;
 use message::upgrade::Upgrade;
-use semantics::connection_login;
+use semantics::{Spellings, connection_login};
 
 use crate::connection::pinned::PinnedConnection;
 use crate::connection::request_body::{OutBody, Progress};

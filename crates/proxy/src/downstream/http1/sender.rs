@@ -17,6 +17,7 @@ use http::{Method, StatusCode, Version};
 use http_body::Body;
 use http1::{write_chunk_size, write_field, write_last_chunk, write_number_field};
 use message::cut_short::Truncated;
+use semantics::Spellings;
 use tokio::task::yield_now;
 use upstream::connection::send_file::Sent;
 
@@ -118,11 +119,12 @@ impl Form {
     pub fn write_fields(
         self,
         status: StatusCode,
-        fields: &HeaderMap,
+        (fields, spellings): (&HeaderMap, &Spellings),
         encoding: Encoding,
         written: &mut Written,
         out: &mut Vec<u8>,
     ) {
+        let mut speller = spellings.speller();
         for (name, value) in fields {
             match *name {
                 header::CONTENT_LENGTH => {
@@ -141,7 +143,7 @@ impl Form {
                 header::TRAILER if encoding != Encoding::Chunked => continue,
                 _ => {}
             }
-            write_field(name.as_str().as_bytes(), value.as_bytes(), out);
+            write_field(speller.spell(name).as_bytes(), value.as_bytes(), out);
         }
     }
 }

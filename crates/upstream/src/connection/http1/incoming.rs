@@ -9,8 +9,9 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use http1::{Chunks, Piece, ResponseLength, Spellings};
+use http1::{Chunks, Piece, ResponseLength};
 use net::put_back::PutBack;
+use semantics::Spellings;
 use tokio::task::coop::consume_budget;
 use tokio::task::{AbortHandle, spawn_local};
 

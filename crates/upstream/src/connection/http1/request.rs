@@ -8,9 +8,8 @@ use bytes::{Buf, Bytes};
 use http::header::{self, HeaderMap, HeaderName};
 use http::{Method, Request};
 use http_body::Body as _;
-use http1::{
-    Spellings, write_chunk_size, write_field, write_map, write_number_field, write_request_line,
-};
+use http1::{write_chunk_size, write_field, write_map, write_number_field, write_request_line};
+use semantics::Spellings;
 use tokio::io::AsyncWrite;
 
 use super::error::Http1Error;

@@ -1,0 +1,94 @@
+//! The names of the last heads that one peer sent: most of them have the same names in the same
+//! order, and take a table that exists instead of memory of their own.
+
+use std::sync::Arc;
+
+use http::header::HeaderName;
+use semantics::Spellings;
+
+use crate::error::Malformed;
+use crate::fields::{Fields, Place};
+
+/// Tables that are remembered.
+const KNOWN_MAX: usize = 4;
+/// Bytes of the names in a table that is remembered at most.
+const TEXT_MAX: usize = 2 << 10;
+
+/// The names of one head's lines, in their order.
+pub(crate) struct Names {
+    text: String,
+    places: Vec<Place>,
+    /// The names in lower case.
+    pub names: Vec<HeaderName>,
+    pub spellings: Spellings,
+}
+
+impl Names {
+    fn of(fields: &Fields) -> Result<Names, Malformed> {
+        let name = |(name, _): (&str, _)| HeaderName::from_bytes(name.as_bytes());
+        let names: Result<Vec<_>, _> = fields.iter().map(name).collect();
+        Ok(Names {
+            names: names.map_err(|_| Malformed("a field has no valid name"))?,
+            text: fields.names_text().to_owned(),
+            places: fields.name_places().collect(),
+            spellings: Spellings::of(fields.iter().map(|(name, _)| name)),
+        })
+    }
+
+    fn are_of(&self, fields: &Fields) -> bool {
+        self.text == fields.names_text() && fields.name_places().eq(self.places.iter().copied())
+    }
+}
+
+/// The tables of the last heads that one peer sent.
+#[derive(Default)]
+pub(crate) struct KnownNames {
+    tables: Vec<Arc<Names>>,
+    /// The table that gives way to the next.
+    oldest: usize,
+}
+
+impl KnownNames {
+    /// Returns the table of a head's names. One of a head of unusual size is not remembered.
+    pub fn of(&mut self, fields: &Fields) -> Result<Arc<Names>, Malformed> {
+        if let Some(known) = self.tables.iter().find(|table| table.are_of(fields)) {
+            return Ok(known.clone());
+        }
+        let made = Arc::new(Names::of(fields)?);
+        if made.text.len() <= TEXT_MAX {
+            match self.tables.get_mut(self.oldest) {
+                Some(oldest) => *oldest = made.clone(),
+                None => self.tables.push(made.clone()),
+            }
+            self.oldest = (self.oldest + 1) % KNOWN_MAX;
+        }
+        Ok(made)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn fields(names: &[&str]) -> Fields {
+        let mut fields = Fields::default();
+        names.iter().for_each(|name| fields.push(name, b""));
+        fields
+    }
+
+    #[test]
+    fn heads_with_the_same_names_share_a_table() {
+        let mut known = KnownNames::default();
+        let first = known.of(&fields(&["Ab", "c"])).unwrap();
+        // The same text, of other names.
+        let other = known.of(&fields(&["A", "bc"])).unwrap();
+        assert!(!Arc::ptr_eq(&first, &other));
+        assert!(Arc::ptr_eq(&known.of(&fields(&["Ab", "c"])).unwrap(), &first));
+        for number in 0..KNOWN_MAX {
+            let _ = known.of(&fields(&[&format!("x-{number}")])).unwrap();
+        }
+        assert_eq!(known.tables.len(), KNOWN_MAX);
+        assert!(!Arc::ptr_eq(&known.of(&fields(&["Ab", "c"])).unwrap(), &first));
+    }
+}

@@ -1,0 +1,165 @@
+//! The spelling of field names, for heads that are held as maps, whose names are in lower case.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+
+use http::header::HeaderName;
+
+/// Names of one head whose spelling is kept; further ones are in lower case. It bounds the work of
+/// a [`Speller`].
+const NAMES_MAX: usize = 128;
+
+/// Heads whose names a thread remembers: most messages of one peer have the same names in the same
+/// order, and share the memory for their spelling.
+const REMEMBERED: usize = 8;
+
+/// Bytes of the names of a head that is remembered at most.
+const REMEMBERED_BYTES: usize = 2 << 10;
+
+thread_local! {
+    static RECENT: RefCell<Recent> = RefCell::default();
+}
+
+/// The names of the last heads.
+#[derive(Default)]
+struct Recent {
+    text: String,
+    known: [Option<Arc<str>>; REMEMBERED],
+    oldest: usize,
+}
+
+impl Recent {
+    /// Returns the names in `self.text`, shared with an earlier head that had the same.
+    fn shared(&mut self) -> Arc<str> {
+        let mut known = self.known.iter().flatten();
+        if let Some(known) = known.find(|known| ***known == *self.text) {
+            return known.clone();
+        }
+        let made: Arc<str> = Arc::from(&*self.text);
+        if made.len() <= REMEMBERED_BYTES {
+            self.known[self.oldest] = Some(made.clone());
+            self.oldest = (self.oldest + 1) % REMEMBERED;
+        }
+        made
+    }
+}
+
+/// The spelling of the field names of a message: each name ends with a line feed. The default, with
+/// which all names are in lower case, takes no memory. A clone shares it.
+#[derive(Clone, Default, PartialEq)]
+pub struct Spellings(Option<Arc<str>>);
+
+impl Spellings {
+    /// All names are in lower case.
+    pub const LOWER_CASE: Spellings = Spellings(None);
+
+    /// Returns the spelling of a head with these names.
+    pub fn of<'a>(names: impl Iterator<Item = &'a str>) -> Spellings {
+        RECENT.with_borrow_mut(|recent| {
+            recent.text.clear();
+            for name in names.take(NAMES_MAX) {
+                recent.text.push_str(name);
+                recent.text.push('\n');
+            }
+            let has_upper_case = recent.text.bytes().any(|byte| byte.is_ascii_uppercase());
+            Spellings(has_upper_case.then(|| recent.shared()))
+        })
+    }
+
+    /// Returns the means to spell the names of a message one after another.
+    pub fn speller(&self) -> Speller<'_> {
+        let names = self.0.as_deref().unwrap_or_default();
+        Speller { names, next: 0, bits: names.lines().fold(0, |bits, name| bits | bit(name)) }
+    }
+}
+
+impl fmt::Debug for Spellings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.as_deref().unwrap_or_default().lines()).finish()
+    }
+}
+
+/// Returns the bit of a name in any case: most names that were added are found to be absent by it.
+fn bit(name: &str) -> u64 {
+    let bytes = name.as_bytes();
+    let at = |byte: Option<&u8>| usize::from(byte.copied().unwrap_or_default() | 0x20);
+    1 << ((bytes.len() * 5 + at(bytes.first()) * 7 + at(bytes.last()) * 3) % 64)
+}
+
+/// Spells the names of a map's lines. It is fast as long as their order is that of the names.
+pub struct Speller<'a> {
+    names: &'a str,
+    /// Where the name behind the last one that was found begins.
+    next: usize,
+    bits: u64,
+}
+
+impl<'a> Speller<'a> {
+    /// Returns the spelling of a name, by turns those of its lines. Returns the name itself where
+    /// no line has it.
+    pub fn spell<'n>(&mut self, name: &'n HeaderName) -> &'n str
+    where
+        'a: 'n,
+    {
+        let lower = name.as_str();
+        if self.bits & bit(lower) == 0 {
+            return lower;
+        }
+        self.find(lower, self.next).or_else(|| self.find(lower, 0)).unwrap_or(lower)
+    }
+
+    fn find(&mut self, lower: &str, from: usize) -> Option<&'a str> {
+        let mut begin = from;
+        for name in self.names[from..].lines() {
+            let end = begin + name.len() + 1;
+            if name.eq_ignore_ascii_case(lower) {
+                self.next = end;
+                return Some(name);
+            }
+            begin = end;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn spelled(spellings: &Spellings, names: &[&str]) -> Vec<String> {
+        let mut speller = spellings.speller();
+        let name = |name: &&str| HeaderName::from_bytes(name.as_bytes()).unwrap();
+        names.iter().map(name).map(|name| speller.spell(&name).to_owned()).collect()
+    }
+
+    #[test]
+    fn names_are_spelled_as_their_lines_were() {
+        let spellings = Spellings::of(["Date", "ETag", "x-A", "a", "ETAG"].into_iter());
+        let asked = ["date", "etag", "etag", "etag", "x-a", "via", "a", "date"];
+        let expected = ["Date", "ETag", "ETAG", "ETag", "x-A", "via", "a", "Date"];
+        assert_eq!(spelled(&spellings, &asked), expected);
+        let lower = Spellings::of(["date", "etag"].into_iter());
+        assert_eq!(lower, Spellings::LOWER_CASE);
+        assert_eq!(spelled(&lower, &["etag", "via"]), ["etag", "via"]);
+    }
+
+    #[test]
+    fn heads_with_the_same_names_share_their_memory() {
+        let of = |names: &[&str]| Spellings::of(names.iter().copied()).0.unwrap();
+        let first = of(&["Ab", "c"]);
+        assert!(!Arc::ptr_eq(&of(&["A", "bc"]), &first));
+        assert!(Arc::ptr_eq(&of(&["Ab", "c"]), &first));
+        (0..REMEMBERED).for_each(|number| _ = of(&[&format!("X-{number}")]));
+        assert!(!Arc::ptr_eq(&of(&["Ab", "c"]), &first));
+    }
+
+    #[test]
+    fn the_work_for_a_head_is_bounded() {
+        let many: Vec<String> = (0..NAMES_MAX + 1).map(|number| format!("X-{number}")).collect();
+        let spellings = Spellings::of(many.iter().map(String::as_str));
+        let last = [&*many[NAMES_MAX - 1], &many[NAMES_MAX]];
+        assert_eq!(spelled(&spellings, &last), [last[0], &last[1].to_lowercase()]);
+    }
+}
