@@ -24,11 +24,18 @@ pub struct Addressing {
     pub run: String,
     /// Whether it is spoken to in HTTP/1.0; connections are kept all the same.
     pub is_http10: bool,
+    /// More fields of each request.
+    pub fields: &'static [(&'static str, &'static str)],
 }
 
 /// Gives the fields of a request, but for that of the host.
-fn each_field(of: &Expectation, mut give: impl FnMut(&'static str, Arguments<'_>)) {
+fn each_field(
+    addressing: &Addressing,
+    of: &Expectation,
+    mut give: impl FnMut(&'static str, Arguments<'_>),
+) {
     let Expectation { number, object, method, condition, range, sent } = of;
+    addressing.fields.iter().for_each(|(name, value)| give(name, format_args!("{value}")));
     give(REQUEST_FIELD, format_args!("{number}"));
     if let Some((from, to)) = range {
         give("Range", format_args!("bytes={from}-{}", to - 1));
@@ -66,7 +73,7 @@ pub fn write_request(
     let method = expected.method.name();
     // Writing to memory does not fail.
     let _ = write!(text, "{method} {prefix}{path} HTTP/1.{minor}\r\nHost: {host}\r\n{keep}");
-    each_field(expected, |name, value| {
+    each_field(addressing, expected, |name, value| {
         let _ = write!(text, "{name}: {value}\r\n");
     });
     text.extend_from_slice(b"\r\n");
@@ -91,7 +98,7 @@ pub fn http2_request(
         .path_and_query(PathAndQuery::try_from(path)?)
         .build()?;
     let mut request = http::Request::builder().method(expected.method.name()).uri(uri).body(())?;
-    each_field(expected, |name, value| {
+    each_field(addressing, expected, |name, value| {
         let value = HeaderValue::try_from(fmt::format(value));
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), value) {
             request.headers_mut().append(name, value);
@@ -107,7 +114,13 @@ mod tests {
     use crate::object::Object;
 
     fn reverse() -> Addressing {
-        Addressing { host: "h:1".into(), prefix: String::new(), run: "b".into(), is_http10: false }
+        Addressing {
+            host: "h:1".into(),
+            prefix: String::new(),
+            run: "b".into(),
+            is_http10: false,
+            fields: &[],
+        }
     }
 
     fn get() -> Expectation {
@@ -128,6 +141,9 @@ mod tests {
         assert_eq!(written(&reverse(), &get()), plain);
         let proxied = written(&forward, &get());
         assert!(proxied.starts_with("GET http://h:1/b/0/7-900.bin HTTP/1.1\r\n"));
+        let browser =
+            written(&Addressing { fields: &testbed::browser::FIELDS, ..reverse() }, &get());
+        assert!(browser.contains("\r\naccept-encoding: gzip, deflate, br, zstd\r\n"), "{browser}");
         let old = written(&Addressing { is_http10: true, ..reverse() }, &get());
         let expected = "HTTP/1.0\r\nHost: h:1\r\nConnection: keep-alive\r\nBench-Request";
         assert!(old.contains(expected), "{old}");

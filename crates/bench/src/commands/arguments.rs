@@ -387,6 +387,7 @@ pub fn load(matches: &ArgMatches, seed: u64) -> Result<LoadOptions, String> {
         lifetime: lifetime.map_or(0, |time| time.as_secs().try_into().unwrap_or(u32::MAX)),
         uncacheable: get(matches, "uncacheable").unwrap_or(0.0),
         ranges: get(matches, "ranges").unwrap_or(0.0),
+        browser: false,
     })
 }
 

@@ -68,6 +68,11 @@ pub fn command() -> Command {
                 .default_value("32")
                 .value_parser(value_parser!(u32).range(1..=10_000)),
         )
+        .arg(Arg::new("site").long("site").action(ArgAction::SetTrue).help(
+            "Configures the systems as sites do and asks as browsers ask: ten rules, of \
+                     which three match, a trusted proxy, a static site beside, an access log in \
+                     JSON. Larder and nginx alone.",
+        ))
         .args(arguments::of_http2());
     of_each(command)
 }
@@ -131,6 +136,11 @@ fn plan(matches: &ArgMatches) -> Result<(Plan, Vec<String>), Failure> {
         let silent = systems.extract_if(.., |system| !system.speaks_http2());
         notes.extend(silent.map(|system| format!("SKIPPED: {} speaks no HTTP/2", system.name)));
     }
+    let is_site = matches.get_flag("site");
+    if is_site {
+        let others = systems.extract_if(.., |system| !system.serves_sites());
+        notes.extend(others.map(|system| format!("SKIPPED: {} has no such site", system.name)));
+    }
     let seed = get(matches, "seed").unwrap_or_else(random_seed);
     let cache = get(matches, "cache-size").unwrap_or(512 << 20);
     let memory = get(matches, "memory").unwrap_or(192 << 20);
@@ -142,6 +152,7 @@ fn plan(matches: &ArgMatches) -> Result<(Plan, Vec<String>), Failure> {
         time: get(matches, "time").unwrap_or(Duration::from_secs(4)),
         connections: get::<u32>(matches, "connections").unwrap_or(32) as usize,
         protocol,
+        is_site,
         grant: Grant { cache, memory, operations, base, core },
         system_calls: matches.get_flag("system-calls"),
         generator_cores,

@@ -9,7 +9,7 @@ use super::report::{Comparison, Row};
 use super::scenario::Scenario;
 use super::under_load::{SystemLoad, UnderLoad};
 use crate::client::Protocol;
-use crate::load::RequestsPerConnection;
+use crate::load::{LoadOptions, RequestsPerConnection};
 use crate::measure::{PhaseFigures, TimerAccuracy};
 use crate::origin;
 use crate::run::Live;
@@ -30,6 +30,8 @@ pub struct Plan {
     pub connections: usize,
     /// How systems are spoken to.
     pub protocol: Protocol,
+    /// Whether they are configured as sites are, and asked as browsers ask.
+    pub is_site: bool,
     /// What each system is given.
     pub grant: Grant,
     /// Whether system calls are counted.
@@ -107,7 +109,7 @@ fn prepare(
     watch: &mut dyn FnMut(&Live),
 ) -> Result<Bench, String> {
     let load = SystemLoad {
-        load: scenario.load.clone(),
+        load: LoadOptions { browser: plan.is_site, ..scenario.load.clone() },
         answers: origin::Options { seed: plan.seed, ..origin::Options::default() },
         protocol: plan.protocol,
         connections: scenario.connections.unwrap_or(plan.connections),

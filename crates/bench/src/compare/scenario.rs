@@ -56,7 +56,7 @@ struct Common {
 impl Common {
     fn load(&self, workload: Workload, size: u64, uncacheable: f64) -> LoadOptions {
         let (seed, sizes) = (self.seed, Sizes::Fixed(size));
-        LoadOptions { workload, seed, sizes, lifetime: 0, uncacheable, ranges: 0.0 }
+        LoadOptions { workload, seed, sizes, lifetime: 0, uncacheable, ranges: 0.0, browser: false }
     }
 
     /// So many objects of a size, all as popular, each of which is fetched once before.

@@ -70,6 +70,8 @@ impl UnderLoad {
             object_bytes: asked.object_bytes,
             connections: asked.connections,
             http2: asked.protocol.is_http2(),
+            is_site: asked.load.browser,
+            objects: "/bench-".to_owned(),
             memory: grant.memory,
             listen,
             origin,

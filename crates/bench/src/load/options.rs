@@ -107,4 +107,6 @@ pub struct LoadOptions {
     pub uncacheable: f64,
     /// Share of requests for a part of an object.
     pub ranges: f64,
+    /// Requests have the fields of a browser behind another proxy.
+    pub browser: bool,
 }

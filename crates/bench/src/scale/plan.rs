@@ -78,7 +78,15 @@ impl Plan {
     /// A workload without anything special.
     pub fn load(&self, workload: Workload, sizes: Sizes) -> LoadOptions {
         let seed = self.seed;
-        LoadOptions { workload, seed, sizes, lifetime: 0, uncacheable: 0.0, ranges: 0.0 }
+        LoadOptions {
+            workload,
+            seed,
+            sizes,
+            lifetime: 0,
+            uncacheable: 0.0,
+            ranges: 0.0,
+            browser: false,
+        }
     }
 
     /// Begins a session of the generator with the origin at one address and Larder at the other,

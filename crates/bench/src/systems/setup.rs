@@ -56,6 +56,11 @@ pub struct Setup<'a> {
     pub connections: usize,
     /// Whether they speak HTTP/2, without encryption.
     pub http2: bool,
+    /// Whether it is configured as sites are, and not only as a cache: ten rules, a trusted proxy, a
+    /// static site beside, an access log in JSON.
+    pub is_site: bool,
+    /// The path of the objects that are asked for begins so.
+    pub objects: String,
     /// Bytes of memory in all: its own and what the kernel keeps for it.
     pub memory: u64,
     /// Where it serves.
@@ -131,6 +136,11 @@ impl System {
     /// Returns whether it can speak HTTP/2 with clients without encryption.
     pub fn speaks_http2(&self) -> bool {
         !matches!(self.kind, Kind::Squid(_))
+    }
+
+    /// Returns whether it can be configured as sites are ([`Setup::is_site`]).
+    pub fn serves_sites(&self) -> bool {
+        matches!(self.kind, Kind::Larder | Kind::Nginx)
     }
 
     /// Returns the rate in requests a second at which it can be filled, if it leaves out what comes
@@ -241,6 +251,7 @@ impl Files<'_> {
             ("origin_host", origin.ip().to_string()),
             ("origin_port", origin.port().to_string()),
             ("user", user),
+            ("objects", self.setup.objects.clone()),
             // One for each client, and as many as are usual when they are few.
             ("idle_to_origin", self.setup.connections.max(128).to_string()),
         ];
@@ -256,12 +267,15 @@ impl Files<'_> {
         let Setup { cache, cache_bytes, memory, origin, connections, .. } = self.setup;
         let mut command = self.confined();
         command.args(["serve", "--admin", &address::free().to_string()]);
-        if self.setup.http2 {
-            const LISTENER: &str = "[[listener]]\naddress = \"<listen>\"\nh2c = true\n";
-            command.arg("--config").arg(self.write("larder.toml", LISTENER, &[])?);
-        } else {
-            command.args(["--listen", &self.setup.listen.to_string()]);
+        let mut text =
+            format!("[[listener]]\naddress = \"<listen>\"\nh2c = {}\n", self.setup.http2);
+        if self.setup.is_site {
+            text.push_str(include_str!("site.toml"));
+            text.push_str("[[site]]\nhosts = [\"files.test\"]\nroot = \"<dir>\"\n");
+            command.arg("--access-log").arg(self.directory.join("access.log"));
+            command.args(["--log-format", "json"]);
         }
+        command.arg("--config").arg(self.write("larder.toml", &text, &[])?);
         if !self.system.words.iter().any(|word| word == "--workers") {
             command.args(["--workers", "1"]);
         }
@@ -274,7 +288,17 @@ impl Files<'_> {
 
     fn nginx(&self) -> Result<Command, String> {
         let (http2, sendfile) = if self.setup.http2 { (" http2", "off") } else { ("", "on") };
-        let values = [("http2", http2.to_owned()), ("sendfile", sendfile.to_owned())];
+        let mut values = vec![("http2", http2.to_owned()), ("sendfile", sendfile.to_owned())];
+        let include = match self.setup.is_site {
+            true => {
+                let site = self.write("site.conf", include_str!("nginx_site.conf"), &values)?;
+                self.write("locations.conf", include_str!("nginx_locations.conf"), &[])?;
+                format!("include {};", site.display())
+            }
+            false => "access_log off;".to_owned(),
+        };
+        let locations = if self.setup.is_site { "include locations.conf;" } else { "" };
+        values.extend([("site", include), ("locations", locations.to_owned())]);
         let path = self.write("nginx.conf", include_str!("nginx.conf"), &values)?;
         let mut command = self.confined();
         command.arg("-c").arg(path).arg("-p").arg(self.directory);
@@ -404,6 +428,8 @@ mod tests {
             object_bytes: 11_000,
             connections: 32,
             http2: false,
+            is_site: false,
+            objects: "/bench-".to_owned(),
             memory: 192 * MIB,
             listen: "127.64.0.1:10000".parse().unwrap(),
             origin,
@@ -428,7 +454,8 @@ mod tests {
         files.squid("aufs").unwrap();
         let text = fs::read_to_string(directory.path().join("squid.conf")).unwrap();
         assert!(text.contains("cache_dir aufs /dev/loop0 512 16 256\n"), "{text}");
-        let many = Setup { connections: 1_000, http2: true, groups: Vec::new(), ..setup };
+        let many =
+            Setup { connections: 1_000, http2: true, is_site: true, groups: Vec::new(), ..setup };
         let (nginx, server) = (system(Kind::Nginx), system(Kind::TrafficServer));
         let directory = directory.path();
         Files { system: &nginx, setup: &many, directory }.nginx().unwrap();
@@ -438,6 +465,11 @@ mod tests {
         let text = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
         assert!(text("nginx.conf").contains("listen 127.64.0.1:10000 http2 backlog"));
         assert!(text("nginx.conf").contains("keepalive 1000;"));
+        assert!(text("nginx.conf").contains("include locations.conf;"));
+        assert!(text("locations.conf").contains("location /bench- {"));
+        let larder = system(Kind::Larder);
+        Files { system: &larder, setup: &many, directory }.larder().unwrap();
+        assert!(text("larder.toml").contains("paths = [\"/bench-*\"]"));
         assert!(text("records.config").contains("ip-in=127.64.0.1:proto=http;h2\n"));
         assert!(!squid.speaks_http2() && nginx.speaks_http2());
     }

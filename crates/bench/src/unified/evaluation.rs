@@ -82,6 +82,7 @@ impl Plan {
             lifetime: 0,
             uncacheable: 0.0,
             ranges: 0.0,
+            browser: false,
         }
     }
 

@@ -53,6 +53,7 @@ fn load(workload: Workload) -> LoadOptions {
         lifetime: 0,
         uncacheable: 0.1,
         ranges: 0.0,
+        browser: false,
     }
 }
 

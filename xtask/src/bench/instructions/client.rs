@@ -7,6 +7,7 @@ use std::sync::Arc;
 use h2::client::SendRequest;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use testbed::browser;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -20,33 +21,6 @@ const HOST: &str = "bench.test";
 
 /// Bytes that are asked for with `Range`.
 const RANGE: usize = 100;
-
-/// The fields that Chrome sends when a link is followed, and those of a proxy before larder.
-const BROWSER: [(&str, &str); 15] = [
-    ("sec-ch-ua", "\"Chromium\";v=\"140\", \"Not=A?Brand\";v=\"24\", \"Google Chrome\";v=\"140\""),
-    ("sec-ch-ua-mobile", "?0"),
-    ("sec-ch-ua-platform", "\"Linux\""),
-    ("upgrade-insecure-requests", "1"),
-    (
-        "user-agent",
-        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
-         Chrome/140.0.0.0 Safari/537.36",
-    ),
-    (
-        "accept",
-        "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,\
-         */*;q=0.8,application/signed-exchange;v=b3;q=0.7",
-    ),
-    ("sec-fetch-site", "same-origin"),
-    ("sec-fetch-mode", "navigate"),
-    ("sec-fetch-user", "?1"),
-    ("sec-fetch-dest", "document"),
-    ("referer", "https://bench.test/"),
-    ("accept-encoding", "gzip, deflate, br, zstd"),
-    ("accept-language", "en-US,en;q=0.9"),
-    ("x-forwarded-for", "203.0.113.7"),
-    ("x-forwarded-proto", "https"),
-];
 
 /// Where and how clients ask.
 pub enum Way {
@@ -148,7 +122,7 @@ fn fields(question: Question, object: u64, counted: bool) -> Vec<(&'static str, 
         Question::Changed if counted => vec![("if-none-match", format!("\"{object}\""))],
         Question::Range if counted => vec![("range", format!("bytes=0-{}", RANGE - 1))],
         Question::Browser => {
-            BROWSER.iter().map(|(name, value)| (*name, (*value).to_owned())).collect()
+            browser::FIELDS.iter().map(|(name, value)| (*name, (*value).to_owned())).collect()
         }
         Question::Whole | Question::Changed | Question::Range => Vec::new(),
     }

@@ -178,9 +178,8 @@ impl Common<'_> {
             Setup::Site => text.push_str(&site),
             Setup::TwoNodes(_) => text.push_str(KEPT_BY_OWNERS),
             Setup::Realistic => {
-                text.push_str("[forwarded]\ntrust = [\"127.0.0.0/8\"]\n");
                 text.push_str(&site);
-                text.push_str(REALISTIC_RULES);
+                text.push_str(&REALISTIC_RULES.replace("<objects>", "/store/"));
             }
         }
         if self.route.protocol != Protocol::Plain {
@@ -192,53 +191,8 @@ impl Common<'_> {
     }
 }
 
-/// Ten rules as an operator may have them. The eighth is the first that matches the objects that
-/// are asked for; the last two would match as well.
-const REALISTIC_RULES: &str = r#"
-[[rule]]
-paths = ["/account/*", "/cart*"]
-bypass = true
-
-[[rule]]
-hosts = ["old.test"]
-ttl = "1h"
-
-[[rule]]
-paths = ["/api/*"]
-methods = ["POST", "PUT"]
-bypass = true
-
-[[rule]]
-headers = ["Cookie: *session=*"]
-bypass = true
-
-[[rule]]
-paths = ["*.css", "*.js", "*.woff2"]
-ttl = "7d"
-request-remove = ["Cookie"]
-answer-remove = ["Set-Cookie"]
-
-[[rule]]
-paths = ["*.jpg", "*.png", "*.webp"]
-ttl = "30d"
-
-[[rule]]
-hosts = [".shop.test"]
-query-drop = ["utm_*"]
-
-[[rule]]
-paths = ["/store/*"]
-request-remove = ["Cookie"]
-answer-set = ["X-Served-From: larder"]
-
-[[rule]]
-paths = ["/*"]
-query-drop = ["utm_*", "fbclid"]
-
-[[rule]]
-methods = ["GET"]
-default-ttl = "2m"
-"#;
+/// Rules as an operator may have them.
+const REALISTIC_RULES: &str = include_str!("../../../../crates/bench/src/systems/site.toml");
 
 /// Writes what the nodes of a route read, and returns the certificates that the client believes.
 fn write_files(route: &Route, directory: &Path) -> Result<RootCertStore, String> {
