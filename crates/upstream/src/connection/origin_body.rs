@@ -66,6 +66,11 @@ enum Source {
 /// read to its clean end, and is closed when it is dropped before. In HTTP/2 the request is
 /// cancelled when it is dropped before its end.
 pub struct OriginBody {
+    /// Boxed because the head and the body of a response are handed on a dozen times.
+    state: Box<State>,
+}
+
+struct State {
     source: Source,
     /// The count of the request at its server, if that is one of several.
     serving: Option<Serving>,
@@ -95,23 +100,23 @@ impl OriginBody {
 
     /// Returns whether it is the body of an answer from a directory of files.
     pub fn is_file(&self) -> bool {
-        matches!(self.source, Source::File(_))
+        matches!(self.state.source, Source::File(_))
     }
 
     /// Returns whether the kernel can send the body from a file; see [`SendFile::prefers_kernel`].
     pub fn prefers_kernel(&mut self) -> bool {
-        match &mut self.source {
-            Source::File(body) if self.allowance.is_none() => body.prefers_kernel(),
+        match &mut self.state.source {
+            Source::File(body) if self.state.allowance.is_none() => body.prefers_kernel(),
             _ => false,
         }
     }
 
     /// Has the kernel send the next bytes to `socket`; see [`SendFile::poll_send`].
     pub fn poll_send(&mut self, cx: &mut Context<'_>, socket: BorrowedFd<'_>) -> Poll<Sent> {
-        let Source::File(body) = &mut self.source else { return Poll::Ready(Sent::Frames) };
+        let Source::File(body) = &mut self.state.source else { return Poll::Ready(Sent::Frames) };
         match body.poll_send(cx, socket) {
             Poll::Ready(sent) => {
-                self.armed = false;
+                self.state.armed = false;
                 Poll::Ready(sent)
             }
             // The next frame is an error.
@@ -127,24 +132,24 @@ impl OriginBody {
     pub(crate) fn http1(mut incoming: Incoming, lease: Lease, silence: Duration) -> OriginBody {
         let spellings = incoming.take_spellings();
         let mut body = OriginBody::of(Source::Http1(incoming, Some(lease)), silence);
-        body.spellings = spellings;
+        body.state.spellings = spellings;
         body.give_back_at_end();
         body
     }
 
     /// Returns the spelling of the names in the answer's head, which its map has in lower case.
     pub fn spellings(&self) -> &Spellings {
-        &self.spellings
+        &self.state.spellings
     }
 
     /// Limits the body to `max` bytes.
     pub fn limit(&mut self, max: u64) {
-        self.allowance = Some(max);
+        self.state.allowance = Some(max);
     }
 
     /// Takes the bytes of a frame off those that may come; returns false when they are too many.
     fn spend(&mut self, frame: &Frame<Bytes>) -> bool {
-        let Some(allowance) = &mut self.allowance else { return true };
+        let Some(allowance) = &mut self.state.allowance else { return true };
         let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
         let left = allowance.checked_sub(bytes);
         *allowance = left.unwrap_or(0);
@@ -161,13 +166,14 @@ impl OriginBody {
 
     /// Makes the empty body of an answer that changed the protocol, with its tunnel.
     pub(crate) fn tunnel(tunnel: UpstreamTunnel, spellings: Spellings) -> OriginBody {
-        let body = OriginBody::of(Source::Tunnel(Some(Box::new(tunnel))), Duration::ZERO);
-        OriginBody { spellings, ..body }
+        let mut body = OriginBody::of(Source::Tunnel(Some(Box::new(tunnel))), Duration::ZERO);
+        body.state.spellings = spellings;
+        body
     }
 
     /// Takes the tunnel of an answer that changed the protocol.
     pub fn take_tunnel(&mut self) -> Option<UpstreamTunnel> {
-        match &mut self.source {
+        match &mut self.state.source {
             Source::Tunnel(tunnel) => tunnel.take().map(|tunnel| *tunnel),
             _ => None,
         }
@@ -176,23 +182,24 @@ impl OriginBody {
     fn of(source: Source, silence: Duration) -> OriginBody {
         let (serving, timer, armed, allowance) = (None, None, false, None);
         let spellings = Spellings::default();
-        OriginBody { source, serving, silence, timer, armed, allowance, spellings }
+        let state = State { source, serving, silence, timer, armed, allowance, spellings };
+        OriginBody { state: Box::new(state) }
     }
 
     /// Counts the answer as a request of its server until it ends.
     pub(crate) fn served_by(mut self, serving: Serving) -> OriginBody {
-        if let Source::Tunnel(Some(tunnel)) = &mut self.source {
+        if let Source::Tunnel(Some(tunnel)) = &mut self.state.source {
             tunnel.served_by(serving);
         } else if !self.is_end_stream() {
-            self.serving = Some(serving);
+            self.state.serving = Some(serving);
         }
         self
     }
 
     /// Returns how many bytes it has, if all of it has come, and there are any.
     pub fn whole_length(&self) -> Option<u64> {
-        match &self.source {
-            Source::Http1(incoming, _) if self.allowance.is_none() => {
+        match &self.state.source {
+            Source::Http1(incoming, _) if self.state.allowance.is_none() => {
                 incoming.whole().map(|length| length as u64)
             }
             Source::Whole(Some(bytes)) => Some(bytes.len() as u64),
@@ -203,7 +210,7 @@ impl OriginBody {
     /// Takes a body that has come whole.
     pub fn take_whole(&mut self) -> Option<Bytes> {
         self.whole_length()?;
-        let bytes = match &mut self.source {
+        let bytes = match &mut self.state.source {
             Source::Http1(incoming, _) => incoming.take_whole(),
             Source::Whole(bytes) => bytes.take(),
             _ => None,
@@ -220,8 +227,8 @@ impl OriginBody {
 
     /// Returns the connection after the body's clean end.
     fn give_back(&mut self) {
-        self.serving = None;
-        match &mut self.source {
+        self.state.serving = None;
+        match &mut self.state.source {
             Source::Http1(incoming, lease) => {
                 if let Some(Lease { pool, endpoint, limits, next_use, .. }) = lease.take()
                     && let Some(connection) = incoming.take_connection()
@@ -245,8 +252,8 @@ impl OriginBody {
 
     /// Drops the connection after the body broke off, and logs the failure.
     fn give_up(&mut self, why: &BodyError) {
-        self.serving = None;
-        match &mut self.source {
+        self.state.serving = None;
+        match &mut self.state.source {
             Source::Http1(_, lease) => {
                 if let Some(Lease { pool, failures, endpoint, progress, .. }) = lease.take() {
                     // Where the request's own body broke off, the client caused it.
@@ -272,7 +279,7 @@ impl OriginBody {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match &mut self.source {
+        match &mut self.state.source {
             Source::Http1(incoming, _) => incoming.poll_frame(cx).map_err(BodyError::Broken),
             Source::Http2(incoming, _) => incoming.poll_frame(cx).map_err(BodyError::Reset),
             Source::Stream(body) => body.as_mut().poll_frame(cx).map_err(BodyError::Stream),
@@ -284,10 +291,11 @@ impl OriginBody {
 
     /// Waits until the upstream has been silent for too long.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(self.silence)));
-        if !self.armed {
-            timer.set(sleep(self.silence));
-            self.armed = true;
+        let State { timer, armed, silence, .. } = &mut *self.state;
+        let timer = timer.get_or_insert_with(|| Box::pin(sleep(*silence)));
+        if !*armed {
+            timer.set(sleep(*silence));
+            *armed = true;
         }
         timer.as_mut().poll(cx)
     }
@@ -356,7 +364,7 @@ impl Body for OriginBody {
         let this = self.get_mut();
         match this.poll_source(cx) {
             Poll::Ready(Some(Ok(frame))) => {
-                this.armed = false;
+                this.state.armed = false;
                 if !this.spend(&frame) {
                     this.give_up(&BodyError::TooLong);
                     return Poll::Ready(Some(Err(BodyError::TooLong)));
@@ -383,7 +391,7 @@ impl Body for OriginBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.source {
+        match &self.state.source {
             Source::Http1(incoming, _) => incoming.is_end_stream(),
             Source::Http2(incoming, _) => incoming.is_end_stream(),
             Source::Stream(body) => body.is_end_stream(),
@@ -394,7 +402,7 @@ impl Body for OriginBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.source {
+        match &self.state.source {
             Source::Http1(incoming, _) => incoming.size_hint(),
             Source::Http2(incoming, _) => {
                 incoming.left().map_or_else(SizeHint::default, SizeHint::with_exact)

@@ -52,6 +52,25 @@ pub(super) fn settle(
     }
 }
 
+/// Sends a body that is all there, if the client has room for all of it. Returns whether it did.
+pub(super) fn send_whole(body: &mut ResponseBody, sink: &mut SendStream<Bytes>) -> bool {
+    let Some(length) = body.whole_length().and_then(|length| usize::try_from(length).ok()) else {
+        return false;
+    };
+    if length > CLAIM {
+        return false;
+    }
+    sink.reserve_capacity(length);
+    if sink.capacity() < length {
+        return false;
+    }
+    if let Some(bytes) = body.take_whole() {
+        // It fails when the client is gone.
+        let _ = sink.send_data(bytes, true);
+    }
+    true
+}
+
 /// Sends a body to its end, or until the client wants no more of it.
 pub(super) async fn send_body(mut body: ResponseBody, mut sink: SendStream<Bytes>) {
     loop {

@@ -1,7 +1,7 @@
 //! One HTTP/2 connection of a client from its preface to its end (RFC 9113).
 //!
-//! Each stream is answered by a task of its own, like any other request (`dispatch`); this one
-//! drives the connection. It promises: a request that the client takes back, or whose connection
+//! Its task drives the connection, and answers streams whose response is there at once (`dispatch`);
+//! any other stream has a task of its own. It promises: a request that the client takes back, or whose connection
 //! ends, is given up; a client that is told to end (GOAWAY) gets the answers to its earlier
 //! requests; a connection that the sweep cuts ends at once.
 
@@ -24,7 +24,7 @@ use net::http2_stream::StreamIo;
 use tokio::task::spawn_local;
 
 use super::pings::Keepalive;
-use super::send::{send_body, settle};
+use super::send::{send_body, send_whole, settle};
 use crate::client::connection_state::{CloseReason, Phase};
 use crate::client::handle::Client;
 use crate::client::http2_body::StreamBody;
@@ -36,9 +36,20 @@ use crate::exchange::dispatch;
 use crate::exchange::dispatch::{Answering, Unanswered};
 use crate::peers::question;
 use crate::response::client_response::ClientResponse;
+use crate::response::response_body::ResponseBody;
 use crate::response::stored_fields;
 use crate::response::tunnel::Tunnel;
 use crate::services::Services;
+
+/// Requests of a connection that are answered before those of others have their turn. Responses
+/// that are there at once leave in as few writes as they can.
+const ANSWERED_AT_ONCE: usize = 32;
+
+thread_local! {
+    /// Requests that were accepted and not begun: memory that all connections of a worker share.
+    static ACCEPTED: Cell<Vec<(Request<RecvStream>, SendResponse<Bytes>)>> =
+        const { Cell::new(Vec::new()) };
+}
 
 /// The stage of a connection.
 enum Http2Stage {
@@ -126,45 +137,61 @@ impl Server<'_> {
 
     fn poll_requests(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
         let Http2Stage::Serving { http, pings } = &mut self.stage else { return Poll::Pending };
+        let mut accepted = ACCEPTED.take();
         loop {
             let next = http.poll_accept(cx);
+            let mut is_shut_down = false;
             let received = self.client.state.received();
             if pings.as_mut().is_some_and(|pings| pings.poll_silence(received, cx).is_ready()) {
                 log::debug!("{}: no answer to a ping", self.client.address);
-                *pings = None;
+                (*pings, is_shut_down) = (None, true);
                 http.abrupt_shutdown(Reason::NO_ERROR);
-                continue;
             }
             if self.is_flooded.get() && !self.told_to_calm {
-                self.told_to_calm = true;
+                (self.told_to_calm, is_shut_down) = (true, true);
                 let why = "frames without end that ask for nothing";
                 self.services.observer.refused(self.client.address, None, &why);
                 http.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
-                continue;
             }
-            match ready!(next) {
-                None => return Poll::Ready(Ok(())),
-                Some(Err(error)) => return Poll::Ready(Err(error)),
-                Some(Ok((request, mut reply))) => {
-                    // The client sends a refused stream's request to the next process, whatever the
-                    // method.
-                    if self.services.leases.is_released() {
-                        reply.send_reset(Reason::REFUSED_STREAM);
+            let end = match next {
+                Poll::Ready(Some(Ok(request))) => {
+                    accepted.push(request);
+                    if accepted.len() < ANSWERED_AT_ONCE {
                         continue;
                     }
-                    let named =
-                        self.client.link.is_peer.then(|| question::client(request.headers()));
-                    let address = named.flatten().unwrap_or(self.client.address);
-                    let client = self.client.of_stream(reply, address);
-                    spawn_local(answer(self.services.clone(), client, request));
+                    None
                 }
+                Poll::Ready(Some(Err(error))) => Some(Poll::Ready(Err(error))),
+                Poll::Ready(None) => Some(Poll::Ready(Ok(()))),
+                // The frame that says so waits to be sent.
+                Poll::Pending if is_shut_down => None,
+                Poll::Pending if accepted.is_empty() => Some(Poll::Pending),
+                Poll::Pending => None,
+            };
+            accepted.drain(..).for_each(|(request, reply)| {
+                begin_stream(self.services, self.client, request, reply);
+            });
+            if let Some(end) = end {
+                ACCEPTED.set(accepted);
+                return end;
             }
         }
     }
 }
 
-/// Answers the request of one stream.
-async fn answer(services: Rc<Services>, client: Rc<Client>, request: Request<RecvStream>) {
+/// Begins to answer the request of a stream. What cannot be done at once has a task of its own.
+fn begin_stream(
+    services: &Rc<Services>,
+    connection: &Rc<Client>,
+    request: Request<RecvStream>,
+    mut reply: SendResponse<Bytes>,
+) {
+    // The client sends a refused stream's request to the next process, whatever the method.
+    if services.leases.is_released() {
+        return reply.send_reset(Reason::REFUSED_STREAM);
+    }
+    let named = connection.link.is_peer.then(|| question::client(request.headers())).flatten();
+    let client = connection.of_stream(reply, named.unwrap_or(connection.address));
     let (mut parts, stream) = request.into_parts();
     // Bytes behind a CONNECT are not part of the request.
     let (body, behind) = match parts.method == Method::CONNECT {
@@ -179,30 +206,74 @@ async fn answer(services: Rc<Services>, client: Rc<Client>, request: Request<Rec
     upgrade::from_stream(&mut parts);
     let mut head = services.heads.take();
     read_head(&parts, is_extended_connect, &mut head);
-    let method = parts.method;
-    let response = match dispatch::answer(&services, &client, head, body) {
-        Answering::Now(response) => response,
-        Answering::Later(answering) => match unless_reset(&services, &client, answering).await {
-            Some(response) => response,
-            None => return,
-        },
-    };
-    let is_head = method == Method::HEAD;
-    let (mut head, mut body) = stored_fields::with_map(response, &services, is_head).into_parts();
-    let tunnel = body.take_tunnel();
-    let is_bodiless = has_no_body(&method, head.status);
-    settle(&mut head.headers, &body, is_head || !is_bodiless, services.clock);
-    if is_bodiless {
-        body.leave_out();
-    }
-    let ends = tunnel.is_none() && (is_bodiless || body.is_end_stream());
-    let Some(sink) = send_head(&client, Response::from_parts(head, ()), ends) else { return };
-    match (tunnel, behind) {
-        (Some(tunnel), Some(source)) => {
-            Box::pin(open_tunnel(&services, *tunnel, sink, source)).await;
+    let asked = Asked { services: services.clone(), client, method: parts.method, behind };
+    match dispatch::answer(services, &asked.client, head, body) {
+        Answering::Now(response) => {
+            if let Some(unsent) = asked.begin_response(response) {
+                spawn_local(unsent.send());
+            }
         }
-        _ if ends => {}
-        _ => send_body(body, sink).await,
+        Answering::Later(answering) => {
+            spawn_local(async move {
+                let response = unless_reset(&asked.services, &asked.client, answering).await;
+                if let Some(unsent) = response.and_then(|response| asked.begin_response(response)) {
+                    unsent.send().await;
+                }
+            });
+        }
+    }
+}
+
+/// A request whose response has not begun.
+struct Asked {
+    services: Rc<Services>,
+    client: Rc<Client>,
+    method: Method,
+    /// The bytes behind a CONNECT.
+    behind: Option<RecvStream>,
+}
+
+/// The rest of a response whose head was sent.
+struct Unsent {
+    asked: Asked,
+    tunnel: Option<Box<Tunnel>>,
+    body: ResponseBody,
+    sink: SendStream<Bytes>,
+}
+
+impl Asked {
+    /// Sends the head of the response, and a body that is all there if the client has room for it.
+    /// Returns what is left.
+    fn begin_response(self, response: ClientResponse) -> Option<Unsent> {
+        let Asked { services, client, method, .. } = &self;
+        let is_head = *method == Method::HEAD;
+        let response = stored_fields::with_map(response, services, is_head);
+        let (mut head, mut body) = response.into_parts();
+        let tunnel = body.take_tunnel();
+        let is_bodiless = has_no_body(method, head.status);
+        settle(&mut head.headers, &body, is_head || !is_bodiless, services.clock);
+        if is_bodiless {
+            body.leave_out();
+        }
+        let ends = tunnel.is_none() && (is_bodiless || body.is_end_stream());
+        let mut sink = send_head(client, Response::from_parts(head, ()), ends)?;
+        if ends || (tunnel.is_none() && send_whole(&mut body, &mut sink)) {
+            return None;
+        }
+        Some(Unsent { asked: self, tunnel, body, sink })
+    }
+}
+
+impl Unsent {
+    /// Sends the body, or joins the stream with its tunnel.
+    async fn send(self) {
+        let Unsent { asked, tunnel, body, sink } = self;
+        match (tunnel, asked.behind) {
+            (Some(tunnel), Some(source)) => {
+                Box::pin(open_tunnel(&asked.services, *tunnel, sink, source)).await;
+            }
+            _ => send_body(body, sink).await,
+        }
     }
 }
 
