@@ -25,19 +25,29 @@ thread_local! {
 #[derive(Default)]
 struct Recent {
     text: String,
-    known: [Option<Arc<str>>; REMEMBERED],
+    ends: Vec<u32>,
+    known: [Option<Arc<Names>>; REMEMBERED],
     oldest: usize,
 }
 
 impl Recent {
-    /// Returns the names in `self.text`, shared with an earlier head that had the same.
-    fn shared(&mut self) -> Arc<str> {
-        let mut known = self.known.iter().flatten();
-        if let Some(known) = known.find(|known| ***known == *self.text) {
+    fn read<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
+        self.text.clear();
+        self.ends.clear();
+        for name in names.take(NAMES_MAX) {
+            self.text.push_str(name);
+            self.ends.push(u32::try_from(self.text.len()).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Returns the names that were read, shared with an earlier head that had the same.
+    fn shared(&mut self) -> Arc<Names> {
+        let is_same = |known: &&Arc<Names>| known.text == self.text && *known.ends == *self.ends;
+        if let Some(known) = self.known.iter().flatten().find(is_same) {
             return known.clone();
         }
-        let made: Arc<str> = Arc::from(&*self.text);
-        if made.len() <= REMEMBERED_BYTES {
+        let made = Arc::new(Names::new(&self.text, &self.ends));
+        if made.text.len() <= REMEMBERED_BYTES {
             self.known[self.oldest] = Some(made.clone());
             self.oldest = (self.oldest + 1) % REMEMBERED;
         }
@@ -45,10 +55,36 @@ impl Recent {
     }
 }
 
-/// The spelling of the field names of a message: each name ends with a line feed. The default, with
-/// which all names are in lower case, takes no memory. A clone shares it.
+/// The names of a head.
+#[derive(PartialEq)]
+struct Names {
+    text: String,
+    /// Where each name ends in the text.
+    ends: Vec<u32>,
+    /// The bits of all names.
+    bits: u64,
+    has_upper_case: bool,
+}
+
+impl Names {
+    fn new(text: &str, ends: &[u32]) -> Names {
+        let mut names =
+            Names { text: text.to_owned(), ends: ends.to_vec(), bits: 0, has_upper_case: false };
+        names.has_upper_case = text.bytes().any(|byte| byte.is_ascii_uppercase());
+        names.bits = (0..ends.len()).fold(0, |bits, line| bits | bit(names.name(line)));
+        names
+    }
+
+    fn name(&self, line: usize) -> &str {
+        let begin = line.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[begin as usize..self.ends[line] as usize]
+    }
+}
+
+/// The spelling of the field names of a message. The default, with which all names are in lower
+/// case, takes no memory. A clone shares it.
 #[derive(Clone, Default, PartialEq)]
-pub struct Spellings(Option<Arc<str>>);
+pub struct Spellings(Option<Arc<Names>>);
 
 impl Spellings {
     /// All names are in lower case.
@@ -57,26 +93,21 @@ impl Spellings {
     /// Returns the spelling of a head with these names.
     pub fn of<'a>(names: impl Iterator<Item = &'a str>) -> Spellings {
         RECENT.with_borrow_mut(|recent| {
-            recent.text.clear();
-            for name in names.take(NAMES_MAX) {
-                recent.text.push_str(name);
-                recent.text.push('\n');
-            }
-            let has_upper_case = recent.text.bytes().any(|byte| byte.is_ascii_uppercase());
-            Spellings(has_upper_case.then(|| recent.shared()))
+            recent.read(names);
+            Spellings(Some(recent.shared()).filter(|names| names.has_upper_case))
         })
     }
 
     /// Returns the means to spell the names of a message one after another.
     pub fn speller(&self) -> Speller<'_> {
-        let names = self.0.as_deref().unwrap_or_default();
-        Speller { names, next: 0, bits: names.lines().fold(0, |bits, name| bits | bit(name)) }
+        Speller { names: self.0.as_deref(), next: 0 }
     }
 }
 
 impl fmt::Debug for Spellings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.as_deref().unwrap_or_default().lines()).finish()
+        let names = self.0.iter().flat_map(|names| (0..names.ends.len()).map(|at| names.name(at)));
+        f.debug_list().entries(names).finish()
     }
 }
 
@@ -89,10 +120,9 @@ fn bit(name: &str) -> u64 {
 
 /// Spells the names of a map's lines. It is fast as long as their order is that of the names.
 pub struct Speller<'a> {
-    names: &'a str,
-    /// Where the name behind the last one that was found begins.
+    names: Option<&'a Names>,
+    /// The line behind the last one that was found.
     next: usize,
-    bits: u64,
 }
 
 impl<'a> Speller<'a> {
@@ -103,23 +133,17 @@ impl<'a> Speller<'a> {
         'a: 'n,
     {
         let lower = name.as_str();
-        if self.bits & bit(lower) == 0 {
+        let Some(names) = self.names.filter(|names| names.bits & bit(lower) != 0) else {
             return lower;
-        }
-        self.find(lower, self.next).or_else(|| self.find(lower, 0)).unwrap_or(lower)
-    }
-
-    fn find(&mut self, lower: &str, from: usize) -> Option<&'a str> {
-        let mut begin = from;
-        for name in self.names[from..].lines() {
-            let end = begin + name.len() + 1;
-            if name.eq_ignore_ascii_case(lower) {
-                self.next = end;
-                return Some(name);
+        };
+        let mut lines = (self.next..names.ends.len()).chain(0..self.next);
+        match lines.find(|line| names.name(*line).eq_ignore_ascii_case(lower)) {
+            Some(line) => {
+                self.next = line + 1;
+                names.name(line)
             }
-            begin = end;
+            None => lower,
         }
-        None
     }
 }
 
