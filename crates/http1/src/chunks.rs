@@ -1,34 +1,34 @@
-//! The chunks of a body (RFC 9112, 7.1), decoded as they come.
+//! A decoder for chunked bodies (RFC 9112, 7.1) that works on partial input.
 //!
-//! It promises: a line ends with CR LF and nothing else, so that no other parser finds another end;
-//! extensions and trailers take bounded memory.
+//! Lines end with CR LF and nothing else, so no other parser can find a different end. Memory for
+//! extensions and trailers is bounded.
 
 use bytes::{Buf, Bytes, BytesMut};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::error::Malformed;
 
-/// Bytes of the extensions of one body, and of its trailers, at most.
+/// Upper bound on the extension bytes of one body, and on its trailer bytes.
 const EXTRA_MAX: usize = 16 << 10;
 
-/// The decoder of one body.
+/// Decoder state for one body.
 #[derive(Debug, Default)]
 pub struct Chunks {
     state: State,
-    /// Bytes of extensions so far.
+    /// Extension bytes read so far.
     extra: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// At the line that begins a chunk.
+    /// Before a chunk-size line.
     #[default]
     Size,
-    /// Within a chunk of which so many bytes are to come.
+    /// Inside a chunk; the number of bytes still to come.
     Data(u64),
-    /// Behind a chunk.
+    /// After the data of a chunk, before its CR LF.
     DataEnd,
-    /// Behind the last chunk.
+    /// After the last chunk.
     Trailers,
     Done,
 }
@@ -38,7 +38,7 @@ enum State {
 pub enum Piece {
     /// Bytes of the content.
     Data(Bytes),
-    /// The fields behind the last chunk; the body has ended.
+    /// The trailer fields; the body has ended.
     Trailers(HeaderMap),
     /// The body has ended.
     End,
@@ -52,7 +52,7 @@ impl Chunks {
         self.state == State::Done
     }
 
-    /// Returns how many bytes of the chunk are to come, when within one.
+    /// Returns the bytes left of the current chunk; `None` outside a chunk.
     pub fn left(&self) -> Option<u64> {
         match self.state {
             State::Data(left) => Some(left),
@@ -60,12 +60,12 @@ impl Chunks {
         }
     }
 
-    /// Takes the next piece off `input`.
+    /// Takes the next piece from `input`.
     ///
     /// # Errors
     ///
-    /// The body is not framed as RFC 9112, 7.1 has it, or its extensions or trailers are longer
-    /// than 16 KiB. The connection cannot be used any more.
+    /// The framing violates RFC 9112, 7.1, or the extensions or trailers exceed 16 KiB. The
+    /// connection cannot be used any more.
     pub fn take(&mut self, input: &mut BytesMut) -> Result<Piece, Malformed> {
         loop {
             match self.state {
@@ -102,7 +102,8 @@ impl Chunks {
         }
     }
 
-    /// Ends the body where its end is there already, without trailers: nobody needs to ask again.
+    /// Ends the body if `input` already holds its end, without trailers. Saves the caller another
+    /// call.
     fn end_plainly(&mut self, input: &mut BytesMut) {
         const END: &[u8] = b"\r\n0\r\n\r\n";
         if self.state == State::DataEnd && input.starts_with(END) {
@@ -111,7 +112,7 @@ impl Chunks {
         }
     }
 
-    /// Takes the line that begins a chunk, and returns its size.
+    /// Consumes a chunk-size line and returns the size.
     fn size(&mut self, input: &mut BytesMut) -> Result<Option<u64>, Malformed> {
         let Some(end) = memchr::memchr(b'\n', input) else {
             return if input.len() > EXTRA_MAX { Err(malformed()) } else { Ok(None) };
@@ -121,7 +122,7 @@ impl Chunks {
         let (digits, rest) = line.split_at(digits);
         let padding = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         let follows = matches!(rest[padding..], [] | [b';', ..]);
-        // An extension is made of what a field value may have.
+        // An extension may contain the bytes that are allowed in a field value.
         let is_text = |byte: &u8| *byte == b'\t' || !byte.is_ascii_control();
         if digits.is_empty() || !follows || !rest.iter().all(is_text) {
             return Err(malformed());
@@ -180,7 +181,8 @@ fn malformed() -> Malformed {
 mod tests {
     use super::*;
 
-    /// Decodes a text that comes in pieces of this size: the bytes, the trailers, and what is left.
+    /// Decodes `text`, fed in pieces of `size` bytes. Returns the body, the trailers and the unread
+    /// rest.
     fn decode(text: &str, size: usize) -> Result<(String, Vec<String>, String), ()> {
         let (mut chunks, mut input) = (Chunks::default(), BytesMut::new());
         let mut pieces = text.as_bytes().chunks(size);

@@ -1,17 +1,17 @@
-//! The error of bytes that are no message, or that two parsers could read differently.
+//! Errors for bytes that are not a valid message, or that two parsers could read differently.
 
 use std::{error, fmt};
 
-/// Why bytes are no message of HTTP/1, as a clause about their sender's message.
+/// Why bytes are not a valid HTTP/1 message, as a clause about the sender's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
-/// Why bytes are no head.
+/// Why bytes are not a valid head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadError {
-    /// It has more bytes than a head may have.
+    /// The head exceeds the size limit.
     TooLarge,
-    /// It is no head, or could be read in two ways.
+    /// The bytes are not a head, or could be read in two ways.
     Malformed(Malformed),
 }
 

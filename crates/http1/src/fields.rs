@@ -1,7 +1,7 @@
-//! The fields of a head, in the order and in the case in which they came.
+//! The fields of a head, with their received order and case.
 //!
-//! All names lie in one text and all values in another, so that a head needs no memory of its own
-//! for each field, and the memory of a head can be used again for the next ([`Fields::clear`]).
+//! All names share one buffer and all values another. A field therefore needs no allocation of its
+//! own, and the memory of one head is reused for the next ([`Fields::clear`]).
 
 use std::fmt;
 use std::ops::Range;
@@ -11,27 +11,27 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use httparse::Header;
 use semantics::{EditFields, UsualName, UsualNames};
 
-/// A list of fields. A name may occur in several lines.
+/// A list of field lines. A name may occur in several lines.
 #[derive(Clone, Default)]
 pub struct Fields {
     names: String,
     values: Vec<u8>,
     lines: Vec<Line>,
-    /// The usual names of the lines: most lookups are for fields that are absent.
+    /// The usual names among the lines. Most lookups are for absent fields, and this answers them.
     usual: UsualNames,
-    /// The bits ([`bit`]) of the other names, and of some that were removed.
+    /// Filter of the other names: their bits ([`bit`]), including bits of some removed names.
     unusual: u64,
 }
 
-/// The begin and the end of a part of a text.
+/// Start and end offsets in a buffer.
 pub(crate) type Place = (u32, u32);
 
-/// The place of one field.
+/// The position of one field line.
 #[derive(Clone, Copy)]
 struct Line {
     name: Place,
     value: Place,
-    /// The usual name that the name is, if it is one.
+    /// The name as a usual name, if it is one.
     usual: Option<UsualName>,
 }
 
@@ -45,7 +45,7 @@ impl Line {
     }
 }
 
-/// Returns the bit of a name in any case.
+/// Returns the filter bit of a name, ignoring case.
 fn bit(name: &str) -> u64 {
     let bytes = name.as_bytes();
     let (first, last) = match bytes {
@@ -63,12 +63,12 @@ impl Fields {
         self.lines.len()
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no lines.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// Removes all fields; their memory is kept for others.
+    /// Removes all fields and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.names.clear();
         self.values.clear();
@@ -77,40 +77,40 @@ impl Fields {
         self.unusual = 0;
     }
 
-    /// Returns the bytes of memory that it keeps.
+    /// Returns the number of bytes allocated.
     pub fn capacity(&self) -> usize {
         self.names.capacity() + self.values.capacity() + self.lines.capacity() * size_of::<Line>()
     }
 
-    /// Returns the text of all names, and of names that were removed.
+    /// Returns the buffer of all names, including removed ones.
     pub(crate) fn names_text(&self) -> &str {
         &self.names
     }
 
-    /// Returns where the name of each line lies in [`Fields::names_text`].
+    /// Returns the position of each line's name in [`Fields::names_text`].
     pub(crate) fn name_places(&self) -> impl ExactSizeIterator<Item = Place> {
         self.lines.iter().map(|line| line.name)
     }
 
-    /// Returns the text of all values, and of values that were removed.
+    /// Returns the buffer of all values, including removed ones.
     pub(crate) fn values_text(&self) -> &[u8] {
         &self.values
     }
 
-    /// Returns where the value of each line lies in [`Fields::values_text`].
+    /// Returns the position of each line's value in [`Fields::values_text`].
     pub(crate) fn value_places(&self) -> impl Iterator<Item = Place> {
         self.lines.iter().map(|line| line.value)
     }
 
-    /// Returns where a part of a value lies among the values of all lines: it stays there until the
-    /// fields are cleared, whatever is edited. `None`: it is no part of one.
+    /// Returns the position of `part` in the buffer of all values, or `None` if it is not part of a
+    /// value. The position stays valid through edits, until the fields are cleared.
     pub fn place_of(&self, part: &[u8]) -> Option<Range<usize>> {
         let begin = part.as_ptr().addr().checked_sub(self.values.as_ptr().addr())?;
         let end = begin + part.len();
         (end <= self.values.len()).then_some(begin..end)
     }
 
-    /// Returns what lies at such a place.
+    /// Returns the bytes at a position returned by [`Fields::place_of`].
     pub fn at_place(&self, place: Range<usize>) -> &[u8] {
         self.values.get(place).unwrap_or_default()
     }
@@ -119,14 +119,14 @@ impl Fields {
     ///
     /// # Panics
     ///
-    /// When names or values have more than 4 GiB in all.
+    /// If the names or the values exceed 4 GiB in total.
     pub fn push(&mut self, name: &str, value: &[u8]) {
         let begin = self.values.len();
         self.values.extend_from_slice(value);
         self.push_line(name, begin..begin + value.len());
     }
 
-    /// Appends the lines of a head that was parsed; what they lie in is copied at once.
+    /// Appends the lines of a parsed head. Copies the text that contains them in one piece.
     ///
     /// # Panics
     ///
@@ -138,14 +138,14 @@ impl Fields {
         self.values.extend_from_slice(text);
         self.lines.reserve(lines.len());
         for Header { name, value } in lines {
-            // An empty value may lie anywhere.
+            // An empty value may point anywhere.
             let offset = value.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
             let begin = if value.is_empty() { base } else { base + offset };
             self.push_line(name, begin..begin + value.len());
         }
     }
 
-    /// Appends a line whose value lies among the others.
+    /// Appends a line whose value is already in the value buffer.
     fn push_line(&mut self, name: &str, value: Range<usize>) {
         let place = |begin: usize, end: usize| {
             let at = |at: usize| u32::try_from(at).expect("a head has less than 4 GiB");
@@ -162,7 +162,7 @@ impl Fields {
         self.lines.push(Line { name, value, usual });
     }
 
-    /// Returns the values of the lines with this name, which is in lower case.
+    /// Returns the values of the lines named `name`, which must be in lower case.
     pub fn get_all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         let usual = UsualName::of(name);
         let lines = if self.may_have(usual, name) { &*self.lines } else { &[] };
@@ -170,17 +170,18 @@ impl Fields {
         named.map(|line| self.value(*line))
     }
 
-    /// Returns the value of the first line with this name, which is in lower case.
+    /// Returns the value of the first line named `name`, which must be in lower case.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         self.get_all(name).next()
     }
 
-    /// Returns name and value of each line.
+    /// Returns the name and value of each line.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.lines.iter().map(|line| (self.name(line), self.value(*line)))
     }
 
-    /// Returns whether a line may have this name; `usual` is what [`UsualName::of`] returns for it.
+    /// Returns whether a line may have this name; `usual` is the result of [`UsualName::of`] for
+    /// it.
     fn may_have(&self, usual: Option<UsualName>, name: &str) -> bool {
         usual.map_or_else(|| self.unusual & bit(name) != 0, |usual| self.usual.has(usual))
     }
@@ -193,13 +194,13 @@ impl Fields {
         &self.names[line.name_range()]
     }
 
-    /// Returns whether a line is one of those whose names are in a list, as
-    /// [`lines_in`](semantics::Fields::lines_in) takes it.
+    /// Returns whether the name of `line` is in the list, which has the form that
+    /// [`lines_in`](semantics::Fields::lines_in) takes.
     fn is_in(&self, line: &Line, usual: UsualNames, unusual: &impl Fn(&str) -> bool) -> bool {
         line.usual.map_or_else(|| unusual(self.name(line)), |name| usual.has(name))
     }
 
-    /// Returns whether a line may be one of them.
+    /// Returns whether any line may be in a list with these usual names.
     fn may_have_any(&self, usual: UsualNames) -> bool {
         self.unusual != 0 || self.usual.meets(usual)
     }
@@ -208,7 +209,7 @@ impl Fields {
         &self.values[line.value_range()]
     }
 
-    /// Removes the lines with this name, which is in lower case.
+    /// Removes the lines named `name`, which must be in lower case.
     pub fn remove_all(&mut self, name: &str) {
         let usual = UsualName::of(name);
         if self.may_have(usual, name) {
@@ -223,7 +224,7 @@ impl Fields {
         self.lines = lines;
     }
 
-    /// Removes all lines but the first with this name, which is in lower case.
+    /// Removes all but the first line named `name`, which must be in lower case.
     pub fn keep_first(&mut self, name: &str) {
         let (usual, mut seen) = (UsualName::of(name), false);
         self.retain(|fields, line| {
@@ -231,14 +232,15 @@ impl Fields {
         });
     }
 
-    /// Puts the fields of a map into it, in place of its own.
+    /// Replaces all fields with those of `map`.
     pub fn read_map(&mut self, map: &HeaderMap) {
         self.clear();
         map.iter().for_each(|(name, value)| self.push(name.as_str(), value.as_bytes()));
     }
 
-    /// Makes a map of them, which shares one copy of the values. Names are in lower case there. A
-    /// field that a map cannot hold is left out: a parsed head has none.
+    /// Returns the fields as a map whose values share one copied buffer. Reserves space for `spare`
+    /// more fields. Names become lower case. Fields that a map cannot hold are left out; a parsed
+    /// head has none.
     pub fn to_map(&self, spare: usize) -> HeaderMap {
         let mut map = HeaderMap::with_capacity(self.lines.len() + spare);
         let values = Bytes::copy_from_slice(&self.values);
@@ -330,7 +332,7 @@ mod tests {
     const NAMES: [&str; 8] =
         ["Host", "ACCEPT", "accept", "Cookie", "X-A", "x-a", "X-b", "X-Forwarded-For"];
 
-    /// Returns the values of the lines in a list, found without looking at names beforehand.
+    /// Returns the values of the lines in a list, found by comparing every name.
     fn plainly(fields: &Fields, is_in: impl Fn(&str) -> bool) -> Vec<&[u8]> {
         let lines = fields.iter().filter(|(name, _)| is_in(&name.to_ascii_lowercase()));
         lines.map(|(_, value)| value).collect()

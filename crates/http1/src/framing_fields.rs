@@ -1,4 +1,4 @@
-//! The fields that frame a message and keep its connection, as both directions read them.
+//! Framing and connection fields that requests and responses read in the same way.
 
 use http::Version;
 
@@ -9,7 +9,7 @@ use crate::fields::Fields;
 ///
 /// # Errors
 ///
-/// The field has bytes beyond ASCII: some parsers ignore such a line.
+/// The field contains non-ASCII bytes: some parsers ignore such a line.
 pub(crate) fn last_coding(fields: &Fields) -> Result<Option<&[u8]>, Malformed> {
     let mut last = None;
     for line in fields.get_all("transfer-encoding") {
@@ -21,12 +21,11 @@ pub(crate) fn last_coding(fields: &Fields) -> Result<Option<&[u8]>, Malformed> {
     Ok(last)
 }
 
-/// Returns whether a transfer coding is `chunked`.
 pub(crate) fn is_chunked(coding: &[u8]) -> bool {
     coding.eq_ignore_ascii_case(b"chunked")
 }
 
-/// Reads the digits of a `Content-Length` (RFC 9110, 8.6).
+/// Parses the digits of a `Content-Length` (RFC 9110, 8.6).
 pub(crate) fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
@@ -37,7 +36,7 @@ pub(crate) fn number(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Returns whether the connection stays open (RFC 9112, 9.3). `close` in any line decides.
+/// Returns whether the connection stays open (RFC 9112, 9.3). A `close` in any line closes it.
 pub(crate) fn keeps_open(version: Version, fields: &Fields) -> bool {
     let has = |option: &[u8]| {
         let lines = fields.get_all("connection");

@@ -1,10 +1,10 @@
-//! The writing of heads and of the lines around chunks.
+//! Writers for heads and for the lines around chunks.
 
 use http::header::{HeaderMap, HeaderName};
 use http::{Method, StatusCode};
 use semantics::Speller;
 
-/// Writes the line of a request in HTTP/1.1.
+/// Writes an HTTP/1.1 request line.
 pub fn write_request_line(method: &Method, target: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(method.as_str().as_bytes());
     out.push(b' ');
@@ -12,17 +12,17 @@ pub fn write_request_line(method: &Method, target: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b" HTTP/1.1\r\n");
 }
 
-/// Writes the status line of a response in HTTP/1.1, or HTTP/1.0 with `is_old`.
+/// Writes the status line of an HTTP/1.1 response, or of an HTTP/1.0 response if `is_old`.
 pub fn write_status_line(status: StatusCode, is_old: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(if is_old { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
     out.extend_from_slice(status.as_str().as_bytes());
     out.push(b' ');
-    // Many parsers expect a reason.
+    // Many parsers expect a reason phrase.
     out.extend_from_slice(status.canonical_reason().unwrap_or("<none>").as_bytes());
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes a field.
+/// Writes a field line.
 pub fn write_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     out.reserve(name.len() + value.len() + 4);
     out.extend_from_slice(name);
@@ -31,7 +31,7 @@ pub fn write_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes the fields of a map for which `is_written` returns true, spelled by `speller`.
+/// Writes the fields of `map` that `is_written` selects, with names spelled by `speller`.
 pub fn write_map(
     map: &HeaderMap,
     speller: &mut Speller<'_>,
@@ -43,13 +43,13 @@ pub fn write_map(
     }
 }
 
-/// Writes a field whose value is a number.
+/// Writes a field line with a number as its value.
 pub fn write_number_field(name: &[u8], number: u64, out: &mut Vec<u8>) {
     write_field(name, itoa::Buffer::new().format(number).as_bytes(), out);
 }
 
-/// Writes the line before a chunk of so many bytes, of which there must be some. The chunk ends
-/// with CR LF.
+/// Writes the size line of a chunk of `size` bytes, which must be more than 0. The caller writes
+/// the data and the CR LF after it.
 pub fn write_chunk_size(size: usize, out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     debug_assert!(size > 0, "a chunk of 0 bytes ends the body");
@@ -58,7 +58,7 @@ pub fn write_chunk_size(size: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes the end of a body in chunks, with these trailers.
+/// Writes the last chunk and the trailers, which end a chunked body.
 pub fn write_last_chunk<'a>(
     trailers: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     out: &mut Vec<u8>,

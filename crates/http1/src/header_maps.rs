@@ -1,4 +1,4 @@
-//! Maps of heads, made in memory that is used again.
+//! Header maps built from parsed heads, in reused memory.
 
 use bytes::{Bytes, BytesMut};
 use http::header::{HeaderMap, HeaderValue};
@@ -9,15 +9,16 @@ use crate::error::Malformed;
 use crate::fields::Fields;
 use crate::known_names::KnownNames;
 
-/// Bytes that are taken at once for the values of several heads.
+/// Size in bytes of a value buffer that several heads share.
 const VALUES_AT_ONCE: usize = 4 << 10;
 
-/// Fields of a head for which memory is kept.
+/// Maximum number of fields for which a map reserves capacity. Maps with more than twice this
+/// capacity are not kept.
 const USUAL_MAX: usize = 128;
 
-/// Makes the maps of the heads that one peer sends. In the long run this allocates nothing: all
-/// values of a head share one buffer, which is reused when the last of them is dropped,
-/// and so are names and the map itself ([`HeaderMaps::keep`]).
+/// Builds the header maps of the heads that one peer sends. In the long run this allocates nothing.
+/// All values of a head share one buffer, which is reused once the last of them is dropped. Names
+/// and the map itself ([`HeaderMaps::keep`]) are reused, too.
 #[derive(Default)]
 pub struct HeaderMaps {
     names: KnownNames,
@@ -26,12 +27,12 @@ pub struct HeaderMaps {
 }
 
 impl HeaderMaps {
-    /// Makes a map of the fields of a head, with room for `added` more, and the spelling of their
-    /// names.
+    /// Returns the fields of a head as a map, with capacity for `added` more, and the spellings of
+    /// their names.
     ///
     /// # Errors
     ///
-    /// A map cannot hold so many different names, or so long a one.
+    /// A field is invalid, or the fields exceed what a map can hold.
     pub fn make(
         &mut self,
         fields: &Fields,
@@ -40,7 +41,7 @@ impl HeaderMaps {
         let too_many = |_| Malformed("its head has too many different fields");
         let names = &self.names.of(fields)?;
         let mut map = std::mem::take(&mut self.spare);
-        // Not more: thousands of lines are those of few names.
+        // Capped because a head with thousands of lines has few distinct names.
         map.reserve((fields.len() + added).min(USUAL_MAX));
         let values = self.values(fields.values_text());
         for (name, (begin, end)) in names.names.iter().zip(fields.value_places()) {
@@ -51,7 +52,7 @@ impl HeaderMaps {
         Ok((map, names.spellings.clone()))
     }
 
-    /// Makes a shared copy of the values of a head.
+    /// Returns a shared copy of the values of a head.
     fn values(&mut self, text: &[u8]) -> Bytes {
         if text.len() > VALUES_AT_ONCE {
             return Bytes::copy_from_slice(text);
@@ -63,7 +64,7 @@ impl HeaderMaps {
         self.values.split().freeze()
     }
 
-    /// Keeps the memory of a map for the next head, unless it is unusually large.
+    /// Keeps the memory of a map for the next head, unless the map is unusually large.
     pub fn keep(&mut self, mut map: HeaderMap) {
         if map.capacity() <= 2 * USUAL_MAX {
             map.clear();
@@ -104,7 +105,7 @@ mod tests {
         }
         places.sort_unstable();
         places.dedup();
-        // Three that follow the first one, and four in the memory after that.
+        // Three fit after the first head in its buffer, and four in the next buffer.
         assert_eq!(places.len(), 3 + 4);
         assert_eq!(held["a"].as_bytes(), [b'x'; 1000]);
     }

@@ -1,5 +1,5 @@
-//! The names of the last heads that one peer sent: most of them have the same names in the same
-//! order, and take a table that exists instead of memory of their own.
+//! The field names of the last heads from one peer. Most heads of a peer have the same names in the
+//! same order and reuse an existing table instead of building one.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use semantics::Spellings;
 use crate::error::Malformed;
 use crate::fields::{Fields, Place};
 
-/// Tables that are remembered.
+/// Number of tables kept.
 const KNOWN_MAX: usize = 4;
-/// Bytes of the names in a table that is remembered at most.
+/// Maximum bytes of names in a table that is kept.
 const TEXT_MAX: usize = 2 << 10;
 
-/// The names of one head's lines, in their order.
+/// The names of one head's lines, in order.
 pub(crate) struct Names {
     text: String,
     places: Vec<Place>,
@@ -40,16 +40,16 @@ impl Names {
     }
 }
 
-/// The tables of the last heads that one peer sent.
+/// The name tables of the last heads from one peer.
 #[derive(Default)]
 pub(crate) struct KnownNames {
     tables: Vec<Arc<Names>>,
-    /// The table that gives way to the next.
+    /// Index of the table that is replaced next.
     oldest: usize,
 }
 
 impl KnownNames {
-    /// Returns the table of a head's names. One of a head of unusual size is not remembered.
+    /// Returns the name table of a head. Tables of unusually large heads are not kept.
     pub fn of(&mut self, fields: &Fields) -> Result<Arc<Names>, Malformed> {
         if let Some(known) = self.tables.iter().find(|table| table.are_of(fields)) {
             return Ok(known.clone());
@@ -81,7 +81,7 @@ mod tests {
     fn heads_with_the_same_names_share_a_table() {
         let mut known = KnownNames::default();
         let first = known.of(&fields(&["Ab", "c"])).unwrap();
-        // The same text, of other names.
+        // The same text, split into different names.
         let other = known.of(&fields(&["A", "bc"])).unwrap();
         assert!(!Arc::ptr_eq(&first, &other));
         assert!(Arc::ptr_eq(&known.of(&fields(&["Ab", "c"])).unwrap(), &first));

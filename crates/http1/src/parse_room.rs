@@ -1,13 +1,13 @@
-//! Room for the fields that the parser finds, however many there are.
+//! Storage for the header slots of the parser, for any number of fields.
 
 use std::mem::MaybeUninit;
 
 use httparse::{Error, Header};
 
-/// Fields for which there is room without an allocation.
+/// Number of fields that are parsed without an allocation.
 const USUAL_FIELDS: usize = 64;
 
-/// Calls `parse` with room for all fields that `bytes` can have.
+/// Calls `parse` with enough slots for all fields that `bytes` can contain.
 pub(crate) fn with_room<'b, T>(
     bytes: &'b [u8],
     mut parse: impl FnMut(&mut [MaybeUninit<Header<'b>>]) -> Result<T, Error>,

@@ -1,5 +1,5 @@
-//! The framing of a request: where its body ends, and whether another request may follow
-//! (RFC 9112, 6 and 9.3). The rules are listed at the [crate].
+//! Request framing: where the body ends, and whether another request may follow (RFC 9112, 6 and
+//! 9.3). The rules are listed in the [crate] documentation.
 
 use http::Version;
 
@@ -7,32 +7,33 @@ use crate::error::Malformed;
 use crate::fields::Fields;
 use crate::framing_fields::{self, keeps_open, number};
 
-/// The length of a body as its head has it.
+/// The length of a request body as its head declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyLength {
-    /// This number of bytes; 0 also without a length field.
+    /// This number of bytes; 0 if there is no length field.
     Bytes(u64),
-    /// It comes in chunks.
+    /// The body is chunked.
     Chunked,
 }
 
 /// The framing of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestFraming {
-    /// The length of its body.
+    /// The body length.
     pub body: BodyLength,
-    /// The client wants the connection to stay open.
+    /// Whether the client wants the connection to stay open.
     pub keeps_open: bool,
-    /// It has both `Transfer-Encoding` and `Content-Length`: another parser may find another end,
-    /// so that no byte behind it is taken for a request (RFC 9112, 6.1).
+    /// Whether the request has both `Transfer-Encoding` and `Content-Length`. Another parser may
+    /// find another end, so no later byte of the connection may be read as a request (RFC 9112,
+    /// 6.1).
     pub is_ambiguous: bool,
-    /// The client sends the body when it is told to (RFC 9110, 10.1.1).
+    /// Whether the client waits for a 100 response before it sends the body (RFC 9110, 10.1.1).
     pub expects_continue: bool,
 }
 
 impl RequestFraming {
-    /// Reads the framing off a head, and leaves in it only what the body is read by: no
-    /// `Content-Length` beside chunks, and one line of it at most.
+    /// Returns the framing of a head and removes redundant length fields from it: all
+    /// `Content-Length` lines if the body is chunked, otherwise all but the first.
     ///
     /// # Errors
     ///
@@ -66,7 +67,6 @@ impl RequestFraming {
     }
 }
 
-/// Returns whether the body comes in chunks.
 fn is_chunked(version: Version, fields: &Fields) -> Result<bool, Malformed> {
     let Some(coding) = framing_fields::last_coding(fields)? else { return Ok(false) };
     if version == Version::HTTP_10 {
@@ -78,7 +78,7 @@ fn is_chunked(version: Version, fields: &Fields) -> Result<bool, Malformed> {
     }
 }
 
-/// Returns the length that all lines agree on, and whether there are several.
+/// Returns the length, on which all lines must agree, and whether there are several lines.
 fn length(fields: &Fields) -> Result<(Option<u64>, bool), Malformed> {
     let (mut found, mut count) = (None, 0);
     for line in fields.get_all("content-length") {

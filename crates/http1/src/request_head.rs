@@ -1,4 +1,4 @@
-//! The head of a request, read from the bytes that a client sent.
+//! Request heads, parsed from the bytes that a client sent.
 
 use std::mem::MaybeUninit;
 
@@ -11,21 +11,22 @@ use crate::parse_room::with_room;
 use crate::request_framing::RequestFraming;
 use crate::request_target::{RequestTarget, percent_encoded};
 
-/// Lines of fields at most: as many as a `HeaderMap` surely holds.
+/// Maximum number of field lines; a `HeaderMap` can hold as many.
 const LINES_MAX: usize = 16_384;
 
-/// The head of a request. Its memory is used again for the next ([`RequestHead::read`]).
+/// The head of a request. Its memory is reused for the next one ([`RequestHead::read`]).
 #[derive(Clone, Debug)]
 pub struct RequestHead {
     /// The method.
     pub method: Method,
     /// HTTP/1.0 or HTTP/1.1.
     pub version: Version,
-    /// The target of its first line.
+    /// The request target.
     pub target: RequestTarget,
-    /// Its fields.
+    /// The header fields.
     pub fields: Fields,
-    /// It came as an extended CONNECT in HTTP/2, and has the form of HTTP/1.1 (RFC 8441).
+    /// Whether the request arrived as an HTTP/2 extended CONNECT (RFC 8441) and was converted to
+    /// its HTTP/1.1 form.
     pub is_extended_connect: bool,
 }
 
@@ -42,13 +43,13 @@ impl Default for RequestHead {
 }
 
 impl RequestHead {
-    /// Reads the head at the beginning of `bytes`, which begin with no empty line. Returns its
-    /// length in bytes and its framing; `None` when its end has not come yet. `longest`: bytes of a
-    /// head at most.
+    /// Parses the head at the start of `bytes`, which must not begin with an empty line. Returns
+    /// the length of the head in bytes and its framing, or `None` while the head is incomplete.
+    /// `longest` is the maximum size of a head in bytes.
     ///
     /// # Errors
     ///
-    /// The bytes begin with no head that may be taken. What was read of it is left in `self`.
+    /// The bytes do not begin with an acceptable head. `self` keeps the parts that were parsed.
     pub fn read(
         &mut self,
         bytes: &[u8],
@@ -72,8 +73,8 @@ impl RequestHead {
         }
     }
 
-    /// Returns the bytes of the empty lines that `bytes` begin with: a client may send some before
-    /// a request (RFC 9112, 2.2).
+    /// Returns the number of bytes of empty lines at the start of `bytes`. A client may send some
+    /// before a request (RFC 9112, 2.2).
     pub fn empty_lines(bytes: &[u8]) -> usize {
         let mut rest = bytes;
         while let [b'\r', b'\n', after @ ..] | [b'\n', after @ ..] = rest {
@@ -82,7 +83,7 @@ impl RequestHead {
         bytes.len() - rest.len()
     }
 
-    /// Returns the bytes of memory that it keeps.
+    /// Returns the number of bytes allocated.
     pub fn capacity(&self) -> usize {
         self.fields.capacity() + self.target.capacity()
     }
@@ -91,8 +92,8 @@ impl RequestHead {
         Ok(with_room(bytes, |room| self.parse_into(bytes, room))?)
     }
 
-    /// Reads a head whose first line has `line` bytes, some of them beyond ASCII: those behind the
-    /// method are percent-encoded.
+    /// Parses a head whose first line is `line` bytes long and contains non-ASCII bytes. Those
+    /// after the method are percent-encoded first.
     fn parse_encoded(&mut self, bytes: &[u8], line: usize) -> Result<Option<usize>, Malformed> {
         let method = memchr::memchr(b' ', &bytes[..line]).unwrap_or(line);
         let mut encoded = bytes[..method].to_vec();

@@ -1,16 +1,16 @@
-//! The target of a request line (RFC 9112, 3.2), as it came but for bytes beyond ASCII, which are
-//! percent-encoded as clients should have done (RFC 3986, 2.1).
+//! Request targets (RFC 9112, 3.2). They are kept as received, except that non-ASCII bytes are
+//! percent-encoded, as clients should have done (RFC 3986, 2.1).
 
 use std::fmt;
 use std::ops::Range;
 
-/// The target of a request: a path, a whole URL, an authority (CONNECT), or `*`.
+/// The target of a request: a path, an absolute URL, an authority (CONNECT), or `*`.
 ///
-/// No form is judged here beyond finding its parts: every byte that a request line can hold is
-/// kept, but for a fragment (`#`), which no request has.
+/// The target is only split into its parts, not validated: [`RequestTarget::as_str`] returns every
+/// byte of it. Path and query exclude a fragment (`#`), which requests must not have.
 #[derive(Clone, Debug, Default)]
 pub struct RequestTarget {
-    /// The target as it came, and behind it what [`RequestTarget::note_host`] was given.
+    /// The target, followed by the host given to [`RequestTarget::note_host`].
     text: String,
     length: usize,
     scheme: Option<Range<usize>>,
@@ -19,7 +19,7 @@ pub struct RequestTarget {
 }
 
 impl RequestTarget {
-    /// Reads a target. `is_authority`: the method is CONNECT.
+    /// Parses a target. `is_authority` is set if the method is CONNECT.
     pub fn read(&mut self, text: &str, is_authority: bool) {
         self.text.clear();
         self.text.push_str(text);
@@ -43,8 +43,8 @@ impl RequestTarget {
         }
     }
 
-    /// Makes a whole URL without path and query ask about the server: as the last proxy does for an
-    /// OPTIONS (RFC 9112, 3.2.4).
+    /// Replaces the empty path of an absolute URL without path and query by `*`, as the last proxy
+    /// does for OPTIONS (RFC 9112, 3.2.4).
     pub fn name_server(&mut self) {
         if self.authority.is_some() && self.path.is_empty() {
             self.text.truncate(self.length);
@@ -54,7 +54,7 @@ impl RequestTarget {
         }
     }
 
-    /// Reads the pseudo-header fields of HTTP/2 (RFC 9113, 8.3.1).
+    /// Sets the target from the pseudo-header fields of HTTP/2 (RFC 9113, 8.3.1).
     pub fn read_parts(&mut self, scheme: Option<&str>, authority: Option<&str>, path: &str) {
         self.text.clear();
         let mut push = |part: &str| {
@@ -74,37 +74,37 @@ impl RequestTarget {
         self.length = self.text.len();
     }
 
-    /// Notes the name of the host that the request is for. It may come from a field, of which no
-    /// text is kept otherwise.
+    /// Records the name of the requested host. Keeps a copy because the name may come from a field
+    /// whose text is not kept.
     pub fn note_host(&mut self, host: &str) {
         self.text.truncate(self.length);
         self.text.push_str(host);
     }
 
-    /// Notes the part of the authority that is the name of the host.
+    /// Records `part` of the authority as the name of the requested host.
     pub fn note_host_of_authority(&mut self, part: Range<usize>) {
         self.text.truncate(self.length);
         let begin = self.authority.as_ref().map_or(0, |authority| authority.start);
         self.text.extend_from_within(begin + part.start..begin + part.end);
     }
 
-    /// Returns the name that was noted.
+    /// Returns the recorded host name.
     pub fn noted_host(&self) -> &str {
         &self.text[self.length..]
     }
 
-    /// Returns its scheme, if it is a whole URL.
+    /// Returns the scheme of an absolute URL.
     pub fn scheme(&self) -> Option<&str> {
         self.scheme.clone().map(|range| &self.text[range])
     }
 
-    /// Returns its authority, if it names one.
+    /// Returns the authority, if the target has one.
     pub fn authority(&self) -> Option<&str> {
         self.authority.clone().map(|range| &self.text[range])
     }
 
-    /// Returns path and query: they begin with `/` or `?`, or are `*`, or no path. A URL without a
-    /// path has `/`.
+    /// Returns path and query. They begin with `/` or `?`, or are `*` or an invalid path. Returns
+    /// `/` for a URL without path and query.
     pub fn path_and_query(&self) -> &str {
         match &self.text[self.path.clone()] {
             "" if self.authority.is_some() => "/",
@@ -118,18 +118,19 @@ impl RequestTarget {
         path.split_once('?').map_or(path, |(path, _)| path)
     }
 
-    /// Returns all of it as it was sent.
+    /// Returns the whole target.
     pub fn as_str(&self) -> &str {
         &self.text[..self.length]
     }
 
-    /// Returns the bytes of memory that it keeps.
+    /// Returns the number of bytes allocated.
     pub fn capacity(&self) -> usize {
         self.text.capacity()
     }
 }
 
-/// Percent-encodes bytes (RFC 3986, 2.1) but for those that are kept, which are ASCII.
+/// Percent-encodes all bytes (RFC 3986, 2.1) except those that `is_kept` selects, which must be
+/// ASCII.
 pub fn percent_encoded(bytes: &[u8], is_kept: impl Fn(u8) -> bool) -> String {
     let mut encoded = String::with_capacity(bytes.len() + 16);
     for byte in bytes {

@@ -1,5 +1,5 @@
-//! The framing of a response: where its body ends, and whether its connection may be used again
-//! (RFC 9112, 6.3 and 9.3). The rules are listed at the [crate].
+//! Response framing: where the body ends, and whether the connection may be reused (RFC 9112, 6.3
+//! and 9.3). The rules are listed in the [crate] documentation.
 
 use http::{Method, StatusCode, Version};
 
@@ -7,28 +7,28 @@ use crate::error::Malformed;
 use crate::fields::Fields;
 use crate::framing_fields::{is_chunked, keeps_open, last_coding, number};
 
-/// The length of a response's body.
+/// The length of a response body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseLength {
-    /// This number of bytes; 0 also for a response that never has a body.
+    /// This number of bytes; 0 if the response cannot have a body.
     Bytes(u64),
-    /// It comes in chunks.
+    /// The body is chunked.
     Chunked,
-    /// It ends with the connection.
+    /// The body ends when the connection closes.
     UntilClose,
 }
 
 /// The framing of one response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseFraming {
-    /// The length of its body.
+    /// The body length.
     pub body: ResponseLength,
-    /// The server keeps the connection open.
+    /// Whether the server keeps the connection open.
     pub keeps_open: bool,
 }
 
 impl ResponseFraming {
-    /// Returns the framing of the response with this head to a request with this method.
+    /// Returns the framing of a response with this head to a request with this method.
     ///
     /// # Errors
     ///
@@ -47,8 +47,8 @@ impl ResponseFraming {
     }
 }
 
-/// Returns whether method or status rule out a body. What follows a 2xx response to CONNECT is a
-/// tunnel.
+/// Returns whether the method or the status rules out a body. A tunnel follows a 2xx response to
+/// CONNECT.
 pub fn has_no_body(method: &Method, status: StatusCode) -> bool {
     let without_body = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let is_tunnel = *method == Method::CONNECT && status.is_success();
@@ -66,7 +66,7 @@ fn body_length(version: Version, fields: &Fields) -> Result<ResponseLength, Malf
     }
 }
 
-/// Returns the length that all lines and members of `Content-Length` agree on.
+/// Returns the length, on which all lines and members of `Content-Length` must agree.
 fn length(fields: &Fields) -> Result<Option<u64>, Malformed> {
     let lines = fields.get_all("content-length");
     let members = lines.flat_map(|line| line.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);

@@ -1,4 +1,4 @@
-//! The head of a response, read from the bytes that a server sent.
+//! Response heads, parsed from the bytes that a server sent.
 
 use std::mem::MaybeUninit;
 
@@ -10,14 +10,14 @@ use crate::fields::Fields;
 use crate::parse_room::with_room;
 use crate::response_framing::ResponseFraming;
 
-/// The head of a response. Its memory is used again for the next ([`ResponseHead::read`]).
+/// The head of a response. Its memory is reused for the next one ([`ResponseHead::read`]).
 #[derive(Clone)]
 pub struct ResponseHead {
-    /// The status.
+    /// The status code.
     pub status: StatusCode,
     /// HTTP/1.0 or HTTP/1.1.
     pub version: Version,
-    /// Its fields.
+    /// The header fields.
     pub fields: Fields,
 }
 
@@ -29,13 +29,13 @@ impl Default for ResponseHead {
 }
 
 impl ResponseHead {
-    /// Reads the head at the beginning of `bytes`, of the response to a request with this method.
-    /// Returns its length in bytes and its framing; `None` when its end has not come yet.
-    /// `longest`: bytes of a head at most.
+    /// Parses the head at the start of `bytes`, of the response to a request with this method.
+    /// Returns the length of the head in bytes and its framing, or `None` while the head is
+    /// incomplete. `longest` is the maximum size of a head in bytes.
     ///
     /// # Errors
     ///
-    /// The bytes begin with no head that may be taken. What was read of it is left in `self`.
+    /// The bytes do not begin with an acceptable head. `self` keeps the parts that were parsed.
     pub fn read(
         &mut self,
         bytes: &[u8],
@@ -54,12 +54,12 @@ impl ResponseHead {
         }
     }
 
-    /// Returns whether another head follows (RFC 9110, 15.2).
+    /// Returns whether another response head follows this one (RFC 9110, 15.2).
     pub fn is_interim(&self) -> bool {
         self.status.is_informational() && self.status != StatusCode::SWITCHING_PROTOCOLS
     }
 
-    /// Returns the bytes of memory that it keeps.
+    /// Returns the number of bytes allocated.
     pub fn capacity(&self) -> usize {
         self.fields.capacity()
     }
@@ -85,8 +85,8 @@ impl ResponseHead {
     }
 }
 
-/// Returns whether a head may end in the bytes from `seen` on, of which none was there when the
-/// head was found to be incomplete.
+/// Returns whether a head may end within `input[seen..]`, the bytes that arrived since the head was
+/// found incomplete.
 pub fn may_end(input: &[u8], seen: usize) -> bool {
     let tail = &input[seen.saturating_sub(3)..];
     memchr::memchr_iter(b'\n', tail)

@@ -1,4 +1,4 @@
-//! Decisions about what is stored: using it, refreshing it, combining parts of it.
+//! Decisions about stored responses: reuse, refresh, and combination of parts.
 
 pub mod merge;
 pub mod partial;

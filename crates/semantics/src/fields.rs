@@ -1,4 +1,4 @@
-//! Header fields, one a file: how each is read, and how it is written.
+//! Header fields, one per module: parsing and writing.
 
 pub mod cache_control;
 pub mod cache_status;

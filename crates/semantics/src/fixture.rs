@@ -1,4 +1,4 @@
-//! Headers and times for the tests of this crate, short enough to read in a table.
+//! Headers and times for the tests of this crate, in forms short enough for a table.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -8,7 +8,7 @@ use crate::stored::packed::Packed;
 use crate::stored::stored_head::StoredHead;
 use crate::time::{ExchangeTimes, Time};
 
-/// The moment at which test exchanges happen: Fri, 15 Jan 2027 08:00:00 GMT.
+/// The time of test exchanges: Fri, 15 Jan 2027 08:00:00 GMT.
 pub(crate) const NOW: Time = Time::from_unix(1_800_000_000);
 /// [`NOW`] as a `Date`.
 pub(crate) const NOW_DATE: &str = "Fri, 15 Jan 2027 08:00:00 GMT";
@@ -17,7 +17,7 @@ pub(crate) const EARLIER_DATE: &str = "Fri, 15 Jan 2027 07:43:20 GMT";
 /// A thousand seconds after [`NOW`].
 pub(crate) const LATER_DATE: &str = "Fri, 15 Jan 2027 08:16:40 GMT";
 
-/// An exchange that took no time, at [`NOW`].
+/// An exchange at [`NOW`] that took no time.
 pub(crate) const AT_NOW: ExchangeTimes = ExchangeTimes { requested: NOW, received: NOW };
 
 /// Returns [`NOW`] plus `seconds`.
@@ -25,7 +25,7 @@ pub(crate) fn later(seconds: u64) -> Time {
     Time::from_unix(NOW.unix() + seconds)
 }
 
-/// Returns the headers from lines such as `"Cache-Control: max-age=60"`.
+/// Parses header lines such as `"Cache-Control: max-age=60"`.
 pub(crate) fn headers(lines: &[&str]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for line in lines {

@@ -1,25 +1,25 @@
 //! The rules of HTTP caching (RFC 9110, RFC 9111) for a shared cache, as pure functions.
 //!
-//! The proxy asks, this crate answers: may this answer be stored ([`storability`]), may a stored
-//! one be used for this request ([`reuse`]), which part of it is sent ([`portion`]: [`validators`],
-//! then [`range`]), which parts of it may be put together ([`partial`]), what does a 304 change
-//! ([`merge`]), what does an unsafe request make invalid ([`invalidation`]). Nothing here reads a
-//! clock, draws a random number or does I/O: `now` is an argument, so the same answers come out of
-//! the product, of the simulator and of a test.
+//! The proxy asks this crate: may a response be stored ([`storability`]), may a stored one be used
+//! for a request ([`reuse`]), which part of it is sent ([`portion`]: [`validators`], then
+//! [`range`]), which parts may be combined ([`partial`]), what does a 304 change ([`merge`]), and
+//! what does an unsafe request invalidate ([`invalidation`]). Nothing here reads a clock, draws a
+//! random number or does I/O. `now` is an argument, so the product, the simulator and tests get the
+//! same results.
 //!
-//! The way of one request:
+//! The steps of one request:
 //!
 //! 1. [`Url::new`] and [`cache_key::primary`] name the object; [`RequestFacts::of`] parses the
-//!    request's directives once.
-//! 2. What the store holds under that name is a [`Meta`]: a [`StoredHead`], or a [`VaryMarker`]
-//!    that leads to [`cache_key::variant`].
-//! 3. [`reuse::decide`] says what may be done with it, from 40 bytes of [`Packed`] facts and
+//!    directives of the request once.
+//! 2. The store returns a [`Meta`] for that name: a [`StoredHead`], or a [`VaryMarker`] that leads
+//!    to [`cache_key::variant`].
+//! 3. [`reuse::decide`] decides how the response may be used, from 40 bytes of [`Packed`] facts and
 //!    without parsing a header.
-//! 4. A fetched answer is judged by [`storability::judge`] and becomes a [`StoredHead`]; a 304 is
-//!    merged by [`merge::freshen`].
+//! 4. [`storability::judge`] decides whether a fetched response is stored as a [`StoredHead`];
+//!    [`merge::freshen`] merges a 304.
 //!
-//! One principle decides the doubtful cases: a cache may lose data but never lie. What cannot be
-//! parsed makes an answer stale or not storable; no input panics.
+//! Doubtful cases follow one principle: a cache may lose data but must never serve wrong data.
+//! Input that cannot be parsed makes a response stale or not storable. No input panics.
 
 #![forbid(unsafe_code)]
 

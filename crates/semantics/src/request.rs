@@ -1,4 +1,4 @@
-//! Requests: URL, query, method and directives, and the responses that they make invalid.
+//! Requests: URL, query, method and directives, and the stored responses that they invalidate.
 
 pub mod disguise;
 pub mod facts;

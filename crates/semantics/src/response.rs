@@ -1,4 +1,4 @@
-//! Responses: their age, how long they are fresh, whether they may be stored.
+//! Responses: age, freshness lifetime and storability.
 
 pub mod age;
 pub mod freshness;

@@ -1,6 +1,6 @@
-//! An operator's choices where the RFCs leave one.
+//! Settings for the choices that the RFCs leave to an operator.
 //!
-//! Each field says what it changes and which RFC section grants the freedom.
+//! Each field documents its effect and the RFC section that permits the choice.
 
 pub mod identifying;
 pub mod lifetimes;
@@ -14,89 +14,91 @@ use crate::settings::identifying::IdentifyingFields;
 pub use crate::settings::lifetimes::{Lifetime, Lifetimes, StatusPattern};
 use crate::time::Seconds;
 
-/// How much one client's answer is trusted to be right for others.
+/// How readily responses are shared between clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// An answer to a request that can identify its client is shared only when the origin or the
-    /// operator states a positive lifetime, or `Vary` names the fields that identify. Stale use
-    /// needs a positive stated lifetime, and lifetimes are guessed for a few minutes at most.
+    /// A response to a request that can identify its client is shared only if the origin or the
+    /// operator states a positive lifetime, or if `Vary` names the identifying fields. Stale use
+    /// needs a positive stated lifetime. Heuristic lifetimes are limited to a few minutes.
     #[default]
     Careful,
-    /// All that RFC 9111 permits.
+    /// Everything that RFC 9111 permits.
     Rfc,
 }
 
-/// The effect of a client's reload: a request with `no-cache`, or with a `max-age` or `min-fresh`
-/// that the stored answer does not meet.
+/// The effect of a reload by a client: a request with `no-cache`, or with a `max-age` or
+/// `min-fresh` that the stored response does not meet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientReload {
-    /// Each asks the origin (RFC 9111, 5.2.1).
+    /// Every reload goes to the origin (RFC 9111, 5.2.1).
     #[default]
     Obey,
-    /// Those that arrive while the origin is asked share the next request to it: each gets an
-    /// answer that was asked for after it.
+    /// Reloads that arrive during a fetch share the next one. Each client gets a response that was
+    /// requested after its own request.
     Share,
-    /// Nothing: what the client says about the age of answers does not count.
+    /// No effect: directives about the age of responses are ignored.
     Ignore,
 }
 
-/// Choices of a shared cache. [`Settings::default`] is what a plain proxy uses: careful sharing.
+/// Settings of a shared cache. [`Settings::default`] uses careful sharing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Whose answers are shared.
+    /// Which responses are shared.
     pub sharing: Sharing,
-    /// The request fields that identify a client, where sharing is careful.
+    /// The request fields that identify a client under careful sharing.
     pub identifying: IdentifyingFields,
     /// Heuristic lifetime as a percentage of the time since the last modification
     /// (RFC 9111, 4.2.2 names 10% as typical).
     pub heuristic_percent: u8,
-    /// Longest heuristic lifetime.
+    /// Maximum heuristic lifetime.
     pub heuristic_max: Seconds,
-    /// Heuristic lifetime of an answer that has no `Last-Modified` either; zero: none.
+    /// Heuristic lifetime of a response without `Last-Modified`; zero: none.
     pub heuristic_without_date: Seconds,
-    /// The targeted fields this cache obeys instead of `Cache-Control`, most specific first (RFC
-    /// 9213, 2.2), such as `CDN-Cache-Control`. Empty: none, which suits a forward proxy: it acts
-    /// for its clients, not for the origin.
+    /// The targeted fields that this cache obeys instead of `Cache-Control`, such as
+    /// `CDN-Cache-Control`, most specific first (RFC 9213, 2.2). Leave it empty in a forward proxy,
+    /// which acts for its clients rather than for the origin.
     pub targets: Vec<HeaderName>,
-    /// `stale-while-revalidate` of an answer that does not say (RFC 5861); zero: none.
+    /// Default `stale-while-revalidate` of a response (RFC 5861); zero: none.
     pub stale_while_revalidate: Seconds,
-    /// `stale-if-error` of an answer that does not say (RFC 5861); zero: none.
+    /// Default `stale-if-error` of a response (RFC 5861); zero: none.
     pub stale_if_error: Seconds,
-    /// Largest staleness of an answer that is served because the origin cannot be reached (RFC
-    /// 9111, 4.2.4: "unless it is disconnected"). Zero: never.
+    /// Maximum staleness of a response that is served because the origin is unreachable (RFC 9111,
+    /// 4.2.4: "unless it is disconnected"). Zero: never.
     pub stale_when_unreachable: Seconds,
-    /// Whether the origin's own `stale-while-revalidate` and `stale-if-error` count beside
-    /// `s-maxage`. RFC 9111 (5.2.2.10) says that `s-maxage` forbids stale use, and RFC 5861, which
-    /// is older, does not know of it.
+    /// Whether `stale-while-revalidate` and `stale-if-error` of the origin apply beside `s-maxage`.
+    /// RFC 9111 (5.2.2.10) says that `s-maxage` forbids stale use; the older RFC 5861 does not
+    /// consider it.
     pub stale_despite_s_maxage: bool,
-    /// Whether an answer with `Set-Cookie` may be stored when the origin gives it a positive
-    /// lifetime or calls it public. RFC 9111 says yes (7.3), and leaves it to the origin to forbid
-    /// it. On a guess, or by the operator's lifetime alone, such an answer is never stored.
+    /// Whether a response with `Set-Cookie` may be stored if the origin gives it a positive
+    /// lifetime or calls it public. RFC 9111 (7.3) permits it and leaves it to the origin to forbid
+    /// it. A heuristic lifetime or an operator's lifetime alone is never enough.
     pub store_set_cookie: bool,
-    /// Whether a response to a request without `Authorization` may answer one with it, even when it
-    /// does not say `public`, `s-maxage` or `must-revalidate`. RFC 9111 (3.5) only restricts
-    /// answers to requests *with* `Authorization`, which are then not stored at all.
+    /// Whether a response to a request without `Authorization` may be used for a request with it,
+    /// even without `public`, `s-maxage` or `must-revalidate`. RFC 9111 (3.5) restricts only
+    /// responses to requests *with* `Authorization`; without these directives such responses are
+    /// not stored at all.
     pub reuse_for_authorized: bool,
-    /// Whether a request that selects no stored variant asks the origin about the others by their
-    /// tags (RFC 9111, 4.3.1). An origin that gives the same tag to several variants would have
-    /// the wrong one served.
+    /// Whether a request that selects no stored variant is sent with the tags of the stored
+    /// variants (RFC 9111, 4.3.1). If an origin gives several variants the same tag, the wrong one
+    /// is served.
     pub validate_variants: bool,
-    /// The effect of a client's reload.
+    /// The effect of a reload by a client.
     pub client_reload: ClientReload,
-    /// Whether answers are stored. Where they are not, what is stored already may still be used.
+    /// Whether responses are stored. If not, responses that are already stored may still be used.
     pub store: bool,
-    /// Lifetimes that the operator decides.
+    /// Lifetimes set by the operator.
     pub lifetimes: Lifetimes,
-    /// Largest staleness of an answer that is of any use, a validation included; `None`: any.
+    /// Maximum staleness of a response that is used in any way, including validation; `None`: no
+    /// limit.
     pub keep: Option<Seconds>,
-    /// The last part of a lifetime, in percent, in which a hit may have the answer validated before
-    /// it expires; zero: none.
+    /// Final share of the lifetime, in percent, in which a hit may trigger a validation before the
+    /// response expires; zero: none.
     pub refresh_ahead_percent: u8,
-    /// Largest number of stale neighbours that are validated after a validation; zero: none.
+    /// Maximum number of stale neighbours that are validated after a validation; zero: none.
     pub validate_neighbours: u8,
-    /// Whether the origin itself says at every use whether an answer is current, outside of HTTP (a
-    /// directory of files). What it says of lifetimes is for clients then: an answer 200 with a
-    /// strong entity tag is stored and does not expire, and no other answer is stored.
+    /// Whether the origin vouches: it says at every use whether a response is current, outside HTTP
+    /// (a directory of files). Its lifetimes then apply to clients only. A 200 response with a
+    /// strong entity tag is stored and does not expire; no other response is stored.
     pub origin_vouches: bool,
 }
 
@@ -107,7 +109,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Returns the defaults under this way of sharing.
+    /// Returns the defaults for this kind of sharing.
     pub fn of(sharing: Sharing) -> Settings {
         let is_rfc = sharing == Sharing::Rfc;
         Settings {
@@ -134,7 +136,7 @@ impl Settings {
         }
     }
 
-    /// Returns the longest guessed lifetime under this way of sharing.
+    /// Returns the maximum heuristic lifetime for this kind of sharing.
     pub fn heuristic_max(sharing: Sharing) -> Seconds {
         Seconds::new(match sharing {
             Sharing::Careful => 10 * 60,

@@ -1,4 +1,4 @@
-//! Metadata stored beside a body, and the keys that it is found by.
+//! Metadata stored beside a body, and the cache keys.
 
 pub mod cache_key;
 pub(crate) mod encoding;

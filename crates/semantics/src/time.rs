@@ -1,11 +1,11 @@
-//! Points in time and spans of time. Times in HTTP are whole seconds; our own measurements are in
-//! milliseconds, as otherwise an answer that is fresh for a second would often be fresh for none.
+//! Points in time and time spans. HTTP times are whole seconds. Measured times are in milliseconds;
+//! with whole seconds, a response that is fresh for one second would often not be fresh at all.
 //!
-//! Points and spans are of different types, so that an age is never added where a date belongs. All
-//! arithmetic saturates: absurd header values cannot overflow, and a clock that went backwards
-//! yields a span of zero.
+//! Points and spans have different types, so an age cannot be used as a date. All arithmetic
+//! saturates: absurd header values cannot overflow, and a clock that goes backwards yields a zero
+//! span.
 
-/// A point in time: milliseconds since 1970-01-01T00:00:00Z, leap seconds not counted.
+/// A point in time: milliseconds since 1970-01-01T00:00:00Z, without leap seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
@@ -20,7 +20,7 @@ impl Time {
         Time(millis)
     }
 
-    /// Returns whole seconds since 1970-01-01T00:00:00Z.
+    /// Returns the whole seconds since 1970-01-01T00:00:00Z.
     pub const fn unix(self) -> u64 {
         self.0 / 1000
     }
@@ -30,18 +30,18 @@ impl Time {
         self.0
     }
 
-    /// Returns the time rounded down to its second: as precise as a date in a header.
+    /// Returns the time rounded down to a second, the precision of a date in a header.
     pub const fn second(self) -> Time {
         Time(self.0 - self.0 % 1000)
     }
 
-    /// Returns the span from `earlier` to `self`, each rounded down to its second; zero when
-    /// `earlier` is later.
+    /// Returns the span from `earlier` to `self`, each rounded down to a second; zero if `earlier`
+    /// is later.
     pub const fn since(self, earlier: Time) -> Seconds {
         Seconds::new(self.unix().saturating_sub(earlier.unix()))
     }
 
-    /// Returns the span from `earlier` to `self`; zero when `earlier` is later.
+    /// Returns the span from `earlier` to `self`; zero if `earlier` is later.
     pub const fn millis_since(self, earlier: Time) -> Millis {
         Millis::new(self.0.saturating_sub(earlier.0))
     }
@@ -52,13 +52,13 @@ impl Time {
     }
 }
 
-/// A span of time: 0 to 2^31 seconds. 2^31 is what RFC 9111 (1.2.2) lets a cache take for any
-/// larger value; to us it means "for ever".
+/// A time span from 0 to 2^31 seconds. RFC 9111 (1.2.2) lets a cache use 2^31 for any larger value;
+/// here it means "forever".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seconds(u32);
 
 impl Seconds {
-    /// No time at all.
+    /// A zero span.
     pub const ZERO: Seconds = Seconds(0);
     /// The longest span: 2^31 seconds, 68 years.
     pub const MAX: Seconds = Seconds(1 << 31);
@@ -89,14 +89,14 @@ impl Seconds {
     }
 }
 
-/// A span of time that was measured: 0 to 2^31 seconds, in milliseconds.
+/// A measured time span from 0 to 2^31 seconds, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Millis(u64);
 
 impl Millis {
-    /// No time at all.
+    /// A zero span.
     pub const ZERO: Millis = Millis(0);
-    /// The longest span, that of [`Seconds::MAX`].
+    /// The longest span, equal to [`Seconds::MAX`].
     pub const MAX: Millis = Seconds::MAX.millis();
 
     /// Returns a span of `millis`, at most [`Millis::MAX`].
@@ -109,12 +109,12 @@ impl Millis {
         self.0
     }
 
-    /// Returns the whole seconds in it.
+    /// Returns the number of whole seconds.
     pub const fn seconds(self) -> Seconds {
         Seconds((self.0 / 1000) as u32)
     }
 
-    /// Returns the milliseconds beside the whole seconds.
+    /// Returns the milliseconds that remain after the whole seconds.
     pub const fn beside_seconds(self) -> u16 {
         (self.0 % 1000) as u16
     }
@@ -130,13 +130,13 @@ impl Millis {
     }
 }
 
-/// The times of one request and of the receipt of its answer's head, by our clock. RFC 9111 (4.2.3)
-/// calls them `request_time` and `response_time`.
+/// When a request was sent and the head of its response received, by the local clock. RFC 9111
+/// (4.2.3) calls the times `request_time` and `response_time`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExchangeTimes {
-    /// Time when the request was sent.
+    /// When the request was sent.
     pub requested: Time,
-    /// Time when the head of the answer had been received.
+    /// When the head of the response had been received.
     pub received: Time,
 }
 

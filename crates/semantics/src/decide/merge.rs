@@ -1,6 +1,7 @@
-//! Updates of a stored response by a 304 or by the answer to a HEAD (RFC 9111, 3.2, 4.3.4, 4.3.5).
+//! Updates of a stored response by a 304 or by the response to a HEAD (RFC 9111, 3.2, 4.3.4,
+//! 4.3.5).
 //!
-//! The body stays as it is, and so does every field that says how those bytes are to be read.
+//! The body stays unchanged, and so does every field that describes its bytes.
 
 use http::StatusCode;
 use http::header::{
@@ -19,32 +20,33 @@ use crate::stored::packed::{Flag, Packed};
 use crate::stored::stored_head::StoredHead;
 use crate::time::ExchangeTimes;
 
-/// Fields of the stored response that no update touches: they belong to the stored bytes
-/// (RFC 9111, 3.2). `ETag` has rules of its own.
+/// Fields of the stored response that no update changes: they belong to the stored bytes (RFC 9111,
+/// 3.2). `ETag` has rules of its own.
 const KEPT: [HeaderName; 4] = [
     CONTENT_ENCODING,
     CONTENT_LENGTH,
     CONTENT_RANGE,
-    // Of a 304 it would be the digest of nothing (RFC 9530, 2).
+    // In a 304 this would be the digest of empty content (RFC 9530, 2).
     HeaderName::from_static("content-digest"),
 ];
 
-/// Returns whether a 304 is about this stored response (RFC 9111, 4.3.4). If it is not, the stored
-/// response must be neither used nor refreshed: fetch it anew without conditions.
+/// Returns whether a 304 applies to this stored response (RFC 9111, 4.3.4). If not, the stored
+/// response must be neither used nor refreshed: fetch again without conditions.
 ///
-/// A 304 without any validator is taken to mean the one response whose validators were sent.
+/// A 304 without validators applies to the response whose validators were sent.
 pub fn confirms(stored: &StoredHead, not_modified: &HeaderMap, times: ExchangeTimes) -> bool {
     let selected = stored.selected();
     let new_tag = not_modified.get(ETAG).and_then(|value| EntityTag::parse(value.as_bytes()));
     match (selected.etag(), new_tag) {
         (Some(old), Some(new)) if !new.weak && !old.weak => return old.strong_eq(&new),
         (Some(old), Some(new)) => return old.weak_eq(&new),
-        // What no request selects by its fields is confirmed by its own tag alone.
+        // A response with `Vary: *` matches no request by its fields, so only its own tag confirms
+        // it.
         _ if stored.vary() == Vary::Star => return false,
         _ => {}
     }
     let new_modified = date::of_field(not_modified, &LAST_MODIFIED, times.received);
-    // A strong validator that nothing stored has speaks of something that is not stored.
+    // A strong tag that the stored response lacks may belong to another one.
     if selected.etag().is_none() && new_tag.is_some_and(|tag| !tag.weak) {
         return new_modified.is_some() && new_modified == selected.strong_last_modified();
     }
@@ -54,12 +56,12 @@ pub fn confirms(stored: &StoredHead, not_modified: &HeaderMap, times: ExchangeTi
     }
 }
 
-/// Returns the stored response updated by a 304 that [`confirms`] it: each field of the 304
-/// replaces the stored one, except those that describe the body or speak of one exchange; age and
-/// lifetime start anew. `Vary` grows: a 304 that names fewer fields does not undo what the stored
-/// response was selected by.
+/// Returns the stored response updated by a 304 that [`confirms`] it. Each field of the 304
+/// replaces the stored one, except those that describe the body or concern one exchange. Age and
+/// lifetime start anew. `Vary` only grows: a 304 that names fewer fields does not change what the
+/// stored response was selected by.
 ///
-/// Judge the result with [`crate::response::storability::judge`] before keeping it: the 304 may say
+/// Call [`crate::response::storability::judge`] before keeping the result: the 304 may say
 /// `no-store`.
 pub fn freshen(
     target: TargetFacts,
@@ -74,7 +76,7 @@ pub fn freshen(
         update.remove(name);
     }
     vary::widen(&mut update, stored.headers());
-    // The update itself is what has an age; a Date of the stored response would make it look older.
+    // The age is that of the update; the stored `Date` would make it look older.
     date::ensure(&mut update, times.received);
     let mut headers = stored.headers().clone();
     headers.remove(AGE);
@@ -89,8 +91,8 @@ pub fn freshen(
     }
     let fresh = StoredHead::new(target, stored.status(), &headers, times, settings);
     let fresh = fresh.with_trailers_of(stored).spelled(stored.spellings().clone());
-    // The new Date is later than that of the body. It proves nothing about a body which was
-    // received within the second of its last change: what was a weak validator stays one.
+    // The new `Date` is later than the body and proves nothing about a body received within the
+    // second of its last change: a weak validator stays weak.
     if stored.packed().is(Flag::StrongLastModified) {
         fresh
     } else {
@@ -98,9 +100,9 @@ pub fn freshen(
     }
 }
 
-/// Returns the fields of a 304 that are for the requesting client alone and are not in the stored
-/// response that [`freshen`] made of it: those that its `no-cache` or `private` names (RFC 9111,
-/// 5.2.2.4 and 5.2.2.7), and those that speak of this one exchange.
+/// Returns the fields of a 304 that are for the requesting client alone and not in the stored
+/// response that [`freshen`] returned: those named by its `no-cache` or `private` (RFC 9111,
+/// 5.2.2.4 and 5.2.2.7), and those that concern this exchange.
 pub fn for_asker(fresh: &StoredHead, not_modified: &HeaderMap, settings: &Settings) -> HeaderMap {
     let directives = ResponseDirectives::parse(fresh.headers(), settings);
     let named = directives.private.fields().iter().chain(directives.no_cache.fields());
@@ -113,9 +115,8 @@ pub fn for_asker(fresh: &StoredHead, not_modified: &HeaderMap, settings: &Settin
     fields
 }
 
-/// Returns whether the tag of `update` may replace the stored one. A strong tag vouches for every
-/// byte. A stored response that had none, or a weak one, cannot acquire it from a comparison that
-/// was itself weak.
+/// Returns whether the tag of `update` may replace the stored one. A strong tag guarantees every
+/// byte, so a response without a strong validator cannot acquire one from a weak comparison.
 fn may_replace_etag(stored: &StoredHead, update: &HeaderMap) -> bool {
     let new = update.get(ETAG).and_then(|value| EntityTag::parse(value.as_bytes()));
     let packed: &Packed = stored.packed();
@@ -129,22 +130,22 @@ fn may_replace_etag(stored: &StoredHead, update: &HeaderMap) -> bool {
     }
 }
 
-/// The effect of the answer to a HEAD on the stored GET of the same URL and variant.
+/// The effect of the response to a HEAD on the stored GET of the same URL and variant.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HeadEffect {
-    /// It is the same: store this head in place of the old one.
+    /// The representation is unchanged: replace the stored head with this one.
     Refresh(StoredHead),
-    /// The resource has changed: the stored response is no longer to be used without validation.
+    /// The representation has changed: the stored response needs validation before any use.
     Outdated,
-    /// It says nothing about the stored response.
+    /// No effect on the stored response.
     Nothing,
 }
 
-/// Weighs the answer to a HEAD (RFC 9111, 4.3.5). `body_length` is the length of the stored body in
-/// bytes.
+/// Evaluates the response to a HEAD (RFC 9111, 4.3.5). `body_length` is the length of the stored
+/// body in bytes.
 ///
-/// As after [`freshen`], judge a refreshed head before keeping it, with the facts of a GET: those
-/// of the HEAD itself permit no storing.
+/// As after [`freshen`], judge a refreshed head before keeping it. Use the facts of a GET: those of
+/// the HEAD do not permit storing.
 pub fn head_effect(
     target: TargetFacts,
     stored: &StoredHead,
@@ -158,7 +159,8 @@ pub fn head_effect(
         return HeadEffect::Nothing;
     }
     if status == StatusCode::NOT_MODIFIED {
-        // To a condition of the client's: about this one only when it has its strong tag.
+        // The 304 answers a condition of the client. It applies to this response only if it has the
+        // same strong tag.
         let tag = headers.get(ETAG).and_then(|value| EntityTag::parse(value.as_bytes()));
         let selected = stored.selected();
         return match (selected.etag(), tag) {
@@ -171,7 +173,8 @@ pub fn head_effect(
     if status != StatusCode::OK {
         return HeadEffect::Nothing;
     }
-    // Another coding is another representation, chosen by something `Vary` did not name.
+    // A different coding means another representation, selected by something that `Vary` did not
+    // name.
     if headers.get(CONTENT_ENCODING) != stored.headers().get(CONTENT_ENCODING) {
         return HeadEffect::Nothing;
     }

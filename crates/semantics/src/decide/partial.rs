@@ -1,9 +1,9 @@
-//! Partial content: the part that a 206 brings, what it may be combined with, and which part to ask
-//! for next (RFC 9110, 15.3.7.3; RFC 9111, 3.3 and 3.4).
+//! Partial content: reading a 206, combining parts, and requesting the next one (RFC 9110,
+//! 15.3.7.3; RFC 9111, 3.3 and 3.4).
 //!
-//! The rule behind all of it: bytes of two answers may be combined only when both have the same
-//! strong validator, and of an origin that vouches for its answers the same version. Without one,
-//! the bytes of a single answer still serve requests that lie within them.
+//! Bytes of two responses may be combined only if both have the same strong validator and, if the
+//! origin vouches, the same version. Without a strong validator, the bytes of a single response
+//! still serve requests for ranges within them.
 
 use http::StatusCode;
 use http::header::{
@@ -21,30 +21,30 @@ use crate::stored::packed::Flag;
 use crate::stored::stored_head::StoredHead;
 use crate::time::ExchangeTimes;
 
-/// One received part of a whole of known length.
+/// A received part of a representation of known length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     /// Positions of the bytes received.
     pub range: ByteRange,
-    /// Length of the whole in bytes.
+    /// Length of the representation in bytes.
     pub length: u64,
 }
 
-/// Why a 206 cannot be kept.
+/// Why a 206 cannot be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAPart {
-    /// Several parts in one body.
+    /// The body contains several parts.
     Multipart,
-    /// `Content-Range` is missing, is there twice, or says nothing sensible in bytes.
+    /// `Content-Range` is missing, duplicated or malformed, or not in bytes.
     ContentRange,
-    /// The length of the whole is not known (`*`).
+    /// The length of the representation is unknown (`*`).
     UnknownLength,
-    /// The body is not as long as `Content-Range` says.
+    /// The length of the body differs from `Content-Range`.
     WrongLength,
 }
 
-/// Reads which part a 206 with these headers brings. `body` is the length of its body in bytes,
-/// when the framing says so.
+/// Returns the part that a 206 with these headers contains. `body` is the length of its body in
+/// bytes, if the framing states it.
 pub fn read(headers: &HeaderMap, body: Option<u64>) -> Result<Received, NotAPart> {
     let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let multipart = b"multipart/byteranges";
@@ -67,7 +67,7 @@ pub fn read(headers: &HeaderMap, body: Option<u64>) -> Result<Received, NotAPart
     Ok(Received { range, length })
 }
 
-/// Reads `bytes first-last/length`, the length `None` for `*` (RFC 9110, 14.4).
+/// Parses `bytes first-last/length`; the length is `None` for `*` (RFC 9110, 14.4).
 fn content_range(value: &HeaderValue) -> Option<(ByteRange, Option<u64>)> {
     let (unit, rest) = value.to_str().ok()?.trim().split_once([' ', '\t'])?;
     let (range, length) = rest.trim().split_once('/')?;
@@ -85,7 +85,7 @@ fn content_range(value: &HeaderValue) -> Option<(ByteRange, Option<u64>)> {
     sensible.then_some((ByteRange { start, end }, length))
 }
 
-/// Returns the headers that a 200 with the whole would have had in place of this 206.
+/// Returns the headers of a 200 with the whole representation, derived from those of a 206.
 pub fn whole_headers(headers: &HeaderMap, length: u64) -> HeaderMap {
     let mut whole = headers.clone();
     whole.remove(CONTENT_RANGE);
@@ -94,13 +94,13 @@ pub fn whole_headers(headers: &HeaderMap, length: u64) -> HeaderMap {
     whole
 }
 
-/// Returns whether parts of this response may be combined with others: it has a strong validator.
+/// Returns whether parts of this response may be combined with others: it needs a strong validator.
 pub fn combines(head: &StoredHead) -> bool {
     let facts = head.packed();
     facts.is(Flag::StrongEtag) || (facts.is(Flag::StrongLastModified) && !facts.is(Flag::WeakEtag))
 }
 
-/// Returns whether a response that broke off is worth keeping: the missing part can be asked for.
+/// Returns whether an interrupted response is worth keeping because the rest can be requested.
 pub fn resumes(head: &StoredHead) -> bool {
     let accepts = head.headers().get(ACCEPT_RANGES);
     let refuses =
@@ -108,17 +108,17 @@ pub fn resumes(head: &StoredHead) -> bool {
     head.status() == StatusCode::OK && combines(head) && !refuses
 }
 
-/// Returns whether `new`, the head of a part turned into that of the whole, is of exactly the
-/// representation that `stored` is: then their bytes may be combined.
+/// Returns whether `stored` and `new` belong to exactly the same representation, so that their
+/// bytes may be combined. `new` is the head of a part, converted by [`whole_headers`].
 pub fn is_same(stored: &StoredHead, new: &StoredHead) -> bool {
     let (ours, theirs) = (stored.selected(), new.selected());
     let length = |head: &StoredHead| head.headers().get(CONTENT_LENGTH).cloned();
     let same = |name: HeaderName| stored.headers().get(&name) == new.headers().get(&name);
-    // One strong validator for two codings is a mistake of the origin's.
+    // Two codings with one strong validator are an error of the origin.
     let alike = length(stored) == length(new) && same(CONTENT_ENCODING) && same(VERSION);
     let validated = match (ours.etag(), theirs.etag()) {
         (Some(ours), Some(theirs)) => ours.strong_eq(&theirs),
-        // What had no tag may have got another reason to differ.
+        // Only if neither has a tag: a tag that was added may mean another difference.
         (None, None) => {
             ours.strong_last_modified().is_some()
                 && ours.strong_last_modified() == theirs.strong_last_modified()
@@ -128,21 +128,21 @@ pub fn is_same(stored: &StoredHead, new: &StoredHead) -> bool {
     alike && validated
 }
 
-/// The meaning of the answer to a request for a gap of a stored response.
+/// The result of a request for a gap in a stored response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The part, up to this position.
+    /// The response fills the gap up to this position.
     Fits(u64),
-    /// The origin has something else by now.
+    /// The origin now has another representation, or none.
     Changed,
-    /// It does not give it, now or to this client.
+    /// The origin does not send the bytes, now or to this client.
     Refused,
 }
 
-/// Weighs the answer to a request for `gap` of what is `stored`, a response of `length` bytes.
-/// `body` is the length of the answer's body in bytes, when the framing says so. An answer that
-/// begins where the gap does and ends early is good as far as it goes; one that brings anything
-/// else is of no use.
+/// Evaluates the response to a request for `gap` in a stored response of `length` bytes. The third
+/// part of `answer` is the length of its body in bytes, if the framing states it. A part that
+/// begins at the start of the gap and ends early is used as far as it goes; any other part is not
+/// used.
 pub fn weigh(
     stored: &StoredHead,
     length: u64,
@@ -155,7 +155,7 @@ pub fn weigh(
     match status.as_u16() {
         206 => {}
         404 | 410 | 416 | 200..=399 => return Verdict::Changed,
-        // An error, or a client without the right credentials, says nothing of the object.
+        // Errors, including those for missing credentials, say nothing about the object.
         _ => return Verdict::Refused,
     }
     let Ok(part) = read(headers, body) else { return Verdict::Refused };
@@ -168,10 +168,10 @@ pub fn weigh(
     if fits { Verdict::Fits(part.range.end) } else { Verdict::Refused }
 }
 
-/// Turns a request into one for `range` of exactly the representation that is stored.
+/// Turns a request into one for `range` of exactly the stored representation.
 ///
-/// Under a strong tag `If-Range` makes the origin send everything when it has something else. A
-/// date is compared in the answer instead: after `If-Range` the origin may leave it out
+/// With a strong tag, `If-Range` makes the origin send the whole representation if it has changed.
+/// A date is compared after the response arrives instead: a response to `If-Range` may omit it
 /// (RFC 9110, 15.3.7).
 pub fn ask(request: &mut impl EditFields, stored: &StoredHead, range: ByteRange) {
     validators::remove_conditions(request);
@@ -185,8 +185,8 @@ pub fn ask(request: &mut impl EditFields, stored: &StoredHead, range: ByteRange)
     }
 }
 
-/// Returns whether a request's `Range` asks for one part in bytes: the part in its answer can be
-/// stored.
+/// Returns whether the `Range` of a request asks for a single part in bytes, so that the part in
+/// the response can be stored.
 pub fn asks_for_one(request: &impl Fields) -> bool {
     let line = only_line(request, &RANGE).and_then(value::text);
     let Some((unit, set)) = line.and_then(|text| text.split_once('=')) else {
@@ -200,11 +200,11 @@ pub fn asks_for_one(request: &impl Fields) -> bool {
         && !(first.is_empty() && last.is_empty())
 }
 
-/// Returns the bytes to fetch so that the one at `wanted.start` is there, within one window.
+/// Returns the bytes to fetch so that the byte at `wanted.start` is available, within one window.
 ///
-/// `stored` is the part that the window has, which must not contain that byte. What is fetched
-/// always touches it, so that both together are one part again; with `aligned` it reaches to the
-/// window's edge, so that the next request finds more than this one asked for.
+/// `stored` is the part that the window already has, which must not contain that byte. The result
+/// is always adjacent to it, so both form one part. With `aligned` the result extends to the edge
+/// of the window, so the next request finds more than this one asked for.
 pub fn gap(
     window: ByteRange,
     stored: Option<ByteRange>,
@@ -385,7 +385,7 @@ mod tests {
         for (part, (start, end), aligned, expected) in cases {
             let part = part.map(|(start, end)| bytes(start, end));
             let found = gap(window, part, bytes(start, end), aligned);
-            // A gap before a part ends where the part begins.
+            // A gap before a part ends at the start of the part.
             assert_eq!((found.start, found.end), expected, "{part:?} {start}-{end}");
         }
     }

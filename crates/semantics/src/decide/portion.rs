@@ -1,5 +1,5 @@
-//! The part of a representation that answers a request: its conditions are evaluated first, then
-//! its ranges (RFC 9110, 13.2.2). Asked once for each answer, wherever its body comes from.
+//! The part of a representation that a response sends: conditions are evaluated first, then ranges
+//! (RFC 9110, 13.2.2). Evaluated once per response, wherever its body comes from.
 
 use http::Method;
 
@@ -9,23 +9,24 @@ use crate::fields::view::Fields;
 use crate::request::facts::RequestFacts;
 use crate::time::Time;
 
-/// The part of a representation that is sent.
+/// The part of a representation to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Portion {
-    /// 304: the client has it.
+    /// 304: the client has a current copy.
     NotModified,
-    /// All of it, with its own status.
+    /// The whole body, with its own status.
     Whole,
     /// 206 with one part.
     Part(ByteRange),
-    /// 206 with `multipart/byteranges`; at least two parts that do not overlap.
+    /// 206 with `multipart/byteranges`: at least two parts, which do not overlap.
     Parts(Vec<ByteRange>),
-    /// 416: nothing that was asked for is there.
+    /// 416: no requested range is within the body.
     Unsatisfiable,
 }
 
 impl Portion {
-    /// Decides for a GET or HEAD. `length` of the body in bytes; without it ranges do not count.
+    /// Decides for a GET or HEAD. `length` is that of the body in bytes; without it ranges are
+    /// ignored.
     pub fn of(
         facts: &RequestFacts,
         method: &Method,

@@ -1,9 +1,8 @@
 //! Reuse of a stored response for a request (RFC 9111, 4; RFC 5861).
 //!
-//! The caller has found the stored response under the request's key and variant. [`decide`] then
-//! weighs what the origin said when it was stored against what the client asks now. Serving stale
-//! is the exception: only where origin, client or operator permit it and nothing forbids it
-//! (4.2.4).
+//! The caller has found the stored response under the key and variant of the request. [`decide`]
+//! combines the directives of the origin with those of the client. A stale response is served only
+//! if the origin, the client or the operator permits it and nothing forbids it (4.2.4).
 
 use http::StatusCode;
 use http::header::HeaderName;
@@ -17,12 +16,12 @@ use crate::time::{Millis, Seconds, Time};
 /// The decision about a stored response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// Serve it with this `Age`.
+    /// Serve it; it is fresh.
     Fresh {
         /// The `Age` to send.
         age: Seconds,
     },
-    /// Serve it with this `Age` although it is stale.
+    /// Serve it although it is stale.
     Stale {
         /// The `Age` to send.
         age: Seconds,
@@ -31,25 +30,24 @@ pub enum Reuse {
     },
     /// Ask the origin first, with a condition if there is a validator.
     Validate {
-        /// Its age.
+        /// The current age of the response.
         age: Seconds,
-        /// Why it cannot be served as it is.
+        /// Why it cannot be served without validation.
         cause: Cause,
-        /// The uses that remain if the origin fails.
+        /// The permitted uses if the origin fails.
         fallback: Fallback,
     },
-    /// The client wants a stored answer or none, and this one will not do: answer 504
+    /// The client accepts only a stored response, and this one may not be served: respond with 504
     /// (RFC 9111, 5.2.1.7).
     GatewayTimeout {
         /// Why it cannot be served.
         cause: Cause,
     },
-    /// It must not be used for this request in any way: the request passes the cache.
+    /// It must not be used for this request in any way: the request bypasses the cache.
     Unusable,
-    /// It is not for clients that identify themselves, as this request does: the origin is asked
-    /// for another answer.
+    /// It must not be shared with identified requests such as this one: fetch another response.
     NotShared,
-    /// It is staler than the operator keeps answers: treated as if nothing were stored.
+    /// Its staleness exceeds the operator's limit: treat it as absent.
     Outlived,
 }
 
@@ -60,15 +58,15 @@ pub enum Cause {
     NoCache,
     /// `no-cache` (or `Pragma: no-cache`) in the request.
     RequestNoCache,
-    /// It is stale.
+    /// The response is stale.
     Expired,
-    /// Older than the request's `max-age`.
+    /// The age exceeds the request's `max-age`.
     RequestMaxAge,
-    /// Not fresh for as long as the request's `min-fresh`.
+    /// The remaining freshness is less than the request's `min-fresh`.
     RequestMinFresh,
 }
 
-/// The source of the permission to serve a stale answer.
+/// The source of the permission to serve a stale response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StalePermit {
     /// The client's `max-stale`.
@@ -77,19 +75,19 @@ pub enum StalePermit {
     WhileRevalidate,
 }
 
-/// The permitted uses of a stale response when the origin fails.
+/// The permitted uses of a stale response if the origin fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fallback {
-    /// It may be served instead of an answer for which [`is_error`] holds.
+    /// Whether it may be served instead of a response for which [`is_error`] holds.
     pub on_error: bool,
-    /// It may be served when the origin cannot be reached or does not answer.
+    /// Whether it may be served if the origin is unreachable or does not respond.
     pub on_unreachable: bool,
 }
 
 impl Fallback {
-    /// Returns whether the stored response may be served instead of an answer with `status`. A
-    /// validation that ends with a status of a gateway (502, 504) or of a server that is down (503)
-    /// counts as one that got no answer (RFC 9111, 4.3.3); a 500 is the application's own and needs
+    /// Returns whether the stored response may be served instead of one with `status`. A gateway
+    /// error (502, 504) or an unavailable server (503) in response to a validation counts as no
+    /// response (RFC 9111, 4.3.3). A 500 comes from the application itself and needs
     /// `stale-if-error`.
     pub fn covers(self, status: StatusCode) -> bool {
         (self.on_error && is_error(status))
@@ -97,13 +95,13 @@ impl Fallback {
     }
 }
 
-/// Returns whether `stale-if-error` covers a status (RFC 5861, 4).
+/// Returns whether `stale-if-error` applies to a status (RFC 5861, 4).
 pub fn is_error(status: StatusCode) -> bool {
     matches!(status.as_u16(), 500 | 502 | 503 | 504)
 }
 
-/// Decides for a stored response that matches the request's key and variant. `selects`: whether a
-/// request field of this name has selected it.
+/// Decides how a stored response may be used for a request with its key and variant. `selects`
+/// returns whether the response was selected by the request field with this name.
 pub fn decide(
     stored: &Packed,
     selects: impl Fn(&str) -> bool,
@@ -132,17 +130,17 @@ pub fn decide(
     Reuse::Validate { age, cause, fallback: case.fallback(cause) }
 }
 
-/// Returns whether a fresh response expires so soon that it may be validated ahead of that, so that
-/// later requests need not wait: within the last part of its lifetime that the settings name.
+/// Returns whether a fresh response expires so soon that it may be validated in advance, so that
+/// later requests need not wait: within the final share of its lifetime that the settings define.
 pub fn is_nearly_stale(stored: &Packed, age: Seconds, settings: &Settings) -> bool {
     let lifetime = u64::from(stored.lifetime().get());
     let left = lifetime.saturating_sub(u64::from(age.get()));
     left * 100 < lifetime * u64::from(settings.refresh_ahead_percent)
 }
 
-/// Returns whether a stored response is worth a validation in the background: it is stale, it has a
-/// validator, and once confirmed it would be fresh for a while. It may be `outdated` since some
-/// time before its lifetime is over.
+/// Returns whether a stored response is worth a background validation: it is stale, has a
+/// validator, and would be fresh for a while once confirmed. `outdated` is the time of a soft
+/// purge, which ends the lifetime early.
 pub fn is_worth_validating(
     stored: &Packed,
     outdated: Option<Time>,
@@ -160,10 +158,11 @@ pub fn is_worth_validating(
         && settings.keep.is_none_or(|keep| age.minus(lifetime) <= keep)
 }
 
-/// Returns whether requests that waited for a response (collapsed requests) may have it without
-/// asking the origin, their own directives apart; `when_asked` is
-/// [`age::when_asked`](crate::age::when_asked). A response that became stale only on its way here
-/// is as good for all waiting requests as for the one that fetched it, if its lifetime is no guess.
+/// Returns whether requests that waited for a response (collapsed requests) may use it without
+/// asking the origin, apart from their own directives. `when_asked` is
+/// [`age::when_asked`](crate::age::when_asked). A response that became stale only in transit may be
+/// used by all waiting requests, just as by the one that fetched it, unless its lifetime is
+/// heuristic.
 pub fn is_for_waiters(stored: &Packed, when_asked: Millis, settings: &Settings) -> bool {
     let is_fresh = stored.is_fresh(stored.received());
     !stored.is(Flag::NoCache)
@@ -171,19 +170,19 @@ pub fn is_for_waiters(stored: &Packed, when_asked: Millis, settings: &Settings) 
         && (is_fresh || may_be_stale(stored, settings))
 }
 
-/// The time of another request's fetch, seen from a request that waited for it.
+/// The start of a fetch relative to the arrival of a request that waited for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchTime {
-    /// It had begun when the request came, at this time.
+    /// The fetch began before the request arrived, at this time.
     Before(Time),
-    /// It began after the request had come.
+    /// The fetch began after the request arrived.
     After,
 }
 
-/// Returns whether a request that came before the response, and waited for it, may have it. The
-/// response is one that [`is_for_waiters`] and that the request selects, by the fields
-/// `selected_by`. The client's directives about age and freshness apply to the time when it asked:
-/// its own fetch would have taken as long. A fetch that began later is as good as its own.
+/// Returns whether a request that arrived before the response and waited for it may use it. The
+/// response must satisfy [`is_for_waiters`] and be selected by the request's fields `selected_by`.
+/// The client's directives about age and freshness apply to the arrival of the request, since its
+/// own fetch would have taken as long. A fetch that began later is as good as its own.
 pub fn may_follow(
     stored: &Packed,
     selected_by: &[HeaderName],
@@ -211,14 +210,14 @@ fn is_usable(stored: &Packed, request: &RequestFacts, settings: &Settings) -> bo
         && (!request.authorized || settings.reuse_for_authorized || stored.is(Flag::Shareable))
 }
 
-/// Returns whether a response is for the client of a request, as far as the request says who that
-/// is: a positive lifetime was stated for it, or the fields that identify selected it.
+/// Returns whether a response may be used for the client of a request: a positive lifetime was
+/// stated, or the fields that identify the client selected the response.
 fn is_shared(stored: &Packed, selects: impl Fn(&str) -> bool, request: &RequestFacts) -> bool {
     stored.is_stated() || request.is_told_apart_by(selects)
 }
 
-/// Returns whether a response may be served stale at all: with careful sharing only if a positive
-/// lifetime was stated for it, and no error where the operator keeps none.
+/// Returns whether a response may be served stale at all. Careful sharing requires a stated
+/// positive lifetime, and errors are excluded if the operator does not keep them.
 fn may_be_stale(stored: &Packed, settings: &Settings) -> bool {
     (settings.sharing == Sharing::Rfc || stored.is_stated())
         && !settings.lifetimes.keep_no_error(stored.status())
@@ -232,7 +231,7 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Returns why the response cannot be served as it is; `None` when it can.
+    /// Returns why the response needs validation; `None` if it does not.
     fn cause(&self) -> Option<Cause> {
         if self.stored.is(Flag::NoCache) {
             Some(Cause::NoCache)
@@ -249,9 +248,9 @@ impl Case<'_> {
         }
     }
 
-    /// Returns whether the client asks for a younger response. `max-age=0` is a reload. Ages are
-    /// rounded down, so every stored response is older than that; only one that is `immutable`
-    /// needs no validation while it is fresh (RFC 8246, 2).
+    /// Returns whether the client asks for a younger response. `max-age=0` is a reload: ages are
+    /// rounded down, so every stored response counts as older. Only an `immutable` one needs no
+    /// validation while it is fresh (RFC 8246, 2).
     fn is_too_old_for_client(&self) -> bool {
         match self.request.directives.max_age.or_zero_when_invalid() {
             None => false,
@@ -270,21 +269,20 @@ impl Case<'_> {
         }
     }
 
-    /// Returns how long the response has been past its lifetime.
+    /// Returns for how long the response has been stale.
     fn staleness(&self) -> Seconds {
         self.age.minus(self.stored.lifetime())
     }
 
-    /// Returns whether an explicit directive forbids stale use, also when the origin is down (RFC
-    /// 9111, 4.2.4).
+    /// Returns whether an explicit directive forbids stale use, even during an outage (RFC 9111,
+    /// 4.2.4).
     fn forbids_stale(&self) -> bool {
         [Flag::NoCache, Flag::MustRevalidate, Flag::ProxyRevalidate, Flag::SMaxAge]
             .into_iter()
             .any(|flag| self.stored.is(flag))
     }
 
-    /// Returns the same as [`Case::forbids_stale`], for the windows that the origin itself granted
-    /// (RFC 5861).
+    /// Same as [`Case::forbids_stale`], for the windows that the origin granted (RFC 5861).
     fn forbids_stale_extensions(&self) -> bool {
         let by_s_maxage = self.stored.is(Flag::SMaxAge) && !self.settings.stale_despite_s_maxage;
         by_s_maxage
@@ -315,8 +313,8 @@ impl Case<'_> {
         (by_origin && !self.forbids_stale_extensions()).then_some(StalePermit::WhileRevalidate)
     }
 
-    /// Returns the uses that remain if the origin fails. A client that asked for `no-cache` gets
-    /// the origin's answer or the error.
+    /// Returns the permitted uses if the origin fails. A client that sent `no-cache` gets the
+    /// origin's response or the error.
     fn fallback(&self, cause: Cause) -> Fallback {
         if matches!(cause, Cause::NoCache | Cause::RequestNoCache)
             || !may_be_stale(self.stored, self.settings)
@@ -359,8 +357,8 @@ mod tests {
         decide(&stored, |_| false, &facts, later(seconds), settings)
     }
 
-    /// Returns the decision in words: `fresh`, `stale MaxStale`, `504 Expired`, `validate Expired`
-    /// followed by `+error` and `+unreachable` for the fallbacks that are allowed.
+    /// Returns the decision as text: `fresh`, `stale MaxStale`, `504 Expired`, `validate Expired`.
+    /// The last is followed by `+error` and `+unreachable` for the permitted fallbacks.
     fn words(response: &str, request: &str, seconds: u64) -> String {
         match at(response, request, seconds, &Settings::default()) {
             Reuse::Fresh { age } => {
@@ -419,10 +417,10 @@ mod tests {
             assert_eq!((cause, fallback), (Cause::Expired, Fallback::default()));
             assert!(!stored.is_fresh(before(seconds)) && stored.ttl(before(seconds)) < 0);
         }
-        // What has no end of its lifetime, too.
+        // The same for an unlimited lifetime.
         let ever = packed(&["Cache-Control: max-age=99999999999"]);
         assert!(matches!(at(&ever, before(3_600)), Reuse::Validate { .. }));
-        // A soft purge is past: the clock may be set back behind it, not behind the answer.
+        // The clock may be set back to before the soft purge, but not to before the response.
         let purged = stored.outdated(later(30));
         for seconds in [0, 10, 29, 30, 40] {
             let decided = at(&purged, later(seconds));
@@ -461,7 +459,7 @@ mod tests {
             ("max-age=60", "x", 61 + 86_400, "validate Expired"),
             ("max-age=60, no-cache", "x", 0, "validate NoCache"),
             ("max-age=60, no-cache=\"x-a\"", "x", 0, "fresh"),
-            // What the client asks.
+            // Directives of the client.
             ("max-age=60", "no-cache", 0, "validate RequestNoCache"),
             ("max-age=60", "no-store", 0, "fresh"),
             ("max-age=60", "max-age=30", 30, "fresh"),
@@ -665,7 +663,7 @@ mod tests {
     #[test]
     fn who_waited_may_have_what_was_fresh_when_it_was_asked_for() {
         let at = |millis| Time::from_unix_millis(NOW.unix_millis() + millis);
-        // Asked for at 0, there after 1.5 s; a second request came after 1.2 s.
+        // Requested at 0, received after 1.5 s; a second request arrived after 1.2 s.
         let times = ExchangeTimes { requested: at(0), received: at(1500) };
         let shared = |response: &[&str], request: &[&str]| {
             let (response, request) = (headers(response), headers(request));

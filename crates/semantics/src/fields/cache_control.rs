@@ -1,10 +1,10 @@
 //! `Cache-Control` of requests and responses (RFC 9111, 5.2), read restrictively.
 //!
-//! Unknown directives and malformed members are skipped; a malformed *value* of a known directive
-//! counts as the most restrictive one, since a sender that wrote `max-age=abc` did mean to limit
-//! something. Names are case-insensitive; a value may be quoted or not (5.2); of several values of
-//! one directive the first is taken (4.2.1); of contradicting directives all are kept, and the
-//! caller looks at the restrictive ones first. Values above 2^31 become 2^31 (1.2.2).
+//! Unknown directives and malformed members are skipped. A malformed *value* of a known directive
+//! counts as the most restrictive one, since a sender of `max-age=abc` meant to limit something.
+//! Names are case-insensitive, and values may be quoted (5.2). If a directive has several values,
+//! the first counts (4.2.1). Contradicting directives are all kept, and the caller checks the
+//! restrictive ones first. Values above 2^31 become 2^31 (1.2.2).
 
 use http::HeaderName;
 use http::header::{CACHE_CONTROL, HeaderMap, PRAGMA};
@@ -14,20 +14,20 @@ use crate::fields::view::Fields;
 use crate::settings::Settings;
 use crate::time::Seconds;
 
-/// The value of a directive that takes seconds.
+/// The value of a directive that takes a number of seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delta {
-    /// The directive is not there.
+    /// The directive is absent.
     #[default]
     Absent,
-    /// It is there without a number that can be used.
+    /// The directive has no usable number.
     Invalid,
-    /// It is there.
+    /// The directive has this value.
     Value(Seconds),
 }
 
 impl Delta {
-    /// Reads `delta-seconds` (RFC 9111, 1.2.2): digits only.
+    /// Parses `delta-seconds` (RFC 9111, 1.2.2): digits only.
     pub(crate) fn parse(digits: &[u8]) -> Delta {
         if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
             return Delta::Invalid;
@@ -38,7 +38,7 @@ impl Delta {
         Delta::Value(Seconds::new(value))
     }
 
-    /// Returns the seconds; an unusable number counts as zero.
+    /// Returns the seconds; an unusable number counts as zero. `None` if the directive is absent.
     pub fn or_zero_when_invalid(self) -> Option<Seconds> {
         match self {
             Delta::Absent => None,
@@ -54,21 +54,21 @@ impl Delta {
     }
 }
 
-/// `private` and `no-cache`: for the whole response or for some of its fields.
+/// The extent of a `private` or `no-cache` directive: the whole response or some of its fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// The directive is not there.
+    /// The directive is absent.
     #[default]
     Absent,
-    /// Only these fields are meant, such as in `no-cache="set-cookie"`.
+    /// Only these fields, as in `no-cache="set-cookie"`.
     Fields(Vec<HeaderName>),
-    /// The whole response is meant.
+    /// The whole response.
     All,
 }
 
 impl Scope {
-    /// Fields that cannot be left out of an answer without changing what it says: a directive that
-    /// names one of them is taken for the whole response.
+    /// Fields that cannot be left out of a response without changing its meaning. A directive that
+    /// names one of them applies to the whole response.
     const ESSENTIAL: [HeaderName; 10] = [
         http::header::CACHE_CONTROL,
         http::header::CONTENT_ENCODING,
@@ -82,8 +82,8 @@ impl Scope {
         http::header::VARY,
     ];
 
-    /// Returns the fields that `list` names; all fields when it names none, or one that is no field
-    /// name.
+    /// Parses a list of field names. Returns [`Scope::All`] if the list is empty, or contains an
+    /// essential field or an invalid name.
     fn from_list(list: &[u8]) -> Scope {
         let mut fields = Vec::new();
         for member in list::split(list) {
@@ -103,7 +103,7 @@ impl Scope {
         }
     }
 
-    /// Returns the named fields; none when the directive is absent or for the whole response.
+    /// Returns the named fields; empty if the directive is absent or applies to the whole response.
     pub fn fields(&self) -> &[HeaderName] {
         match self {
             Scope::Fields(fields) => fields,
@@ -115,12 +115,12 @@ impl Scope {
 /// The staleness that a client accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MaxStale {
-    /// Not at all.
+    /// No stale response.
     #[default]
     None,
-    /// At most this long past its lifetime.
+    /// At most this long past the freshness lifetime.
     UpTo(Seconds),
-    /// However stale.
+    /// Any staleness.
     Any,
 }
 
@@ -133,11 +133,11 @@ pub struct RequestDirectives {
     pub no_store: bool,
     /// `no-transform`.
     pub no_transform: bool,
-    /// `only-if-cached`: a stored answer or 504.
+    /// `only-if-cached`: answer from the cache or with 504.
     pub only_if_cached: bool,
-    /// `max-age`: the oldest answer wanted.
+    /// `max-age`: the highest age that the client accepts.
     pub max_age: Delta,
-    /// `min-fresh`: how long the answer must stay fresh.
+    /// `min-fresh`: how long the response must stay fresh.
     pub min_fresh: Delta,
     /// `max-stale`.
     pub max_stale: MaxStale,
@@ -146,7 +146,7 @@ pub struct RequestDirectives {
 }
 
 impl RequestDirectives {
-    /// Returns the directives in a request's fields.
+    /// Parses the directives in the fields of a request.
     pub fn parse(fields: &impl Fields) -> RequestDirectives {
         let mut directives = RequestDirectives::default();
         let mut lines = fields.lines(&CACHE_CONTROL).peekable();
@@ -179,12 +179,12 @@ impl RequestDirectives {
         directives
     }
 
-    /// Returns whether they ask for an answer that is made after the request.
+    /// Returns whether the client asks for a response generated after this request.
     pub fn reloads(&self) -> bool {
         self.no_cache || self.max_age == Delta::Value(Seconds::ZERO)
     }
 
-    /// Returns the same directives without those that ask for an answer of some age.
+    /// Returns the directives without those that restrict the age of the response.
     pub fn without_reload(self) -> RequestDirectives {
         RequestDirectives {
             no_cache: false,
@@ -198,7 +198,7 @@ impl RequestDirectives {
 /// The directives of a response (RFC 9111, 5.2.2; RFC 5861; `immutable` of RFC 8246).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResponseDirectives {
-    /// They come from a targeted field (RFC 9213), so `Expires` is not to be looked at.
+    /// Whether they come from a targeted field (RFC 9213), in which case `Expires` does not count.
     pub targeted: bool,
     /// `public`.
     pub public: bool,
@@ -229,9 +229,9 @@ pub struct ResponseDirectives {
 }
 
 impl ResponseDirectives {
-    /// Returns the directives that count for this cache: those of the first targeted field in
-    /// `settings.targets` that is there, is not empty and can be parsed (RFC 9213, 2.2), else those
-    /// of `Cache-Control`. None count for an origin that vouches for its answers.
+    /// Returns the directives that apply to this cache: those of the first usable field in
+    /// `settings.targets`, otherwise those of `Cache-Control`. A targeted field is usable if it is
+    /// present, not empty and well-formed (RFC 9213, 2.2). Returns none for an origin that vouches.
     pub fn parse(headers: &HeaderMap, settings: &Settings) -> ResponseDirectives {
         if settings.origin_vouches {
             return ResponseDirectives { targeted: true, ..ResponseDirectives::default() };
@@ -258,7 +258,7 @@ impl ResponseDirectives {
         directives
     }
 
-    /// Returns the directives of a targeted field: a dictionary structured field (RFC 9213, 2.1).
+    /// Parses a targeted field, a structured field of type dictionary (RFC 9213, 2.1).
     fn targeted(headers: &HeaderMap, target: &HeaderName) -> Option<ResponseDirectives> {
         let lines: Vec<&[u8]> =
             headers.get_all(target).iter().map(|line| line.as_bytes()).collect();
@@ -270,8 +270,8 @@ impl ResponseDirectives {
         for (name, entry) in &members {
             let item = match entry {
                 sfv::ListEntry::Item(item) => item,
-                // No directive is defined so: what would permit says nothing then, what restricts
-                // is heeded none the less.
+                // No directive is defined as an inner list. Permissive directives are ignored;
+                // restrictive ones still apply.
                 sfv::ListEntry::InnerList(_) => {
                     if !["public", "must-understand", "immutable"].contains(&name.as_str()) {
                         directives.apply(name.as_str(), || Delta::Invalid, || Scope::All);
@@ -320,18 +320,18 @@ impl ResponseDirectives {
     }
 }
 
-/// The name of a directive in lower case, without an allocation: requests are parsed on every hit.
+/// A directive name in lower case. Kept on the stack because requests are parsed on every hit.
 struct Name {
     bytes: [u8; Name::MAX_LEN],
     length: usize,
 }
 
 impl Name {
-    /// The longest name that means anything to us is `stale-while-revalidate`.
+    /// The longest known name is `stale-while-revalidate`, with 22 bytes.
     const MAX_LEN: usize = 24;
 
-    /// Returns the name in lower case; one that is too long becomes empty, which is just as
-    /// unknown.
+    /// Converts a name to lower case. A name that is too long becomes empty, which is unknown as
+    /// well.
     fn new(name: &[u8]) -> Name {
         let mut bytes = [0; Name::MAX_LEN];
         let length = if name.len() > Name::MAX_LEN { 0 } else { name.len() };
@@ -345,8 +345,8 @@ impl Name {
     }
 }
 
-/// Splits a member at its first `=`; the name is trimmed, the value taken as it is, so that
-/// `max-age = 60` is a `max-age` with a bad value and not something unknown.
+/// Splits a member at its first `=`. The name is trimmed, the value is not: `max-age = 60` is a
+/// `max-age` with a malformed value rather than an unknown directive.
 fn name_and_value(member: &[u8]) -> (Name, Option<&[u8]>) {
     let (name, value) = match member.iter().position(|&byte| byte == b'=') {
         Some(at) => (&member[..at], Some(&member[at + 1..])),

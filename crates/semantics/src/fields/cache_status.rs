@@ -1,6 +1,7 @@
-//! `Cache-Status` (RFC 9211): what this cache did with a request, for readers of the answer.
+//! `Cache-Status` (RFC 9211): how this cache handled a request, as reported in the response.
 //!
-//! Our entry stands behind those of caches nearer to the origin, as a line of its own.
+//! The entry of this cache is appended as a line of its own, after those of caches nearer to the
+//! origin.
 
 use std::fmt;
 
@@ -9,32 +10,32 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::fields::value;
 
-/// The name of the field.
+/// The field name.
 pub const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 
-/// Why a request went to the origin: the `fwd` of RFC 9211 (2.2).
+/// Why a request went to the origin: the `fwd` parameter of RFC 9211 (2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forward {
-    /// The configuration says not to use the cache for it.
+    /// The configuration bypasses the cache for this request.
     Bypass,
     /// The method's semantics require it.
     Method,
-    /// Nothing is stored under the URL.
+    /// Nothing is stored for the URL.
     UriMiss,
-    /// Something is stored, but no variant for this request.
+    /// Responses are stored for the URL, but none that the request selects.
     VaryMiss,
-    /// Nothing usable is stored, for one of the two reasons above.
+    /// Nothing usable is stored; either of the two reasons above.
     Miss,
-    /// The request asked for it (`no-cache`, `max-age`).
+    /// The directives of the request required it (`no-cache`, `max-age`).
     Request,
     /// The stored response is stale.
     Stale,
-    /// A part is stored, but not what was asked for.
+    /// Only part of the requested bytes is stored.
     Partial,
 }
 
 impl Forward {
-    /// Returns the token of RFC 9211.
+    /// Returns the token defined in RFC 9211.
     pub const fn token(self) -> &'static str {
         match self {
             Forward::Bypass => "bypass",
@@ -49,39 +50,39 @@ impl Forward {
     }
 }
 
-/// One entry.
+/// One entry of the field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStatus<'a> {
-    /// Served from the cache, without asking the origin. Excludes `forward`.
+    /// Whether the cache served the response without asking the origin. Excludes `forward`.
     pub hit: bool,
-    /// Why the origin was asked.
+    /// Why the request was forwarded.
     pub forward: Option<Forward>,
-    /// The origin's status, when that differs from the client's.
+    /// The origin's status, if the client gets a different one.
     pub forward_status: Option<StatusCode>,
-    /// Freshness left in seconds; negative when stale.
+    /// Remaining freshness in seconds; negative if stale.
     pub ttl: Option<i64>,
-    /// The answer was stored.
+    /// Whether the response was stored.
     pub stored: bool,
-    /// The request waited for another one's fetch.
+    /// Whether the request waited for the fetch of another request.
     pub collapsed: bool,
     /// The cache key.
     pub key: Option<&'a str>,
-    /// Anything else: the outcome's name.
+    /// Further detail: the name of the outcome.
     pub detail: Option<&'a str>,
 }
 
 impl CacheStatus<'_> {
-    /// Returns the entry as text, under the name `cache`.
+    /// Returns the entry as text, with `cache` as the name of the cache.
     pub fn to_text(&self, cache: &str) -> String {
         self.named(cache).to_string()
     }
 
-    /// Returns the entry as a field value; never `None`, as it is visible ASCII whatever the name.
+    /// Returns the entry as a field value. Never `None`, since the text is always visible ASCII.
     pub fn to_value(&self, cache: &str) -> Option<HeaderValue> {
         value::of(self.named(cache))
     }
 
-    /// Appends the entry to a response's headers, behind those of other caches.
+    /// Appends the entry to the headers of a response, after those of other caches.
     pub fn append_to(&self, headers: &mut HeaderMap, cache: &str) {
         if let Some(value) = self.to_value(cache) {
             headers.append(CACHE_STATUS, value);
@@ -93,7 +94,7 @@ impl CacheStatus<'_> {
     }
 }
 
-/// An entry under the name of its cache.
+/// An entry with the name of its cache.
 struct Named<'a> {
     cache: &'a str,
     entry: &'a CacheStatus<'a>,
@@ -120,7 +121,7 @@ impl fmt::Display for Named<'_> {
         if entry.collapsed {
             text.write_str("; collapsed")?;
         }
-        // The key is a string also where a token would do (RFC 9211, 2.7).
+        // RFC 9211 (2.7) requires a string, even if the key is a valid token.
         if let Some(key) = entry.key {
             text.write_str("; key=")?;
             write_string(text, key)?;
@@ -133,7 +134,7 @@ impl fmt::Display for Named<'_> {
     }
 }
 
-/// Writes a structured-field token where `value` is one, else a string.
+/// Writes `value` as a structured-field token if it is one, otherwise as a string.
 pub(crate) fn write_token_or_string(text: &mut impl fmt::Write, value: &str) -> fmt::Result {
     let is_first = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'*';
     let is_more = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&byte);
@@ -144,7 +145,7 @@ pub(crate) fn write_token_or_string(text: &mut impl fmt::Write, value: &str) -> 
     }
 }
 
-/// Writes a structured-field string; characters it cannot hold become `?`.
+/// Writes a structured-field string. Characters that it cannot contain become `?`.
 fn write_string(text: &mut impl fmt::Write, value: &str) -> fmt::Result {
     text.write_char('"')?;
     for character in value.chars() {

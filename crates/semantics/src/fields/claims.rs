@@ -1,10 +1,10 @@
-//! Claims: request fields by which a proxy in front says which host, scheme, path, client or user a
-//! request is for, and by which a client can say so itself.
+//! Claims: request fields by which a proxy in front states the host, scheme, path, client or user
+//! of a request. A client can send them, too.
 //!
-//! A reverse proxy removes them unless a trusted proxy sent the request and the operator's
-//! `forwarded.trust-fields` names the field. What is kept is of three kinds. An address or a user
-//! is a fact of one client. Anything else may change the response for every client, so it belongs
-//! to the key.
+//! A reverse proxy removes claims unless a trusted proxy sent the request and the operator's
+//! `forwarded.trust-fields` names the field. Kept claims are of three kinds. Addresses and
+//! users concern a single client. Any other claim may change the response for every client, so it
+//! is part of the key.
 
 use http::Method;
 
@@ -14,11 +14,11 @@ use crate::fields::view::{EditFields, Fields};
 use crate::settings::name_filter::{NameParts, WholeNames, begins_with};
 use crate::settings::usual_names::UsualNames;
 
-/// Claims by name, in the order of their bytes. Some frameworks answer for another host, scheme or
-/// path when one of these says so; others believe an address or a user; `Proxy` sets an environment
-/// variable of CGI programs; `X-Now-Route-Matches` steers a framework's router. Gathered from the
-/// documentation of frameworks and delivery networks, and from the published lists of fields that
-/// have poisoned caches.
+/// Names of claims, sorted by bytes. Some frameworks answer for another host, scheme or path if
+/// such a field names one; others trust it for an address or a user. `Proxy` sets an environment
+/// variable of CGI programs. `X-Now-Route-Matches` controls the router of a framework. Collected
+/// from the documentation of frameworks and delivery networks, and from published lists of fields
+/// that have poisoned caches.
 const CLAIMS: [&str; 104] = [
     "base-url",
     "cf-connecting-ip",
@@ -126,9 +126,9 @@ const CLAIMS: [&str; 104] = [
     "xxx-real-ip",
 ];
 
-/// Prefixes of the names of further claims: families whose members cannot all be listed. `X-Accel-`
-/// and `X-Sendfile` are fields by which an application instructs the server in front of it: some
-/// applications repeat there what a request said.
+/// Name prefixes of further claims: families too large or open-ended to list. `X-Accel-` and
+/// `X-Sendfile` are instructions from an application to the server in front of it; some
+/// applications copy them from the request.
 const FAMILIES: [&str; 23] = [
     "client-cert",
     "cloudfront-",
@@ -155,8 +155,7 @@ const FAMILIES: [&str; 23] = [
     "x-webauth-",
 ];
 
-/// Prefixes of the names of claims that say which user, or which client certificate, a request
-/// comes from.
+/// Name prefixes of claims that state the user or client certificate of a request.
 const USERS: [&str; 20] = [
     "client-cert",
     "remote-email",
@@ -180,7 +179,7 @@ const USERS: [&str; 20] = [
     "x-webauth-",
 ];
 
-/// Claims that name the address of a client and nothing else, in the order of their bytes.
+/// Claims that state only the address of a client, sorted by bytes.
 const ADDRESSES: [&str; 45] = [
     "cf-connecting-ip",
     "cf-connecting-ipv6",
@@ -229,7 +228,7 @@ const ADDRESSES: [&str; 45] = [
     "xxx-real-ip",
 ];
 
-/// Fields that make an application take a request for one of another method.
+/// Fields that make an application treat a request as one with another method.
 const METHODS: [&str; 7] = [
     "real-method",
     "request-method",
@@ -259,10 +258,10 @@ static FAMILY_FILTER: NameParts = NameParts::of_beginnings(&FAMILIES);
 static USER_FILTER: NameParts = NameParts::of_beginnings(&USERS);
 static METHOD_FILTER: WholeNames = WholeNames::of(&METHODS);
 
-/// Removes every claim from a request, however its name is spelled
-/// ([`field_names`](crate::fields::field_names)), except the fields that are kept: `usual` are the
-/// usual names among them, `unusual` says which others are. A program may take another spelling
-/// for a field that is kept, so only the exact name counts there, in any case.
+/// Removes every claim from a request, in any spelling
+/// ([`field_names`](crate::fields::field_names)), except the fields to keep: the usual names in
+/// `usual`, and the others that `unusual` selects. A field is only kept under its exact name,
+/// ignoring case, since a program may take another spelling for the same field.
 pub fn remove_claims(
     request: &mut impl EditFields,
     usual: UsualNames,
@@ -285,25 +284,25 @@ fn is_unusual_claim(name: &str) -> bool {
                 .any(|family| as_variable(name).take(family.len()).eq(family.bytes())))
 }
 
-/// Returns whether a claim says which user, or which client certificate, a request comes from. With
-/// the beginning of a name it says so of every field that begins so. Case does not matter.
+/// Returns whether a claim states the user or client certificate of a request. `name` may be a
+/// prefix: the result then holds for every field with that prefix. Case does not matter.
 pub fn names_user(name: &str) -> bool {
     let name = name.as_bytes();
     USER_FILTER.may_begin(name) && USERS.iter().any(|begin| begins_with(name, begin))
 }
 
-/// Returns whether a claim names the address of a client and nothing else. `name` is in lower case.
+/// Returns whether a claim states only the address of a client. `name` is in lower case.
 pub fn names_address(name: &str) -> bool {
     ADDRESSES.binary_search(&name).is_ok()
 }
 
-/// Removes the fields of a GET or HEAD that ask for another method: its answer is stored, and given
-/// to requests that did mean GET.
+/// Removes fields that request another method from a GET or HEAD. The response to the other method
+/// would be stored and served to real GET requests.
 pub fn remove_other_methods(request: &mut impl EditFields) {
     request.remove_in(UsualNames::NONE, asks_for_method);
 }
 
-/// Returns the methods that the fields of a request ask for.
+/// Returns the methods that such fields of a request name.
 pub fn other_methods(request: &impl Fields) -> Vec<Method> {
     let asked = request.lines_in(UsualNames::NONE, asks_for_method);
     let members = asked.flat_map(|(_, value)| list::split(value));
@@ -314,7 +313,7 @@ fn asks_for_method(name: &str) -> bool {
     METHOD_FILTER.may_have(name.as_bytes()) && is_one_of(&METHODS, name)
 }
 
-/// Returns whether a program may take the field for one of these names, which are sorted.
+/// Returns whether a program may take the field for one of `names`, which are sorted.
 fn is_one_of(names: &[&str], name: &str) -> bool {
     names.binary_search_by(|known| known.bytes().cmp(as_variable(name))).is_ok()
 }

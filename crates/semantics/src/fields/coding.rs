@@ -1,4 +1,4 @@
-//! Content codings that a client takes (RFC 9110, 12.5.3).
+//! Content codings that a client accepts (RFC 9110, 12.5.3).
 
 use std::cmp::Reverse;
 
@@ -7,9 +7,8 @@ use http::header::ACCEPT_ENCODING;
 use crate::fields::list;
 use crate::fields::view::Fields;
 
-/// Returns whether a client accepts a body with these codings: each is named in its
-/// `Accept-Encoding`, or `*` is. A client that sends no such field accepts any coding by the letter
-/// of the RFC; it is not sent one on a guess.
+/// Returns whether a client accepts a body with these codings: its `Accept-Encoding` must name each
+/// of them, or `*`. Without the field the RFC permits any coding, but this function assumes none.
 pub fn is_taken(request: &impl Fields, codings: Option<&[u8]>) -> bool {
     let Some(codings) = codings else { return true };
     list::split(codings).all(|coding| {
@@ -17,8 +16,8 @@ pub fn is_taken(request: &impl Fields, codings: Option<&[u8]>) -> bool {
     })
 }
 
-/// Returns those of `offered` that a client accepts, the one that it prefers first; between equals
-/// the order is that of `offered`. What it likes less than no coding at all is left out.
+/// Returns the codings in `offered` that a client accepts, in order of preference; ties keep the
+/// order of `offered`. Codings that the client likes less than `identity` are left out.
 pub fn preferred<'a>(request: &impl Fields, offered: &[&'a str]) -> Vec<&'a str> {
     let plain = member_weight(request, b"identity").unwrap_or(0).max(1);
     let mut taken: Vec<(u16, &str)> = offered
@@ -30,13 +29,13 @@ pub fn preferred<'a>(request: &impl Fields, offered: &[&'a str]) -> Vec<&'a str>
     taken.into_iter().map(|(_, coding)| coding).collect()
 }
 
-/// Returns the weight that a client gives a coding, by its name or by `*`, in thousandths; `None`
-/// when it has neither.
+/// Returns the weight of a coding in thousandths, by its name or by `*`. `None` if neither is
+/// listed.
 fn weight(request: &impl Fields, coding: &[u8]) -> Option<u16> {
     member_weight(request, coding).or_else(|| member_weight(request, b"*"))
 }
 
-/// Returns the weight of the first member with this name.
+/// Returns the weight of the first member with this name; 0 if it is malformed.
 fn member_weight(request: &impl Fields, wanted: &[u8]) -> Option<u16> {
     list::members(request, &ACCEPT_ENCODING).find_map(|member| {
         let mut parts = member.split(|&byte| byte == b';').map(list::trim);
@@ -45,7 +44,7 @@ fn member_weight(request: &impl Fields, wanted: &[u8]) -> Option<u16> {
     })
 }
 
-/// Compares names of codings; `x-gzip` is another name of gzip (RFC 9110, 8.4.1.3).
+/// Compares coding names. `x-gzip` is equivalent to `gzip` (RFC 9110, 8.4.1.3).
 fn same(one: &[u8], other: &[u8]) -> bool {
     let is_gzip =
         |name: &[u8]| name.eq_ignore_ascii_case(b"gzip") || name.eq_ignore_ascii_case(b"x-gzip");

@@ -1,16 +1,16 @@
-//! Schemes of authentication that log in a connection, not a request: NTLM and Negotiate (RFC 4559,
-//! 6), and their relatives. An origin takes every later request on such a connection for one of the
-//! same user.
+//! Detection of authentication schemes that log in a connection rather than a request: NTLM,
+//! Negotiate (RFC 4559, 6) and related schemes. An origin attributes every later request on such a
+//! connection to the same user.
 //!
-//! Nothing here decodes a credential. What is doubtful counts as such a scheme: the price of a
-//! false positive is one connection.
+//! Credentials are not decoded. Doubtful cases count as such a scheme: a false positive costs one
+//! connection.
 
 use http::{HeaderName, header};
 
 use crate::fields::view::Fields;
 use crate::settings::usual_names::UsualNames;
 
-/// Beginnings of the names of these schemes: `Negotiate`, `Nego2`, `NegoExts` share one.
+/// Prefixes of the scheme names; `Negotiate`, `Nego2` and `NegoExts` share one.
 const SCHEMES: [&str; 3] = ["ntlm", "nego", "kerberos"];
 
 const HAS_AUTHORIZATION: UsualNames = UsualNames::of(&["authorization"]);
@@ -21,13 +21,13 @@ pub fn has_credentials(request: &impl Fields) -> bool {
         || names(request, &header::PROXY_AUTHORIZATION)
 }
 
-/// Returns whether an answer offers, or goes on with, a login of its connection.
+/// Returns whether a response offers or continues a login of its connection.
 pub fn has_challenge(answer: &impl Fields) -> bool {
     [header::WWW_AUTHENTICATE, header::PROXY_AUTHENTICATE].iter().any(|name| names(answer, name))
 }
 
-/// Returns whether a member of a field's lines begins with the name of a scheme. A comma within a
-/// quoted string ends a member, too, so no quote can hide one.
+/// Returns whether any member of a field begins with a scheme name. Commas inside quoted strings
+/// also separate members, so a quote cannot hide one.
 fn names(fields: &impl Fields, name: &HeaderName) -> bool {
     let mut members = fields.lines(name).flat_map(|line| line.split(|byte| *byte == b','));
     members.any(|member| {

@@ -1,8 +1,8 @@
-//! HTTP dates (RFC 9110, 5.6.7): the three forms that a recipient must read, the one it writes.
+//! HTTP dates (RFC 9110, 5.6.7): parses the three required forms, writes IMF-fixdate.
 //!
-//! Reading is strict about the value (month lengths, leap years, ranges) and checks no weekday
-//! against its date, since that says nothing about the moment meant. `now` is needed for the old
-//! two-digit years only.
+//! Parsing is strict about values (month lengths, leap years, ranges). It does not compare the
+//! weekday with the date, since the weekday does not change the moment meant. `now` is only needed
+//! for the obsolete two-digit years.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -20,34 +20,35 @@ const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const LONG_WEEKDAYS: [&str; 7] =
     ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-/// Reads an HTTP date in any of its three forms; `None` when it is none of them, or before 1970.
+/// Parses an HTTP date in any of its three forms. Returns `None` for other text and for dates
+/// before 1970.
 ///
-/// Case does not matter (RFC 9111, 4.2). The zone is `GMT`; with any other one, `UTC` too, it is no
-/// date: what that means is said where each field is (an `Expires` has passed, RFC 9111, 5.3; a
-/// condition is none, RFC 9110, 13.1.3; a `Date` is that of the receipt, RFC 9110, 6.6.1; a
-/// `Last-Modified` says nothing).
-/// A two-digit year that would lie more than 50 years after `now` is in the past century.
+/// Case does not matter (RFC 9111, 4.2). The zone must be `GMT`; any other zone, even `UTC`, makes
+/// the date invalid. The effect depends on the field: an invalid `Expires` has passed (RFC 9111,
+/// 5.3), a condition is ignored (RFC 9110, 13.1.3), a `Date` is replaced by the time of receipt
+/// (RFC 9110, 6.6.1), and a `Last-Modified` is ignored. A two-digit year more than 50 years after
+/// `now` is in the past century.
 pub fn parse(text: &[u8], now: Time) -> Option<Time> {
     let text = std::str::from_utf8(text).ok()?;
     imf_fixdate(text).or_else(|| rfc850(text, now)).or_else(|| asctime(text))
 }
 
-/// Returns the date in the first line of field `name`; `None` when absent or malformed.
+/// Returns the date in the first line of field `name`; `None` if absent or malformed.
 pub fn of_field(fields: &impl Fields, name: &HeaderName, now: Time) -> Option<Time> {
     parse(fields.line(name)?, now)
 }
 
-/// Writes `time` as an IMF-fixdate. Years above 9999 are written as the end of 9999.
+/// Formats `time` as an IMF-fixdate. Years after 9999 become the end of 9999.
 pub fn format(time: Time) -> String {
     ImfFixdate(time).to_string()
 }
 
 thread_local! {
-    /// The last date that was written, and its second: most are of the same.
+    /// The last value written and its second. Most dates written are of the same second.
     static LAST: RefCell<Option<(u64, HeaderValue)>> = const { RefCell::new(None) };
 }
 
-/// Formats a date as [`format()`] does, as a header value.
+/// Returns the date that [`format()`] writes, as a header value.
 pub fn to_value(time: Time) -> HeaderValue {
     LAST.with_borrow_mut(|last| match last {
         Some((of, value)) if *of == time.unix() => value.clone(),
@@ -79,16 +80,16 @@ impl fmt::Display for ImfFixdate {
     }
 }
 
-/// Adds a `Date` of `received` to a response that has none it can be understood by
-/// (RFC 9110, 6.6.1: a recipient with a clock must).
+/// Sets `Date` to `received` if the response has no valid one. RFC 9110, 6.6.1 requires this of a
+/// recipient with a clock.
 pub fn ensure(headers: &mut HeaderMap, received: Time) {
     if of_field(headers, &DATE, received).is_none() {
         headers.insert(DATE, to_value(received));
     }
 }
 
-/// Parses `Sun, 06 Nov 1994 08:49:37 GMT`; returns `None` for anything else. Everything has its
-/// place in this form, which all dates have but those of very old programs.
+/// Parses `Sun, 06 Nov 1994 08:49:37 GMT`; returns `None` for anything else. All parts of this form
+/// have fixed positions. Only very old programs send another form.
 fn imf_fixdate(text: &str) -> Option<Time> {
     let text: &[u8; 29] = text.as_bytes().try_into().ok()?;
     let number = |from: usize, to: usize| {
@@ -107,7 +108,7 @@ fn imf_fixdate(text: &str) -> Option<Time> {
     at(year, month, day, hour * 3600 + minute * 60 + second)
 }
 
-/// Returns which of the names of three letters it is.
+/// Returns the index of a three-letter name in `names`.
 fn three(names: &[&str], name: &[u8]) -> Option<u64> {
     names.iter().position(|known| known.as_bytes().eq_ignore_ascii_case(name)).map(|at| at as u64)
 }
@@ -159,8 +160,8 @@ fn digits(text: &str, count: usize) -> Option<u64> {
     text.parse().ok()
 }
 
-/// Parses a time of day into seconds since midnight. A leap second (`:60`) is allowed and counts as
-/// the next minute.
+/// Parses a time of day into seconds since midnight. Allows a leap second (`:60`), which counts as
+/// the first second of the next minute.
 fn time_of_day(text: &str) -> Option<u64> {
     let mut parts = text.split(':');
     let hour = digits(parts.next()?, 2)?;
@@ -173,13 +174,13 @@ fn time_of_day(text: &str) -> Option<u64> {
 fn at(year: u64, month: u64, day: u64, second: u64) -> Option<Time> {
     (year >= 1970).then_some(())?;
     let days = days_from_civil(year, month, day);
-    // A 30 February would come back as another day.
+    // An invalid day, such as 30 February, converts back to another date.
     (civil_from_days(days) == (year, month, day)).then_some(())?;
     Some(Time::from_unix(days * DAY + second))
 }
 
-/// Returns the days from 1970-01-01 to a date in the Gregorian calendar. It counts years from
-/// 1 March, so that the leap day is the last of its year.
+/// Returns the days from 1970-01-01 to a date in the Gregorian calendar. Years start on 1 March
+/// internally, so the leap day is the last of its year.
 fn days_from_civil(year: u64, month: u64, day: u64) -> u64 {
     let march_year = if month <= 2 { year - 1 } else { year };
     let (era, year_of_era) = (march_year / 400, march_year % 400);
@@ -188,8 +189,7 @@ fn days_from_civil(year: u64, month: u64, day: u64) -> u64 {
     (era * 146_097 + day_of_era).saturating_sub(719_468)
 }
 
-/// Returns the civil date of a day, (year, month, day): the inverse of
-/// [`days_from_civil`].
+/// Returns the (year, month, day) of a day since 1970-01-01: the inverse of [`days_from_civil`].
 fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
@@ -265,7 +265,8 @@ mod tests {
     #[test]
     fn writing_and_reading_agree_with_the_crate_httpdate() {
         use std::time::{Duration, UNIX_EPOCH};
-        // A step that is prime to the day hits all hours, month ends and leap years up to 9999.
+        // The step is coprime to the day length, so it covers all hours, month ends and leap years
+        // up to 9999.
         for seconds in (0..253_402_300_800).step_by(86_400 * 97 + 4_219) {
             let text = format(Time::from_unix(seconds));
             assert_eq!(text, httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds)));

@@ -1,9 +1,9 @@
-//! The kind of device that a client names: four words in place of thousands of `User-Agent`s.
+//! The device class of a client: four words in place of thousands of `User-Agent` values.
 //!
-//! A site that answers phones with other pages than desktops would, with `Vary: User-Agent`, be
-//! stored once for every browser there is. The words that tell the kinds apart are the ones that
-//! browsers' makers recommend (`Mobi` anywhere means a phone), and `Sec-CH-UA-Mobile` decides where
-//! it is sent. It is a guess; an origin that needs to know better must not be put behind it.
+//! If a site serves different pages to phones and desktops with `Vary: User-Agent`, every browser
+//! version gets its own stored copy. The class is guessed from words that browser vendors
+//! recommend (`Mobi` anywhere means a phone) and from `Sec-CH-UA-Mobile` if present. Do not use it
+//! for an origin that needs a more precise distinction.
 
 use http::HeaderName;
 use http::header::USER_AGENT;
@@ -13,10 +13,10 @@ use crate::settings::name_filter::{NameParts, begins_with};
 
 static SEC_CH_UA_MOBILE: HeaderName = HeaderName::from_static("sec-ch-ua-mobile");
 
-/// The kind of a device.
+/// A device class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceClass {
-    /// A program that fetches pages for an index.
+    /// A crawler that fetches pages for an index.
     Bot,
     /// A tablet.
     Tablet,
@@ -32,7 +32,7 @@ const PHONE: u8 = 4;
 const MOBILE: u8 = 8;
 const ANDROID: u8 = 16;
 
-/// Words in the names of programs, in lower case, and what each suggests.
+/// Words in `User-Agent`, in lower case, and the class that each suggests.
 const WORDS: [(&str, u8); 14] = [
     ("bot", BOT),
     ("crawler", BOT),
@@ -60,7 +60,7 @@ static FILTER: NameParts = {
     NameParts::of_beginnings(&words)
 };
 
-/// Returns what the words in a program's name suggest.
+/// Returns the classes suggested by the words in `agent`, as bits.
 fn suggested(agent: &[u8]) -> u8 {
     let mut found = 0;
     for (at, three) in agent.windows(3).enumerate() {
@@ -73,7 +73,7 @@ fn suggested(agent: &[u8]) -> u8 {
 }
 
 impl DeviceClass {
-    /// Returns the kind that a request's fields suggest.
+    /// Returns the class that the fields of a request suggest.
     pub fn of(request: &impl Fields) -> DeviceClass {
         let suggested = suggested(request.line(&USER_AGENT).unwrap_or_default());
         let has = |kinds: u8| suggested & kinds != 0;
@@ -88,7 +88,7 @@ impl DeviceClass {
         }
     }
 
-    /// Returns the word for it.
+    /// Returns the name of the class.
     pub const fn name(self) -> &'static str {
         match self {
             DeviceClass::Bot => "bot",

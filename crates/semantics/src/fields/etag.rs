@@ -5,14 +5,15 @@ use crate::fields::list;
 /// One entity tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntityTag<'a> {
-    /// Marked `W/`: good for "means the same", not for "is the same byte for byte".
+    /// Whether the tag has the prefix `W/`: it then proves semantic equivalence, not equality byte
+    /// by byte.
     pub weak: bool,
     /// The text between the quotes.
     pub opaque: &'a [u8],
 }
 
 impl<'a> EntityTag<'a> {
-    /// Reads a whole field value as one tag; `None` unless it is exactly that.
+    /// Parses a whole field value as one tag; `None` if it is anything else.
     pub fn parse(value: &'a [u8]) -> Option<EntityTag<'a>> {
         match Self::read(value)? {
             (tag, []) => Some(tag),
@@ -20,7 +21,7 @@ impl<'a> EntityTag<'a> {
         }
     }
 
-    /// Reads the tag that `text` begins with, and what follows it.
+    /// Parses the tag at the start of `text` and returns it with the remaining bytes.
     fn read(text: &'a [u8]) -> Option<(EntityTag<'a>, &'a [u8])> {
         let (weak, rest) = match text.strip_prefix(b"W/") {
             Some(rest) => (true, rest),
@@ -33,25 +34,25 @@ impl<'a> EntityTag<'a> {
         opaque.iter().all(is_etagc).then_some((EntityTag { weak, opaque }, &rest[end + 1..]))
     }
 
-    /// Returns whether both are equal and strong (RFC 9110, 8.8.3.2).
+    /// Returns whether the tags are equal and both strong (RFC 9110, 8.8.3.2).
     pub fn strong_eq(&self, other: &EntityTag) -> bool {
         !self.weak && !other.weak && self.opaque == other.opaque
     }
 
-    /// Returns whether both are equal but for their strength.
+    /// Returns whether the tags are equal, ignoring their strength.
     pub fn weak_eq(&self, other: &EntityTag) -> bool {
         self.opaque == other.opaque
     }
 }
 
-/// Returns whether a line of `If-Match` or `If-None-Match` is `*`, which means any tag.
+/// Returns whether a line of `If-Match` or `If-None-Match` is `*`, which matches any tag.
 pub fn is_any(line: &[u8]) -> bool {
     list::trim(line) == b"*"
 }
 
-/// Returns the tags in a line of `If-Match` or `If-None-Match`; what is malformed is left out, up
-/// to the next comma. Quotes in tags know no escapes and tags may hold commas, so this is not the
-/// general list syntax.
+/// Returns the tags in a line of `If-Match` or `If-None-Match`. Malformed text is skipped up to the
+/// next comma. Tags may contain commas and have no escapes, so the general list syntax does not
+/// apply.
 pub fn tags(line: &[u8]) -> impl Iterator<Item = EntityTag<'_>> {
     let mut rest = skip_separators(line);
     std::iter::from_fn(move || {
@@ -69,8 +70,8 @@ pub fn tags(line: &[u8]) -> impl Iterator<Item = EntityTag<'_>> {
     })
 }
 
-/// Returns whether the lines of `If-Match` or `If-None-Match` name a tag that `is_same` as `tag`,
-/// or any. Without a `tag` only `*` fits.
+/// Returns whether the lines of `If-Match` or `If-None-Match` contain `*` or a tag that equals
+/// `tag` by `is_same`. Without a `tag` only `*` matches.
 pub fn is_named<'a>(
     mut lines: impl Iterator<Item = &'a [u8]>,
     tag: Option<&EntityTag<'_>>,

@@ -1,18 +1,18 @@
-//! Names of request fields that mean the same to a program at the origin.
+//! Removal of request fields whose names a program at the origin may confuse with others.
 //!
-//! Programs behind CGI and its descendants (FastCGI, WSGI, PHP, Rack) see a field as a variable in
-//! whose name everything but letters and digits is an underscore: `X_Forwarded_Host` and
-//! `X-Forwarded-Host`, `Accept_Encoding` and `Accept-Encoding` are one (RFC 3875, 4.1.18). A cache
-//! that keys, removes or compares the one and passes the other on serves all clients an answer that
-//! was chosen by a field it never looked at. So fields whose names have anything but letters,
-//! digits and hyphens are removed, unless the operator decides otherwise. Names that a program may
-//! take for the length or the coding of a body are always removed: a server that believes
-//! `Content_Length` finds requests in bodies.
+//! CGI and its descendants (FastCGI, WSGI, PHP, Rack) pass a field as a variable and replace every
+//! character of its name other than letters and digits by an underscore. `X_Forwarded_Host` and
+//! `X-Forwarded-Host`, or `Accept_Encoding` and `Accept-Encoding`, become the same (RFC 3875,
+//! 4.1.18). A cache that keys, removes or compares one of them and forwards the other would serve
+//! all clients a response selected by a field it never examined. Fields whose names contain
+//! anything but letters, digits and hyphens are therefore removed, unless the operator decides
+//! otherwise. Names that a program may take for the length or coding of a body are always removed:
+//! a server that trusts `Content_Length` finds requests in bodies.
 
 use crate::fields::view::EditFields;
 use crate::settings::usual_names::UsualNames;
 
-/// The names of request fields that are let through.
+/// The request field names that are forwarded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldNames {
     /// Names of letters, digits and hyphens.
@@ -25,7 +25,7 @@ pub enum FieldNames {
 }
 
 impl FieldNames {
-    /// Takes out of a request the fields whose names are not let through.
+    /// Removes the request fields whose names are not permitted.
     pub fn enforce(self, request: &mut impl EditFields) {
         request.remove_in(UsualNames::NONE, |name| !self.permit(name));
     }
@@ -38,7 +38,7 @@ impl FieldNames {
     }
 }
 
-/// The bytes of plain names: letters, digits and hyphens.
+/// Bytes of plain names: letters, digits and hyphens.
 static PLAIN: [bool; 256] = {
     let mut plain = [false; 256];
     let mut byte = 0;
@@ -49,10 +49,11 @@ static PLAIN: [bool; 256] = {
     plain
 };
 
-/// The fields that say where a body ends (RFC 9112, 6).
+/// Fields that determine where a body ends (RFC 9112, 6).
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 
-/// Returns whether a program behind CGI takes a field of another name for one that frames the body.
+/// Returns whether a CGI program takes this field for one that frames the body but has another
+/// name.
 fn passes_for_framing(name: &str) -> bool {
     let passes = |framing: &&str| {
         name.len() == framing.len()
@@ -62,8 +63,8 @@ fn passes_for_framing(name: &str) -> bool {
     FRAMING.iter().any(passes)
 }
 
-/// Returns the bytes of a field's name as a program behind CGI distinguishes them, in lower case
-/// and with hyphens: the name of the field that it takes this one for.
+/// Maps a field name to the lower-case, hyphenated form that a CGI program cannot distinguish it
+/// from.
 pub(crate) fn as_variable(name: &str) -> impl Iterator<Item = u8> + '_ {
     let plain = |byte: u8| if byte.is_ascii_alphanumeric() { byte } else { b'-' };
     name.bytes().map(move |byte| plain(byte.to_ascii_lowercase()))

@@ -1,11 +1,11 @@
-//! The client, scheme and host of a request before it came to a proxy: `Forwarded` (RFC 7239) and
-//! the older `X-Forwarded-For`, `-Proto` and `-Host`.
+//! Client, scheme and host of a request before it reached a proxy: `Forwarded` (RFC 7239) and the
+//! older `X-Forwarded-For`, `-Proto` and `-Host`.
 //!
-//! An origin behind a reverse proxy believes these fields, so those of an untrusted client must not
-//! reach it ([`claims`](crate::fields::claims)): a client could claim any address, and
-//! `X-Forwarded-Host` has poisoned many caches. What a trusted proxy says is kept where its fields
-//! are trusted ([`trusted`](crate::fields::trusted)), and ours is added behind it. A forward proxy
-//! by default reveals nothing about its clients.
+//! An origin behind a reverse proxy trusts these fields, so they must not come from an untrusted
+//! client ([`claims`](crate::fields::claims)): a client could claim any address, and
+//! `X-Forwarded-Host` has poisoned many caches. Values from a trusted proxy are kept if the fields
+//! are trusted ([`trusted`](crate::fields::trusted)), and this hop appends its own. By default a
+//! forward proxy reveals nothing about its clients.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 pub(crate) static X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// A field that can be written.
+/// A field that the proxy can add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// `Forwarded: for=192.0.2.1;host=a.example;proto=http`
@@ -36,7 +36,7 @@ pub enum Field {
 }
 
 impl Field {
-    /// Every field with its name in lower case.
+    /// All fields with their names in lower case.
     pub const NAMES: [(&'static str, Field); 4] = [
         ("forwarded", Field::Forwarded),
         ("x-forwarded-for", Field::For),
@@ -54,30 +54,30 @@ impl FromStr for Field {
     }
 }
 
-/// This hop's knowledge of the request.
+/// Facts about the request that this hop knows.
 #[derive(Clone, Copy, Debug)]
 pub struct Hop<'a> {
-    /// The peer.
+    /// Address of the peer.
     pub client: IpAddr,
-    /// `host[:port]` as the client named it; empty when it named none.
+    /// `host[:port]` as sent by the client; empty if the client sent none.
     pub host: &'a str,
     /// The scheme that the client used.
     pub proto: &'static str,
 }
 
-/// Returns whether an answer depends on what these fields say about the client itself: such an
-/// answer is for that client alone, and no other request can show that it would get the same.
+/// Returns whether a response varies on what these fields say about the client itself. Such a
+/// response is for that client alone: no other request can show that it would get the same one.
 pub fn tells_clients_apart(fields: &[Field], vary: &Vary) -> bool {
     fields.iter().any(|field| match field {
         Field::For => vary.names().contains(&X_FORWARDED_FOR),
         Field::Forwarded => vary.names().contains(&FORWARDED),
-        // Of a reverse proxy's requests these are in the key.
+        // In reverse proxy requests these are part of the key.
         Field::Proto | Field::Host => false,
     })
 }
 
-/// Adds `fields` to a request. Addresses go behind those that are there; of scheme and host the one
-/// that is there stays: the first proxy knows what the client used.
+/// Adds `fields` to a request. Addresses are appended to existing ones. An existing scheme or host
+/// is kept, since the first proxy knows what the client used.
 pub fn add(request: &mut impl EditFields, hop: &Hop<'_>, fields: &[Field]) {
     for field in fields {
         match field {
@@ -97,9 +97,9 @@ pub fn add(request: &mut impl EditFields, hop: &Hop<'_>, fields: &[Field]) {
     }
 }
 
-/// Returns the scheme that the client used at the first proxy, as a request claims it: the `proto`
-/// of the first element of `Forwarded`, else the first `X-Forwarded-Proto`. Only for requests that
-/// a trusted proxy sent.
+/// Returns the scheme that the client used at the first proxy, as the request claims: `proto` in
+/// the first element of `Forwarded`, otherwise the first `X-Forwarded-Proto`. Call it only for
+/// requests from a trusted proxy.
 pub fn claimed_proto(request: &impl Fields) -> Option<Cow<'_, str>> {
     let elements = joined(request, &FORWARDED).and_then(|text| elements(&text));
     let proto = elements.and_then(|elements| {
@@ -116,11 +116,10 @@ fn first_member(text: &str) -> &str {
     text.split(',').next().unwrap_or_default().trim()
 }
 
-/// Rewrites the `Forwarded` of a trusted proxy so that it names one host and one scheme, those of
-/// its first element: the first proxy knows what the client used, and an application that reads
-/// another element would be told something that no key has. Further elements keep the addresses
-/// (`for`, `by`). Removes the field when it does not have the form of RFC 7239. Returns the host in
-/// lower case.
+/// Rewrites the `Forwarded` of a trusted proxy so that it has only one host and one scheme, those
+/// of the first element. The first proxy knows what the client used, and an application that reads
+/// another element would see a value that is not in the key. Further elements keep their addresses
+/// (`for`, `by`). Removes the field if it violates RFC 7239. Returns the host in lower case.
 pub fn tidy_forwarded(request: &mut impl EditFields) -> Option<String> {
     let elements = joined(request, &FORWARDED).and_then(|text| elements(&text));
     if !request.remove_lines(&FORWARDED) {
@@ -152,8 +151,8 @@ pub fn tidy_forwarded(request: &mut impl EditFields) -> Option<String> {
     host
 }
 
-/// Returns the elements of a `Forwarded`, each with its pairs of a name in lower case and a value
-/// (RFC 7239, 4); `None` when it has another form, or an element has a name twice.
+/// Parses a `Forwarded` value into elements, each a list of pairs of lower-case name and value
+/// (RFC 7239, 4). Returns `None` if it is malformed or a name occurs twice in an element.
 fn elements(text: &str) -> Option<Vec<Vec<(String, String)>>> {
     let mut elements = vec![Vec::new()];
     let mut rest = text;
@@ -181,7 +180,7 @@ fn elements(text: &str) -> Option<Vec<Vec<(String, String)>>> {
 
 const BLANKS: [char; 2] = [' ', '\t'];
 
-/// Splits a token or a quoted string, without its quotes, from what stands behind it.
+/// Splits a token or a quoted string, whose quotes are removed, from the text after it.
 fn split_value(text: &str) -> Option<(String, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {
         let end =
@@ -199,7 +198,7 @@ fn split_value(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// Returns a forwarded-element (RFC 7239, 4).
+/// Formats this hop as a forwarded-element (RFC 7239, 4).
 fn element(hop: &Hop<'_>) -> String {
     let mut text = String::new();
     match hop.client.to_canonical() {
@@ -215,8 +214,8 @@ fn element(hop: &Hop<'_>) -> String {
     text
 }
 
-/// Appends `name=value`. A value that is no token, such as an IPv6 address or a host with a port,
-/// needs quotes (RFC 7239, 6).
+/// Appends `name=value`. A value that is not a token, such as an IPv6 address or a host with a
+/// port, is quoted (RFC 7239, 6).
 fn push_pair(text: &mut String, name: &str, value: &str) {
     text.push_str(name);
     text.push('=');
@@ -242,13 +241,13 @@ fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Returns whether a text has only what stands in `host[:port]`.
+/// Returns whether `text` contains only characters of `host[:port]`.
 pub(crate) fn is_host(text: &str) -> bool {
     let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
     !text.is_empty() && text.bytes().all(fine)
 }
 
-/// Returns the lines of a field joined to one; `None` when there is none, or one is not plain text.
+/// Returns the lines of a field joined into one; `None` if there is none, or one is not plain text.
 pub(crate) fn joined<'a>(request: &'a impl Fields, name: &HeaderName) -> Option<Cow<'a, str>> {
     let mut lines = request.lines(name);
     let first = value::text(lines.next()?)?;
@@ -263,7 +262,7 @@ pub(crate) fn joined<'a>(request: &'a impl Fields, name: &HeaderName) -> Option<
     Some(Cow::Owned(whole.trim_matches(BLANKS).to_owned()))
 }
 
-/// Joins what is there and `value` to one line: many origins read but one.
+/// Joins the existing lines and `value` into one line, because many origins read only one.
 fn append(request: &mut impl EditFields, name: &HeaderName, value: Option<HeaderValue>) {
     let Some(value) = value else { return };
     if !request.has(name) {

@@ -1,8 +1,7 @@
-//! Fields that are for one connection only (RFC 9110, 7.6.1) and are never stored or passed on.
+//! Hop-by-hop fields (RFC 9110, 7.6.1), which are never stored or forwarded.
 //!
-//! `Connection` may name further ones. For some names it is not obeyed: removing `Host`,
-//! `Cache-Control` or `Content-Length` at a client's request would let it change the answers of
-//! others.
+//! `Connection` may name more of them, but some names are protected: a client could change the
+//! responses of others if it had `Host`, `Cache-Control` or `Content-Length` removed.
 
 use http::header::{self, CONNECTION, HeaderName, TE};
 
@@ -12,7 +11,7 @@ use crate::settings::usual_names::{UsualName, UsualNames, is_name};
 
 const HAS_CONNECTION: UsualNames = UsualNames::of(&["connection"]);
 
-/// Always for one hop only.
+/// Fields that are always hop-by-hop.
 const ALWAYS: [HeaderName; 10] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -26,7 +25,7 @@ const ALWAYS: [HeaderName; 10] = [
     header::UPGRADE,
 ];
 
-/// For the whole way, whatever `Connection` says.
+/// Fields that are end-to-end even if `Connection` names them.
 const NEVER: [HeaderName; 28] = [
     header::AGE,
     header::AUTHORIZATION,
@@ -58,8 +57,7 @@ const NEVER: [HeaderName; 28] = [
     header::VIA,
 ];
 
-/// Returns whether a field is for one connection only whatever `Connection` says. Case does not
-/// matter.
+/// Returns whether a field is always hop-by-hop, regardless of `Connection`. Case does not matter.
 pub fn is_for_one_hop(name: impl AsRef<[u8]>) -> bool {
     let name = name.as_ref();
     let known: &[&str] = match name.len() {
@@ -76,18 +74,18 @@ pub fn is_for_one_hop(name: impl AsRef<[u8]>) -> bool {
     known.iter().any(|known| is_name(name, known.as_bytes()))
 }
 
-/// Removes the fields that are for one hop only from a request or response, in place.
+/// Removes the hop-by-hop fields from a request or response.
 ///
-/// A listener that authenticates clients itself reads `Proxy-Authorization` before this; one that
-/// tunnels an `Upgrade`, likewise. The framing fields (`Transfer-Encoding`, `Trailer`) are set anew
-/// by the writer of the message.
+/// A listener that authenticates clients must read `Proxy-Authorization` first; one that tunnels an
+/// `Upgrade` must read that first. The writer of the message sets the framing fields
+/// (`Transfer-Encoding`, `Trailer`) again.
 pub fn strip(fields: &mut impl EditFields) {
     strip_named(fields);
     strip_always(fields);
 }
 
-/// Removes the fields that are always for one hop from a request that [`strip_named`] has seen.
-/// `Connection` is not obeyed again: it would remove fields that were set since.
+/// Removes the fields that are always hop-by-hop. Call it after [`strip_named`]: it does not obey
+/// `Connection` again, which would remove fields that were set since.
 pub fn strip_always(fields: &mut impl EditFields) {
     // Most heads have none.
     if fields.all().any(|(name, _)| is_for_one_hop(name)) {
@@ -97,13 +95,13 @@ pub fn strip_always(fields: &mut impl EditFields) {
     }
 }
 
-/// Removes from a request what only its `Connection` makes hop-by-hop. To be done before anything
-/// is concluded from a field: what the origin never sees must not choose among its answers.
+/// Removes the fields that only `Connection` makes hop-by-hop. Call it before any field is
+/// interpreted: a field that the origin never sees must not select a response.
 pub fn strip_named(fields: &mut impl EditFields) {
     if !fields.has_any(HAS_CONNECTION) {
         return;
     }
-    // Most name no field but `Keep-Alive`.
+    // Most `Connection` fields name no field but `Keep-Alive`.
     let named = named_by_connection(fields);
     if named.is_empty() {
         return;
@@ -116,8 +114,8 @@ pub fn strip_named(fields: &mut impl EditFields) {
     fields.remove_in(usual, is_named);
 }
 
-/// Returns the fields that only `Connection` makes hop-by-hop, protected ones left out: each once,
-/// in the order of their bytes. There may be thousands of them, and of fields.
+/// Returns the names that only `Connection` makes hop-by-hop, without protected ones, sorted and
+/// deduplicated. Sorted because both the names and the fields may number in the thousands.
 fn named_by_connection(fields: &impl Fields) -> Vec<HeaderName> {
     let members = list::members(fields, &CONNECTION).filter(|member| !is_for_one_hop(member));
     let names = members.filter_map(|member| HeaderName::from_bytes(member).ok());

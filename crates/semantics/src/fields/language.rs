@@ -1,8 +1,8 @@
-//! The language of a site that suits a client best (RFC 9110, 12.5.4; RFC 4647, 3.4).
+//! Language negotiation (RFC 9110, 12.5.4; RFC 4647, 3.4).
 //!
-//! Clients send lists such as `de-CH, de;q=0.9, en;q=0.8`, in thousands of spellings. Where an
-//! operator names the languages of a site, the list becomes one of them, and a response that varies
-//! by language is stored once for each.
+//! Clients send lists such as `de-CH, de;q=0.9, en;q=0.8` in thousands of variations. If an
+//! operator names the languages of a site, the list is reduced to one of them, and a response that
+//! varies by language is stored once per language.
 
 use http::header::ACCEPT_LANGUAGE;
 
@@ -10,15 +10,15 @@ use crate::fields::list;
 use crate::fields::view::Fields;
 use crate::settings::name_filter::begins_with;
 
-/// Returns the one of `offered` that the client prefers; the first where it accepts none or states
-/// no preference. `None` when nothing is offered.
+/// Returns the language in `offered` that the client prefers; the first one if the client accepts
+/// none or states no preference. `None` if nothing is offered.
 pub fn best<'a>(request: &impl Fields, offered: &'a [String]) -> Option<&'a str> {
     let first = offered.first()?;
     let mut liked: Option<(u16, &str)> = None;
     for member in list::members(request, &ACCEPT_LANGUAGE) {
         let member = String::from_utf8_lossy(member);
         let Some((weight, range)) = range(&member) else { continue };
-        // Equal weights: the order of the client.
+        // Equal weights keep the order of the client.
         if weight > liked.map_or(0, |(most, _)| most)
             && let Some(language) = lookup(range, offered)
         {
@@ -28,16 +28,16 @@ pub fn best<'a>(request: &impl Fields, offered: &'a [String]) -> Option<&'a str>
     Some(liked.map_or(first, |(_, language)| language))
 }
 
-/// Returns a member of the list: its weight in thousandths, and the range. One whose weight cannot
-/// be read is left out.
+/// Parses a list member into its weight in thousandths and its range; `None` if the weight is
+/// malformed.
 fn range(member: &str) -> Option<(u16, &str)> {
     let mut parts = member.split(';').map(str::trim);
     let range = parts.next()?;
     Some((list::weight(parts.map(str::as_bytes))?, range))
 }
 
-/// Returns the offered language for a range: the same, else a wider one (RFC 4647, 3.4), else a
-/// narrower one. Case does not matter.
+/// Returns the offered language for a range: the same one, otherwise a wider one (RFC 4647, 3.4),
+/// otherwise a narrower one. Case does not matter.
 fn lookup<'a>(range: &str, offered: &'a [String]) -> Option<&'a str> {
     if range == "*" {
         return offered.first().map(String::as_str);

@@ -1,11 +1,11 @@
-//! Comma-separated field values (RFC 9110, 5.6.1), split leniently.
+//! Comma-separated field values (RFC 9110, 5.6.1), parsed leniently.
 
 use http::HeaderName;
 
 use crate::fields::view::Fields;
 
-/// Returns the members of every line of field `name`, in order, without surrounding white space;
-/// empty members are skipped (RFC 9110, 5.6.1.2).
+/// Returns the members of all lines of field `name`, in order and trimmed. Empty members are
+/// skipped (RFC 9110, 5.6.1.2).
 pub(crate) fn members<'a>(
     fields: &'a impl Fields,
     name: &HeaderName,
@@ -13,9 +13,8 @@ pub(crate) fn members<'a>(
     fields.lines(name).flat_map(split)
 }
 
-/// Returns the members of one line. Commas inside a quoted string do not separate. A quote that is
-/// never closed is an ordinary character: otherwise one stray quote could hide a `no-store` behind
-/// it.
+/// Returns the members of one line. Commas inside a quoted string do not separate. An unclosed
+/// quote is an ordinary character; otherwise a stray quote could hide a `no-store` after it.
 pub(crate) fn split(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(line);
     let mut quotes_close = true;
@@ -31,9 +30,9 @@ pub(crate) fn split(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Cuts the first member off a line; returns it and the rest. `quotes_close` turns false at the
-/// first quote that is never closed. All quotes behind it are escaped ones and would not close
-/// either: not searching again keeps the time linear.
+/// Returns the first member of a line and the rest after it. `quotes_close` becomes false at the
+/// first unclosed quote. All later quotes are escaped and would not close either, so the search is
+/// not repeated and the time stays linear.
 fn cut<'a>(line: &'a [u8], quotes_close: &mut bool) -> (&'a [u8], Option<&'a [u8]>) {
     let mut at = 0;
     while at < line.len() {
@@ -62,7 +61,7 @@ fn end_of_quoted(line: &[u8], open: usize) -> Option<usize> {
     None
 }
 
-/// Returns `value` without spaces and tabs around it.
+/// Removes spaces and tabs around `value`.
 pub(crate) fn trim(value: &[u8]) -> &[u8] {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let start = value.iter().position(|b| !blank(b)).unwrap_or(value.len());
@@ -70,8 +69,8 @@ pub(crate) fn trim(value: &[u8]) -> &[u8] {
     &value[start..end]
 }
 
-/// Returns the weight among the parameters of a member, in thousandths; 1,000 when none is given
-/// (RFC 9110, 12.4.2). `None` when it cannot be read, or is not between 0 and 1.
+/// Returns the weight among the parameters of a member, in thousandths; 1,000 if there is none
+/// (RFC 9110, 12.4.2). `None` if the weight is malformed or not between 0 and 1.
 pub(crate) fn weight<'a>(mut parameters: impl Iterator<Item = &'a [u8]>) -> Option<u16> {
     let given = parameters.find_map(|parameter| {
         let (name, value) = parameter.split_at_checked(2)?;
@@ -79,16 +78,16 @@ pub(crate) fn weight<'a>(mut parameters: impl Iterator<Item = &'a [u8]>) -> Opti
     });
     let Some(text) = given else { return Some(1000) };
     if let [b'0', b'.', digit @ b'0'..=b'9'] = text {
-        // As nearly all are written.
+        // Fast path for the most common form.
         return Some(u16::from(digit - b'0') * 100);
     }
     let weight: f32 = std::str::from_utf8(text).ok()?.parse().ok()?;
-    // A weight above 0 stays above 0.
+    // A positive weight never rounds to 0.
     let least = u16::from(weight > 0.0);
     (0.0..=1.0).contains(&weight).then(|| ((weight * 1000.0).round() as u16).max(least))
 }
 
-/// Returns the inside of a quoted string with its escapes undone; `None` when `value` is not one.
+/// Returns the content of a quoted string, unescaped; `None` if `value` is not a quoted string.
 pub(crate) fn unquote(value: &[u8]) -> Option<Vec<u8>> {
     if value.first() != Some(&b'"') || end_of_quoted(value, 0)? + 1 != value.len() {
         return None;

@@ -1,5 +1,4 @@
-//! `Max-Forwards` (RFC 9110, 7.6.2): the number of hops that a TRACE or OPTIONS request may still
-//! take.
+//! `Max-Forwards` (RFC 9110, 7.6.2): the remaining number of hops of a TRACE or OPTIONS request.
 
 use http::Method;
 use http::header::MAX_FORWARDS;
@@ -7,9 +6,8 @@ use http::header::MAX_FORWARDS;
 use crate::fields::cache_control::Delta;
 use crate::fields::view::Fields;
 
-/// Returns how many hops a request may still take; `None`: as many as it needs. Only TRACE and
-/// OPTIONS are bound by the field; what is no number does not count. A larger number than 2^31
-/// counts as 2^31.
+/// Returns how many more hops a request may take; `None` means no limit. The field only applies to
+/// TRACE and OPTIONS, and a malformed value is ignored. Numbers above 2^31 count as 2^31.
 pub fn hops_left(method: &Method, request: &impl Fields) -> Option<u32> {
     if !matches!(*method, Method::TRACE | Method::OPTIONS) {
         return None;

@@ -1,11 +1,11 @@
-//! The frame of a `multipart/byteranges` body (RFC 9110, 14.6): the bytes between the parts.
+//! Framing of a `multipart/byteranges` body (RFC 9110, 14.6): the bytes between the parts.
 
 use bytes::Bytes;
 use http::header::HeaderValue;
 
 use crate::fields::range::ByteRange;
 
-/// A 206 with several parts of a body of known length.
+/// The layout of a 206 response with several parts of a body of known length.
 #[derive(Clone, Debug)]
 pub struct Multipart {
     boundary: String,
@@ -13,8 +13,8 @@ pub struct Multipart {
 }
 
 impl Multipart {
-    /// Plans the answer. `content_type` is that of the whole body, when known; `boundary` makes the
-    /// boundary and must be random enough not to occur in the body by design.
+    /// Plans a response. `content_type` is that of the whole body, if known. `boundary` must be
+    /// random, so that no body can be made to contain it.
     pub fn new(
         parts: &[ByteRange],
         length: u64,
@@ -24,7 +24,7 @@ impl Multipart {
         let boundary = format!("{boundary:032x}");
         let head = |part: &ByteRange| {
             let mut head = Vec::with_capacity(160);
-            // Also before the first part, as nginx and Apache do: zsync looks for it.
+            // nginx and Apache also write this before the first part, and zsync expects it.
             head.extend_from_slice(b"\r\n--");
             head.extend_from_slice(boundary.as_bytes());
             if let Some(content_type) = content_type {
@@ -40,24 +40,24 @@ impl Multipart {
         Multipart { boundary, parts }
     }
 
-    /// Returns the parts in order: the bytes to send before each, and which bytes of the body
-    /// follow.
+    /// Returns the parts in order: the bytes to send before each part, and the range of the body to
+    /// send after them.
     pub fn parts(&self) -> &[(Bytes, ByteRange)] {
         &self.parts
     }
 
-    /// Returns the bytes behind the last part.
+    /// Returns the bytes after the last part.
     pub fn closing(&self) -> Bytes {
         Bytes::from(format!("\r\n--{}--\r\n", self.boundary))
     }
 
-    /// Returns the `Content-Type` of the answer.
+    /// Returns the `Content-Type` of the response.
     pub fn content_type(&self) -> HeaderValue {
         HeaderValue::try_from(format!("multipart/byteranges; boundary={}", self.boundary))
             .unwrap_or(HeaderValue::from_static("multipart/byteranges"))
     }
 
-    /// Returns the `Content-Length` of the answer in bytes.
+    /// Returns the `Content-Length` of the response in bytes.
     pub fn total_length(&self) -> u64 {
         let parts = self.parts.iter().map(|(head, part)| head.len() as u64 + part.count());
         parts.sum::<u64>() + self.closing().len() as u64

@@ -1,9 +1,9 @@
-//! Response fields that speak of one exchange or of one message, not of the representation.
+//! Response fields that concern one exchange or one message, not the representation.
 //!
-//! A 304 that carries one of them carries it for the client whose request caused the validation;
-//! stored with the representation it would reach every other client. A digest of a message's
-//! content (RFC 9530, 2; `Content-MD5` before it) is wrong for any other message: for a 304, which
-//! has no content, and for a part.
+//! In a 304, such a field is for the client whose request caused the validation. If it were stored
+//! with the representation, every other client would get it. A digest of the content of a message
+//! (RFC 9530, 2; formerly `Content-MD5`) is wrong for any other message: for a 304, which has no
+//! content, and for a partial response.
 
 use http::header::{HeaderMap, HeaderName, SET_COOKIE, WWW_AUTHENTICATE};
 
@@ -20,32 +20,32 @@ const FOR_CLIENT: [HeaderName; 5] = [
 const CONTENT_DIGESTS: [HeaderName; 2] =
     [HeaderName::from_static("content-digest"), HeaderName::from_static("content-md5")];
 
-/// Returns the fields that an update of a stored response with these fields leaves out: those of
-/// one exchange or message that it has not got itself.
+/// Returns the one-exchange and digest fields that are absent from a stored response. An update of
+/// the response must not add them.
 pub(crate) fn lacked_by(stored: &HeaderMap) -> impl Iterator<Item = HeaderName> {
     let all = FOR_CLIENT.into_iter().chain(CONTENT_DIGESTS);
     all.filter(|name| !stored.contains_key(name))
 }
 
-/// Returns the fields of an update that are for its client alone, as the stored response has none
-/// of them. A digest is not: the client gets another message than the one that it is of.
+/// Returns the fields of an update that go to its client alone because the stored response lacks
+/// them. Digests are not included: the client gets a different message than the digest describes.
 pub(crate) fn for_client(stored: &HeaderMap) -> impl Iterator<Item = HeaderName> {
     FOR_CLIENT.into_iter().filter(|name| !stored.contains_key(name))
 }
 
-/// Removes from trailers that others may get the fields for the client of one exchange.
+/// Removes fields for the client of one exchange from trailers that other clients may get.
 pub fn remove_personal(trailers: &mut HeaderMap) {
     for name in FOR_CLIENT {
         trailers.remove(name);
     }
 }
 
-/// Returns whether a field of this name is a digest of a message's content.
+/// Returns whether a field of this name is a digest of message content.
 pub fn is_content_digest(name: &str) -> bool {
     CONTENT_DIGESTS.iter().any(|digest| digest == name)
 }
 
-/// Removes the digests of a message's content: the fields are to be those of another message.
+/// Removes digests of message content from fields that will describe another message.
 pub fn remove_content_digests(fields: &mut HeaderMap) {
     for name in CONTENT_DIGESTS {
         fields.remove(name);

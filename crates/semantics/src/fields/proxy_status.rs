@@ -1,57 +1,57 @@
-//! `Proxy-Status` (RFC 9209): the reason for an answer that a proxy made itself.
+//! `Proxy-Status` (RFC 9209): why a proxy generated a response itself.
 //!
-//! As with `Cache-Status`, our entry stands behind those of proxies nearer to the origin.
+//! As with `Cache-Status`, the entry is appended after those of proxies nearer to the origin.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::fields::cache_status::write_token_or_string;
 
-/// The name of the field.
+/// The field name.
 pub const PROXY_STATUS: HeaderName = HeaderName::from_static("proxy-status");
 
-/// The error types of RFC 9209 (2.3) that this proxy tells.
+/// The error types of RFC 9209 (2.3) that this proxy reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorType {
-    /// The origin's name could not be resolved.
+    /// The name of the origin could not be resolved.
     DnsError,
-    /// The origin's name was not resolved in time.
+    /// Resolving the name of the origin timed out.
     DnsTimeout,
-    /// No connection to the next hop.
+    /// No connection to the next hop was possible.
     DestinationUnavailable,
-    /// The address of the next hop is not open to this client.
+    /// This client may not reach the address of the next hop.
     DestinationIpProhibited,
     /// The next hop refused the connection.
     ConnectionRefused,
-    /// No TLS connection to the next hop.
+    /// No TLS connection to the next hop was possible.
     TlsProtocolError,
-    /// The next hop's certificate cannot be believed.
+    /// The certificate of the next hop is not trusted.
     TlsCertificateError,
-    /// The next hop ended the TLS handshake.
+    /// The next hop aborted the TLS handshake with an alert.
     TlsAlertReceived,
-    /// The connection ended before a whole answer.
+    /// The connection ended before the response was complete.
     ConnectionTerminated,
-    /// No connection in time.
+    /// Connecting timed out.
     ConnectionTimeout,
-    /// Nothing came over the connection for too long.
+    /// Reading from the connection timed out.
     ConnectionReadTimeout,
-    /// Too many connections.
+    /// A connection limit was reached.
     ConnectionLimitReached,
-    /// The request is wrong.
+    /// The request is invalid.
     HttpRequestError,
-    /// The request is not allowed.
+    /// The request is denied.
     HttpRequestDenied,
-    /// The answer of the next hop is not HTTP.
+    /// The response of the next hop is not valid HTTP.
     HttpProtocolError,
-    /// The proxy answered by itself, without asking another server.
+    /// The proxy generated the response without asking another server.
     ProxyInternalResponse,
-    /// A fault of the proxy.
+    /// An internal error of the proxy.
     ProxyInternalError,
-    /// The request had been here before.
+    /// The request passed through this proxy before.
     ProxyLoopDetected,
 }
 
 impl ErrorType {
-    /// Returns the token of RFC 9209.
+    /// Returns the token defined in RFC 9209.
     pub const fn token(self) -> &'static str {
         match self {
             ErrorType::DnsError => "dns_error",
@@ -76,7 +76,7 @@ impl ErrorType {
     }
 }
 
-/// Appends an entry under the name `proxy`.
+/// Appends an entry with `proxy` as the name of the proxy.
 pub fn append(headers: &mut HeaderMap, proxy: &str, error: ErrorType) {
     let mut text = String::with_capacity(48);
     let _ = write_token_or_string(&mut text, proxy);

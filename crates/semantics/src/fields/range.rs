@@ -1,9 +1,8 @@
-//! `Range` requests against a body of known length (RFC 9110, 14).
+//! `Range` requests for a body of known length (RFC 9110, 14).
 //!
-//! A `Range` that cannot be read, is in another unit, or asks for more than [`Limits`] allow is
-//! ignored: the client then gets the whole, which is always permitted (14.2). Ranges that overlap
-//! or nearly touch are joined, so an answer is never larger than the body plus the part heads of
-//! `max_parts` parts.
+//! A `Range` is ignored if it is malformed, in another unit, or exceeds [`Limits`]. The client then
+//! gets the whole body, which is always permitted (14.2). Ranges that overlap or nearly touch are
+//! joined, so a response is never larger than the body plus the part heads of `max_parts` parts.
 
 use http::Method;
 use http::header::{HeaderValue, IF_RANGE, RANGE};
@@ -18,7 +17,7 @@ use crate::fields::view::{Fields, only_line};
 pub struct ByteRange {
     /// Position of the first byte.
     pub start: u64,
-    /// Position behind that of the last byte.
+    /// Position after the last byte.
     pub end: u64,
 }
 
@@ -28,7 +27,7 @@ impl ByteRange {
         self.end - self.start
     }
 
-    /// Returns the same as a range of the standard library.
+    /// Returns the range as a [`std::ops::Range`].
     pub fn as_range(&self) -> std::ops::Range<u64> {
         self.start..self.end
     }
@@ -46,27 +45,27 @@ pub fn unsatisfied_content_range(length: u64) -> HeaderValue {
         .unwrap_or(HeaderValue::from_static("bytes */*"))
 }
 
-/// The outcome of a request's `Range`.
+/// The part of a body that a request's `Range` selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// No usable `Range`: 200 with everything.
+    /// No usable `Range`: respond with 200 and the whole body.
     Whole,
-    /// 206 with one part.
+    /// Respond with 206 and one part.
     Single(ByteRange),
-    /// 206 with `multipart/byteranges`; at least two parts that do not overlap.
+    /// Respond with 206 and `multipart/byteranges`: at least two parts, which do not overlap.
     Multiple(Vec<ByteRange>),
-    /// 416: nothing that was asked for is there.
+    /// Respond with 416: no range is within the body.
     Unsatisfiable,
 }
 
-/// Bounds against requests that ask for many tiny or overlapping parts (RFC 9110, 17.15).
+/// Limits against requests for many tiny or overlapping parts (RFC 9110, 17.15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Ranges in one request; with more the field is ignored.
+    /// Maximum number of ranges in a request; with more, the field is ignored.
     pub max_ranges: usize,
-    /// Parts in one answer, after joining; with more the whole is sent.
+    /// Maximum number of parts in a response, after joining; with more, the whole body is sent.
     pub max_parts: usize,
-    /// Ranges this close together, in bytes, are joined: the gap costs less than a part head.
+    /// Maximum gap in bytes between ranges that are joined: such a gap is smaller than a part head.
     pub join_gap: u64,
 }
 
@@ -76,8 +75,8 @@ impl Default for Limits {
     }
 }
 
-/// Returns the part to send of a 200 response with a body of `length` bytes. Conditions are
-/// evaluated before this ([`crate::fields::validators`]), `If-Range` here.
+/// Returns the part of a 200 response with a body of `length` bytes to send. Evaluates `If-Range`;
+/// the caller has evaluated the other conditions ([`crate::fields::validators`]).
 pub fn select(
     method: &Method,
     request: &impl Fields,
@@ -95,8 +94,8 @@ pub fn select(
     parse(range, length, limits)
 }
 
-/// Returns whether `If-Range` is absent or names exactly the selected response (RFC 9110, 13.1.5):
-/// by a strong tag, or by a `Last-Modified` that is a strong validator.
+/// Returns whether `If-Range` is absent or matches the selected response (RFC 9110, 13.1.5), either
+/// by a strong tag or by a `Last-Modified` that is a strong validator.
 pub fn if_range_holds(request: &impl Fields, selected: &Selected) -> bool {
     let mut lines = request.lines(&IF_RANGE);
     let Some(condition) = lines.next() else { return true };
@@ -110,7 +109,7 @@ pub fn if_range_holds(request: &impl Fields, selected: &Selected) -> bool {
     wanted.is_some() && wanted == selected.strong_last_modified()
 }
 
-/// Reads the value of `Range` for a body of `length` bytes.
+/// Evaluates a `Range` value for a body of `length` bytes.
 pub fn parse(value: &[u8], length: u64, limits: Limits) -> Selection {
     let Some(set) = range_set(value) else { return Selection::Whole };
     if limits.max_ranges > 0
@@ -119,7 +118,7 @@ pub fn parse(value: &[u8], length: u64, limits: Limits) -> Selection {
         return only_one(spec, length);
     }
     let Some(specs) = read_specs(set, limits.max_ranges) else { return Selection::Whole };
-    // The last bytes of nothing are nothing: satisfiable (14.1.2), but no 206 can say so.
+    // A suffix of an empty body is satisfiable (14.1.2), but no 206 can express it.
     if length == 0 && specs.iter().any(|spec| matches!(spec, Spec::Suffix { count: 1.. })) {
         return Selection::Whole;
     }
@@ -134,7 +133,7 @@ pub fn parse(value: &[u8], length: u64, limits: Limits) -> Selection {
     }
 }
 
-/// Returns what a set of one member selects, as nearly all are.
+/// Returns the selection of a set with one member, which is the usual case.
 fn only_one(spec: Spec, length: u64) -> Selection {
     match (spec.within(length), spec) {
         (Some(part), _) => Selection::Single(part),
@@ -146,15 +145,14 @@ fn only_one(spec: Spec, length: u64) -> Selection {
 /// One member of a byte range set.
 #[derive(Clone, Copy, Debug)]
 enum Spec {
-    /// `first-last`, both included; without `last` to the end.
+    /// `first-last`, both inclusive; without `last`, to the end.
     From { first: u64, last: Option<u64> },
-    /// `-count`: the last bytes.
+    /// `-count`: the last `count` bytes.
     Suffix { count: u64 },
 }
 
 impl Spec {
-    /// Returns the bytes that the member means in a body of `length` bytes; `None` when there are
-    /// none.
+    /// Returns the selected bytes of a body of `length` bytes; `None` if there are none.
     fn within(self, length: u64) -> Option<ByteRange> {
         let (start, end) = match self {
             Spec::From { first, last } => {
@@ -169,13 +167,13 @@ impl Spec {
 
 const BLANKS: [char; 2] = [' ', '\t'];
 
-/// Returns the set of ranges in a value; `None` when they are not in bytes.
+/// Returns the range set of a value; `None` if the unit is not bytes.
 fn range_set(value: &[u8]) -> Option<&str> {
     let (unit, set) = std::str::from_utf8(value).ok()?.split_once('=')?;
     unit.trim_matches(BLANKS).eq_ignore_ascii_case("bytes").then_some(set)
 }
 
-/// Returns the members; `None` when it is not a well-formed set of at most `max` byte ranges.
+/// Parses the members of a set; `None` if it is malformed or has more than `max` ranges.
 fn read_specs(set: &str, max: usize) -> Option<Vec<Spec>> {
     let mut specs = Vec::new();
     for member in set.split(',') {
@@ -203,8 +201,8 @@ fn read_spec(member: &str) -> Option<Spec> {
     }
 }
 
-/// Parses a number of bytes; one too large for 64 bits is beyond any body, so it becomes the
-/// largest.
+/// Parses a byte position. A number that does not fit in 64 bits lies beyond any body and becomes
+/// `u64::MAX`.
 fn position(digits: &str) -> Option<u64> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -216,8 +214,8 @@ fn position(digits: &str) -> Option<u64> {
     )
 }
 
-/// Joins ranges that overlap or are at most `gap` bytes apart. Each joined range takes the place of
-/// the first of its members, so the client's order is kept (RFC 9110, 15.3.7.2).
+/// Joins ranges that overlap or are at most `gap` bytes apart. A joined range takes the place of
+/// its first member, which keeps the order of the client (RFC 9110, 15.3.7.2).
 fn join(ranges: &[ByteRange], gap: u64) -> Vec<ByteRange> {
     let mut by_start: Vec<(usize, ByteRange)> = ranges.iter().copied().enumerate().collect();
     by_start.sort_by_key(|(_, range)| range.start);
@@ -241,8 +239,8 @@ mod tests {
     use crate::fixture::{EARLIER_DATE, NOW, NOW_DATE, headers};
     use http::StatusCode;
 
-    /// Returns the selection in words: `whole`, `416`, or the parts as `first-last` of a body of
-    /// 1000 bytes.
+    /// Returns the selection for a body of 1000 bytes as text: `whole`, `416`, or the parts as
+    /// `first-last`.
     fn words(value: &str) -> String {
         let limits = Limits { max_ranges: 8, max_parts: 3, join_gap: 10 };
         match parse(value.as_bytes(), 1000, limits) {
@@ -270,7 +268,7 @@ mod tests {
             ("BYTES=0-0", "0-0"),
             ("bytes= 0-0 ,, 100-100 ,", "0-0,100-100"),
             ("bytes=900-,0-0", "900-999,0-0"),
-            // Nothing there.
+            // No range within the body.
             ("bytes=1000-", "416"),
             ("bytes=1000-1001,2000-", "416"),
             ("bytes=-0", "416"),
@@ -286,7 +284,7 @@ mod tests {
             ("bytes=500-599,0-9,450-549", "450-599,0-9"),
             ("bytes=0-499,500-999", "whole"),
             ("bytes=-1,0-", "whole"),
-            // Too much, or not understood.
+            // Over the limits, or malformed.
             ("bytes=0-0,100-100,200-200,300-300", "whole"),
             ("bytes=0-0,0-0,0-0,0-0,0-0,0-0,0-0,0-0", "0-0"),
             ("bytes=0-0,0-0,0-0,0-0,0-0,0-0,0-0,0-0,0-0", "whole"),

@@ -1,8 +1,8 @@
-//! The claims of a trusted proxy that are believed: the list of an operator, and the one meaning
-//! that each has for the cache and for the origin server.
+//! Claims that are accepted from a trusted proxy: the operator's list of them, and their normal
+//! form, which the cache and the origin interpret in the same way.
 //!
-//! Whatever such a field says that is no address and no user (a host, a port, a path) is part of
-//! the key ([`TrustedFields::key_names`]). The scheme is there already, in the URL.
+//! Every accepted claim other than an address or a user (a host, a port, a path) is part of the key
+//! ([`TrustedFields::key_names`]). The scheme is not listed there because the URL contains it.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -16,20 +16,20 @@ use crate::fields::view::{EditFields, Fields, only_line};
 use crate::settings::name_filter::begins_with;
 use crate::settings::usual_names::UsualNames;
 
-/// A field that is believed of a trusted proxy, or a family of fields that name users.
+/// A field that is accepted from a trusted proxy, or a family of fields that name users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrustedField {
     /// The field of this name.
     Name(HeaderName),
-    /// All fields whose names begin so, in lower case.
+    /// All fields whose names begin with this text, which is in lower case.
     Family(String),
 }
 
 impl FromStr for TrustedField {
     type Err = ();
 
-    /// Reads the name of a claim, or the beginning of the names of users and a `*`. Families of
-    /// other fields are not accepted: a key needs their names.
+    /// Parses the name of a claim, or a prefix of user claims followed by `*`. Families of other
+    /// claims are not accepted, since the key needs the names of all fields in it.
     fn from_str(text: &str) -> Result<TrustedField, ()> {
         let text = text.to_ascii_lowercase();
         match text.strip_suffix('*') {
@@ -44,7 +44,7 @@ impl FromStr for TrustedField {
 }
 
 impl TrustedField {
-    /// Returns whether a field of this name is meant, in any case.
+    /// Returns whether this includes a field of this name. Case does not matter.
     fn is(&self, name: &str) -> bool {
         match self {
             TrustedField::Name(known) => known == name,
@@ -52,7 +52,7 @@ impl TrustedField {
         }
     }
 
-    /// Returns the field that belongs to the key of every object where this one is believed.
+    /// Returns the field that becomes part of every key if this one is accepted.
     fn key_name(&self) -> Option<&HeaderName> {
         match self {
             TrustedField::Name(name) if *name == X_FORWARDED_PROTO => None,
@@ -68,13 +68,13 @@ impl TrustedField {
     }
 }
 
-/// The fields that are believed of trusted proxies.
+/// The fields that are accepted from trusted proxies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustedFields {
     list: Vec<TrustedField>,
-    /// The usual names of them.
+    /// The usual names among them.
     usual: UsualNames,
-    /// The fields that belong to the key of every object where these are believed, each once.
+    /// The fields that are part of every key because of them, without duplicates.
     key_names: Vec<HeaderName>,
 }
 
@@ -92,7 +92,7 @@ impl From<Vec<TrustedField>> for TrustedFields {
 }
 
 impl Default for TrustedFields {
-    /// Returns the fields that are believed unless an operator says otherwise.
+    /// Returns the fields that are accepted by default.
     fn default() -> TrustedFields {
         let names = [HeaderName::from_static("x-forwarded-for"), X_FORWARDED_PROTO];
         Vec::from(names.map(TrustedField::Name)).into()
@@ -100,9 +100,9 @@ impl Default for TrustedFields {
 }
 
 impl TrustedFields {
-    /// Removes from the request of a trusted proxy the claims that are not believed, and gives
-    /// those that are one meaning: one line each, a host in lower case. A host or port that is none
-    /// is removed. The host of `Forwarded` becomes that of `X-Forwarded-Host`, which is in the key.
+    /// Removes all claims that are not accepted from the request of a trusted proxy and normalises
+    /// those in the key to one line each, with hosts in lower case. Invalid hosts and ports are
+    /// removed. The host in `Forwarded` is copied to `X-Forwarded-Host`, which is in the key.
     pub fn settle(&self, request: &mut impl EditFields) {
         let unusual = |name: &str| self.list.iter().any(|field| field.is(name));
         claims::remove_claims(request, self.usual, unusual);
@@ -118,17 +118,17 @@ impl TrustedFields {
         }
     }
 
-    /// Returns the fields that belong to the key of every object where these are believed.
+    /// Returns the fields that are part of every key because of these.
     pub fn key_names(&self) -> &[HeaderName] {
         &self.key_names
     }
 }
 
-/// The one meaning of a field.
+/// The result of normalising a field.
 enum Settled {
-    /// It has it, or is not there.
+    /// The field is absent or already in normal form.
     AsItIs,
-    /// This value in place of its lines.
+    /// Replace the lines of the field with this value.
     Believed(HeaderValue),
     NotBelieved,
 }
@@ -147,7 +147,7 @@ fn settled(request: &impl Fields, name: &HeaderName) -> Settled {
     HeaderValue::from_str(&value).map_or(Settled::NotBelieved, Settled::Believed)
 }
 
-/// Returns the one form of a value; `None` when it is not believed.
+/// Returns the normal form of a value; `None` if the value is invalid.
 fn one_form<'a>(name: &HeaderName, value: Cow<'a, str>) -> Option<Cow<'a, str>> {
     let all = |fine: fn(&str) -> bool| value.split(',').all(|member| fine(member.trim()));
     let is_port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

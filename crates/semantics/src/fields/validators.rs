@@ -1,9 +1,10 @@
-//! Conditions: those of a client (RFC 9110, 13), and those that this cache sends to the origin.
+//! Conditional requests: the conditions of clients (RFC 9110, 13) and those that this cache sends
+//! to an origin.
 //!
-//! Two parties evaluate conditions. A cache looks only at `If-None-Match` and `If-Modified-Since`
-//! (RFC 9111, 4.3.2); `If-Match` and `If-Unmodified-Since` are meant for the origin, so a request
-//! with one of them is best passed on. An origin (the static server) evaluates all of them in the
-//! order of RFC 9110 (13.2.2).
+//! Conditions can be evaluated as a cache or as an origin. A cache evaluates only `If-None-Match`
+//! and `If-Modified-Since` (RFC 9111, 4.3.2). `If-Match` and `If-Unmodified-Since` are meant for
+//! the origin, so requests with them should be forwarded. An origin (the static server) evaluates
+//! all of them, in the order of RFC 9110 (13.2.2).
 
 use http::header::{
     CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, ETAG,
@@ -20,42 +21,42 @@ use crate::settings::name_filter::begins_with;
 use crate::settings::usual_names::UsualNames;
 use crate::time::Time;
 
-/// The field of an answer whose origin vouches for it: a text that is another one for every state
-/// of what the answer was made of. It is stored with the answer and never sent to clients. A
-/// request that asks whether a stored answer is good has that answer's.
+/// A response field of an origin that vouches for its responses. Its text differs for every state
+/// of the resources that the response was made from. It is stored with the response and never sent
+/// to clients. A request that asks whether a stored response is current carries the stored value.
 pub const VERSION: HeaderName = HeaderName::from_static("larder-version");
 
-/// The response that a request's conditions are held against.
+/// The response against which the conditions of a request are evaluated.
 #[derive(Clone, Copy, Debug)]
 pub struct Selected<'a> {
-    /// Its status.
+    /// The status code.
     pub status: StatusCode,
-    /// Its `ETag` as received.
+    /// The `ETag` as received.
     etag: Option<&'a [u8]>,
-    /// Its `Last-Modified` as received.
+    /// The `Last-Modified` as received.
     last_modified: Option<&'a [u8]>,
-    /// Its `Date` as received.
+    /// The `Date` as received.
     date: Option<&'a [u8]>,
-    /// The time of its receipt, used in place of a missing `Date`.
+    /// The time of receipt, used if `Date` is missing.
     pub received: Time,
-    /// Its `Last-Modified` is a strong validator (RFC 9110, 8.8.2.2). Of a stored response that is
-    /// known from when it arrived: the `Date` beside it may by now be that of a 304.
+    /// Whether `Last-Modified` is a strong validator (RFC 9110, 8.8.2.2). For a stored response
+    /// this is recorded on receipt, because a 304 may have replaced the `Date` since then.
     pub strong_last_modified: bool,
 }
 
 impl<'a> Selected<'a> {
-    /// Returns a response as it came from its origin.
+    /// Describes a response as received from its origin.
     pub fn of(status: StatusCode, fields: &'a impl Fields, received: Time) -> Selected<'a> {
         let selected = Selected::of_stored(status, fields, received, false);
         let date = selected.date.and_then(|date| date::parse(date, received));
         let modified = selected.last_modified();
-        // At least one second older than the `Date` beside it. `None` is less than any time.
+        // Strong if at least one second older than `Date`. `None` compares less than any time.
         let strong_last_modified = modified.is_some() && modified < date;
         Selected { strong_last_modified, ..selected }
     }
 
-    /// Returns a response as it is stored. `strong_last_modified`: its `Last-Modified` is a strong
-    /// validator.
+    /// Describes a stored response. `strong_last_modified` is whether its `Last-Modified` is a
+    /// strong validator.
     pub(crate) fn of_stored(
         status: StatusCode,
         fields: &'a impl Fields,
@@ -67,57 +68,58 @@ impl<'a> Selected<'a> {
         Selected { status, etag, last_modified, date, received, strong_last_modified }
     }
 
-    /// Returns it as what its origin would answer at `now`. Its `Last-Modified` is strong once the
-    /// second that it names is over: a later change has another date.
+    /// Returns the response as its vouching origin would send it at `now`. Its `Last-Modified` is
+    /// strong once the second that it names is over: any later change gets another date.
     #[must_use]
     pub fn vouched(self, now: Time) -> Selected<'a> {
         let is_old = self.last_modified().is_some_and(|modified| modified < now.second());
         Selected { strong_last_modified: self.strong_last_modified || is_old, ..self }
     }
 
-    /// Returns its entity tag if it has a well-formed one.
+    /// Returns the entity tag, if it is well-formed.
     pub fn etag(&self) -> Option<EntityTag<'a>> {
         EntityTag::parse(self.etag?)
     }
 
-    /// Returns the value of its `ETag` as received. Some servers forget the quotes and still
-    /// recognise their tag: it proves nothing to us, but it can be sent in a condition.
+    /// Returns the value of `ETag` as received. Some servers omit the quotes and still recognise
+    /// their tag. Such a tag proves nothing to the cache, but it can be sent in a condition.
     fn text_of_etag(&self) -> Option<&'a [u8]> {
         self.etag.filter(|value| !value.is_empty())
     }
 
-    /// Returns its `Last-Modified`, when readable.
+    /// Returns the `Last-Modified`, if it is well-formed.
     pub fn last_modified(&self) -> Option<Time> {
         date::parse(self.last_modified?, self.received)
     }
 
-    /// Returns its `Last-Modified` when that is a strong validator.
+    /// Returns the `Last-Modified`, if it is a strong validator.
     pub fn strong_last_modified(&self) -> Option<Time> {
         self.last_modified().filter(|_| self.strong_last_modified)
     }
 
-    /// Returns the time at which it changed at the latest: its `Last-Modified`, else its `Date`,
-    /// else its receipt (RFC 9111, 4.3.2).
+    /// Returns the latest time at which the response may have changed: its `Last-Modified`,
+    /// otherwise its `Date`, otherwise its receipt (RFC 9111, 4.3.2).
     fn changed(&self) -> Time {
         let made = || date::parse(self.date?, self.received);
         self.last_modified().or_else(made).unwrap_or(self.received.second())
     }
 }
 
-/// The outcome of a request's conditions.
+/// The result of evaluating the conditions of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Answer as if there were no conditions (`Range` is looked at next).
+    /// Respond as if there were no conditions; evaluate `Range` next.
     Proceed,
-    /// Answer 304 with [`not_modified_headers`].
+    /// Respond with 304 and [`not_modified_headers`].
     NotModified,
-    /// Answer 412. Only from [`as_origin`].
+    /// Respond with 412. Only from [`as_origin`].
     PreconditionFailed,
-    /// A condition that only the origin may judge: pass the request on. Only from [`as_cache`].
+    /// Forward the request: only the origin may evaluate one of its conditions. Only from
+    /// [`as_cache`].
     ForOrigin,
 }
 
-/// Returns whether the headers hold anything to validate with.
+/// Returns whether the headers contain a validator.
 pub fn has_any(fields: &impl Fields, received: Time) -> bool {
     let selected = Selected::of_stored(StatusCode::OK, fields, received, false);
     selected.text_of_etag().is_some() || selected.last_modified().is_some()
@@ -125,7 +127,7 @@ pub fn has_any(fields: &impl Fields, received: Time) -> bool {
 
 const FOR_ORIGIN: UsualNames = UsualNames::of(&["if-match", "if-unmodified-since"]);
 
-/// Returns whether a request carries a condition that only the origin may judge.
+/// Returns whether a request has a condition that only the origin may evaluate.
 pub fn is_for_origin(request: &impl Fields) -> bool {
     request.has_any(FOR_ORIGIN)
 }
@@ -135,7 +137,7 @@ pub fn as_cache(method: &Method, request: &impl Fields, selected: &Selected, now
     if !matches!(*method, Method::GET | Method::HEAD) || is_for_origin(request) {
         return Verdict::ForOrigin;
     }
-    // Without its conditions the request would not get a 2xx: they do not count (RFC 9110, 13.2.1).
+    // Conditions do not count if the unconditional response is not a 2xx (RFC 9110, 13.2.1).
     if !selected.status.is_success() {
         return Verdict::Proceed;
     }
@@ -147,8 +149,8 @@ pub fn as_cache(method: &Method, request: &impl Fields, selected: &Selected, now
     if unmodified { Verdict::NotModified } else { Verdict::Proceed }
 }
 
-/// Evaluates all conditions of any method against the current representation, as the origin does
-/// (RFC 9110, 13.2.2).
+/// Evaluates all conditions of a request with any method against the current representation, as an
+/// origin does (RFC 9110, 13.2.2).
 pub fn as_origin(
     method: &Method,
     request: &impl Fields,
@@ -186,10 +188,10 @@ pub fn as_origin(
     Verdict::Proceed
 }
 
-/// Returns whether `If-None-Match` names the selected response: the condition is false.
+/// Returns whether `If-None-Match` matches the selected response, which makes the condition false.
 fn none_match_fails(request: &impl Fields, selected: &Selected) -> bool {
     let tag = selected.etag();
-    // Of a tag that is none the client sends back what it got, letter by letter.
+    // A client returns a malformed tag exactly as it received it.
     let is_sent_back = || {
         tag.is_none()
             && selected.text_of_etag().is_some()
@@ -201,19 +203,19 @@ fn none_match_fails(request: &impl Fields, selected: &Selected) -> bool {
     is_named || is_sent_back()
 }
 
-/// Returns whether `If-Modified-Since` is not before the last change. A response without
-/// `Last-Modified` changed when it was made, or received, at the latest (RFC 9111, 4.3.2).
+/// Returns whether `If-Modified-Since` is at or after the last change. A response without
+/// `Last-Modified` counts as changed at its `Date` or receipt (RFC 9111, 4.3.2).
 fn is_unmodified_since(request: &impl Fields, selected: &Selected, now: Time) -> bool {
     only_date(request, &IF_MODIFIED_SINCE, now).is_some_and(|since| selected.changed() <= since)
 }
 
-/// Returns the date of a condition; `None` when it is not a date, or there are several lines: then
-/// it does not count (RFC 9110, 13.1.3 and 13.1.4).
+/// Returns the date of a condition. Returns `None` if it is malformed or has several lines, in
+/// which case it does not count (RFC 9110, 13.1.3 and 13.1.4).
 fn only_date(request: &impl Fields, name: &HeaderName, now: Time) -> Option<Time> {
     date::parse(only_line(request, name)?, now)
 }
 
-/// Takes every condition and `Range` out of a request: for a fetch whose answer is to be stored.
+/// Removes all conditions and `Range` from a request whose response is to be stored.
 pub fn remove_conditions(request: &mut impl EditFields) {
     if !may_have_conditions(request) {
         return;
@@ -223,8 +225,8 @@ pub fn remove_conditions(request: &mut impl EditFields) {
     }
 }
 
-/// Returns whether a request has a condition, a `Range`, or another field that begins like one:
-/// most have none.
+/// Returns whether a request has a condition, a `Range`, or another field whose name begins like
+/// one. Most requests have none.
 fn may_have_conditions(request: &impl Fields) -> bool {
     let is_one = |name: &str| {
         begins_with(name.as_bytes(), "if-") || name.eq_ignore_ascii_case(RANGE.as_str())
@@ -232,9 +234,9 @@ fn may_have_conditions(request: &impl Fields) -> bool {
     request.all().any(|(name, _)| is_one(name))
 }
 
-/// Leaves of a request's conditions those that a cache may pass on when it has nothing to validate:
-/// what is answered to them is a whole response, or that the client's copy is good. True when there
-/// are such.
+/// Removes all conditions that a cache must not forward when it has nothing to validate. The
+/// remaining ones yield either a whole response or a 304 about the client's copy. Returns whether
+/// any remain.
 pub fn keep_questions(request: &mut impl EditFields) -> bool {
     if !may_have_conditions(request) {
         return false;
@@ -245,9 +247,9 @@ pub fn keep_questions(request: &mut impl EditFields) -> bool {
     request.has(&IF_NONE_MATCH) || request.has(&IF_MODIFIED_SINCE)
 }
 
-/// Turns a request into a validation of a stored response: the client's conditions and `Range` make
-/// way for our validators (RFC 9111, 4.3.1). False when there is none to ask with; the request then
-/// asks for the whole.
+/// Turns a request into a validation of a stored response: replaces the client's conditions and
+/// `Range` with the stored validators (RFC 9111, 4.3.1). Returns false if there are no validators;
+/// the request then asks for the whole response.
 pub fn make_conditional(request: &mut impl EditFields, stored: &Selected) -> bool {
     remove_conditions(request);
     let tag = stored.text_of_etag();
@@ -262,10 +264,10 @@ pub fn make_conditional(request: &mut impl EditFields, stored: &Selected) -> boo
     asks
 }
 
-/// Asks about further stored responses of the same resource beside what a request's
-/// `If-None-Match` names: a 304 then says by its tag which one the request selects (RFC 9111,
-/// 4.3.1). The date goes, which would speak of one of them only. False, and nothing changed, when
-/// what is there is no list of tags.
+/// Adds the tags of other stored responses of the resource to the `If-None-Match` of a request. The
+/// tag in a 304 then identifies the one that the request selects (RFC 9111, 4.3.1). Removes
+/// `If-Modified-Since`, which would apply to only one of them. If the existing field is not a list
+/// of tags, changes nothing and returns false.
 pub fn ask_about(request: &mut impl EditFields, others: &[HeaderValue]) -> bool {
     let has_tags = |line| etag::tags(line).next().is_some();
     let is_list = !request.lines(&IF_NONE_MATCH).any(etag::is_any)
@@ -286,12 +288,12 @@ pub fn ask_about(request: &mut impl EditFields, others: &[HeaderValue]) -> bool 
     true
 }
 
-/// Returns whether a request's `If-None-Match` names `tag`.
+/// Returns whether the `If-None-Match` of a request contains `tag` or `*`.
 pub fn is_named(request: &impl Fields, tag: &EntityTag<'_>) -> bool {
     etag::is_named(request.lines(&IF_NONE_MATCH), Some(tag), |one, other| one.weak_eq(other))
 }
 
-/// Fields that describe a body, which a 304 has not.
+/// Fields that describe a body, which a 304 does not have.
 const LEFT_OUT_OF_304: [HeaderName; 7] = [
     CONTENT_ENCODING,
     CONTENT_LANGUAGE,
@@ -302,13 +304,13 @@ const LEFT_OUT_OF_304: [HeaderName; 7] = [
     TRANSFER_ENCODING,
 ];
 
-/// Returns whether a 304 made from a stored response leaves a field of this name out: it describes
-/// a body (RFC 9110, 15.4.5), or is the `Last-Modified` of a response that `has_etag`.
+/// Returns whether a 304 made from a stored response omits a field: it describes a body (RFC 9110,
+/// 15.4.5), or is the `Last-Modified` of a response that `has_etag`.
 pub fn is_left_out_of_304(name: &str, has_etag: bool) -> bool {
     LEFT_OUT_OF_304.iter().any(|known| known == name) || (has_etag && LAST_MODIFIED == *name)
 }
 
-/// Returns the headers of a 304 made from a stored response's ([`is_left_out_of_304`]).
+/// Returns the headers of a 304 for a stored response ([`is_left_out_of_304`]).
 pub fn not_modified_headers(stored: &HeaderMap) -> HeaderMap {
     let mut headers = stored.clone();
     for name in LEFT_OUT_OF_304 {
@@ -384,14 +386,14 @@ mod tests {
             (&[&after], &[modified], NotModified),
             (&["If-Modified-Since: nonsense"], &[modified], Proceed),
             (&[&after, &after], &[modified], Proceed),
-            // Without Last-Modified, Date or the time of receipt stands in.
+            // Without Last-Modified, Date or the time of receipt is used.
             (&[&before], &[dated], Proceed),
             (&[&same], &[dated], NotModified),
             (&[&same], &[], NotModified),
             (&[&before], &[], Proceed),
-            // If-None-Match is looked at alone.
+            // If-None-Match overrides If-Modified-Since.
             (&["If-None-Match: \"b\"", &after], &["ETag: \"a\"", modified], Proceed),
-            // For the origin only.
+            // Only the origin may evaluate these.
             (&["If-Match: \"a\""], &["ETag: \"a\""], ForOrigin),
             (&["If-Unmodified-Since: x"], &["ETag: \"a\""], ForOrigin),
         ];

@@ -1,18 +1,18 @@
-//! Field values: as text, and those that are made anew for each response, with one allocation: they
-//! are written into a buffer on the stack first.
+//! Field values: reading them as text, and formatting new ones with a single allocation, by way of
+//! a buffer on the stack.
 
 use std::fmt::{self, Write};
 use std::net::IpAddr;
 
 use http::HeaderValue;
 
-/// Returns a line as text; `None` when it has bytes other than visible ASCII, space and tab.
+/// Returns a line as text; `None` if it contains bytes other than visible ASCII, space and tab.
 pub fn text(line: &[u8]) -> Option<&str> {
     let is_text = line.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
     std::str::from_utf8(line).ok().filter(|_| is_text)
 }
 
-/// Longer values take a second allocation.
+/// Size of the stack buffer in bytes. Longer values take a second allocation.
 const BUFFER: usize = 256;
 
 struct Buffer {
@@ -30,7 +30,7 @@ impl Write for Buffer {
     }
 }
 
-/// Makes a value of text; `None` when it has characters that no value may have.
+/// Formats a field value; `None` if it contains characters that are invalid in a value.
 pub fn of(text: impl fmt::Display) -> Option<HeaderValue> {
     let mut buffer = Buffer { bytes: [0; BUFFER], length: 0 };
     match write!(buffer, "{text}") {
@@ -39,8 +39,8 @@ pub fn of(text: impl fmt::Display) -> Option<HeaderValue> {
     }
 }
 
-/// Makes a value of an address, which is in every request that a proxy sends on: of IPv4 it is
-/// written by hand. An address of IPv4 within IPv6 is one of IPv4.
+/// Formats an address as a field value. IPv4-mapped IPv6 addresses become IPv4. The proxy sends an
+/// address with every request, so IPv4 is formatted by hand.
 pub fn of_address(address: IpAddr) -> Option<HeaderValue> {
     let IpAddr::V4(address) = address.to_canonical() else { return of(address) };
     let mut text = [0; "255.255.255.255".len()];
@@ -64,7 +64,7 @@ pub fn of_address(address: IpAddr) -> Option<HeaderValue> {
     HeaderValue::from_bytes(&text[..length]).ok()
 }
 
-/// Makes a value of a number.
+/// Formats a number as a field value.
 pub fn of_number(number: u64) -> HeaderValue {
     of(number).unwrap_or(HeaderValue::from_static("0"))
 }

@@ -1,11 +1,14 @@
 //! `Vary` (RFC 9110, 12.5.5; RFC 9111, 4.1): the request fields that select among variants.
 //!
-//! Two requests select the same variant when the named fields are equal after [`normalised`], which
-//! does what RFC 9111 (4.1) permits: lines are joined; white space around the commas of a list is
-//! removed; in the fields of content negotiation (RFC 9110, 12.5), where weights rank the members
-//! and case and order mean nothing, members are put in lower case and sorted. Fields whose commas
-//! do not make a list are compared byte by byte. Too little normalisation costs a second copy, too
-//! much would serve the wrong one.
+//! Two requests select the same variant if the named fields are equal after [`normalised`], which
+//! does what RFC 9111 (4.1) permits:
+//!
+//! * Lines are joined, and white space around the commas of a list is removed.
+//! * In the fields of content negotiation (RFC 9110, 12.5) weights rank the members, and case and
+//!   order mean nothing. Their members are converted to lower case and sorted.
+//! * Fields whose commas do not separate list members are compared byte by byte.
+//!
+//! Too little normalisation costs a second copy; too much would serve the wrong variant.
 
 use http::header::{
     self, ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderMap, HeaderName,
@@ -18,16 +21,16 @@ use crate::fields::view::Fields;
 /// The request fields that a response depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Vary {
-    /// On none.
+    /// No fields.
     None,
-    /// On these; sorted, each once, lower case.
+    /// These fields: sorted, without duplicates, in lower case.
     Names(Vec<HeaderName>),
-    /// `*`, or something that is no field name: on more than the request's fields.
+    /// `*` or an invalid field name: the response depends on more than request fields.
     Star,
 }
 
 impl Vary {
-    /// Reads the `Vary` of a response.
+    /// Parses the `Vary` of a response.
     pub fn of(headers: &HeaderMap) -> Vary {
         let mut names = Vec::new();
         for member in list::members(headers, &VARY) {
@@ -40,7 +43,7 @@ impl Vary {
         if names.is_empty() { Vary::None } else { Vary::Names(names) }
     }
 
-    /// Returns the names; none for [`Vary::None`] and [`Vary::Star`].
+    /// Returns the field names; empty for [`Vary::None`] and [`Vary::Star`].
     pub fn names(&self) -> &[HeaderName] {
         match self {
             Vary::Names(names) => names,
@@ -49,8 +52,8 @@ impl Vary {
     }
 }
 
-/// Adds to the `Vary` of an update the members of the `Vary` that is stored and that it lacks. An
-/// update without the field leaves the stored one as it is.
+/// Adds the members of the stored `Vary` that an update lacks to the `Vary` of the update. Does
+/// nothing if the update has no `Vary`: the stored one then remains.
 pub(crate) fn widen(update: &mut HeaderMap, stored: &HeaderMap) {
     if !update.contains_key(VARY) {
         return;
@@ -67,13 +70,13 @@ pub(crate) fn widen(update: &mut HeaderMap, stored: &HeaderMap) {
     }
 }
 
-/// Sorts names and drops doubles: the order in which variant keys list them.
+/// Sorts and deduplicates names, which is the order in variant keys.
 pub(crate) fn sort_names(names: &mut Vec<HeaderName>) {
     names.sort_unstable_by(|left, right| left.as_str().cmp(right.as_str()));
     names.dedup();
 }
 
-/// Fields in which a comma does not separate members (RFC 9110, 5.5): compared as they are.
+/// Fields in which a comma does not separate members (RFC 9110, 5.5). They are compared unchanged.
 const SINGLETONS: [HeaderName; 12] = [
     header::AUTHORIZATION,
     header::CONTENT_TYPE,
@@ -89,23 +92,23 @@ const SINGLETONS: [HeaderName; 12] = [
     header::USER_AGENT,
 ];
 
-/// Fields of content negotiation, in which case and order mean nothing; a media type's parameters
-/// may have a case.
+/// Fields of content negotiation, in which case and order mean nothing. The parameters of media
+/// types are an exception: they may be case-sensitive.
 const NEGOTIATED: [HeaderName; 4] = [ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, ACCEPT_CHARSET];
 
-/// Members of a list that are sorted without an allocation.
+/// Number of list members that are sorted without an allocation.
 const FEW: usize = 16;
 
-/// Returns the normalised value of one field of a request; `None` when the request does not carry
-/// it, which is not the same as an empty value.
+/// Returns the normalised value of one field of a request. `None` if the request lacks the field,
+/// which differs from an empty value.
 pub fn normalised(request: &impl Fields, name: &HeaderName) -> Option<Vec<u8>> {
     let mut value = Vec::new();
     write_normalised(request, name.as_str(), &mut value).then_some(value)
 }
 
-/// Writes the value that [`normalised`] returns of the field `name`, in lower case, behind `out`;
-/// returns whether the request carries the field. One line, and a list of usual length, take no
-/// allocation but what `out` needs.
+/// Appends the value that [`normalised`] returns for the field `name`, which is in lower case, to
+/// `out`. Returns whether the request has the field. If the field has one line with a list of usual
+/// length, only growing `out` allocates.
 pub(crate) fn write_normalised(request: &impl Fields, name: &str, out: &mut Vec<u8>) -> bool {
     let mut lines = request.lines_named(name).map(list::trim);
     let Some(first) = lines.next() else { return false };
@@ -113,7 +116,7 @@ pub(crate) fn write_normalised(request: &impl Fields, name: &str, out: &mut Vec<
         write_joined(name, first, out);
         return true;
     };
-    // Lines of a field that is no list are not one line with a comma in it.
+    // Several lines of a field that is not a list differ from one line with commas.
     let between = if is_one_of(&SINGLETONS, name) { &b"\n"[..] } else { &b", "[..] };
     let lines: Vec<&[u8]> = [first, second].into_iter().chain(lines).collect();
     write_joined(name, &lines.join(between), out);
@@ -124,8 +127,8 @@ fn is_one_of(names: &[HeaderName], name: &str) -> bool {
     names.iter().any(|known| known.as_str() == name)
 }
 
-/// Writes the normalised value of the field `name`, in lower case, behind `out`. `joined`: its
-/// lines without white space around them, joined.
+/// Appends the normalised value of the field `name`, which is in lower case, to `out`. `joined` is
+/// its trimmed and joined lines.
 fn write_joined(name: &str, joined: &[u8], out: &mut Vec<u8>) {
     if is_one_of(&SINGLETONS, name) {
         out.extend_from_slice(joined);
@@ -141,7 +144,7 @@ fn write_joined(name: &str, joined: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Writes the members of a negotiation field in normal form, sorted, each once.
+/// Writes the members of a negotiation field in normal form, sorted and deduplicated.
 fn write_sorted(joined: &[u8], is_caseless: bool, out: &mut Vec<u8>) {
     let count = list::split(joined).count();
     let (mut few, mut many) = ([(0, 0); FEW], Vec::new());
@@ -173,9 +176,9 @@ fn write_sorted(joined: &[u8], is_caseless: bool, out: &mut Vec<u8>) {
     out.drain(begin..end);
 }
 
-/// Writes a member of a negotiation field in normal form: `GZip ; q=1` as `gzip`. A media type has
-/// no case either, its parameters may. A quoted parameter value may hold a semicolon: such a member
-/// is left as it is.
+/// Writes a member of a negotiation field in normal form: `GZip ; q=1` becomes `gzip`. The type of
+/// a media range becomes lower case, its parameters do not. A member with quotes is left unchanged,
+/// since a quoted parameter value may contain a semicolon.
 fn write_negotiated(member: &[u8], is_caseless: bool, out: &mut Vec<u8>) {
     if member.contains(&b'"') {
         out.extend_from_slice(member);
@@ -195,7 +198,7 @@ fn write_negotiated(member: &[u8], is_caseless: bool, out: &mut Vec<u8>) {
     member[..caseless].make_ascii_lowercase();
 }
 
-/// Returns whether a parameter is the weight 1, which is meant without one (RFC 9110, 12.4.2).
+/// Returns whether a parameter is the weight 1, which is the default (RFC 9110, 12.4.2).
 fn is_default_weight(part: &[u8]) -> bool {
     let Some((weight, rest)) = part.split_first_chunk::<3>() else { return false };
     let is_one = match rest {

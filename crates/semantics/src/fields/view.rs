@@ -1,25 +1,24 @@
-//! Header fields as this crate reads and edits them, whatever holds them: a map, the bytes of a
-//! stored head, or a parsed head of HTTP/1.1.
+//! Traits by which this crate reads and edits header fields in a map, in the bytes of a stored
+//! head, or in a parsed HTTP/1.1 head.
 //!
-//! The methods are not called as those of `HeaderMap`, so that a call with a map in hand says which
-//! of both it means.
+//! Method names differ from those of `HeaderMap`, so that a call on a map is unambiguous.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::settings::usual_names::{UsualName, UsualNames};
 
-/// Header fields that can be read. A field has as many lines as it was sent in.
+/// Header fields that can be read. A field has as many lines as were received.
 pub trait Fields {
-    /// Returns name and value of every line. A name is in the case in which it came.
+    /// Returns the name and value of every line. Names have their original case.
     fn all(&self) -> impl Iterator<Item = (&str, &[u8])>;
 
-    /// Returns the lines of a field in their order. `name` is in lower case.
+    /// Returns the lines of a field in order. `name` is in lower case.
     fn lines_named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         let all = self.all();
         all.filter(move |(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// Returns the lines of a field in their order.
+    /// Returns the lines of a field in order.
     fn lines<'a>(&'a self, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
         self.lines_named(name.as_str())
     }
@@ -29,23 +28,23 @@ pub trait Fields {
         self.lines(name).next()
     }
 
-    /// Returns whether a field has a line.
+    /// Returns whether a field has any line.
     fn has(&self, name: &HeaderName) -> bool {
         self.line(name).is_some()
     }
 
-    /// Returns whether one of these fields has a line.
+    /// Returns whether any of these fields has a line.
     fn has_any(&self, names: UsualNames) -> bool {
         self.usual_names().meets(names)
     }
 
-    /// Returns the usual names that fields have.
+    /// Returns the usual names among the fields.
     fn usual_names(&self) -> UsualNames {
         self.all().filter_map(|(name, _)| UsualName::of(name)).collect()
     }
 
-    /// Returns name and value of the lines whose names are in a list: `usual` are the usual names
-    /// in it, `unusual` says which others are.
+    /// Returns the name and value of all lines whose names are in a list. `usual` holds the usual
+    /// names in the list; `unusual` returns whether another name is in it.
     fn lines_in(
         &self,
         usual: UsualNames,
@@ -55,19 +54,19 @@ pub trait Fields {
     }
 }
 
-/// Header fields that can be changed.
+/// Header fields that can be edited.
 pub trait EditFields: Fields {
-    /// Removes all lines of a field; returns whether there were any.
+    /// Removes all lines of a field. Returns whether there were any.
     fn remove_lines(&mut self, name: &HeaderName) -> bool;
 
-    /// Removes the fields whose names are in a list: `usual` are the usual names in it, `unusual`
-    /// says which others are, and is given them in the case in which they came.
+    /// Removes all fields whose names are in a list. `usual` holds the usual names in the list;
+    /// `unusual` returns whether another name, given in its original case, is in it.
     fn remove_in(&mut self, usual: UsualNames, unusual: impl Fn(&str) -> bool);
 
-    /// Puts one line in place of all lines of a field.
+    /// Replaces all lines of a field with one line.
     fn set_line(&mut self, name: &HeaderName, value: &HeaderValue);
 
-    /// Adds a line behind the lines of a field.
+    /// Appends a line to a field.
     fn add_line(&mut self, name: &HeaderName, value: &HeaderValue);
 }
 
@@ -119,7 +118,7 @@ impl EditFields for HeaderMap {
     }
 }
 
-/// Returns the only line of a field; `None` when there is none, or several.
+/// Returns the only line of a field; `None` if there are none or several.
 pub(crate) fn only_line<'a>(fields: &'a impl Fields, name: &HeaderName) -> Option<&'a [u8]> {
     let mut lines = fields.lines(name);
     let line = lines.next()?;

@@ -1,12 +1,12 @@
-//! Pages under the name of a file: `/account/x.css`, which many applications answer with the page
-//! `/account`.
+//! Detection of pages disguised as files: many applications respond to `/account/x.css` with the
+//! page `/account`.
 //!
-//! A user who follows such a link of an attacker makes that page look like a style sheet, and where
-//! an operator gives all style sheets a lifetime, or the cache guesses one, the page is stored for
-//! all clients (web-cache deception). The content type of the answer shows it. So no lifetime but
-//! the origin's own applies when the path ends like a file and the answer is a document.
+//! An attacker's link to such a URL makes the page look like a style sheet. If an operator gives
+//! all style sheets a lifetime, or the cache uses a heuristic one, the victim's page is stored for
+//! all clients (web-cache deception). The content type of the response reveals it. Therefore only
+//! the origin's own lifetime applies if the path ends like a file and the response is a document.
 
-/// Ends of paths that name a file which is no document.
+/// File extensions that do not belong to documents.
 const FILES: [&str; 44] = [
     "7z", "apk", "avi", "avif", "bin", "bmp", "bz2", "class", "css", "csv", "dmg", "eot", "exe",
     "flac", "gif", "gz", "ico", "iso", "jar", "jpeg", "jpg", "js", "map", "mid", "mjs", "mkv",
@@ -14,17 +14,17 @@ const FILES: [&str; 44] = [
     "wasm", "webm", "webp", "woff", "woff2",
 ];
 
-/// Types of documents.
+/// Media types of documents.
 const DOCUMENTS: [&str; 4] = ["text/html", "application/xhtml+xml", "application/json", "text/xml"];
 
-/// Returns whether an answer of this `Content-Type` is a document although the path ends like
-/// another kind of file. Without a type it may be anything, and the answer is no.
+/// Returns whether a response with this `Content-Type` is a document although the path ends like
+/// another kind of file. False without a type, which says nothing.
 pub fn is_disguised(path: &str, content_type: Option<&[u8]>) -> bool {
     let path = path.split('?').next().unwrap_or(path);
     names_file(path) && content_type.is_some_and(is_document)
 }
 
-/// Returns whether a path without a query ends like the name of a file that is no document.
+/// Returns whether a path without a query ends like the name of a file that is not a document.
 pub fn names_file(path: &str) -> bool {
     let name = path.rsplit(['/', ';']).next().unwrap_or(path);
     let end = name.rsplit_once('.').map(|(_, end)| end);

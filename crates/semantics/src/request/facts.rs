@@ -1,4 +1,4 @@
-//! The facts of a request that a cache decides by, parsed once.
+//! The facts of a request that caching decisions depend on, parsed once.
 
 use http::Method;
 use http::header::{self, HeaderName};
@@ -11,19 +11,19 @@ use crate::request::name_set::NameSet;
 use crate::settings::usual_names::UsualNames;
 use crate::settings::{Settings, Sharing};
 
-/// The meaning of a method to a cache.
+/// The class of a method, as a cache treats it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MethodClass {
-    /// GET and HEAD: may be answered from the cache.
+    /// GET and HEAD: may be served from the cache.
     Cacheable,
-    /// OPTIONS, TRACE and those that are registered as safe: go to the origin and change nothing
+    /// OPTIONS, TRACE and methods registered as safe: are forwarded and invalidate nothing
     /// (RFC 9110, 9.2.1 and 16.1.1).
     Safe,
-    /// All others, unknown ones included: go to the origin and may invalidate (RFC 9111, 4.4).
+    /// All others, including unknown ones: are forwarded and may invalidate (RFC 9111, 4.4).
     Unsafe,
 }
 
-/// Methods beyond RFC 9110 that the registry calls safe (RFC 4918, RFC 3253, RFC 5323).
+/// Methods beyond RFC 9110 that are registered as safe (RFC 4918, RFC 3253, RFC 5323).
 const REGISTERED_AS_SAFE: [&str; 3] = ["PROPFIND", "REPORT", "SEARCH"];
 
 impl MethodClass {
@@ -38,37 +38,38 @@ impl MethodClass {
     }
 }
 
-/// The parts of a request that decide whether and how the cache takes part.
+/// The parts of a request that decide whether and how the cache is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestFacts {
-    /// The meaning of the method to a cache.
+    /// The class of the method.
     pub class: MethodClass,
-    /// HEAD: an answer has no body, and cannot answer a GET.
+    /// Whether the method is HEAD: the response has no body and cannot be used for a GET.
     pub is_head: bool,
-    /// `Cache-Control`, or `Pragma: no-cache` when there is none.
+    /// The directives of `Cache-Control`, or of `Pragma: no-cache` if there is none.
     pub directives: RequestDirectives,
-    /// The client's `Authorization` field is there (RFC 9111, 3.5).
+    /// Whether the client sent `Authorization` (RFC 9111, 3.5).
     pub authorized: bool,
-    /// The client's fields that identify it ([`Identity::of`]).
+    /// The names of the client's fields that identify it ([`Identity::of`]).
     pub identified_by: NameSet,
-    /// The client's connection is logged in at the origin: it has credentials that no field shows.
+    /// Whether the client's connection is logged in at the origin, so that it has credentials that
+    /// no field shows.
     pub is_logged_in: bool,
-    /// The facts of the target that forbid guesses.
+    /// The facts of the target that forbid a heuristic lifetime.
     pub target: TargetFacts,
-    /// A `Range` field is there.
+    /// Whether there is a `Range` field.
     pub has_range: bool,
-    /// A `Cookie` field is there, whether it identifies the client or not.
+    /// Whether there is a `Cookie` field, even if it does not identify the client.
     pub has_cookie: bool,
-    /// It asks whether what the client has is still good: `If-None-Match` or `If-Modified-Since`.
+    /// Whether there is an `If-None-Match` or `If-Modified-Since` field.
     pub conditional: bool,
 }
 
-/// The facts of a request's target that forbid guessing a lifetime.
+/// The facts of a request target that forbid a heuristic lifetime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TargetFacts {
-    /// It has a query: the answer may be made for it.
+    /// Whether there is a query: the response may be generated for it.
     pub has_query: bool,
-    /// Its path ends like the name of a file that is no document ([`disguise`]).
+    /// Whether the path ends like the name of a file that is not a document ([`disguise`]).
     pub names_file: bool,
 }
 
@@ -80,17 +81,16 @@ impl TargetFacts {
     }
 }
 
-/// The fields of a client that decide whose an answer is. Fields that a rule sets are not the
+/// The fields by which a client identifies itself. Fields set by a rule do not count as the
 /// client's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// An `Authorization` field is there (RFC 9111, 3.5).
+    /// Whether there is an `Authorization` field (RFC 9111, 3.5).
     pub authorized: bool,
     /// The names of the fields that identify the client.
     pub fields: NameSet,
 }
 
-/// The usual names whose presence is a fact of a request.
 const HAS_AUTHORIZATION: UsualNames = UsualNames::of(&["authorization"]);
 const HAS_CONDITION: UsualNames = UsualNames::of(&["if-none-match", "if-modified-since"]);
 const HAS_COOKIE: UsualNames = UsualNames::of(&["cookie"]);
@@ -98,23 +98,23 @@ const HAS_DIRECTIVES: UsualNames = UsualNames::of(&["cache-control", "pragma"]);
 const HAS_RANGE: UsualNames = UsualNames::of(&["range"]);
 
 impl Identity {
-    /// Returns the identity that a client's fields give, as far as it matters: where the RFC alone
-    /// decides, only `Authorization` does. Fields by which a trusted proxy names the user always
-    /// count.
+    /// Returns the identity in a client's fields. Without careful sharing only `Authorization`
+    /// matters. Otherwise the configured fields count, and always those by which a trusted proxy
+    /// names the user.
     pub fn of(client: &impl Fields, settings: &Settings) -> Identity {
         let authorized = client.usual_names().meets(HAS_AUTHORIZATION);
         if settings.sharing != Sharing::Careful {
             return Identity { authorized, fields: NameSet::default() };
         }
         let known = &settings.identifying;
-        // No usual name names a user.
+        // Fields that name users are never usual names.
         let unusual = |name: &str| known.includes_unusual(name) || claims::names_user(name);
         let names = client.lines_in(known.usual(), unusual);
         let fields = names.filter_map(|(name, _)| HeaderName::from_bytes(name.as_bytes()).ok());
         Identity { authorized, fields: fields.collect() }
     }
 
-    /// Returns the same identity without the fields that are not the client's.
+    /// Returns the identity without the fields that are not the client's.
     pub fn without(mut self, is_other: impl Fn(&HeaderName) -> bool) -> Identity {
         self.authorized &= !is_other(&header::AUTHORIZATION);
         self.fields.retain(|name| !is_other(name));
@@ -123,8 +123,8 @@ impl Identity {
 }
 
 impl RequestFacts {
-    /// Returns the facts of a request whose fields are all the client's, and of which only
-    /// `Authorization` identifies it; nothing is known of its target.
+    /// Returns the facts of a request with an unknown target. All fields count as the client's, and
+    /// only `Authorization` identifies it.
     pub fn of(method: &Method, fields: &impl Fields) -> RequestFacts {
         let names = fields.usual_names();
         RequestFacts {
@@ -144,20 +144,19 @@ impl RequestFacts {
         }
     }
 
-    /// Returns the facts of the same request for this path and query, of a client with this
-    /// identity.
+    /// Returns the facts with the target and identity replaced.
     pub fn with(self, path_and_query: &str, identity: Identity) -> RequestFacts {
         let Identity { authorized, fields } = identity;
         let target = TargetFacts::of(path_and_query);
         RequestFacts { authorized, identified_by: fields, target, ..self }
     }
 
-    /// Returns the facts of the same request on a connection that is logged in at the origin.
+    /// Returns the facts for a connection that is logged in at the origin.
     pub fn logged_in(self) -> RequestFacts {
         RequestFacts { authorized: true, is_logged_in: true, ..self }
     }
 
-    /// Returns the facts of the same request without what it says about the age of answers.
+    /// Returns the facts without the directives that restrict the age of the response.
     pub fn without_reload(self) -> RequestFacts {
         RequestFacts { directives: self.directives.without_reload(), ..self }
     }
@@ -167,33 +166,34 @@ impl RequestFacts {
         self.authorized || !self.identified_by.is_empty()
     }
 
-    /// Returns whether the answer to the request may be made for its client: it carries something
-    /// that identifies it, or a cookie.
+    /// Returns whether the response may be personal to the client: the request is identified or
+    /// carries a cookie.
     pub fn is_personal(&self) -> bool {
         self.is_identified() || self.has_cookie
     }
 
-    /// Returns whether the request carries credentials: something that identifies its client and is
-    /// not only a cookie, which most requests of browsers carry.
+    /// Returns whether the request carries credentials: anything that identifies its client other
+    /// than a cookie, which most browser requests carry.
     pub fn has_credentials(&self) -> bool {
         self.authorized || self.identified_by.iter().any(|name| name != header::COOKIE)
     }
 
-    /// Returns whether a response that the request fields which `selects` names have selected is
-    /// for clients with the same identity alone, or the request has none.
+    /// Returns whether a response selected by the fields that `selects` accepts is only for clients
+    /// with the same identity: these fields include all identifying ones. True if the request has
+    /// no identity; false on a logged-in connection, whose identity no field shows.
     pub fn is_told_apart_by(&self, selects: impl Fn(&str) -> bool) -> bool {
         !self.is_logged_in && self.identified_by.iter().all(|name| selects(name.as_str()))
     }
 
-    /// Returns the same request without what it says about caches, which counts for nothing where
-    /// the origin vouches for its answers ([`crate::Settings::origin_vouches`]).
+    /// Returns the facts without directives and identity, which do not count if the origin vouches
+    /// ([`crate::Settings::origin_vouches`]).
     pub fn without_wishes(self) -> RequestFacts {
         let directives = RequestDirectives::default();
         let (identified_by, is_logged_in) = (NameSet::default(), false);
         RequestFacts { directives, authorized: false, identified_by, is_logged_in, ..self }
     }
 
-    /// Returns the same request as if it were the plain GET whose answer is stored.
+    /// Returns the facts of the plain GET whose response would be stored.
     pub fn of_get(&self) -> RequestFacts {
         RequestFacts {
             class: MethodClass::Cacheable,

@@ -1,4 +1,4 @@
-//! Stored responses that an unsafe request makes invalid (RFC 9111, 4.4; RFC 4918, 9.6, 9.8, 9.9).
+//! Stored responses that an unsafe request invalidates (RFC 9111, 4.4; RFC 4918, 9.6, 9.8, 9.9).
 
 use http::header::{CONTENT_LOCATION, HeaderMap, HeaderName, LOCATION};
 use http::{Method, StatusCode};
@@ -6,12 +6,12 @@ use http::{Method, StatusCode};
 use crate::request::facts::MethodClass;
 use crate::request::url::Url;
 
-/// Names the second resource that a COPY or MOVE concerns (RFC 4918, 10.3).
+/// The field with the second resource of a COPY or MOVE (RFC 4918, 10.3).
 const DESTINATION: HeaderName = HeaderName::from_static("destination");
-/// Says that a request is about a collection, unless it is `0` (RFC 4918, 10.2).
+/// The field that marks a request as one for a collection, unless it is `0` (RFC 4918, 10.2).
 const DEPTH: HeaderName = HeaderName::from_static("depth");
 
-/// An unsafe request and the head of its answer.
+/// An unsafe request and the head of its response.
 #[derive(Clone, Copy, Debug)]
 pub struct Write<'a> {
     /// The method of the request.
@@ -20,16 +20,16 @@ pub struct Write<'a> {
     pub url: &'a Url,
     /// The fields of the request.
     pub request: &'a HeaderMap,
-    /// The status of the answer.
+    /// The status of the response.
     pub status: StatusCode,
-    /// The fields of the answer.
+    /// The fields of the response.
     pub response: &'a HeaderMap,
 }
 
 impl Write<'_> {
-    /// Returns the URLs whose stored responses become invalid: the target itself, those that
-    /// `Location` and `Content-Location` name at the same origin, and the `Destination` at the same
-    /// authority. Empty for a safe method and for an error, which changed nothing.
+    /// Returns the URLs whose stored responses become invalid: the target, the URLs in `Location`
+    /// and `Content-Location` at the same origin, and the `Destination` at the same authority.
+    /// Empty for a safe method and for an error response, since nothing changed.
     pub fn targets(&self) -> Vec<Url> {
         let succeeded = self.status.is_success() || self.status.is_redirection();
         if MethodClass::of(self.method) != MethodClass::Unsafe || !succeeded {
@@ -49,11 +49,11 @@ impl Write<'_> {
     }
 
     /// Returns the collections below which all stored responses become invalid, as URLs that end
-    /// with a slash: the one that a DELETE or MOVE took away, and the one that a COPY or MOVE
-    /// replaced. A request is about a collection if its URL ends with a slash, as RFC 4918 (5.2)
-    /// asks for, if it has a `Depth`, or if its answer tells of several resources (207). Only the
-    /// statuses by which RFC 4918 reports success count: many applications answer any method with
-    /// a 200.
+    /// with a slash: the one that a DELETE or MOVE removed, and the one that a COPY or MOVE
+    /// replaced. A request concerns a collection if its URL ends with a slash, as RFC 4918 (5.2)
+    /// recommends, if it has a `Depth` other than `0`, or if its response lists several resources
+    /// (207). Only the statuses by which RFC 4918 reports success count, because many applications
+    /// respond to any method with 200.
     pub fn collections(&self) -> Vec<Url> {
         let (is_gone, is_replaced) = match self.method.as_str() {
             "DELETE" => (true, false),
@@ -68,8 +68,8 @@ impl Write<'_> {
             return Vec::new();
         }
         let gone = as_collection(self.url);
-        // A client names the destination freely, also where no collection is ever moved: it counts
-        // only if the URL that the origin answered is a collection, and is not below it.
+        // The client chooses the destination freely, even where no collection is ever moved. It
+        // counts only if the URL of the request ends with a slash and is not below it.
         let replaced = self.destination().filter(|_| is_replaced && has_slash);
         let replaced = replaced.as_ref().and_then(as_collection);
         let replaced = replaced.filter(|replaced| {
@@ -78,8 +78,8 @@ impl Write<'_> {
         gone.filter(|_| is_gone).into_iter().chain(replaced).collect()
     }
 
-    /// Returns the `Destination`, as a URL of the request's own scheme: an end of TLS in front may
-    /// have had another one.
+    /// Returns the `Destination` as a URL with the scheme of the request, since a TLS terminator in
+    /// front may have seen another scheme.
     fn destination(&self) -> Option<Url> {
         let mut lines = self.request.get_all(DESTINATION).iter();
         let (Some(line), None) = (lines.next(), lines.next()) else { return None };
@@ -114,7 +114,7 @@ mod tests {
         write.targets().iter().map(ToString::to_string).collect()
     }
 
-    /// Returns targets and collections of a request that was answered with this status.
+    /// Returns the targets and collections of a request whose response has this status.
     fn of_dav(
         method: &str,
         path: &str,

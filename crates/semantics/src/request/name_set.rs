@@ -1,9 +1,9 @@
-//! A set of names of fields that is small most of the time.
+//! A set of field names, optimised for few names.
 
 use http::HeaderName;
 
-/// Names of fields, each once, in the order in which they were added. Two of them take no
-/// allocation: `Cookie` and `Authorization` are what most requests that identify a client have.
+/// A set of field names, in insertion order. The first two need no allocation: most requests that
+/// identify a client do so by `Cookie` and `Authorization`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NameSet {
     first: [Option<HeaderName>; 2],
@@ -11,7 +11,7 @@ pub struct NameSet {
 }
 
 impl NameSet {
-    /// Adds a name unless it is there.
+    /// Adds a name if it is absent.
     pub fn insert(&mut self, name: HeaderName) {
         if self.iter().any(|known| *known == name) {
             return;
@@ -27,12 +27,12 @@ impl NameSet {
         self.first.iter().flatten().chain(&self.more)
     }
 
-    /// Returns whether there are none.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// Removes the names that are not `wanted`.
+    /// Removes the names for which `wanted` returns false.
     pub fn retain(&mut self, wanted: impl Fn(&HeaderName) -> bool) {
         if !self.iter().all(&wanted) {
             *self = self.iter().filter(|name| wanted(name)).cloned().collect();

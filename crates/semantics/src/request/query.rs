@@ -1,9 +1,9 @@
-//! The parameters of a query that belong to the key of an object: an operator's choice.
+//! Rules for the query parameters in the key of an object.
 //!
-//! By default the whole query belongs to it, byte by byte. An operator may say that some parameters
-//! do not matter (those that campaigns add to links), or that their order does not. The origin is
-//! then asked with the query of the key, so that a parameter that is not in the key cannot change
-//! the response that is stored under it.
+//! By default the whole query is part of the key, byte by byte. An operator may exclude parameters
+//! that do not matter (those that campaigns add to links), or ignore their order. The origin is
+//! then asked with the query of the key, so a parameter outside the key cannot change the response
+//! stored under it.
 
 use crate::request::url::Url;
 use crate::settings::pattern::Pattern;
@@ -11,24 +11,24 @@ use crate::settings::pattern::Pattern;
 /// The treatment of a query in the key of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryRule {
-    /// Parameters count when their name fits one of these …
+    /// Only parameters whose names match one of these patterns are kept.
     pub keep: Vec<Pattern>,
-    /// … and none of these.
+    /// Parameters whose names match one of these patterns are dropped.
     pub drop: Vec<Pattern>,
-    /// Sort them by name; those of one name stay in their order.
+    /// Whether to sort parameters by name. Parameters with the same name keep their order.
     pub sorted: bool,
 }
 
 impl Default for QueryRule {
-    /// Returns the rule that leaves every query as it is.
+    /// Returns the rule that leaves every query unchanged.
     fn default() -> QueryRule {
         QueryRule { keep: vec![Pattern::new("*")], drop: Vec::new(), sorted: false }
     }
 }
 
 impl QueryRule {
-    /// Returns the URL under which the object of `url` is stored. A query of which nothing is left
-    /// loses its `?`.
+    /// Returns the URL under which the object of `url` is stored. Omits the `?` if no parameter is
+    /// left.
     pub fn apply(&self, url: &Url) -> Url {
         if *self == QueryRule::default() {
             return url.clone();

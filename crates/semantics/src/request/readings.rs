@@ -1,24 +1,24 @@
-//! The readings of a path: what servers may take one spelling of it for.
+//! The readings of a path: the ways in which servers may interpret one spelling.
 //!
-//! Servers do not agree on paths. Some decode percent-encodings before they resolve dot segments,
-//! some after; some take `\` for `/`, remove path parameters (`/account;x=1`), or take slashes in a
-//! row for one, in different orders. It is not known which of them an origin server does, so a rule
-//! that no spelling may evade is compared with every reading.
+//! Servers interpret paths differently. Some decode percent-encodings before they resolve dot
+//! segments, some after. Some treat `\` as `/`, remove path parameters (`/account;x=1`), or merge
+//! repeated slashes, in different orders. The behaviour of an origin is not known, so a rule that
+//! no spelling may evade is compared with every reading.
 
 use std::borrow::Cow;
 
 use smallvec::{SmallVec, smallvec};
 
-/// One way of reading a path. All ways decode percent-encodings and resolve dot segments (RFC 3986,
-/// 5.2.4).
+/// One way to interpret a path. All of them decode percent-encodings and resolve dot segments
+/// (RFC 3986, 5.2.4).
 #[derive(Clone, Copy)]
 struct Reading {
     parameters: Parameters,
-    /// `\` separates segments.
+    /// Whether `\` separates segments.
     backslash: bool,
-    /// An encoded separator separates segments; else it is a part of one.
+    /// Whether an encoded separator separates segments; otherwise it is part of one.
     encoded: bool,
-    /// Slashes in a row are taken for one before dot segments are resolved, else after it.
+    /// Whether repeated slashes are merged before dot segments are resolved; otherwise, after.
     merge_first: bool,
 }
 
@@ -26,7 +26,7 @@ struct Reading {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Parameters {
     Keep,
-    /// Removed, where the `;` is not encoded.
+    /// Removed if the `;` is not encoded.
     RemovePlain,
     /// Removed after decoding.
     RemoveDecoded,
@@ -36,7 +36,7 @@ const USUAL: Reading =
     Reading { parameters: Parameters::Keep, backslash: false, encoded: true, merge_first: true };
 
 /// Returns the path without query as most servers read it: percent-encodings decoded, dot segments
-/// resolved, slashes in a row taken for one.
+/// resolved, repeated slashes merged.
 pub(crate) fn usual(path: &str) -> Cow<'_, [u8]> {
     match unambiguous(path) {
         Some(path) => Cow::Borrowed(path.as_bytes()),
@@ -44,10 +44,10 @@ pub(crate) fn usual(path: &str) -> Cow<'_, [u8]> {
     }
 }
 
-/// The readings of one path. Most paths have a single one, which takes no allocation.
+/// The readings of one path. Most paths have a single one, which needs no allocation.
 pub type Readings<'a> = SmallVec<[Cow<'a, [u8]>; 1]>;
 
-/// Returns the path without query as it is written, and every other reading of it.
+/// Returns the path without query as written, followed by its other readings.
 pub fn readings(path: &str) -> Readings<'_> {
     if let Some(path) = unambiguous(path) {
         return smallvec![Cow::Borrowed(path.as_bytes())];
@@ -80,9 +80,10 @@ pub fn readings(path: &str) -> Readings<'_> {
     all
 }
 
-/// Returns the path without query if all servers read it alike. False negatives cost time alone.
+/// Returns the path without query if all servers interpret it alike. False negatives only cost
+/// time.
 fn unambiguous(path: &str) -> Option<&str> {
-    /// Ends what can be said of a byte by itself.
+    /// Bytes that need a look at their context.
     const SPECIAL: [bool; 256] = {
         let mut special = [false; 256];
         let mut at = 0;
@@ -125,7 +126,7 @@ fn read(path: &str, way: Reading) -> Vec<u8> {
         rest = if triplet.is_some() { &rest[3..] } else { tail };
         let is_plain = triplet.is_none();
         let is_separator = separates(byte) && (is_plain || way.encoded);
-        // What is removed before decoding ends at a separator that is not encoded.
+        // Parameters that are removed before decoding end only at an unencoded separator.
         let ends = is_separator && (is_plain || way.parameters != Parameters::RemovePlain);
         let begins = byte == b';'
             && match way.parameters {
@@ -144,8 +145,8 @@ fn read(path: &str, way: Reading) -> Vec<u8> {
     resolved(&decoded, way.merge_first)
 }
 
-/// Resolves the dot segments of a path that is empty or begins with `/`, and takes slashes in a row
-/// for one.
+/// Resolves the dot segments of a path that is empty or begins with `/`, and merges repeated
+/// slashes.
 fn resolved(path: &[u8], merge_first: bool) -> Vec<u8> {
     let mut kept: Vec<&[u8]> = Vec::new();
     let mut segments = path.split(|byte| *byte == b'/').skip(1).peekable();
@@ -169,7 +170,7 @@ fn resolved(path: &[u8], merge_first: bool) -> Vec<u8> {
     merged.flat_map(|(_, segment)| [b"/", *segment]).flatten().copied().collect()
 }
 
-/// Returns the byte that a `%xx` at the start of `text` encodes.
+/// Decodes the `%xx` at the start of `text`.
 pub(crate) fn decode_triplet(text: &[u8]) -> Option<u8> {
     let digit = |at: usize| char::from(*text.get(at)?).to_digit(16);
     u8::try_from(digit(1)? * 16 + digit(2)?).ok()

@@ -1,16 +1,20 @@
-//! URLs of requests, in the normal form that is the key of their object.
+//! Request URLs, in the normal form that is part of the key of their object.
 //!
-//! Only what RFC 9110 (4.2.3) and RFC 3986 (6.2) call equivalent beyond doubt is made equal: scheme
-//! and host in lower case, the scheme's default port left out, an empty path is `/`, no fragment,
-//! percent-encoded unreserved characters decoded (but not the dot, which could form a `..` that
-//! servers treat differently) and the hex digits of the others in upper case. Two spellings that
-//! stay different cost a second copy; two resources under one key would be an error.
+//! Only spellings that RFC 9110 (4.2.3) and RFC 3986 (6.2) call equivalent are normalised:
+//!
+//! * Scheme and host are in lower case, and the default port of the scheme is omitted.
+//! * An empty path becomes `/`, and there is no fragment.
+//! * Percent-encoded unreserved characters are decoded, except the dot, which could form a `..`
+//!   that servers treat differently. The hex digits of other encodings are in upper case.
+//!
+//! Two spellings that stay different cost a second copy; two resources under one key would be an
+//! error.
 //!
 //! Servers may still distinguish equivalent spellings: one may redirect an odd spelling of a path,
-//! or refuse it. A proxy must send path and query as they came (RFC 9110, 7.7), so an answer is
-//! valid for that spelling alone. Therefore a URL keeps the spelling beside its normal form, and
-//! the key has both: the answer to `/%61` is none for `/a`. URLs that operators give are in the
-//! normal form alone.
+//! or refuse it. A proxy must forward path and query unchanged (RFC 9110, 7.7), so a response is
+//! valid for one spelling only. A URL therefore keeps the spelling beside the normal form, and the
+//! key contains both: the response to `/%61` is not used for `/a`. URLs from operators have the
+//! normal form only.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -22,29 +26,29 @@ use crate::request::readings::decode_triplet;
 /// A normalised absolute `http` or `https` URL.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Url {
-    /// The normal form; behind it path and query as an origin is asked for them, where that is
-    /// something else.
+    /// The normal form, followed by path and query as sent to an origin, if they differ.
     text: String,
     /// Length of the normal form.
     end: usize,
     /// Start of the path: the length of scheme and authority.
     path: usize,
-    /// Position behind the last `/` of the path.
+    /// Position after the last `/` of the path.
     directory: usize,
 }
 
-/// Why something is no URL that names an object.
+/// Why a URL does not name an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadUrl {
     /// The scheme is missing or neither `http` nor `https`.
     Scheme,
-    /// There is a user or password in the authority (RFC 9110, 4.2.4).
+    /// The authority contains a user or password (RFC 9110, 4.2.4).
     UserInfo,
-    /// The host is missing or holds characters that no host has.
+    /// The host is missing or contains invalid characters.
     Host,
-    /// The port is no number from 0 to 65535.
+    /// The port is not a number from 0 to 65535.
     Port,
-    /// The path does not begin with `/`, or path or query hold white space or control characters.
+    /// The path does not begin with `/`, or path or query contain white space or control
+    /// characters.
     Path,
 }
 
@@ -63,8 +67,8 @@ impl fmt::Display for BadUrl {
 impl std::error::Error for BadUrl {}
 
 impl Url {
-    /// Returns the URL made of its parts (a reverse proxy's site and request target). `authority`
-    /// is `host` or `host:port`; `path` is the path with the query, if any.
+    /// Builds a URL from its parts (a reverse proxy's site and request target). `authority` is
+    /// `host` or `host:port`; `path` includes the query, if any.
     pub fn new(scheme: &str, authority: &str, path: &str) -> Result<Url, BadUrl> {
         let (scheme, default_port) = if scheme.eq_ignore_ascii_case("http") {
             ("http", 80)
@@ -77,7 +81,7 @@ impl Url {
             return Err(BadUrl::UserInfo);
         }
         let (host, port) = split_port(authority)?;
-        // Each request makes one, so that it takes one allocation.
+        // Every request builds one, so it takes a single allocation if the spelling is normal.
         let mut text = String::with_capacity(scheme.len() + authority.len() + path.len() + 4);
         text.push_str(scheme);
         text.push_str("://");
@@ -94,14 +98,14 @@ impl Url {
         Ok(Url { text, end, path: path_at, directory })
     }
 
-    /// Parses a URL from one string, such as an operator's `purge http://host/path`.
+    /// Parses a URL from text, such as an operator's `purge http://host/path`.
     pub fn parse(text: &str) -> Result<Url, BadUrl> {
         let (scheme, rest) = text.split_once("://").ok_or(BadUrl::Scheme)?;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         Self::new(scheme, &rest[..end], &rest[end..])
     }
 
-    /// Returns the whole URL.
+    /// Returns the whole URL in normal form.
     pub fn as_str(&self) -> &str {
         &self.text[..self.end]
     }
@@ -121,18 +125,18 @@ impl Url {
         &self.text[self.path..self.end]
     }
 
-    /// Returns path and query as an origin is asked for them.
+    /// Returns path and query as sent to an origin.
     pub fn sent(&self) -> &str {
         self.spelled().unwrap_or(self.path_and_query())
     }
 
-    /// Returns path and query as they are sent, if that is not the normal form.
+    /// Returns path and query as sent to an origin, if they differ from the normal form.
     pub fn spelled(&self) -> Option<&str> {
         (self.end < self.text.len()).then(|| &self.text[self.end..])
     }
 
-    /// Returns this URL and its usual other spellings: its normal form, and the one with the hex
-    /// digits of percent-encodings in lower case. A purge of the object concerns all of them.
+    /// Returns this URL and its other common spellings: the normal form, and the one with
+    /// percent-encodings in lower-case hex digits. A purge of the object covers all of them.
     pub fn spellings(&self) -> Vec<Url> {
         let normal = self.with_spelling(None);
         let lower = lower_escapes(self.path_and_query());
@@ -146,8 +150,7 @@ impl Url {
         all
     }
 
-    /// Returns the same URL with the query that `change` makes of this one; without a query if that
-    /// is empty.
+    /// Returns the URL with its query mapped by `change`. An empty result removes the query.
     pub(crate) fn map_query(&self, change: impl Fn(&str) -> String) -> Url {
         let changed = |text: &str| {
             let (path, query) = split_query(text);
@@ -163,7 +166,7 @@ impl Url {
         Url { end: text.len(), text, ..*self }.with_spelling(spelled.as_deref())
     }
 
-    /// Returns the same URL without its query.
+    /// Returns the URL without its query.
     pub fn without_query(&self) -> Url {
         self.map_query(|_| String::new())
     }
@@ -173,9 +176,8 @@ impl Url {
         Url { text, ..*self }
     }
 
-    /// Returns the path of a request, behind which a query may stand, as most servers read it:
-    /// percent-encodings decoded, dot segments resolved (RFC 3986, 5.2.4), repeated slashes taken
-    /// for one.
+    /// Returns the path of a request target as most servers read it, without any query:
+    /// percent-encodings decoded, dot segments resolved (RFC 3986, 5.2.4), repeated slashes merged.
     pub fn tidied(path: &str) -> Cow<'_, str> {
         match readings::usual(path) {
             Cow::Borrowed(same) => String::from_utf8_lossy(same),
@@ -199,8 +201,8 @@ impl Url {
         self.site() == other.site()
     }
 
-    /// Resolves `reference` (the value of a `Location`) relative to this URL (RFC 3986, 5.2);
-    /// returns `None` when the result is no `http` or `https` URL.
+    /// Resolves `reference` (the value of a `Location`) relative to this URL (RFC 3986, 5.2).
+    /// Returns `None` if the result is not an `http` or `https` URL.
     pub fn resolve(&self, reference: &str) -> Option<Url> {
         let reference = reference.trim_matches([' ', '\t']);
         let reference = reference.split('#').next().unwrap_or("");
@@ -268,7 +270,7 @@ fn push_host(text: &mut String, host: &str) -> Result<(), BadUrl> {
     Ok(())
 }
 
-/// Appends `path` (with query, without fragment) in normal form.
+/// Appends `path`, which may have a query, in normal form and without its fragment.
 fn push_path(text: &mut String, path: &str) -> Result<(), BadUrl> {
     let path = path.split('#').next().unwrap_or("");
     if !path.starts_with('/') {
@@ -288,7 +290,7 @@ fn push_path(text: &mut String, path: &str) -> Result<(), BadUrl> {
     Ok(())
 }
 
-/// Appends what is sent for `path`, where that is not the normal form, which begins at `normal`.
+/// Appends path and query as sent if they differ from the normal form, which begins at `normal`.
 fn push_spelling(text: &mut String, normal: usize, path: &str) {
     let path = path.split('#').next().unwrap_or("");
     let begin = if path.starts_with('/') { "" } else { "/" };
@@ -298,8 +300,7 @@ fn push_spelling(text: &mut String, normal: usize, path: &str) {
     }
 }
 
-/// Returns a text in normal form with its percent-encodings in lower case; `None` when that is the
-/// same.
+/// Returns text in normal form with its percent-encodings in lower case; `None` if nothing changes.
 fn lower_escapes(normal: &str) -> Option<String> {
     let mut lower = normal.to_owned();
     for (at, _) in normal.match_indices('%') {
@@ -309,8 +310,9 @@ fn lower_escapes(normal: &str) -> Option<String> {
     Url::new("http", "a", &lower).is_ok_and(is_it).then_some(lower)
 }
 
-/// Appends `path` with its percent-encodings in normal form; `None` when one of them is malformed.
-/// Such a path stays as it is: what is decoded could make a new triplet with a lone `%` before it.
+/// Appends `path` with normalised percent-encodings. Returns `None` if one of them is malformed;
+/// the path must then stay unchanged, since a decoded byte could form a new triplet with a lone `%`
+/// before it.
 fn push_normal_escapes(normal: &mut String, path: &str) -> Option<()> {
     let mut rest = path;
     while let Some(at) = rest.find('%') {
@@ -335,7 +337,7 @@ fn split_scheme(reference: &str) -> Option<(&str, &str)> {
     is_scheme.then_some((scheme, rest))
 }
 
-/// Splits a path from its query; the query keeps its `?`.
+/// Splits a path from its query, which keeps its `?`.
 fn split_query(text: &str) -> (&str, &str) {
     text.split_at(text.find('?').unwrap_or(text.len()))
 }
@@ -493,7 +495,7 @@ mod tests {
 
     #[test]
     fn references_resolve_as_in_rfc_3986() {
-        // RFC 3986, 5.4.1 and 5.4.2, with the fragments gone.
+        // RFC 3986, 5.4.1 and 5.4.2, with the fragments removed.
         let base = Url::parse("http://a/b/c/d;p?q").unwrap();
         for (reference, expected) in [
             ("g", "http://a/b/c/g"),

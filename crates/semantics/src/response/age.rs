@@ -7,7 +7,7 @@ use crate::fields::date;
 use crate::fields::list;
 use crate::time::{ExchangeTimes, Millis, Seconds, Time};
 
-/// Returns the value of `Age`: its first member (RFC 9111, 5.1); zero when absent or not a number.
+/// Returns the first member of `Age` (RFC 9111, 5.1); zero if it is absent or not a number.
 pub fn of_header(headers: &HeaderMap) -> Seconds {
     let first = list::members(headers, &AGE).next().map_or(Delta::Absent, Delta::parse);
     match first {
@@ -16,11 +16,11 @@ pub fn of_header(headers: &HeaderMap) -> Seconds {
     }
 }
 
-/// Returns the age of a response when its head had been received: `corrected_initial_age`.
+/// Returns the age of a response when its head was received: `corrected_initial_age`.
 ///
-/// What the caches on the way say (`Age`), plus the time that this exchange took. `Date` counts
-/// where it proves that this is not all: it names a second, and only when all of that second is
-/// longer ago does it say more. A missing one says nothing.
+/// This is the `Age` reported by caches on the path plus the duration of this exchange. `Date`
+/// counts only if it proves a higher age. It names a whole second, so it proves only the time since
+/// the end of that second. A missing `Date` proves nothing.
 pub fn initial(headers: &HeaderMap, times: ExchangeTimes) -> Millis {
     let received = times.received;
     let delay = received.millis_since(times.requested);
@@ -33,8 +33,8 @@ pub fn initial(headers: &HeaderMap, times: ExchangeTimes) -> Millis {
     }
 }
 
-/// Returns the least age of a response at the time when it was asked for, by its `Age` and `Date`:
-/// the time that we waited for it is not counted. Zero when it was made for this exchange.
+/// Returns the minimum age of a response at the time of the request, by its `Age` and `Date`,
+/// without the time spent waiting for it. Zero if it was generated for this exchange.
 pub fn when_asked(headers: &HeaderMap, times: ExchangeTimes) -> Millis {
     let received = times.received;
     let by_date = date::of_field(headers, &DATE, received)
@@ -96,14 +96,14 @@ mod tests {
         let at = |millis| Time::from_unix_millis(NOW.unix_millis() + millis);
         let date = format!("Date: {NOW_DATE}");
         for (asked, received, lines, initially, asked_for) in [
-            // Made as soon as it was asked for, late in the second.
+            // Generated right after the request, late in the second.
             (900, 1200, vec![date.as_str()], 300, 0),
             (900, 2400, vec![&date], 1500, 0),
-            // Made in a second that was over when it was asked for.
+            // Generated in a second that was over at the time of the request.
             (2100, 2400, vec![&date], 2000, 1100),
             (2100, 2400, vec![&date, "Age: 1"], 2000, 1100),
             (2100, 2400, vec![&date, "Age: 2"], 2300, 1700),
-            // The caches on the way waited as long as we did.
+            // The caches on the path waited as long as this one.
             (0, 1500, vec!["Age: 1"], 2500, 0),
             (0, 1500, vec!["Age: 9"], 10_500, 7500),
             (0, 0, vec!["Age: 99999999999999999999"], 2_147_483_648_000, 2_147_483_648_000),

@@ -1,4 +1,4 @@
-//! Freshness lifetime of a response (RFC 9111, 4.2.1 and 4.2.2).
+//! The freshness lifetime of a response (RFC 9111, 4.2.1 and 4.2.2).
 
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, DATE, EXPIRES, HeaderMap, HeaderValue, LAST_MODIFIED};
@@ -11,7 +11,7 @@ use crate::settings::lifetimes::StatusScope;
 use crate::settings::{Lifetime, Lifetimes, Settings, Sharing};
 use crate::time::{Seconds, Time};
 
-/// Types of feeds, which change at any moment; many are sent as plain XML.
+/// Media types of feeds, which may change at any moment; many are sent as plain XML.
 const FEEDS: [&str; 7] = [
     "application/atom+xml",
     "application/feed+json",
@@ -31,36 +31,37 @@ pub enum Basis {
     MaxAge,
     /// `Expires` minus `Date`.
     Expires,
-    /// A guess from `Last-Modified`, or the configured one.
+    /// Heuristic, from `Last-Modified`, or the configured one without it.
     Heuristic,
-    /// The operator, where the origin states nothing.
+    /// Set by the operator, where the origin states none.
     Operator,
-    /// The operator, for errors: how long one is kept, not whose it is.
+    /// Set by the operator for errors. It limits how long one is kept and does not permit sharing
+    /// it.
     ErrorTtl,
-    /// The origin says itself at every use whether the response is current.
+    /// The origin vouches for the response at every use.
     Vouched,
     /// No source: the lifetime is zero.
     Nothing,
 }
 
-/// A lifetime and where it comes from.
+/// A lifetime and its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freshness {
     /// The age up to which the response is fresh: `freshness_lifetime`.
     pub lifetime: Seconds,
-    /// The source of the lifetime. One that the origin stated stays the origin's, also when the
-    /// operator has changed it.
+    /// The source of the lifetime. If the origin stated one, the source remains the origin even if
+    /// the operator changed the value.
     pub basis: Basis,
 }
 
 impl Freshness {
-    /// Returns whether the origin or the operator stated the lifetime, be it zero.
+    /// Returns whether the origin or the operator stated the lifetime, even if it is zero.
     pub fn is_explicit(&self) -> bool {
         !matches!(self.basis, Basis::Heuristic | Basis::Nothing)
     }
 
-    /// Returns whether the origin or the operator stated that the response is fresh for a while,
-    /// for all clients.
+    /// Returns whether the origin or the operator stated a positive lifetime that applies to all
+    /// clients.
     pub fn is_stated_positive(&self) -> bool {
         self.is_explicit() && self.basis != Basis::ErrorTtl && self.lifetime > Seconds::ZERO
     }
@@ -70,7 +71,7 @@ impl Freshness {
         matches!(self.basis, Basis::SMaxAge | Basis::MaxAge | Basis::Expires)
     }
 
-    /// Returns the lifetime after the operator's settings have been applied.
+    /// Returns the lifetime after applying the operator's settings.
     fn under(
         self,
         lifetimes: &Lifetimes,
@@ -81,8 +82,8 @@ impl Freshness {
         decided.map_or(self, |(_, decided)| decided)
     }
 
-    /// Returns the setting that decides this lifetime, by its name in a rule, and its result;
-    /// `None` where none does.
+    /// Returns the setting that determines the lifetime, by its name in a rule, and its result;
+    /// `None` if no setting does.
     fn decided_by(
         &self,
         lifetimes: &Lifetimes,
@@ -109,20 +110,20 @@ impl Freshness {
             decided = Some(("min-ttl", stated(min)));
         }
         if let Some(max) = lifetimes.max.filter(|max| so_far(decided).lifetime > *max) {
-            // An upper bound makes no statement out of a guess.
+            // An upper bound does not turn a heuristic lifetime into a stated one.
             decided = Some(("max-ttl", Freshness { lifetime: max, ..so_far(decided) }));
         }
         decided
     }
 
-    /// Returns this lifetime of the operator's; one that the origin stated stays the origin's.
+    /// Replaces the lifetime; the basis changes only if the origin stated no lifetime.
     fn decided(&self, lifetime: Seconds, basis: Basis) -> Freshness {
         let basis = if self.is_stated_by_origin() { self.basis } else { basis };
         Freshness { lifetime, basis }
     }
 
-    /// Returns whether the operator's lifetimes and edits apply to an answer with this lifetime of
-    /// the origin's.
+    /// Returns whether the operator's lifetimes and edits apply to a response with this lifetime of
+    /// the origin.
     fn takes_part(
         &self,
         lifetimes: &Lifetimes,
@@ -142,17 +143,16 @@ impl Freshness {
     }
 }
 
-/// Returns whether a status may be given a heuristic lifetime (RFC 9110, 15.1).
+/// Returns whether a status permits a heuristic lifetime (RFC 9110, 15.1).
 pub fn is_heuristically_cacheable(status: StatusCode) -> bool {
     matches!(status.as_u16(), 200 | 203 | 204 | 206 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
 /// Returns the lifetime of a response in a shared cache, in the order of RFC 9111 (4.2.1):
-/// `s-maxage`, `max-age`, `Expires`, heuristic. A value that is there but unusable makes the
-/// response stale.
+/// `s-maxage`, `max-age`, `Expires`, heuristic. A malformed value makes the response stale. The
+/// operator's lifetimes are applied last.
 ///
-/// `received` stands in for a missing `Date`, `target` is what was asked for. What the operator
-/// says of lifetimes comes last.
+/// `received` replaces a missing `Date`; `target` holds the facts of the request target.
 pub fn lifetime(
     target: TargetFacts,
     status: StatusCode,
@@ -168,8 +168,8 @@ pub fn lifetime(
     of_origin.under(&settings.lifetimes, status, directives)
 }
 
-/// Returns the operator's setting that [`lifetime`] follows, by its name in a rule; `None` where it
-/// follows the origin.
+/// Returns the operator's setting that determines [`lifetime`], by its name in a rule; `None` if
+/// the origin determines it.
 pub fn setting(
     target: TargetFacts,
     status: StatusCode,
@@ -182,7 +182,7 @@ pub fn setting(
     of_origin.decided_by(&settings.lifetimes, status, directives).map(|(name, _)| name)
 }
 
-/// Returns whether the operator's lifetimes, and the edits of a rule, apply to a response with this
+/// Returns whether the operator's lifetimes and the edits of a rule apply to a response with this
 /// head, by its status ([`Lifetimes::scope_of`]).
 pub fn takes_part(
     status: StatusCode,
@@ -196,14 +196,14 @@ pub fn takes_part(
         return scope == StatusScope::All;
     }
     let directives = ResponseDirectives::parse(headers, settings);
-    // Only whether the origin states a lifetime matters, which no target changes.
+    // The target does not matter: it cannot change whether the origin states a lifetime.
     let target = TargetFacts::default();
     let of_origin = by_origin(target, status, headers, &directives, received, settings);
     of_origin.takes_part(lifetimes, status, &directives)
 }
 
-/// Returns the settings, by their names in a rule, that would decide the lifetime of a response if
-/// its status took part.
+/// Returns the settings, by their names in a rule, that would determine the lifetime of a response
+/// if its status took part.
 pub fn inapplicable(
     target: TargetFacts,
     status: StatusCode,
@@ -227,7 +227,7 @@ pub fn inapplicable(
     settings.into_iter().filter(|(_, is_out)| *is_out).map(|(name, _)| name).collect()
 }
 
-/// Returns the lifetime that the origin states, or that is guessed for it.
+/// Returns the lifetime that the origin states, otherwise a heuristic one.
 pub(crate) fn by_origin(
     target: TargetFacts,
     status: StatusCode,
@@ -256,8 +256,8 @@ pub(crate) fn by_origin(
     Freshness { lifetime: Seconds::ZERO, basis: Basis::Nothing }
 }
 
-/// Returns whether a lifetime may be guessed: never for a document under the name of a file, and
-/// with careful sharing neither for the answer to a query nor for a feed.
+/// Returns whether a heuristic lifetime is permitted: never for a document under a file name and,
+/// with careful sharing, not for a target with a query or for a feed.
 fn may_guess(target: TargetFacts, headers: &HeaderMap, settings: &Settings) -> bool {
     let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let is_disguised = target.names_file && kind.is_some_and(disguise::is_document);
@@ -431,7 +431,7 @@ mod tests {
         let bounds = &Lifetimes { min: seconds(50), max: seconds(70), ..Lifetimes::default() };
         assert_eq!(by(bounds, 200, &["Cache-Control: max-age=60"]), (60, Basis::MaxAge));
         assert_eq!(by(bounds, 200, &["Cache-Control: max-age=1"]), (50, Basis::MaxAge));
-        // An upper bound states nothing.
+        // An upper bound does not state a lifetime.
         assert_eq!(by(bounds, 200, &[modified]), (70, Basis::Heuristic));
         assert_eq!(by(bounds, 200, &[]), (50, Basis::Operator));
         let both = &Lifetimes { unsaid: same(99), max: seconds(70), ..Lifetimes::default() };

@@ -15,40 +15,40 @@ use crate::response::freshness::Freshness;
 use crate::settings::{Settings, Sharing};
 use crate::time::{ExchangeTimes, Seconds};
 
-/// Why a response is not stored. The first reason that applies, in this order.
+/// Why a response is not stored: the first reason that applies, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NotStorable {
-    /// The request was no GET.
+    /// The request is not a GET.
     Method,
-    /// The operator keeps answers out ([`Settings::store`]).
+    /// The operator forbids storing ([`Settings::store`]).
     Rule,
-    /// The status is interim, depends on the request's own conditions, or forbids storing. Of an
-    /// origin that vouches for its answers: anything but a 200 with a strong entity tag.
+    /// The status is interim, depends on the conditions of the request, or forbids storing. If the
+    /// origin vouches: anything but a 200 with a strong entity tag.
     Status,
-    /// A part of the whole (206).
+    /// A partial response (206).
     PartialContent,
     /// `no-store` in the request.
     NoStoreRequest,
     /// `no-store` in the response.
     NoStore,
-    /// `must-understand`, and this cache does not know the status.
+    /// `must-understand` with a status that this cache does not know.
     MustUnderstand,
     /// `private`.
     Private,
-    /// The request carried `Authorization`, and the response does not permit sharing.
+    /// The request carries `Authorization`, and the response does not permit sharing.
     Authorization,
-    /// `Vary: *` or a `Vary` that cannot be read, and no tag to ask the origin with: no request
-    /// would match it.
+    /// `Vary: *` or a malformed `Vary`, on an error or without a tag for validation: no request
+    /// would match the response.
     VaryStar,
-    /// `Set-Cookie`, and the settings keep such responses out or the origin did not say that it is
-    /// to be stored: a cookie is not for others on a guess.
+    /// `Set-Cookie`, and either the settings forbid storing it, or the origin does not state that
+    /// the response is for all clients.
     SetCookie,
-    /// The request carried `Cookie`, and neither a positive lifetime is stated nor does `Vary` name
-    /// the field.
+    /// The request carries `Cookie`, no positive lifetime is stated, and `Vary` does not name the
+    /// field.
     Cookie,
     /// The same for another field that identifies the client.
     Identified,
-    /// Neither fresh for a moment nor something that could be validated: storing it is useless.
+    /// Storing is useless: the response is neither fresh nor possible to validate.
     NoFreshness,
 }
 
@@ -74,10 +74,10 @@ impl NotStorable {
     }
 }
 
-/// Decides whether the final response to `request` may be stored; `Err` names the first reason
+/// Decides whether the final response to `request` may be stored. `Err` contains the first reason
 /// against it.
 ///
-/// That its body arrived whole is for the caller to see to (RFC 9111, 3.3).
+/// The caller must check that the body arrived completely (RFC 9111, 3.3).
 pub fn judge(
     request: &RequestFacts,
     status: StatusCode,
@@ -89,7 +89,7 @@ pub fn judge(
     judge_by(request, status, headers, &directives, times, settings)
 }
 
-/// Does as [`judge`], with the directives of the response.
+/// Same as [`judge`], with the directives already parsed.
 pub(crate) fn judge_by(
     request: &RequestFacts,
     status: StatusCode,
@@ -112,7 +112,7 @@ pub(crate) fn judge_by(
         return Err(NotStorable::NoStoreRequest);
     }
     judge_directives(request, status, directives)?;
-    // Only the origin can say when it fits; with a tag it can be asked (RFC 9111, 4.1).
+    // Only the origin knows which request it fits; a tag makes it possible to ask (RFC 9111, 4.1).
     let tag = headers.get(ETAG).and_then(|value| EntityTag::parse(value.as_bytes()));
     if matches!(Vary::of(headers), Vary::Star) && (tag.is_none() || !status.is_success()) {
         return Err(NotStorable::VaryStar);
@@ -136,23 +136,23 @@ pub(crate) fn judge_by(
     }
 }
 
-/// Returns whether a field is for its client alone, and never stored with the rest: `private` or
+/// Returns whether a field is for its client alone and never stored, because `private` or
 /// `no-cache` names it (RFC 9111, 5.2.2.4 and 5.2.2.7).
 fn is_left_out(directives: &ResponseDirectives, name: &HeaderName) -> bool {
     directives.private.fields().contains(name) || directives.no_cache.fields().contains(name)
 }
 
-/// Returns whether the origin itself says that a response with `Set-Cookie` is for all: by a
-/// lifetime, or by `public`. An operator's lifetime is for a whole site, a cookie may be for one of
-/// its users: it prolongs nothing that the origin calls stale from the start.
+/// Returns whether the origin itself states, by a lifetime or by `public`, that a response with
+/// `Set-Cookie` is for all clients. An operator's lifetime is for a whole site, whereas a cookie
+/// may be for a single user: it must not prolong a lifetime of zero stated by the origin.
 fn shares_cookie(directives: &ResponseDirectives, of_origin: Freshness, used: Freshness) -> bool {
     let is_over_at_once = of_origin.is_stated_by_origin() && of_origin.lifetime == Seconds::ZERO;
     let is_prolonged = is_over_at_once && used.lifetime > Seconds::ZERO;
     (directives.public || of_origin.is_stated_by_origin()) && !is_prolonged
 }
 
-/// Decides whether an answer to a request that identifies its client may be for others: a positive
-/// lifetime is stated, or the fields that identify are part of the variant's key.
+/// Decides whether a response to a request that identifies its client may be shared: a positive
+/// lifetime is stated, or the identifying fields are part of the key of the variant.
 fn judge_identity(
     request: &RequestFacts,
     headers: &HeaderMap,
@@ -167,7 +167,7 @@ fn judge_identity(
     }
 }
 
-/// Returns whether the response is selected by all fields that identify the client.
+/// Returns whether all fields that identify the client select the response.
 fn is_told_apart(request: &RequestFacts, headers: &HeaderMap) -> bool {
     let vary = Vary::of(headers);
     request.is_told_apart_by(|name| vary.names().iter().any(|selects| selects == name))
@@ -178,8 +178,8 @@ fn has_strong_tag(headers: &HeaderMap) -> bool {
     tag.is_some_and(|tag| !tag.weak)
 }
 
-/// Returns whether the answer to a POST may be stored for later GETs of its URL: it must itself
-/// state that it is what a GET would get, and for how long (RFC 9110, 9.3.3).
+/// Returns whether the response to a POST may be stored for later GETs of its URL: it must state
+/// that it is what a GET would get, and for how long (RFC 9110, 9.3.3).
 pub fn is_post_for_get(
     request: &RequestFacts,
     url: &Url,
@@ -205,17 +205,16 @@ pub fn is_post_for_get(
 fn judge_status(status: StatusCode) -> Result<(), NotStorable> {
     match status.as_u16() {
         206 => Err(NotStorable::PartialContent),
-        // Answers to the conditions, the range or the expectation of one request.
+        // These depend on the conditions, range or expectation of one request.
         304 | 412 | 416 | 417 => Err(NotStorable::Status),
-        // About this hop. RFC 6585 forbids 428, 429, 431 and 511.
+        // These concern this hop. RFC 6585 forbids storing 428, 429, 431 and 511.
         407 | 428 | 429 | 431 | 511 => Err(NotStorable::Status),
         200..=599 => Ok(()),
         _ => Err(NotStorable::Status),
     }
 }
 
-/// Returns whether this cache knows and obeys the caching requirements of a status
-/// (`must-understand`).
+/// Returns whether this cache implements the caching requirements of a status (`must-understand`).
 fn is_understood(status: StatusCode) -> bool {
     matches!(
         status.as_u16(),
@@ -246,7 +245,7 @@ fn judge_directives(
     Ok(())
 }
 
-/// Returns whether the directives let a shared cache store a response to a request with
+/// Returns whether the directives permit a shared cache to store a response to a request with
 /// `Authorization` (RFC 9111, 3.5).
 pub(crate) fn permits_sharing(directives: &ResponseDirectives) -> bool {
     directives.public
@@ -254,8 +253,8 @@ pub(crate) fn permits_sharing(directives: &ResponseDirectives) -> bool {
         || matches!(directives.s_maxage, Delta::Value(_))
 }
 
-/// Returns whether some later request can use the response: for a while as it is, stale when
-/// permitted, or after a validation.
+/// Returns whether a later request can use the response: while fresh, stale if permitted, or after
+/// a validation.
 fn is_useful(
     status: StatusCode,
     headers: &HeaderMap,
@@ -277,8 +276,8 @@ fn is_useful(
     freshness.lifetime.plus(stale_use).millis() > age::initial(headers, times)
 }
 
-/// Returns whether the response may be served stale at all. A lifetime of zero was never meant to
-/// be reused, and with careful sharing a guess is no permission either.
+/// Returns whether the response may be served stale at all. A lifetime of zero never permits it,
+/// and with careful sharing a heuristic one does not either.
 fn has_grace(status: StatusCode, freshness: Freshness, settings: &Settings) -> bool {
     let is_meant = match settings.sharing {
         Sharing::Careful => freshness.is_stated_positive(),
@@ -287,9 +286,9 @@ fn has_grace(status: StatusCode, freshness: Freshness, settings: &Settings) -> b
     is_meant && !settings.lifetimes.keep_no_error(status)
 }
 
-/// Returns how long after its lifetime the response may be served stale: as the origin permits it,
-/// or when the origin is down (RFC 9111, 4.2.4). The operator's own windows for answers that do not
-/// say are no reason to store one.
+/// Returns how long after its lifetime the response may be served stale, by permission of the
+/// origin or during an outage (RFC 9111, 4.2.4). The operator's default windows do not make a
+/// response worth storing.
 fn longest_grace(directives: &ResponseDirectives, settings: &Settings) -> Seconds {
     let window = |said: Delta| said.or_zero_when_invalid().unwrap_or_default();
     let forbids = directives.must_revalidate
@@ -343,7 +342,7 @@ mod tests {
         for status in [200, 201, 203, 204, 299, 302, 307, 308, 400, 404, 410, 451, 500, 503, 599] {
             assert_eq!(get(status, &[MAX_AGE]), Ok(()), "{status}");
         }
-        // Of one connection, mostly: but the origin may say that it is for all.
+        // Mostly about one connection, but the origin may state that they are for all clients.
         for status in [408, 421, 425, 426] {
             assert_eq!(get(status, &[MAX_AGE]), Ok(()), "{status}");
             assert_eq!(get(status, &["ETag: \"a\""]), Err(NoFreshness), "{status}");

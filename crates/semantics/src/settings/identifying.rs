@@ -1,15 +1,15 @@
-//! Request fields that can identify the client: cookies, credentials, and fields whose names speak
-//! of a key, a token, a session or a user.
+//! Request fields that can identify the client: cookies, credentials, and fields whose names
+//! suggest a key, a token, a session or a user.
 //!
-//! An origin that reads such a field may answer each client differently without saying so in
-//! `Vary`. A request that carries one is *identified*: its answer is shared only by the origin's or
-//! the operator's word ([`crate::storability`], [`crate::reuse`]).
+//! An origin may use such a field to respond differently to each client without naming it in
+//! `Vary`. A request with such a field is *identified*. Its response is shared only if the origin
+//! or the operator permits it ([`crate::storability`], [`crate::reuse`]).
 
 use crate::settings::name_filter::{NameParts, WholeNames, begins_with};
 use crate::settings::pattern::Pattern;
 use crate::settings::usual_names::UsualNames;
 
-/// Words in a field's name that make it identifying, in lower case.
+/// Words that make a field name identifying, in lower case.
 const WORDS: [&str; 31] = [
     "assertion",
     "auth",
@@ -44,27 +44,27 @@ const WORDS: [&str; 31] = [
     "webauth",
 ];
 
-/// Beginnings of such words: `X-UserInfo`, `X-AccountNumber`.
+/// Prefixes of such words: `X-UserInfo`, `X-AccountNumber`.
 const BEGINS: [&str; 7] = ["account", "cert", "cookie", "secret", "session", "token", "user"];
 
-/// Ends of such words: `X-CSRFToken`, `ApiKey`.
+/// Suffixes of such words: `X-CSRFToken`, `ApiKey`.
 const ENDS: [&str; 9] =
     ["account", "auth", "cert", "cookie", "key", "secret", "session", "token", "user"];
 
-/// Names that would count by their words, but that browsers send with every request of a kind.
+/// Names that match a word, but that browsers send with every request of some kind.
 const EXEMPT: [&str; 3] = ["idempotency-key", "sec-fetch-user", "sec-websocket-key"];
 
-/// The usual names that the built-in list has.
+/// The usual names that the built-in list includes.
 const USUAL: UsualNames = UsualNames::of(&["authorization", "cookie"]);
 
 /// The fields that identify the client of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentifyingFields {
-    /// The built-in list counts.
+    /// Whether the built-in list applies.
     built_in: bool,
-    /// Names that count besides.
+    /// Further names.
     named: Vec<Pattern>,
-    /// The usual names that count.
+    /// The usual names that are included.
     usual: UsualNames,
 }
 
@@ -75,10 +75,10 @@ impl Default for IdentifyingFields {
 }
 
 impl IdentifyingFields {
-    /// The word for the built-in list.
+    /// The word that stands for the built-in list.
     pub const AUTO: &str = "auto";
 
-    /// Reads a list of names in which `*` stands for anything; [`IdentifyingFields::AUTO`] stands
+    /// Parses a list of names in which `*` matches anything and [`IdentifyingFields::AUTO`] stands
     /// for the built-in list.
     pub fn new(names: &[String]) -> IdentifyingFields {
         let (auto, named): (Vec<&String>, _) = names.iter().partition(|name| *name == Self::AUTO);
@@ -100,7 +100,7 @@ impl IdentifyingFields {
         self.usual
     }
 
-    /// Returns whether a field of this name, which is not a usual one, identifies a client.
+    /// Returns whether a field of this name, which must not be a usual one, identifies a client.
     pub(crate) fn includes_unusual(&self, name: &str) -> bool {
         (self.built_in && is_identifying(name)) || is_named(&self.named, name)
     }
@@ -114,8 +114,8 @@ static WORD_FILTER: WholeNames = WholeNames::of(&WORDS);
 static BEGIN_FILTER: NameParts = NameParts::of_beginnings(&BEGINS);
 static END_FILTER: NameParts = NameParts::of_ends(&ENDS);
 
-/// Returns whether the built-in list has a name: one of its words says so, and it does not speak of
-/// a user agent.
+/// Returns whether the built-in list includes a name: it contains an identifying word, does not
+/// name a user agent, and is not exempt.
 fn is_identifying(name: &str) -> bool {
     let separates = |byte: &u8| matches!(byte, b'-' | b'_' | b'.');
     let mut words = name.as_bytes().split(separates).peekable();

@@ -1,8 +1,8 @@
-//! An operator's lifetimes, and the statuses of the answers that they apply to.
+//! Lifetimes set by an operator, and the response statuses that they apply to.
 //!
-//! Lifetimes are about the document that a URL names. An error or a login redirect is not that
-//! document: it must not be kept for the time that the document may be kept. So lifetimes apply
-//! only to some statuses, unless the operator names others.
+//! Lifetimes concern the document that a URL names. An error or a login redirect is not that
+//! document and must not be kept for as long. Lifetimes therefore apply only to some statuses,
+//! unless the operator names others.
 
 use std::str::FromStr;
 
@@ -10,36 +10,36 @@ use http::StatusCode;
 
 use crate::time::Seconds;
 
-/// An operator's lifetimes where the origin states none, or in place of the origin's. They change
-/// no prohibition: a response with `no-store`, `private` or `no-cache` is treated as that says.
+/// An operator's lifetimes, used if the origin states none or in place of the origin's. They do not
+/// override prohibitions: `no-store`, `private` and `no-cache` still apply.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lifetimes {
-    /// The statuses that the other fields apply to where they name none themselves; also those of
-    /// the answers that a rule edits. `None`: the usual ones ([`Lifetimes::scope_of`]).
+    /// The statuses to which the other fields apply unless they name their own, and to which the
+    /// edits of a rule apply. `None`: the default statuses ([`Lifetimes::scope_of`]).
     pub statuses: Option<Vec<StatusPattern>>,
     /// Lifetime in place of the origin's.
     pub fixed: Option<Lifetime>,
-    /// Lifetime of answers for which the origin states none, in place of a guess.
+    /// Lifetime in place of a heuristic one if the origin states none.
     pub unsaid: Option<Lifetime>,
-    /// Shortest lifetime.
+    /// Minimum lifetime.
     pub min: Option<Seconds>,
-    /// Longest lifetime, of answers of any status. It does not bound `fixed`.
+    /// Maximum lifetime, for any status. It does not bound `fixed`.
     pub max: Option<Seconds>,
-    /// Lifetime of answers from 400 on for which the origin states none and `unsaid` does not
-    /// apply: negative caching.
+    /// Lifetime of responses with status 400 and above for which the origin states none and
+    /// `unsaid` does not apply: negative caching.
     pub errors: Option<Seconds>,
 }
 
-/// A lifetime that an operator sets.
+/// A lifetime set by an operator.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lifetime {
-    /// For each status in [`Lifetimes::statuses`].
+    /// One lifetime for every status in [`Lifetimes::statuses`].
     Same(Seconds),
-    /// For each named status; a single status outranks its class.
+    /// A lifetime for each named status. A single status has precedence over its class.
     ByStatus(Vec<(StatusPattern, Seconds)>),
 }
 
-/// A status, or a class of them. 206 and 304 are never matched: see [`counted_as`].
+/// A status or a class of statuses. 206 and 304 never match: see [`counted_as`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusPattern {
     /// One status, such as 404.
@@ -48,27 +48,28 @@ pub enum StatusPattern {
     Class(u16),
 }
 
-/// The answers of one status that the operator's lifetimes and edits apply to.
+/// The responses of one status to which the operator's lifetimes and edits apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusScope {
-    /// None.
+    /// No response.
     Nothing,
-    /// Those that the origin lets shared caches keep for a time that it states.
+    /// Responses that shared caches may keep for a lifetime stated by the origin.
     Stated,
-    /// All.
+    /// All responses.
     All,
 }
 
 impl Lifetimes {
-    /// Returns whether `status` is an error and the operator keeps none: then none is served stale.
+    /// Returns whether `status` is an error and the operator sets a zero lifetime for errors. No
+    /// error is then served stale.
     pub(crate) fn keep_no_error(&self, status: StatusCode) -> bool {
         status.as_u16() >= 400 && self.errors == Some(Seconds::ZERO)
     }
 
-    /// Returns the answers with this status that take part. Where no statuses are named these are
-    /// documents (200, 203, 204), permanent redirects (301, 308), and an answer that opens a tunnel
-    /// (101), which is never stored. Other redirects (302, 303, 307) are often for one user or for
-    /// one moment; they take part when the origin says that they may be kept.
+    /// Returns the responses with this status that take part. By default these are documents (200,
+    /// 203, 204), permanent redirects (301, 308), and the response that opens a tunnel (101), which
+    /// is never stored. Other redirects (302, 303, 307) are often for one user or one moment; they
+    /// take part if the origin states that they may be kept.
     pub fn scope_of(&self, status: StatusCode) -> StatusScope {
         let status = counted_as(status);
         let is_all = match &self.statuses {
@@ -82,8 +83,8 @@ impl Lifetimes {
         }
     }
 
-    /// Returns whether an answer with this status may get a longer lifetime than the origin's.
-    /// `takes_part`: by [`Lifetimes::scope_of`].
+    /// Returns whether a response with this status may get a longer lifetime than the origin's.
+    /// `takes_part` is derived from [`Lifetimes::scope_of`].
     pub fn lengthen(&self, status: StatusCode, takes_part: bool) -> bool {
         let applies = |lifetime: &Lifetime| lifetime.of(status, takes_part).is_some();
         let (fixed, unsaid) = (&self.fixed, &self.unsaid);
@@ -92,7 +93,7 @@ impl Lifetimes {
 }
 
 impl Lifetime {
-    /// Returns the lifetime of an answer with this status; `takes_part`: by
+    /// Returns the lifetime of a response with this status. `takes_part` is derived from
     /// [`Lifetimes::scope_of`].
     pub(crate) fn of(&self, status: StatusCode, takes_part: bool) -> Option<Seconds> {
         let named = match self {
@@ -119,7 +120,7 @@ impl StatusPattern {
 impl FromStr for StatusPattern {
     type Err = String;
 
-    /// Reads `404` or `4xx`. The statuses of interim answers are not accepted, except for 101.
+    /// Parses `404` or `4xx`. Interim statuses other than 101 are not accepted.
     fn from_str(text: &str) -> Result<StatusPattern, String> {
         let wrong =
             || format!("expected a status such as 404 or a class such as 4xx, got {text:?}");
@@ -134,8 +135,8 @@ impl FromStr for StatusPattern {
     }
 }
 
-/// Returns the status that a status counts as: a part of a document (206) and its validation (304)
-/// are treated as the whole (200).
+/// Returns the status that determines how a response is treated: a part of a document (206) and its
+/// validation (304) count as the whole (200).
 pub fn counted_as(status: StatusCode) -> StatusCode {
     match status {
         StatusCode::PARTIAL_CONTENT | StatusCode::NOT_MODIFIED => StatusCode::OK,
@@ -170,7 +171,7 @@ mod tests {
             let expected = if is_named { StatusScope::All } else { StatusScope::Nothing };
             assert_eq!(named.scope_of(code(status)), expected, "{status} named");
         }
-        // A part and a validation follow the whole.
+        // A part and a validation count as the whole.
         let redirects = Lifetimes { statuses: Some(patterns(&["3xx"])), ..usual };
         assert_eq!(redirects.scope_of(code(304)), StatusScope::Nothing);
         assert_eq!(redirects.scope_of(code(206)), StatusScope::Nothing);

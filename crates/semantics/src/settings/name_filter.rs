@@ -1,22 +1,23 @@
-//! Filters before lists of names: they tell most names from all of a list by a few letters, so that
-//! the usual fields of a request are compared with few of its members. Case does not matter.
+//! Prefilters for lists of names. A few letters of a name rule out most names, so the usual fields
+//! of a request are compared with few list members. Case does not matter.
 //!
-//! A filter says no only to what is not in the list. Letters are told apart by their lowest five
-//! bits, which are the same in both cases.
+//! A filter has no false negatives. It distinguishes letters by their lowest five bits, which are
+//! the same in both cases.
 
-/// The letter's number, the same in both cases.
+/// Returns the number of a letter, which is the same in both cases.
 const fn letter(byte: u8) -> usize {
     (byte & 31) as usize
 }
 
-/// A filter before a list of whole names: their lengths by their first and last letters.
+/// A filter for a list of whole names: the set of their lengths for each first and each last
+/// letter.
 pub(crate) struct WholeNames {
     first: [u64; 32],
     last: [u64; 32],
 }
 
 impl WholeNames {
-    /// Makes the filter of names of less than 64 bytes.
+    /// Builds the filter from names of 1 to 63 bytes.
     pub const fn of(names: &[&str]) -> WholeNames {
         let (mut first, mut last) = ([0; 32], [0; 32]);
         let mut number = 0;
@@ -37,12 +38,12 @@ impl WholeNames {
     }
 }
 
-/// A filter before a list of beginnings, or of ends, of at least three bytes: the third letter
-/// (from the end) by the first one.
+/// A filter for a list of prefixes, or of suffixes, of at least three bytes: the set of third
+/// letters for each first letter, counted from the end for suffixes.
 pub(crate) struct NameParts([u32; 32]);
 
 impl NameParts {
-    /// Makes the filter of beginnings.
+    /// Builds the filter from prefixes.
     pub const fn of_beginnings(parts: &[&str]) -> NameParts {
         let mut letters = [0; 32];
         let mut number = 0;
@@ -54,7 +55,7 @@ impl NameParts {
         NameParts(letters)
     }
 
-    /// Makes the filter of ends.
+    /// Builds the filter from suffixes.
     pub const fn of_ends(parts: &[&str]) -> NameParts {
         let mut letters = [0; 32];
         let mut number = 0;
@@ -66,20 +67,20 @@ impl NameParts {
         NameParts(letters)
     }
 
-    /// Returns whether a name may begin as one of the list.
+    /// Returns whether a name may begin with a listed prefix.
     pub fn may_begin(&self, name: &[u8]) -> bool {
         let [first, _, third, ..] = name else { return false };
         self.0[letter(*first)] & (1 << letter(*third)) != 0
     }
 
-    /// Returns whether a name may end as one of the list.
+    /// Returns whether a name may end with a listed suffix.
     pub fn may_end(&self, name: &[u8]) -> bool {
         let [.., third, _, last] = name else { return false };
         self.0[letter(*last)] & (1 << letter(*third)) != 0
     }
 }
 
-/// Returns whether a name begins so, in any case.
+/// Returns whether a name begins with `begin`, ignoring case.
 pub(crate) fn begins_with(name: &[u8], begin: &str) -> bool {
     let head = name.get(..begin.len());
     head.is_some_and(|head| head.eq_ignore_ascii_case(begin.as_bytes()))

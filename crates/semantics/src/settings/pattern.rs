@@ -1,7 +1,7 @@
-//! Patterns of an operator's rules: a text with stars in it.
+//! Patterns in an operator's rules: text with wildcards.
 //!
-//! `*` stands for any number of characters, none included; every other character stands for itself.
-//! Matching never takes longer than the product of both lengths.
+//! `*` matches any number of characters, including none. Every other character matches itself.
+//! Matching takes at most time proportional to the product of both lengths.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -15,17 +15,17 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Returns a pattern whose letters stand for themselves.
+    /// Returns a case-sensitive pattern.
     pub fn new(text: &str) -> Pattern {
         Pattern { text: text.to_owned(), ignores_case: false }
     }
 
-    /// Returns a pattern that ignores case.
+    /// Returns a case-insensitive pattern.
     pub fn ignoring_case(text: &str) -> Pattern {
         Pattern { text: text.to_owned(), ignores_case: true }
     }
 
-    /// Returns the pattern as it was written.
+    /// Returns the text of the pattern.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -34,8 +34,8 @@ impl Pattern {
     pub fn matches(&self, text: &[u8]) -> bool {
         let pattern = self.text.as_bytes();
         let fits = |a: u8, b: u8| a == b || (self.ignores_case && a.eq_ignore_ascii_case(&b));
-        // Where to go on when what followed the last star does not fit after all: one character
-        // further on. Earlier stars need not be tried again.
+        // Where to resume if the text after the last star does not match: one character further on.
+        // Earlier stars need no retry.
         let (mut at, mut from, mut retry) = (0, 0, None);
         while from < text.len() {
             if pattern.get(at) == Some(&b'*') {

@@ -1,11 +1,10 @@
-//! Names of the fields that nearly all requests consist of. A name is recognised once, by one look
-//! into a table, and is a number from then on: a list of names is a set of numbers that is made
-//! beforehand, and a name is in it or not by one bit.
+//! Usual names: those of the fields that make up nearly all requests. One table lookup turns a name
+//! into a number. A list of names becomes a precomputed bit set, and one bit tells whether a name
+//! is in it.
 
 use std::num::NonZeroU8;
 
-/// Names of request fields, in lower case and in the order of their bytes. None of them asks for
-/// another method.
+/// Names of request fields, in lower case, sorted by bytes. None of them requests another method.
 pub(crate) const NAMES: [&str; 79] = [
     "accept",
     "accept-charset",
@@ -88,12 +87,12 @@ pub(crate) const NAMES: [&str; 79] = [
     "x-requested-with",
 ];
 
-/// A usual name of a field: its number.
+/// A usual name of a field, as its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsualName(NonZeroU8);
 
 impl UsualName {
-    /// Returns the usual name that a name is, if it is one. Case does not matter.
+    /// Returns the usual name equal to `name`, if there is one. Case does not matter.
     #[inline]
     pub fn of(name: &str) -> Option<UsualName> {
         if name.len() < 2 {
@@ -108,7 +107,7 @@ impl UsualName {
         NAMES[usize::from(self.0.get()) - 1]
     }
 
-    /// Returns the name at this place of [`NAMES`].
+    /// Returns the name at this index of [`NAMES`].
     const fn at(place: usize) -> Option<UsualName> {
         match NonZeroU8::new(place as u8 + 1) {
             Some(number) => Some(UsualName(number)),
@@ -129,11 +128,11 @@ impl UsualNames {
     /// The empty set.
     pub const NONE: UsualNames = UsualNames(0);
 
-    /// Makes the set of these names, which are in lower case.
+    /// Returns the set of these names, which must be in lower case.
     ///
     /// # Panics
     ///
-    /// When one of them is not usual.
+    /// If one of them is not a usual name.
     pub const fn of(names: &[&str]) -> UsualNames {
         let (mut set, mut number) = (0, 0);
         while number < names.len() {
@@ -147,26 +146,26 @@ impl UsualNames {
         UsualNames(set)
     }
 
-    /// Makes the set of all usual names that a list has.
+    /// Returns the set of all usual names for which `list` returns true.
     pub fn all_in(list: impl Fn(&str) -> bool) -> UsualNames {
         let all = (0..NAMES.len()).filter_map(UsualName::at);
         all.filter(|name| list(name.as_str())).collect()
     }
 
-    /// Returns whether the set has a name.
+    /// Returns whether the set contains a name.
     #[inline]
     pub fn has(self, name: UsualName) -> bool {
         self.0 & name.bit() != 0
     }
 
-    /// Returns whether a list has a name: `self` are the usual names in it, `unusual` says which
-    /// others are. Case does not matter to `self`.
+    /// Returns whether a list contains a name. `self` holds the usual names in the list; `unusual`
+    /// returns whether another name is in it. Usual names match in any case.
     #[inline]
     pub fn has_or(self, name: &str, unusual: impl Fn(&str) -> bool) -> bool {
         UsualName::of(name).map_or_else(|| unusual(name), |name| self.has(name))
     }
 
-    /// Returns the names in it.
+    /// Returns the names in the set.
     pub fn iter(self) -> impl Iterator<Item = UsualName> {
         let mut left = self.0;
         std::iter::from_fn(move || {
@@ -176,13 +175,13 @@ impl UsualNames {
         })
     }
 
-    /// Returns whether there is a name in both sets.
+    /// Returns whether the sets have a common name.
     #[inline]
     pub fn meets(self, other: UsualNames) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Returns the set without the names of another.
+    /// Returns the set without the names in `other`.
     #[must_use]
     pub fn without(self, other: UsualNames) -> UsualNames {
         UsualNames(self.0 & !other.0)
@@ -218,7 +217,7 @@ const fn is_same_text(one: &[u8], other: &[u8]) -> bool {
 
 const SLOTS: usize = 512;
 
-/// The names by [`slot_of`].
+/// A perfect hash table of the names, indexed by [`slot_of`].
 struct Table {
     factor: u32,
     slots: [Option<UsualName>; SLOTS],
@@ -227,7 +226,7 @@ struct Table {
 static TABLE: Table = Table::new();
 
 impl Table {
-    /// Makes a table in which no two names share a slot.
+    /// Searches for a factor with which no two names share a slot.
     const fn new() -> Table {
         let mut factor: u32 = 0x9e37_79b1;
         loop {
@@ -239,7 +238,7 @@ impl Table {
     }
 }
 
-/// Returns the names in their slots; `None` when two share one.
+/// Returns the table for a factor; `None` if two names share a slot.
 const fn slots_by(factor: u32) -> Option<[Option<UsualName>; SLOTS]> {
     let mut slots = [None; SLOTS];
     let mut number = 0;
@@ -254,8 +253,8 @@ const fn slots_by(factor: u32) -> Option<[Option<UsualName>; SLOTS]> {
     Some(slots)
 }
 
-/// Returns a slot by the length of a name and three of its letters. Case does not matter. A name
-/// has at least two bytes.
+/// Returns the slot of a name of at least two bytes, by its length and three of its letters. Case
+/// does not matter.
 const fn slot_of(name: &[u8], factor: u32) -> usize {
     let length = name.len();
     let (first, last) = (name[0], name[length - 1]);
@@ -264,8 +263,8 @@ const fn slot_of(name: &[u8], factor: u32) -> usize {
     (letters.wrapping_mul(factor) >> (32 - SLOTS.trailing_zeros())) as usize
 }
 
-/// Returns whether a name is `known`, which consists of letters in lower case, digits and hyphens.
-/// Up to eight bytes are compared at a time; the last ones may be compared twice.
+/// Returns whether a name equals `known` in any case. `known` consists of lower-case letters,
+/// digits and hyphens. Compares up to eight bytes at a time; the last bytes may be compared twice.
 #[inline]
 pub(crate) fn is_name(name: &[u8], known: &[u8]) -> bool {
     if name.len() != known.len() {
@@ -289,10 +288,10 @@ pub(crate) fn is_name(name: &[u8], known: &[u8]) -> bool {
     name.iter().zip(known).all(|(byte, known)| is_same((*byte).into(), (*known).into()))
 }
 
-/// Returns whether eight bytes are those of `known`, in any case.
+/// Returns whether eight bytes equal `known` in any case.
 #[inline]
 fn is_same(bytes: u64, known: u64) -> bool {
-    // Letters alone have this bit among the bytes of known names.
+    // Among the bytes of known names, only letters have this bit.
     const OF_LETTERS: u64 = 0x4040_4040_4040_4040;
     bytes | ((known & OF_LETTERS) >> 1) == known
 }

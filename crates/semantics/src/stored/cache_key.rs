@@ -1,17 +1,17 @@
-//! Keys of the store: of a response, its variants, their marker, and parts.
+//! The keys in the store: of a response, its variants, their marker, and parts.
 //!
 //! ```text
 //! primary:  'P', class 'G', length of front (u16), front, URL;
-//!           0, path and query as they are sent, where that is not what the URL has
+//!           if the origin is sent another path and query: 0, path and query as sent
 //! variant:  'V', length of primary (u32), primary, epoch (16 bytes),
-//!           per field of the marker: 0 when absent | 1, length (u32), normalised value
+//!           per field of the marker: 0 if absent | 1, length (u32), normalised value
 //! part:     'W', length of the object's key (u32), that key (primary or variant),
 //!           epoch (16 bytes), number of the window (u64)
 //! ```
 //!
-//! Every component is preceded by its length, so different inputs never make the same bytes. A
-//! response that came through one front is never found through another. GET and HEAD share one
-//! class: a stored GET answers both.
+//! Every component of variable length is preceded by its length, unless it ends the key, so
+//! different inputs never yield the same bytes. A response fetched through one front is never found
+//! through another. GET and HEAD share one class, since a stored GET answers both.
 
 use std::io::Write as _;
 
@@ -27,11 +27,11 @@ const PRIMARY: u8 = b'P';
 const VARIANT: u8 = b'V';
 const PART: u8 = b'W';
 const CLASS_GET: u8 = b'G';
-/// No URL holds one.
+/// Separates the URL from the path and query as sent; no URL contains it.
 const SPELLED: u8 = 0;
 
-/// Returns the key of the object that `url` names behind `front` (the forward proxy, or a site's
-/// name). Fronts longer than 65,535 bytes are cut; no configuration allows them.
+/// Returns the key of the object that `url` names behind `front` (the forward proxy, or the name of
+/// a site). Fronts longer than 65,535 bytes are truncated; the configuration does not allow them.
 pub fn primary(front: &str, url: &Url) -> Bytes {
     let length = u16::try_from(front.len()).unwrap_or(u16::MAX);
     let front = &front.as_bytes()[..usize::from(length)];
@@ -49,33 +49,33 @@ pub fn primary(front: &str, url: &Url) -> Bytes {
     key.freeze()
 }
 
-/// The parts of a URL as a request names them.
+/// The parts of a URL, as a request names them.
 #[derive(Clone, Copy, Debug)]
 pub struct UrlParts<'a> {
     /// `http` or `https`, in lower case.
     pub scheme: &'a str,
     /// A name or an IPv4 address, in any case.
     pub host: &'a str,
-    /// `None`: the scheme's own.
+    /// `None`: the default port of the scheme.
     pub port: Option<u16>,
-    /// Path and query as they are sent.
+    /// Path and query as sent.
     pub path: &'a str,
 }
 
-/// Where the site and the directory of a URL lie in a key: the URL begins at `begin`.
+/// The positions of the URL, its site and its directory in a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UrlPlace {
-    /// Position of the URL.
+    /// Start of the URL.
     pub begin: usize,
-    /// Position behind scheme and authority.
+    /// Position after scheme and authority.
     pub site_end: usize,
-    /// Position behind the last `/` of the path.
+    /// Position after the last `/` of the path.
     pub group_end: usize,
 }
 
-/// Writes to `key` what [`primary`] returns for this URL, and returns where the URL lies in it.
-/// `None` where the URL is not of the usual form, or its path not its own normal form: nothing is
-/// known of it then. It allocates nothing but what `key` needs.
+/// Writes the key that [`primary`] returns for this URL to `key`, and returns the position of the
+/// URL in it. Returns `None` if the host is not a name or IPv4 address, or the path is not known to
+/// be in normal form: call [`primary`] then. Only growing `key` allocates.
 pub fn primary_of_parts(key: &mut Vec<u8>, front: &str, url: UrlParts<'_>) -> Option<UrlPlace> {
     let length = u16::try_from(front.len()).ok()?;
     let directory = normal_path(url.path.as_bytes())?;
@@ -93,7 +93,7 @@ pub fn primary_of_parts(key: &mut Vec<u8>, front: &str, url: UrlParts<'_>) -> Op
     key.extend_from_slice(url.host.as_bytes());
     key[host_at..].make_ascii_lowercase();
     if let Some(port) = url.port {
-        // Writing to memory does not fail.
+        // Writing to memory cannot fail.
         let _ = write!(key, ":{port}");
     }
     let site_end = key.len();
@@ -101,8 +101,8 @@ pub fn primary_of_parts(key: &mut Vec<u8>, front: &str, url: UrlParts<'_>) -> Op
     Some(UrlPlace { begin, site_end, group_end: site_end + directory })
 }
 
-/// Returns whether a URL with this host, in any case, and with this path and query, as they are
-/// sent, has them in its normal form. False negatives are possible where [`primary_of_parts`]
+/// Returns whether host and path are in the normal form of a URL, ignoring the case of the host.
+/// `path` is path and query as sent. May return false for a normal form if [`primary_of_parts`]
 /// returns `None`.
 pub fn is_normal(host: &str, path: &str) -> bool {
     is_usual_host(host) && normal_path(path.as_bytes()).is_some()
@@ -113,17 +113,17 @@ fn is_usual_host(host: &str) -> bool {
     !host.is_empty() && host.bytes().all(|byte| class_of(byte) & HOST != 0)
 }
 
-/// A byte stands in paths and queries as it is, and what is sent is the same.
+/// The byte may appear unencoded in paths and queries.
 const PATH: u8 = 1;
-/// A byte stands in a host that is a name or an IPv4 address.
+/// The byte may appear in a host that is a name or an IPv4 address.
 const HOST: u8 = 2;
-/// A byte stands in a path whatever it is encoded as: a triplet for it is not the normal form.
+/// The byte is unencoded in normal form: a triplet for it is not normal.
 const UNRESERVED: u8 = 4;
 
-/// A byte stands in paths and queries, and means nothing but itself there.
+/// The byte may appear in paths and queries and has no special meaning there.
 const PLAIN: u8 = 8;
 
-/// The classes of all bytes.
+/// The classes of each byte, as bits.
 const CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
     let mut byte = 0;
@@ -155,8 +155,8 @@ fn class_of(byte: u8) -> u8 {
     CLASSES[usize::from(byte)]
 }
 
-/// Returns the length of the directory in a path, with or without a query, that is its own normal
-/// form; `None` when it is not, or has bytes that are not usual in one.
+/// Returns the length of the directory in a path, which may have a query. Returns `None` if the
+/// path is not in normal form or contains unusual bytes.
 fn normal_path(path: &[u8]) -> Option<usize> {
     let (mut directory, mut in_path, mut at) = (0, true, 0);
     if path.first() != Some(&b'/') {
@@ -188,8 +188,8 @@ fn normal_path(path: &[u8]) -> Option<usize> {
     Some(directory)
 }
 
-/// Returns the key of the variant that a request with these fields selects. A marker with a new
-/// epoch makes all variants under the old one unreachable.
+/// Returns the key of the variant that a request with these fields selects. A new epoch in the
+/// marker makes all variants of the old epoch unreachable.
 pub fn variant(primary: &[u8], marker: &VaryMarker, request: &impl Fields) -> Bytes {
     let mut key = Vec::with_capacity(primary.len() + 64);
     let names = marker.names().iter().map(HeaderName::as_str);
@@ -197,8 +197,8 @@ pub fn variant(primary: &[u8], marker: &VaryMarker, request: &impl Fields) -> By
     key.into()
 }
 
-/// Writes to `key` what [`variant`] returns for a marker with this one set. It allocates nothing
-/// but what `key` needs, unless a field has several lines.
+/// Writes the key that [`variant`] returns for a marker with only this set to `key`. Only growing
+/// `key` allocates, unless a field has several lines.
 pub fn variant_of_set(
     key: &mut Vec<u8>,
     primary: &[u8],
@@ -233,13 +233,14 @@ fn write_variant<'a>(
     }
 }
 
-/// Returns the primary key in the key of a variant; `None` when `variant` is none.
+/// Returns the primary key in a variant key; `None` if `variant` is not a variant key.
 pub fn primary_of(variant: &[u8]) -> Option<&[u8]> {
     split_variant(variant).map(|(primary, _)| primary)
 }
 
-/// Returns the fields that select the variant under `key`, as the key has them: a request with
-/// these, and no others of the marker's, selects it. `None` when it is no variant under `marker`.
+/// Returns the fields that select the variant with this key, normalised as in the key. A request
+/// with these and no other fields of the marker selects it. `None` if it is not a variant under
+/// `marker`.
 pub fn selecting(key: &[u8], marker: &VaryMarker) -> Option<HeaderMap> {
     let (_, rest) = split_variant(key)?;
     let mut rest = rest.strip_prefix(&marker.epoch().to_le_bytes()[..])?;
@@ -262,14 +263,14 @@ pub fn selecting(key: &[u8], marker: &VaryMarker) -> Option<HeaderMap> {
     rest.is_empty().then_some(fields)
 }
 
-/// Returns the primary key in the key of a variant, and the bytes behind it.
+/// Returns the primary key in a variant key, and the bytes after it.
 fn split_variant(key: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = key.strip_prefix(&[VARIANT])?.split_first_chunk::<4>()?;
     rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)
 }
 
-/// Returns the key of the part in window `number` of the object under `object`. An object with a
-/// new epoch makes all parts under the old one unreachable.
+/// Returns the key of the part in window `number` of the object with key `object`. A new epoch of
+/// the object makes all parts of the old epoch unreachable.
 pub fn part(object: &[u8], epoch: u128, number: u64) -> Bytes {
     let mut key = BytesMut::with_capacity(object.len() + 29);
     key.put_u8(PART);
@@ -280,26 +281,26 @@ pub fn part(object: &[u8], epoch: u128, number: u64) -> Bytes {
     key.freeze()
 }
 
-/// Returns the length as a key has it. Keys are far below 4 GiB: heads are limited before they get
-/// here.
+/// Returns a length as encoded in a key. Keys are far smaller than 4 GiB, since the size of heads
+/// is limited.
 fn length_of(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).unwrap_or(u32::MAX)
 }
 
-/// The content of a key, for tools that look into a cache.
+/// The content of a key, for tools that inspect a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Described<'a> {
-    /// The front it came through.
+    /// The front of the object.
     pub front: &'a str,
     /// The URL in normal form.
     pub url: &'a str,
-    /// Path and query as an origin was asked for them, where that is not what the URL has.
+    /// Path and query as sent to the origin, if they differ from the URL.
     pub spelled: Option<&'a str>,
-    /// It is one of several variants.
+    /// Whether the object is one of several variants.
     pub is_variant: bool,
 }
 
-/// Reads a key back; returns `None` when it is not one of these.
+/// Decodes a key; `None` if it is not a key of this format.
 pub fn describe(key: &[u8]) -> Option<Described<'_>> {
     let key = match key.split_first()? {
         (&PART, rest) => {
@@ -398,7 +399,7 @@ mod tests {
                 }
             }
         }
-        // Of the hosts five, of the paths all but those of another form.
+        // Five of the hosts, and all paths except those of another form.
         assert_eq!(taken, 5 * 12 * 3);
     }
 

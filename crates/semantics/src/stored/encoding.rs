@@ -1,13 +1,13 @@
 //! Encoding of the metadata beside a body: the head of a response, a marker that leads to variants,
 //! or the head of a response that is stored in parts ([`crate::stored::sparse`]).
 //!
-//! Each is one byte string, the store's metadata. Reading is strict: damaged bytes are refused as a
-//! whole and never make the reader panic. All numbers are little-endian.
+//! Each is one byte string, the metadata of the store. Decoding is strict: damaged bytes are
+//! rejected as a whole and never cause a panic. All numbers are little-endian.
 //!
 //! ```text
 //! head:    'H', version 1, facts (40 bytes, see `packed`), number of fields (u16),
 //!          per field: length of name (u16), length of value (u32), name, value;
-//!          with the flag for trailers: their number and they, in the same way
+//!          with the flag for trailers: their number and the trailers, encoded as fields
 //! marker:  'V', version 1, per set of fields: epoch (16 bytes), number of names (u16),
 //!          per name: length (u16), name
 //! sparse:  'S', version 1, epoch (16 bytes), length of the whole (u64), window (u32),
@@ -26,7 +26,7 @@ pub(crate) const SPARSE: u8 = b'S';
 pub(crate) const PART: u8 = b'P';
 pub(crate) const VERSION: u8 = 1;
 
-/// The bytes are not what this version writes: treat the object as not there.
+/// The error for bytes that this version does not write: treat the object as absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged;
 
@@ -42,7 +42,7 @@ pub(crate) fn take(rest: &mut Bytes, count: usize) -> Result<Bytes, Damaged> {
     if count > rest.len() { Err(Damaged) } else { Ok(rest.split_to(count)) }
 }
 
-/// Reads a name exactly as [`crate::StoredHead::encode`] writes it: lower case.
+/// Parses a name as a marker encodes it: in lower case.
 pub(crate) fn read_name(bytes: &[u8]) -> Result<HeaderName, Damaged> {
     HeaderName::from_lowercase(bytes).map_err(|_| Damaged)
 }

@@ -1,4 +1,4 @@
-//! The store's metadata, in any of its forms (`encoding` has the bytes).
+//! The metadata of the store, in any of its forms; `encoding` defines the bytes.
 
 use bytes::Bytes;
 
@@ -10,21 +10,21 @@ use crate::stored::sparse::{PartHead, SparseHead};
 use crate::stored::stored_head::StoredHead;
 use crate::stored::vary_marker::VaryMarker;
 
-/// The content of the store's metadata.
+/// Decoded metadata of the store.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Meta {
     /// A response.
     Head(StoredHead),
-    /// A marker: look under [`crate::stored::cache_key::variant`].
+    /// A marker: the variants are under [`crate::stored::cache_key::variant`].
     Marker(VaryMarker),
-    /// A response that is there in parts: look under [`crate::stored::cache_key::part`].
+    /// A response stored in parts, which are under [`crate::stored::cache_key::part`].
     Sparse(SparseHead),
     /// A part of such a response.
     Part(PartHead),
 }
 
 impl Meta {
-    /// Reads any form. Header values share the memory of `bytes`.
+    /// Decodes any form. Header values share the memory of `bytes`.
     pub fn decode(bytes: &Bytes) -> Result<Meta, Damaged> {
         let mut rest = bytes.clone();
         match take(&mut rest, 2)?.as_ref() {
@@ -37,25 +37,24 @@ impl Meta {
     }
 }
 
-/// Reads the facts in the encoded form of a whole response without its fields; returns `None` for
-/// any other form.
+/// Decodes only the facts of an encoded whole response; returns `None` for any other form.
 pub fn facts(meta: &[u8]) -> Option<Packed> {
     let facts = meta.strip_prefix(&[HEAD, VERSION])?.first_chunk()?;
     Packed::decode(facts)
 }
 
-/// The head of a whole response in its encoded form, without a map of its fields.
+/// The encoded head of a whole response, read without building a map of its fields.
 #[derive(Clone, Copy, Debug)]
 pub struct EncodedHead<'a> {
-    /// The facts.
+    /// The facts of the response.
     pub facts: Packed,
     meta: &'a [u8],
 }
 
 impl<'a> EncodedHead<'a> {
-    /// Reads the facts, and checks that fields and nothing else follow them; returns `None` for any
-    /// other form, and for a response with trailers. That the bytes of names and values are such as
-    /// HTTP permits is not checked again: they were when the head was encoded.
+    /// Decodes the facts and checks that exactly the encoded fields follow them. Returns `None` for
+    /// any other form and for a response with trailers. Does not validate the bytes of names and
+    /// values again, since they were valid when the head was encoded.
     pub fn read(meta: &'a [u8]) -> Option<EncodedHead<'a>> {
         let facts = facts(meta)?;
         let count = meta.get(2 + Packed::LEN..)?.first_chunk::<2>()?;
@@ -66,18 +65,18 @@ impl<'a> EncodedHead<'a> {
         (is_whole && !facts.is(Flag::Trailers)).then_some(EncodedHead { facts, meta })
     }
 
-    /// Reads the facts of bytes that [`EncodedHead::read`] has checked before: nothing else is
-    /// looked at.
+    /// Decodes the facts of bytes that [`EncodedHead::read`] has checked before. Checks nothing
+    /// else.
     pub fn checked(meta: &'a [u8]) -> Option<EncodedHead<'a>> {
         Some(EncodedHead { facts: facts(meta)?, meta })
     }
 
-    /// Returns the validators that conditions and `If-Range` are compared with.
+    /// Returns the validators for evaluating conditions and `If-Range`.
     pub fn selected(&self) -> Selected<'_> {
         self.facts.selected(self)
     }
 
-    /// Returns the fields, name and value, in the order in which they are sent.
+    /// Returns the name and value of each field, in the order in which they are sent.
     pub fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         fields(self.meta)
     }
@@ -85,7 +84,7 @@ impl<'a> EncodedHead<'a> {
 
 impl Fields for EncodedHead<'_> {
     fn all(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        // The names are ASCII.
+        // Names are always ASCII.
         self.fields().filter_map(|(name, value)| Some((std::str::from_utf8(name).ok()?, value)))
     }
 
@@ -96,8 +95,8 @@ impl Fields for EncodedHead<'_> {
     }
 }
 
-/// Returns the fields, name and value, in the encoded form of a response, whole or in parts,
-/// without building a map; names are spelled as they came. None for any other form.
+/// Returns the name and value of each field of an encoded response, whole or in parts, without
+/// building a map. Names have their original spelling. Empty for any other form.
 pub(crate) fn fields(meta: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let facts_at = match meta.first_chunk::<2>() {
         Some([HEAD, VERSION]) => 2,

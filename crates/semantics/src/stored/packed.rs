@@ -1,7 +1,7 @@
 //! The facts of a stored response that decide its reuse, in 40 bytes.
 //!
-//! Computed once, when the response is stored or refreshed, so that a hit parses no header. The
-//! layout, little-endian:
+//! They are computed once, when the response is stored or refreshed, so that a hit parses no
+//! header. The layout, little-endian:
 //!
 //! ```text
 //!  0  u8   version (2)
@@ -14,11 +14,10 @@
 //! 24  u32  stale-while-revalidate, seconds
 //! 28  u32  stale-if-error, seconds
 //! 32  u48  Last-Modified, seconds since 1970; 0 without the flag
-//! 38  u16  age when received, the milliseconds beside its seconds
+//! 38  u16  age when received, remaining milliseconds
 //! ```
 //!
-//! Version 1, which can still be read, has the time received in seconds, and 64 bits for
-//! Last-Modified.
+//! Version 1 can still be read. It has the time received in seconds and 64 bits for Last-Modified.
 
 use http::StatusCode;
 use http::header::{DATE, ETAG, HeaderMap, LAST_MODIFIED};
@@ -37,7 +36,7 @@ use crate::response::storability;
 use crate::settings::Settings;
 use crate::time::{ExchangeTimes, Millis, Seconds, Time};
 
-/// A yes-or-no fact. The numbers are part of the stored format.
+/// A boolean fact. The values are part of the stored format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Flag {
@@ -47,61 +46,61 @@ pub enum Flag {
     ProxyRevalidate = 1 << 1,
     /// `s-maxage`, which implies `proxy-revalidate` (RFC 9111, 5.2.2.10).
     SMaxAge = 1 << 2,
-    /// `no-cache` for the whole response; or `Vary: *`, which comes to the same: no use without
+    /// `no-cache` for the whole response, or `Vary: *`, which has the same effect: no use without
     /// asking the origin (RFC 9111, 4.1).
     NoCache = 1 << 3,
     /// A well-formed strong `ETag`.
     StrongEtag = 1 << 4,
-    /// A well-formed weak `ETag`, or one without its quotes.
+    /// A well-formed weak `ETag`, or a malformed one, such as one without quotes.
     WeakEtag = 1 << 5,
-    /// A readable `Last-Modified`.
+    /// A well-formed `Last-Modified`.
     LastModified = 1 << 6,
     /// `Last-Modified` is a strong validator: at least a second before `Date` (RFC 9110, 8.8.2.2).
     StrongLastModified = 1 << 7,
-    /// The lifetime is a guess, or the operator's for errors: it was not stated for all clients.
+    /// The lifetime is heuristic, or the operator's for errors: it was not stated for all clients.
     Heuristic = 1 << 8,
     /// `immutable`.
     Immutable = 1 << 9,
-    /// May answer requests with `Authorization` beyond doubt (RFC 9111, 3.5).
+    /// The response may explicitly be used for requests with `Authorization` (RFC 9111, 3.5).
     Shareable = 1 << 10,
-    /// `stale-while-revalidate` was there.
+    /// `stale-while-revalidate` is present.
     StaleWhileRevalidate = 1 << 11,
-    /// `stale-if-error` was there.
+    /// `stale-if-error` is present.
     StaleIfError = 1 << 12,
     /// The directives come from a targeted field (RFC 9213).
     Targeted = 1 << 13,
-    /// There is a `Vary`.
+    /// The response has a `Vary` field.
     Varies = 1 << 14,
-    /// The answer to a HEAD: it has no body to answer a GET with (RFC 9110, 9.3.2).
+    /// The response to a HEAD: it has no body for a GET (RFC 9110, 9.3.2).
     HeadOnly = 1 << 15,
-    /// Trailers are stored behind the fields (RFC 9110, 6.5).
+    /// Trailers are stored after the fields (RFC 9110, 6.5).
     Trailers = 1 << 16,
 }
 
 const KNOWN_FLAGS: u32 = (1 << 17) - 1;
 
-/// The facts. See the head of the module.
+/// The facts of a stored response. The layout is in the module documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packed {
     status: StatusCode,
     flags: u32,
     received: Time,
-    /// Its whole seconds, and the milliseconds beside them.
+    /// Age when received: whole seconds, with the remaining milliseconds in `initial_millis`.
     initial_age: Seconds,
     initial_millis: u16,
     lifetime: Seconds,
     stale_while_revalidate: Seconds,
     stale_if_error: Seconds,
     last_modified: Time,
-    /// It is at least so old, whatever the clock says: in memory only.
+    /// Minimum age, whatever the clock says; not stored.
     age_at_least: Seconds,
-    /// The origin or the operator stated a positive lifetime: in memory only, for it follows from
-    /// the lifetime as it was before a soft purge.
+    /// Whether the origin or the operator stated a positive lifetime. Not stored: it follows from
+    /// the lifetime before a soft purge.
     stated: bool,
 }
 
-/// Largest difference by which a receipt may lie after now without the clock having been set back:
-/// it covers rounding, and clocks that are read one after another.
+/// How far the time of receipt may lie after the current time before the clock counts as set back.
+/// Covers rounding, and clocks that are read one after another.
 const CLOCK_SLACK: Seconds = Seconds::new(2);
 
 impl Packed {
@@ -109,8 +108,8 @@ impl Packed {
     pub const LEN: usize = 40;
     const VERSION: u8 = 2;
 
-    /// Computes the facts of a response as it was received (before `Age` is removed).
-    /// `target` is what was asked for.
+    /// Computes the facts of a response as received, before `Age` is removed. `target` holds the
+    /// facts of the request target.
     pub fn of(
         target: TargetFacts,
         status: StatusCode,
@@ -122,7 +121,7 @@ impl Packed {
         Packed::by(target, status, headers, &directives, times, settings)
     }
 
-    /// Does as [`Packed::of`], with the directives that were read.
+    /// Same as [`Packed::of`], with the directives already parsed.
     pub(crate) fn by(
         target: TargetFacts,
         status: StatusCode,
@@ -168,7 +167,7 @@ impl Packed {
         self.flags & flag as u32 != 0
     }
 
-    /// Returns when the response (or the 304 that last confirmed it) was received.
+    /// Returns when the response, or the 304 that last confirmed it, was received.
     pub fn received(&self) -> Time {
         self.received
     }
@@ -179,11 +178,11 @@ impl Packed {
         Selected::of_stored(self.status, fields, self.received, is_strong)
     }
 
-    /// Returns the age at `now`: `current_age` of RFC 9111 (4.2.3) in whole seconds. It is counted
-    /// in milliseconds: as lifetimes are whole seconds, a response stays fresh until its lifetime
-    /// is over, not until the clock shows another second. When the clock was set back behind the
-    /// time of receipt, the age cannot be known: it is the largest, so that the response is stale
-    /// and past every window for stale answers.
+    /// Returns the age at `now`: `current_age` of RFC 9111 (4.2.3) in whole seconds. Computed in
+    /// milliseconds: a response stays fresh until its lifetime, in whole seconds, is over, not
+    /// until the clock shows another second. If the clock was set back to before the receipt, the
+    /// age is unknown and the maximum is returned: the response is stale and past every window for
+    /// stale use.
     pub fn age(&self, now: Time) -> Seconds {
         if self.received.since(now) > CLOCK_SLACK {
             return Seconds::MAX;
@@ -195,7 +194,7 @@ impl Packed {
         self.initial_age().plus(now.millis_since(self.received)).seconds()
     }
 
-    /// Returns the age at a time before the receipt: zero when the response had not been made by
+    /// Returns the age at a time before the receipt; zero if the response had not been generated by
     /// then.
     pub(crate) fn age_as_of(&self, then: Time) -> Seconds {
         self.initial_age().minus(self.received.millis_since(then)).seconds()
@@ -205,33 +204,35 @@ impl Packed {
         self.initial_age.millis().plus(Millis::new(u64::from(self.initial_millis)))
     }
 
-    /// Returns the age up to which it is fresh.
+    /// Returns the age up to which the response is fresh.
     pub fn lifetime(&self) -> Seconds {
         self.lifetime
     }
 
-    /// Returns whether the origin or the operator stated a positive lifetime. It stays so after a
-    /// soft purge.
+    /// Returns whether the origin or the operator stated a positive lifetime. A soft purge does not
+    /// change this.
     pub fn is_stated(&self) -> bool {
         self.stated
     }
 
-    /// Returns whether it is fresh at `now`, request directives and `no-cache` apart.
+    /// Returns whether the response is fresh at `now`, apart from request directives and
+    /// `no-cache`.
     pub fn is_fresh(&self, now: Time) -> bool {
         self.lifetime > self.age(now)
     }
 
-    /// Returns the seconds of freshness left at `now`, negative when stale: the `ttl` of RFC 9211.
+    /// Returns the remaining freshness at `now` in seconds, negative if stale: the `ttl` of
+    /// RFC 9211.
     pub fn ttl(&self, now: Time) -> i64 {
         i64::from(self.lifetime.get()) - i64::from(self.age(now).get())
     }
 
-    /// Returns the origin's `stale-while-revalidate`; `None` when it did not say.
+    /// Returns the origin's `stale-while-revalidate`; `None` if absent.
     pub fn stale_while_revalidate(&self) -> Option<Seconds> {
         self.is(Flag::StaleWhileRevalidate).then_some(self.stale_while_revalidate)
     }
 
-    /// Returns the origin's `stale-if-error`; `None` when it did not say.
+    /// Returns the origin's `stale-if-error`; `None` if absent.
     pub fn stale_if_error(&self) -> Option<Seconds> {
         self.is(Flag::StaleIfError).then_some(self.stale_if_error)
     }
@@ -241,41 +242,41 @@ impl Packed {
         self.is(Flag::LastModified).then_some(self.last_modified)
     }
 
-    /// Returns whether it has a validator to ask the origin with.
+    /// Returns whether the response has a validator.
     pub fn has_validator(&self) -> bool {
         self.is(Flag::StrongEtag) || self.is(Flag::WeakEtag) || self.is(Flag::LastModified)
     }
 
-    /// Returns the same facts, but stale from the start: for a response that an update showed to be
-    /// outdated.
+    /// Returns the facts with a lifetime of zero and `must-revalidate`, for a response that an
+    /// update showed to be outdated.
     pub fn expired(mut self) -> Packed {
         (self.lifetime, self.stated) = (Seconds::ZERO, false);
         self.flags |= Flag::MustRevalidate as u32;
         self
     }
 
-    /// Returns the same facts, with a lifetime that ends at `at`, if it does not end before. The
-    /// windows that the origin grants for stale answers start there. `at` counts as past even if
-    /// the clock was set back behind it.
+    /// Returns the facts with a lifetime that ends at `at`, unless it ends before. The origin's
+    /// windows for stale use start there. `at` counts as past even if the clock was set back to
+    /// before it.
     pub fn outdated(mut self, at: Time) -> Packed {
         self.age_at_least = self.age_by_clock(at);
         self.lifetime = self.lifetime.min(self.age_at_least);
         self
     }
 
-    /// Returns the same facts, of a response with trailers.
+    /// Returns the facts of a response with trailers.
     pub(crate) fn with_trailers(mut self) -> Packed {
         self.flags |= Flag::Trailers as u32;
         self
     }
 
-    /// Returns the same facts, as those of the answer to a HEAD.
+    /// Returns the facts as those of the response to a HEAD.
     pub(crate) fn of_head(mut self) -> Packed {
         self.flags |= Flag::HeadOnly as u32;
         self
     }
 
-    /// Returns the same facts, of a response whose `Last-Modified` is a weak validator.
+    /// Returns the facts with `Last-Modified` as a weak validator.
     pub(crate) fn with_weak_last_modified(mut self) -> Packed {
         self.flags &= !(Flag::StrongLastModified as u32);
         self
@@ -292,14 +293,14 @@ impl Packed {
         bytes[20..24].copy_from_slice(&self.lifetime.get().to_le_bytes());
         bytes[24..28].copy_from_slice(&self.stale_while_revalidate.get().to_le_bytes());
         bytes[28..32].copy_from_slice(&self.stale_if_error.get().to_le_bytes());
-        // The year 9999, the last that a date can name, needs 38 bits.
+        // The year 9999, the last that a date can express, needs 38 bits.
         bytes[32..38].copy_from_slice(&self.last_modified.unix().to_le_bytes()[..6]);
         bytes[38..40].copy_from_slice(&self.initial_millis.to_le_bytes());
         bytes
     }
 
-    /// Reads the encoded form; `None` for another version, an unknown flag or a value that
-    /// [`Packed::encode`] never writes.
+    /// Decodes the facts; `None` for an unknown version or flag, or a value that [`Packed::encode`]
+    /// never writes.
     pub fn decode(bytes: &[u8; Packed::LEN]) -> Option<Packed> {
         let u32_at = |at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
@@ -363,9 +364,9 @@ fn directive_flags(directives: &ResponseDirectives) -> u32 {
 fn validator_flags(headers: &HeaderMap, modified: Option<Time>, received: Time) -> u32 {
     let text = headers.get(ETAG).filter(|value| !value.is_empty());
     let etag = text.and_then(|value| EntityTag::parse(value.as_bytes()));
-    // A tag without its quotes can be asked with and proves nothing.
+    // A tag without its quotes can be sent in a condition but proves nothing.
     let weak = etag.map_or(text.is_some(), |tag| tag.weak);
-    // A Date that we would have to make up ourselves says nothing of the origin's clock.
+    // Only a Date from the origin says something about its clock.
     let date = date::of_field(headers, &DATE, received);
     let strong = matches!((modified, date), (Some(modified), Some(date)) if modified < date);
     flag_if(etag.is_some_and(|tag| !tag.weak), Flag::StrongEtag)
@@ -466,7 +467,7 @@ mod tests {
         beside[38..].copy_from_slice(&678u16.to_le_bytes());
         assert_eq!(aged.encode()[..], beside);
         assert_eq!(Packed::decode(&aged.encode()), Some(aged));
-        // As version 1 had it.
+        // The encoding of version 1.
         expected[0] = 1;
         expected[8..16].copy_from_slice(&1_800_000_000u64.to_le_bytes());
         assert_eq!(Packed::decode(expected.first_chunk().unwrap()), Some(facts));

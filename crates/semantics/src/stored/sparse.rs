@@ -1,13 +1,13 @@
 //! Metadata of a response that is stored in parts.
 //!
-//! Under the key of the whole lies a *sparse* object: the head of the whole, its length, and an
-//! epoch. Its own body, if it has one, is the *trunk*: the first bytes of the whole, as an
-//! interrupted fetch left them. All other bytes lie in *parts*, objects of their own under
-//! [`crate::cache_key::part`], whose keys contain the epoch: removing or replacing the sparse
+//! The key of the whole holds a *sparse* object: the head of the whole, its length, and an epoch.
+//! Its own body, if it has one, is the *trunk*: the first bytes of the whole, as an interrupted
+//! fetch left them. All other bytes are in *parts*, objects of their own under
+//! [`crate::cache_key::part`]. Their keys contain the epoch, so removing or replacing the sparse
 //! object makes all of them unreachable, as a marker does for variants.
 //!
-//! A part holds a contiguous part of its *window*, one of the equal sections that the whole is
-//! divided into. There is at most one part in a window.
+//! A part holds a contiguous range of its *window*, one of the equal sections of the whole. A
+//! window has at most one part.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -16,40 +16,40 @@ use crate::stored::encoding::{Damaged, PART, SPARSE, VERSION, take};
 use crate::stored::packed::Packed;
 use crate::stored::stored_head::StoredHead;
 
-/// The head of such a response.
+/// The head of a response that is stored in parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SparseHead {
-    /// The division into parts, which their keys contain.
+    /// The division into windows; the keys of the parts contain its epoch.
     pub layout: Layout,
-    /// The head as a 200 with everything would have it.
+    /// The head of a 200 with the whole body.
     pub head: StoredHead,
 }
 
 /// The division of a response into windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// New and unguessable for every sparse object made.
+    /// Must be new and unguessable for every sparse object.
     pub epoch: u128,
     /// Length of the whole in bytes.
     pub length: u64,
-    /// Bytes of a window, at least 1; the last one ends with the whole.
+    /// Size of a window in bytes, at least 1; the last window ends with the whole.
     pub window: u32,
 }
 
 impl Layout {
-    /// Returns the number of the window that has the byte at `position`.
+    /// Returns the number of the window that contains the byte at `position`.
     pub fn number(&self, position: u64) -> u64 {
         position / u64::from(self.window)
     }
 
-    /// Returns window `number`; `None` when it lies behind the end.
+    /// Returns window `number`; `None` if it lies past the end.
     pub fn window(&self, number: u64) -> Option<ByteRange> {
         let start = number.checked_mul(u64::from(self.window))?;
         let end = start.saturating_add(u64::from(self.window)).min(self.length);
         (start < end).then_some(ByteRange { start, end })
     }
 
-    /// Returns the window that has the byte at `position`, which must be less than the length.
+    /// Returns the window that contains the byte at `position`, which must be less than the length.
     pub fn around(&self, position: u64) -> ByteRange {
         let start = position - position % u64::from(self.window);
         let end = start.saturating_add(u64::from(self.window)).min(self.length);
@@ -58,7 +58,7 @@ impl Layout {
 }
 
 impl SparseHead {
-    /// Bytes of the layout in the encoded form.
+    /// Size of the encoded layout in bytes.
     pub(crate) const LAYOUT_LEN: usize = 28;
 
     /// Encodes the head.
@@ -85,7 +85,7 @@ impl SparseHead {
 /// The head of a part, stored beside its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartHead {
-    /// Position of its first byte in the whole.
+    /// Position of the first byte of the part in the whole.
     pub start: u64,
 }
 

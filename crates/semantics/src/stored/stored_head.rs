@@ -1,4 +1,4 @@
-//! The head of a stored response: status, fields, trailers and facts; `encoding` has its bytes.
+//! The head of a stored response: status, fields, trailers and facts; `encoding` defines the bytes.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::StatusCode;
@@ -22,16 +22,16 @@ use crate::time::{ExchangeTimes, Seconds, Time};
 pub struct StoredHead {
     packed: Packed,
     headers: HeaderMap,
-    /// The spelling of the names of `headers`.
+    /// The spelling of the names in `headers`.
     spellings: Spellings,
-    /// `None` when there are none.
+    /// `None` if there are no trailers.
     trailers: Option<Box<HeaderMap>>,
 }
 
 impl StoredHead {
-    /// Makes a response fit to be stored (RFC 9111, 3.1): without connection-bound fields, without
-    /// those that `private` or `no-cache` name, without `Age` (it lives on in the facts), and with
-    /// a `Date`. `target` is what was asked for.
+    /// Prepares the head of a response for storing (RFC 9111, 3.1). Removes hop-by-hop fields,
+    /// fields that `private` or `no-cache` names, and `Age`, which the facts contain. Adds a `Date`
+    /// if it is missing. `target` holds the facts of the request target.
     pub fn new(
         target: TargetFacts,
         status: StatusCode,
@@ -43,8 +43,8 @@ impl StoredHead {
         StoredHead::with(target, status, headers, &directives, times, settings)
     }
 
-    /// Makes the head of a response to `request` fit to be stored, as [`StoredHead::new`], if it
-    /// may be.
+    /// Prepares the head of a response to `request` for storing, as [`StoredHead::new`], if it may
+    /// be stored.
     ///
     /// # Errors
     /// As [`storability::judge`].
@@ -79,19 +79,19 @@ impl StoredHead {
         StoredHead { packed, headers, spellings: Spellings::LOWER_CASE, trailers: None }
     }
 
-    /// Returns the same response, whose names are spelled so.
+    /// Returns the response with another spelling of its field names.
     pub fn spelled(self, spellings: Spellings) -> StoredHead {
         StoredHead { spellings, ..self }
     }
 
-    /// Returns the spelling of the names of [`StoredHead::headers`].
+    /// Returns the spelling of the names in [`StoredHead::headers`].
     pub fn spellings(&self) -> &Spellings {
         &self.spellings
     }
 
-    /// Returns the same response with the trailers behind its body, kept apart from its fields (RFC
-    /// 9111, 3.1): without those that frame a message, are for one hop or speak of one exchange,
-    /// and without those that `private` or `no-cache` name.
+    /// Returns the response with trailers, which are kept apart from its fields (RFC 9111, 3.1).
+    /// Removes trailers that frame a message, are hop-by-hop, concern one exchange, or are named by
+    /// `private` or `no-cache`.
     pub fn with_trailers(mut self, trailers: &HeaderMap, settings: &Settings) -> StoredHead {
         let directives = ResponseDirectives::parse(&self.headers, settings);
         let mut trailers = trailers.clone();
@@ -108,12 +108,12 @@ impl StoredHead {
         self
     }
 
-    /// Returns the trailers behind the body, if there were any.
+    /// Returns the trailers of the body, if there are any.
     pub fn trailers(&self) -> Option<&HeaderMap> {
         self.trailers.as_deref()
     }
 
-    /// Returns the same response with the trailers of `other`, whose body it has.
+    /// Returns the response with the trailers of `other`, which has the same body.
     pub(crate) fn with_trailers_of(mut self, other: &StoredHead) -> StoredHead {
         if other.trailers.is_some() {
             self.packed = self.packed.with_trailers();
@@ -122,7 +122,7 @@ impl StoredHead {
         self
     }
 
-    /// Returns the facts.
+    /// Returns the facts that decide the reuse of the response.
     pub fn packed(&self) -> &Packed {
         &self.packed
     }
@@ -132,21 +132,21 @@ impl StoredHead {
         self.packed.status()
     }
 
-    /// Returns the headers as stored: without `Age`.
+    /// Returns the stored headers, which do not include `Age`.
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
-    /// Returns the headers to send, `Age` included (RFC 9111, 5.1).
+    /// Returns the headers to send, including `Age` (RFC 9111, 5.1).
     pub fn reply_headers(&self, age: Seconds) -> HeaderMap {
         let mut headers = self.headers.clone();
-        // For `Age` and what the caller adds, so that it grows once.
+        // Space for `Age` and the fields that the caller adds, so that the map grows only once.
         headers.reserve(4);
         headers.insert(AGE, value::of_number(age.get().into()));
         headers
     }
 
-    /// Returns the validators that conditions and `If-Range` are compared with.
+    /// Returns the validators for evaluating conditions and `If-Range`.
     pub fn selected(&self) -> Selected<'_> {
         self.packed.selected(&self.headers)
     }
@@ -156,26 +156,26 @@ impl StoredHead {
         Vary::of(&self.headers)
     }
 
-    /// Makes a head without fields of a response whose fields cannot be read: it must be validated
-    /// before any use.
+    /// Returns a head without fields for a response whose fields are unreadable. It must be
+    /// validated before any use.
     pub fn unreadable(facts: Packed) -> StoredHead {
         let (headers, spellings) = (HeaderMap::new(), Spellings::LOWER_CASE);
         StoredHead { packed: facts.expired(), headers, spellings, trailers: None }
     }
 
-    /// Returns the same response, which must be validated before any further use.
+    /// Returns the response marked for validation before any further use.
     pub fn expired(mut self) -> StoredHead {
         self.packed = self.packed.expired();
         self
     }
 
-    /// Returns the same response, stale from `at` on unless it is stale before.
+    /// Returns the response with a lifetime that ends at `at`, unless it ends before.
     pub fn outdated(mut self, at: Time) -> StoredHead {
         self.packed = self.packed.outdated(at);
         self
     }
 
-    /// Returns the same response with these fields in place of those of the same names.
+    /// Returns the response with the fields of these names replaced.
     pub fn with_fields(mut self, fields: &HeaderMap) -> StoredHead {
         for name in fields.keys() {
             self.headers.remove(name);
@@ -185,14 +185,14 @@ impl StoredHead {
         self
     }
 
-    /// Returns the same response as the answer to a HEAD: usable for other HEADs alone. Its length
-    /// is the one that it states.
+    /// Returns the response as that to a HEAD, which is used only for other HEAD requests. Its
+    /// length is the one in its fields.
     pub fn of_head(mut self) -> StoredHead {
         self.packed = self.packed.of_head();
         self
     }
 
-    /// Returns the same response, with a `Last-Modified` that is a weak validator.
+    /// Returns the response with `Last-Modified` as a weak validator.
     pub(crate) fn with_weak_last_modified(mut self) -> StoredHead {
         self.packed = self.packed.with_weak_last_modified();
         self
@@ -206,14 +206,14 @@ impl StoredHead {
         out.freeze()
     }
 
-    /// Returns the size of the fields in the encoded form, in bytes.
+    /// Returns the size of the encoded fields and trailers in bytes.
     pub(crate) fn fields_size(&self) -> usize {
         let trailers = self.trailers.iter().flat_map(|trailers| trailers.iter());
         let fields = self.headers.iter().chain(trailers);
         fields.map(|(name, value)| 6 + name.as_str().len() + value.as_bytes().len()).sum()
     }
 
-    /// Appends the encoded form from the facts on to `out`.
+    /// Appends the encoded head, from the facts on, to `out`.
     pub(crate) fn encode_body(&self, out: &mut BytesMut) {
         out.put_slice(&self.packed.encode());
         put_fields(out, &self.headers, &self.spellings);
@@ -222,7 +222,7 @@ impl StoredHead {
         }
     }
 
-    /// Reads the encoded form.
+    /// Decodes the head.
     pub fn decode(bytes: &Bytes) -> Result<StoredHead, Damaged> {
         let mut rest = bytes.clone();
         match take(&mut rest, 2)?.as_ref() {

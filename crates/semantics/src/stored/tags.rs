@@ -1,7 +1,6 @@
-//! Tags: names that an origin gives its responses, so that all responses with one can be purged
-//! together. No RFC defines them; caches read them from fields of their own: `Surrogate-Key` and
-//! `xkey`, whose tags are separated by white space, and `Cache-Tag`, where commas separate them. A
-//! tag is bytes: case counts.
+//! Tags: names that an origin gives its responses, so that all responses with one of them can be
+//! purged together. No RFC defines them. Caches read them from `Surrogate-Key` and `xkey`, where
+//! white space separates tags, and `Cache-Tag`, where commas do. Tags are bytes and case-sensitive.
 
 use http::header::HeaderName;
 
@@ -11,9 +10,9 @@ use crate::stored::meta;
 /// The fields that carry tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagFields {
-    /// Those whose tags are separated by white space.
+    /// Fields with tags separated by white space.
     pub spaced: Vec<HeaderName>,
-    /// Those whose tags are separated by commas, and may hold spaces.
+    /// Fields with tags separated by commas; tags may contain spaces.
     pub listed: Vec<HeaderName>,
 }
 
@@ -32,15 +31,15 @@ impl TagFields {
         self.spaced.iter().chain(&self.listed)
     }
 
-    /// Returns the tags in one value of the field `name`, in lower case.
+    /// Returns the tags in one value of the field `name`. Case does not matter in the name.
     pub fn of_value<'a>(&self, name: &str, value: &'a [u8]) -> Vec<&'a [u8]> {
         let mut tags = Vec::new();
         self.of_field(name.as_bytes(), value, &mut |tag| tags.push(tag));
         tags
     }
 
-    /// Calls `see` with the tags of a stored response, given the metadata that the store keeps
-    /// beside it. Whatever else they are has no tags; damaged ones may show some of theirs.
+    /// Calls `see` with each tag of a stored response, given its metadata from the store. Metadata
+    /// of other objects has no tags. Damaged metadata may yield only some of its tags.
     pub fn of_stored<'a>(&self, meta: &'a [u8], mut see: impl FnMut(&'a [u8])) {
         for (name, value) in meta::fields(meta) {
             self.of_field(name, value, &mut see);
@@ -100,7 +99,7 @@ mod tests {
             });
             tags.sort_unstable();
             assert_eq!(tags, expected);
-            // Cut anywhere, they show what is whole.
+            // Truncated metadata yields the tags that are complete.
             for len in 0..meta.len() {
                 TagFields::default().of_stored(&meta[..len], |_| ());
             }

@@ -1,12 +1,12 @@
-//! The marker under a primary key whose responses vary: the request fields that select them (RFC
-//! 9111, 4.1).
+//! The marker under the primary key of responses that vary: the request fields that select them
+//! (RFC 9111, 4.1).
 //!
 //! Responses of one resource need not agree on these fields: one names `Accept-Encoding`, a later
-//! one `Cookie` as well, an error none at all. So a marker lists *sets* of fields, the latest
-//! first, and a response lies under the key of just the set that it names: every request that it
-//! may answer finds it, and the fields that other responses vary by do not narrow that. Each set
-//! has an epoch of its own, which is part of its variants' keys, so that no value of one set is
-//! ever taken for one of another, and removing the marker makes all variants unreachable at once.
+//! one also `Cookie`, an error none at all. A marker therefore lists *sets* of fields, the latest
+//! first. A response is stored under the key of exactly the set that it names. Every request that
+//! it may answer finds it, whatever other responses vary by. Each set has its own epoch, which is
+//! part of the keys of its variants. A value of one set is therefore never taken for one of
+//! another, and removing the marker makes all variants unreachable at once.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::header::HeaderName;
@@ -15,28 +15,28 @@ use crate::fields::vary;
 use crate::fields::vary::Vary;
 use crate::stored::encoding::{Damaged, MARKER, VERSION, read_name, take};
 
-/// See the module. One of the sets is the chosen one: that by which a request was looked up.
+/// The sets of request fields that select the responses under a primary key. One of them is chosen:
+/// the set by which a request was looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VaryMarker {
-    /// Never empty; the set of what was stored last is first.
+    /// Never empty. The set of the last stored response comes first.
     sets: Vec<Set>,
     chosen: usize,
 }
 
-/// Fields that choose among some of the responses.
+/// A set of fields that select among some of the responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Set {
     epoch: u128,
-    /// Sorted, each once.
+    /// Sorted, without duplicates.
     names: Vec<HeaderName>,
 }
 
 impl VaryMarker {
-    /// Sets at most: a request is looked up under each.
+    /// Maximum number of sets, since a request is looked up under each.
     pub const SETS_MAX: usize = 4;
 
-    /// Returns a marker for one set of names. `epoch` must be new and unguessable for every set
-    /// made.
+    /// Returns a marker with one set of names. `epoch` must be new and unguessable for every set.
     pub fn new(epoch: u128, names: &[HeaderName]) -> VaryMarker {
         let mut names = names.to_vec();
         vary::sort_names(&mut names);
@@ -48,13 +48,12 @@ impl VaryMarker {
         self.sets.len()
     }
 
-    /// Chooses the set with this number, counted from 0. A number that is too large chooses the
-    /// last.
+    /// Chooses the set with this index. An index that is too large chooses the last set.
     pub fn choose(&mut self, number: usize) {
         self.chosen = number.min(self.sets.len() - 1);
     }
 
-    /// Returns the same marker with each of its sets chosen in turn.
+    /// Returns copies of the marker, each with another set chosen, in order.
     pub fn choices(&self) -> impl Iterator<Item = VaryMarker> {
         (0..self.sets.len()).map(|chosen| VaryMarker { sets: self.sets.clone(), chosen })
     }
@@ -69,8 +68,8 @@ impl VaryMarker {
         &self.sets[self.chosen].names
     }
 
-    /// Returns whether variants of a response with this `Vary` can be distinguished under the
-    /// chosen set: it names at least the same fields. More fields than needed only cost copies.
+    /// Returns whether the chosen set distinguishes the variants of a response with this `Vary`: it
+    /// must contain at least the same fields. Superfluous fields only cost copies.
     pub fn covers(&self, vary: &Vary) -> bool {
         match vary {
             Vary::None => true,
@@ -79,15 +78,16 @@ impl VaryMarker {
         }
     }
 
-    /// Returns whether a response with this `Vary` belongs under the chosen set, and that set is
-    /// the latest. A response with `Vary: *` is validated at each request, wherever it lies.
+    /// Returns whether the chosen set is the latest and exactly that of a response with this
+    /// `Vary`. True for `Vary: *`: such a response is validated at each request, wherever it is
+    /// stored.
     pub fn is_for(&self, vary: &Vary) -> bool {
         *vary == Vary::Star || (self.chosen == 0 && self.names() == vary.names())
     }
 
-    /// Returns the marker with exactly the fields of `vary` as its chosen and first set; `epoch`
-    /// becomes its epoch if there was none. Beyond the largest number of sets the oldest is
-    /// dropped.
+    /// Returns the marker with exactly the fields of `vary` as its first and chosen set. If the set
+    /// is new, its epoch is `epoch`. If there are more than [`VaryMarker::SETS_MAX`] sets, the
+    /// oldest is dropped.
     pub fn with(&self, vary: &Vary, epoch: u128) -> VaryMarker {
         let mut sets = self.sets.clone();
         let old = sets.iter().position(|set| set.names == vary.names());
@@ -100,9 +100,9 @@ impl VaryMarker {
         VaryMarker { sets, chosen: 0 }
     }
 
-    /// Returns whether everything that this marker would make reachable, except what is new under
-    /// its chosen set, is reachable under `stored`, the current marker. A marker that was read
-    /// before the responses under it were removed must not make them reachable again.
+    /// Returns whether all sets of this marker except the chosen one are in `stored`, the current
+    /// marker. A marker that was read before the responses under it were removed must not make them
+    /// reachable again.
     pub fn carries_on(&self, stored: Option<&VaryMarker>) -> bool {
         let is_there = |set: &Set| stored.is_some_and(|stored| stored.sets.contains(set));
         let mut others = self.sets.iter().enumerate().filter(|(number, _)| *number != self.chosen);
@@ -136,7 +136,7 @@ impl VaryMarker {
     }
 }
 
-/// The fields of a marker that has one set of them, in their encoded form.
+/// The encoded form of a marker with a single set of fields.
 #[derive(Clone, Copy, Debug)]
 pub struct EncodedSet<'a> {
     epoch: &'a [u8; 16],
@@ -144,8 +144,8 @@ pub struct EncodedSet<'a> {
 }
 
 impl<'a> EncodedSet<'a> {
-    /// Reads the set; returns `None` when there are several, or for any other form. The names are
-    /// not checked again: they were when the marker was made.
+    /// Reads the set; `None` for a marker with several sets and for any other form. Names are not
+    /// validated again, since they were valid when the marker was encoded.
     pub fn read(meta: &'a [u8]) -> Option<EncodedSet<'a>> {
         let rest = meta.strip_prefix(&[MARKER, VERSION])?;
         let (epoch, rest) = rest.split_first_chunk::<16>()?;
@@ -190,8 +190,8 @@ impl Set {
 }
 
 impl Vary {
-    /// Returns whether the fields of this `Vary` are all distinguished under `marker`, or without
-    /// one. A response with `Vary: *` is validated at each request, wherever it lies.
+    /// Returns whether `marker` distinguishes all fields of this `Vary`. True without fields, and
+    /// for `Vary: *`: such a response is validated at each request, wherever it is stored.
     pub fn is_covered(&self, marker: Option<&VaryMarker>) -> bool {
         match self {
             Vary::None | Vary::Star => true,
