@@ -1,4 +1,5 @@
-//! One request: its way through the proxy, refusals, purges, and explanations of these decisions.
+//! The handling of one request: its dispatch, refusals, purges, and explanations of these
+//! decisions.
 
 pub(crate) mod dispatch;
 pub mod explain;

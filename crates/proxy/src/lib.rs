@@ -1,32 +1,34 @@
-//! The HTTP side of Larder: front ends, answers from the cache, fetches for it, the admin
+//! The HTTP side of Larder: front ends, responses from the cache, fetches for it, the admin
 //! interface.
 //!
-//! [`run()`] starts it. The folders, from the top to the bottom; each imports only those below it
+//! [`run()`] starts it. The folders, from top to bottom; each imports only those below it
 //! (`package.metadata.folders` in `Cargo.toml`, checked by `cargo xtask tidy`):
 //!
-//! - `server` starts and stops: threads, their connections, caches that open while requests come;
+//! - `server` starts and stops everything: threads, their connections, caches that open while
+//!   requests arrive;
 //! - `admin` is the operator's HTTP interface;
-//! - `downstream` is the client's side: listeners, handshakes, HTTP/1.1 and HTTP/2 connections,
+//! - `downstream` is the client side: listeners, handshakes, HTTP/1.1 and HTTP/2 connections,
 //!   tunnels;
-//! - `exchange` decides which way a request goes;
-//! - `get` answers what the cache may answer: look up, serve, validate, join a fetch, fetch;
-//! - `fetch` fetches for the cache and stores what comes, as `get` does for HEAD; `partial` reads,
-//!   fetches and stores the parts of objects;
-//! - `response` makes responses and keeps the record of each; `body` has the sources of their
+//! - `exchange` decides how a request is handled;
+//! - `get` answers requests that the cache may answer: it looks up, serves, validates, joins a
+//!   fetch or fetches;
+//! - `fetch` fetches for the cache and stores the response (for HEAD `get` does so); `partial`
+//!   reads, fetches and stores parts of objects;
+//! - `response` makes responses and keeps the transaction of each; `body` has the sources of their
 //!   bytes;
-//! - `request` is what a request means, and the request that is sent upstream for it;
-//! - `fleet_control` is what nodes of a fleet tell each other besides documents;
-//! - `services` is what the requests of a worker share;
-//! - `peers` is this node's part in a fleet: what it knows of the others and asks them;
+//! - `request` interprets a request and makes the upstream request for it;
+//! - `fleet_control` handles all messages between fleet nodes except requests for objects;
+//! - `services` is the state that the requests of a worker share;
+//! - `peers` is this node's view of the other fleet nodes, and how it asks them;
 //! - `fill` is a running fetch and its readers;
-//! - `origin` is the sites, the targets of requests, and failures as clients are told of them;
-//!   `object` is what is stored, the writer of all heads, and who needs the store; `rules` is the
-//!   rules of operators;
-//! - `client` is the state and the limits of clients' connections; `observe` is events, metrics and
+//! - `origin` has the sites, the targets of requests, and origin failures as reported to clients;
+//!   `object` has stored objects, the writer of all heads, and the leases of the store; `rules` has
+//!   the operator's rules;
+//! - `client` has the state and limits of client connections; `observe` has events, metrics and
 //!   logs.
 //!
-//! Below them are crates: `upstream`, the connections to the origin servers; `message`, HTTP
-//! messages; `net`, sockets, addresses, certificates and clocks.
+//! Crates below these: `upstream`, connections to origin servers; `message`, HTTP messages; `net`,
+//! sockets, addresses, certificates and clocks.
 
 // The limit is in `clippy.toml`.
 #![warn(clippy::large_futures)]
@@ -55,7 +57,7 @@ pub mod rules;
 mod server;
 mod services;
 
-// The crates below, by the paths that the folders import them by.
+// The interface that the program uses.
 
 pub use admin::backend::{AdminSetup, Reload};
 pub use downstream::listener::Listener;

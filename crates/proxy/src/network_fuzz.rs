@@ -1,11 +1,11 @@
-//! Tests of all that reads bytes of peers, against pieces of real syntax in any order and with
-//! damage: it never panics, reads the same however the bytes are cut, and accepts no more than they
-//! say.
+//! Fuzz tests of the code that parses bytes from peers. The input is pieces of real syntax in
+//! random order, some of them damaged. The code must never panic, must read the same however the
+//! bytes are split, and must accept no more than they say.
 //!
-//! The readers of caching fields are tested in the same way in `semantics`, those of the device in
+//! The parsers of caching fields are tested likewise in `semantics`, those of the device in
 //! `store`; heads and frames go through the real program in `tests/it/mutations.rs`.
 //!
-//! Runs for a second, or for `LARDER_FUZZ_SECONDS`; `LARDER_SEED` sets the seed, which is printed
+//! Runs for one second, or for `LARDER_FUZZ_SECONDS`. `LARDER_SEED` sets the seed, which is printed
 //! when a test fails.
 
 use std::hash::BuildHasher as _;
@@ -38,7 +38,7 @@ impl Chance {
         Chance(seed, Rng::with_seed(seed))
     }
 
-    /// Returns up to `most` pieces in any order, some of them damaged.
+    /// Returns up to `most` pieces in random order, some of them damaged.
     fn noise(&mut self, pieces: &[&[u8]], most: usize) -> Vec<u8> {
         let random = &mut self.1;
         let mut bytes = Vec::new();
@@ -64,11 +64,11 @@ impl Drop for Chance {
     }
 }
 
-/// Rounds that are played at least, also on a machine that is too busy for them in the time.
+/// Minimum number of rounds, also on a machine too busy to reach it in the given time.
 const ROUNDS_MIN: usize = 60_000;
 
-/// Repeats `round` for the time set in the environment, one second without it, and
-/// [`ROUNDS_MIN`] times at least.
+/// Repeats `round` for the time set in the environment (one second by default), and at least
+/// [`ROUNDS_MIN`] times.
 fn rounds(mut round: impl FnMut(&mut Chance)) {
     let seconds = std::env::var("LARDER_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
     let (clock, time) = (TokioClock::system(), Duration::from_secs(seconds.unwrap_or(1)));
@@ -161,7 +161,7 @@ fn site() -> Front {
     Front::reverse(vec![Site::new("a", servers).with_pass_host(true)])
 }
 
-/// Returns the head of a random request; `None` when it is none.
+/// Returns the head of a random request; `None` when it does not parse.
 fn some_request(chance: &mut Chance) -> Option<RequestHead> {
     let methods = ["GET", "OPTIONS", "CONNECT", "PUT"];
     let mut text = format!("{} ", methods[chance.1.usize(..4)]).into_bytes();
@@ -174,7 +174,7 @@ fn some_request(chance: &mut Chance) -> Option<RequestHead> {
     read(&text)
 }
 
-/// Returns the head that a text without its empty line is.
+/// Parses a head without its final empty line; `None` when it does not parse as a whole.
 fn read(text: &[u8]) -> Option<RequestHead> {
     let (text, mut head) = ([text, b"\r\n"].concat(), RequestHead::default());
     let (length, _) = head.read(&text, text.len()).ok()??;
@@ -245,7 +245,7 @@ fn purges() {
         match Purge::read(Some(&query), kinds[chance.1.usize(..3)], body) {
             Ok(purge) => {
                 understood += 1;
-                // Only a request with the word itself empties the cache.
+                // No input without the word may purge everything.
                 let said = query.contains("all") || body.windows(3).any(|word| word == b"all");
                 assert!(purge.scope != Scope::Everything || said, "{query:?} {body:?}");
             }

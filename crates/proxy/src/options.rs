@@ -1,5 +1,5 @@
-//! Every setting of the proxy, each with its unit, its default and the reason for it. Plain data:
-//! the command line fills it, the rest of the crate reads it, and a reload replaces it whole.
+//! Every setting of the proxy, with its unit, default and reason. Plain data: the command line
+//! fills it, the rest of the crate reads it, and a reload replaces it as a whole.
 
 pub mod control;
 pub mod fill;
@@ -22,7 +22,7 @@ use crate::rules::request_rules::Rules;
 /// All settings of the proxy.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The kind of proxy that the listeners are, and its sites.
+    /// The kind of proxy that the listeners form, and its sites.
     pub front: Front,
     /// The access rules.
     pub access: Arc<Access>,
@@ -30,31 +30,31 @@ pub struct Options {
     pub pseudonym: Pseudonym,
     /// Limits of the client side.
     pub client: ClientLimits,
-    /// The options of HTTP/2 towards clients.
+    /// The options of HTTP/2 with clients.
     pub http2: Http2Options,
-    /// Certificates for listeners that speak TLS; `None`: no listener does.
+    /// Certificates for listeners that use TLS; `None` if no listener does.
     pub keyring: Option<Arc<CertificateStore>>,
     /// Limits of the origin side.
     pub upstream: UpstreamLimits,
     /// The options of fetches for the cache.
     pub fill: FillOptions,
-    /// The settings of caching, where its rules leave a choice.
+    /// The caching settings, where HTTP's rules leave a choice.
     pub semantics: semantics::Settings,
-    /// What upstreams are told of a request's way to the proxy.
+    /// The information about a request's path to the proxy that upstreams are given.
     pub forwarded: Forwarded,
-    /// The rules by which some requests are treated differently.
+    /// The rules that treat some requests differently.
     pub rules: Rules,
     /// The options of purging.
     pub purging: Purging,
-    /// The limits of tunnels, of CONNECT and of connections that change their protocol.
+    /// The limits of tunnels: CONNECT and upgraded connections.
     pub tunnels: TunnelLimits,
-    /// How many caches were configured at the start, with those that cannot be used.
+    /// Number of caches configured at start, including those that cannot be used.
     pub caches: usize,
 }
 
 impl Options {
-    /// Takes over what a reload does not change: the state of the servers of sites that were there
-    /// before, and the number of caches.
+    /// Takes over the state that a reload must not change: that of the servers of sites that
+    /// existed before, and the number of caches.
     pub(crate) fn adopt(&mut self, before: &Options) {
         self.front.adopt(&before.front);
         self.caches = before.caches;

@@ -1,4 +1,4 @@
-//! Sites and their origins: which addresses requests may go to, and how failures are reported to
+//! Sites and their origins: the addresses that requests may go to, and how failures are reported to
 //! clients. The connections themselves are in the crate `upstream`.
 
 pub(crate) mod address_check;

@@ -1,4 +1,5 @@
-//! A request's meaning: target, facts, rule, and the request that is sent upstream for it.
+//! The interpretation of a request: its target, its facts, the operator's rule for it, and the
+//! request sent upstream on its behalf.
 
 pub(crate) mod buffering;
 pub(crate) mod context;

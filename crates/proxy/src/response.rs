@@ -1,4 +1,5 @@
-//! Responses to the client: from the cache, from the origin, made here; and the record of each.
+//! Responses to the client: from the cache, from the origin, or made here; and the transaction of
+//! each.
 
 pub(crate) mod builder;
 pub(crate) mod client_response;

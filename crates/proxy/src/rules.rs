@@ -1,5 +1,5 @@
-//! The rules of operators: access, purging, how requests are keyed and treated, which hosts are
-//! one.
+//! The operator's rules: access, purging, how requests are keyed and treated, and which hosts count
+//! as one.
 
 pub mod access;
 pub mod aliases;

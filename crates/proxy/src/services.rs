@@ -1,4 +1,4 @@
-//! The state that requests use: [`Services`] of their worker, [`Shared`] of the whole process.
+//! The state that requests use: [`Services`] per worker, [`Shared`] per process.
 
 use std::cell::{Ref, RefCell};
 use std::collections::HashSet;
@@ -40,7 +40,7 @@ pub(crate) struct Shared {
     pub pseudonym: Pseudonym,
     pub hit_status: HitStatus,
     pub fills: FillRegistry,
-    /// Failures of origins that are known.
+    /// The known origin failures.
     pub outages: Outages,
     pub neighbours: Neighbours,
     pub variants: Variants,
@@ -50,13 +50,13 @@ pub(crate) struct Shared {
     /// The memory of bodies that wait for slow clients.
     pub buffers: Arc<Buffers>,
     pub tunnels: Arc<Places>,
-    /// This node of a fleet, if it is one.
+    /// This node, if it belongs to a fleet.
     pub node: Option<Arc<Node>>,
 }
 
 impl Shared {
-    /// Makes the shared part with the first options, and so many bytes of memory for windows of
-    /// fills.
+    /// Makes the shared state from the first options. `fill_budget` is the memory for the windows
+    /// of fills, in bytes.
     pub fn new(
         options: &Options,
         clock: TokioClock,
@@ -83,10 +83,10 @@ impl Shared {
     }
 }
 
-/// The moment at which a lookup began, by the fills that had ended.
+/// The moment at which a lookup began, in terms of fills that had ended.
 pub(crate) type LookupStart = EndedSoFar;
 
-/// The moment at which a request came, by the fills that had begun.
+/// The moment at which a request arrived, in terms of fills that had begun.
 pub(crate) type Arrival = BegunSoFar;
 
 /// The state that the requests of one worker use.
@@ -95,17 +95,17 @@ pub(crate) struct Services {
     pub clock: TokioClock,
     pub observer: Arc<dyn Observer>,
     pub upstream: Rc<Upstream>,
-    /// The sites whose neighbours are being validated here.
+    /// The sites whose neighbours this worker is validating.
     pub attended: RefCell<HashSet<u64>>,
     /// The tasks and bodies that need the store.
     pub leases: Rc<Leases>,
     /// The worker's fetches whose request has left.
     pub detached: Detached,
-    /// Held by each request that runs on although its client took it back.
+    /// Held by each request that runs on after its client cancelled it.
     pub run_on: Rc<()>,
-    /// Memory for heads of requests.
+    /// Pool of request heads.
     pub heads: Pool<RequestHead>,
-    /// Memory for texts of the access log.
+    /// Pool of access log texts.
     pub log_fields: Pool<LogFields>,
     /// `None` while the store is awaited, `Some(None)` when there is none.
     store: RefCell<Option<Option<Store>>>,
@@ -140,12 +140,12 @@ impl Services {
         self.options.borrow().clone()
     }
 
-    /// Returns the same for a moment in which nothing else happens.
+    /// Borrows the options in force. The borrow must not be held across an await.
     pub fn borrow_options(&self) -> Ref<'_, Options> {
         Ref::map(self.options.borrow(), |options| &**options)
     }
 
-    /// Puts other options in force.
+    /// Replaces the options in force.
     pub fn set_options(&self, options: Arc<Options>) {
         *self.options.borrow_mut() = options;
     }
@@ -155,19 +155,19 @@ impl Services {
         self.store.borrow().clone().flatten()
     }
 
-    /// Returns the store, if what is stored may be used: in a fleet by a node that has caught up
-    /// with the purges of all.
+    /// Returns the store if stored objects may be used. In a fleet that requires a node that has
+    /// caught up with all purges.
     pub fn usable_store(&self) -> Option<Store> {
         let is_away = self.shared.node.as_ref().is_some_and(|node| !node.purges().may_use());
         self.store().filter(|_| !is_away)
     }
 
-    /// Returns whether the store is not there yet, but may come.
+    /// Returns whether the store is still awaited.
     pub fn awaits_store(&self) -> bool {
         self.store.borrow().is_none()
     }
 
-    /// Returns whether there is no store, and never was: none is awaited, and none has been handed
+    /// Returns whether there is no store and never was: none is awaited, and none has been handed
     /// over to another process.
     pub fn is_without_store(&self) -> bool {
         matches!(*self.store.borrow(), Some(None)) && !self.leases.is_released()
@@ -183,15 +183,15 @@ impl Services {
         self.shared.fills.ended_so_far()
     }
 
-    /// Returns the moment for a request that comes now.
+    /// Returns the moment for a request that arrives now.
     pub fn arrival(&self) -> Arrival {
         self.shared.fills.begun_so_far()
     }
 
-    /// Removes what is stored under these keys, durably: now, or as soon as the store is open.
-    /// `fetch`: the token of the fetch whose answer makes them invalid, which these removals do not
-    /// overtake. A device that does not write in time makes it durable later: the answer to the
-    /// unsafe request, which the origin has carried out, goes to its client all the same.
+    /// Removes everything stored under these keys, durably: now, or once the store is open. `fetch`
+    /// is the token of the fetch whose response invalidates them; these removals do not overtake
+    /// it. If the device does not write in time, the removal becomes durable later, and the client
+    /// still gets the response to its unsafe request, because the origin has carried it out.
     pub async fn forget(&self, mut keys: Vec<Key>, fetch: Option<&mut FetchToken>) {
         loop {
             if let Some(store) = self.store() {
@@ -207,7 +207,7 @@ impl Services {
                 Ok(()) => return,
                 Err(keys) => keys,
             };
-            // The store is just coming, or no more keys can be remembered.
+            // The store is about to open, or no more keys can be remembered.
             sleep(Duration::from_millis(2)).await;
         }
     }

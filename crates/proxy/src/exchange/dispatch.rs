@@ -61,15 +61,15 @@ pub(crate) enum Answering {
     Later(Unanswered),
 }
 
-/// The work that makes a response. It ends when it is dropped.
+/// The work that makes a response. Dropping it cancels the work.
 pub(crate) struct Unanswered {
     work: Pin<Box<dyn Future<Output = ClientResponse>>>,
-    /// The response may make something invalid that is stored.
+    /// True if the response may invalidate stored objects.
     pub is_unsafe: bool,
 }
 
-/// Requests that run on after their client took them back, at most: of a connection, and of a
-/// worker, for they outlive their connections.
+/// Maximum number of requests that run on after their client cancelled them, per connection and per
+/// worker. The second bound is needed because they outlive their connections.
 const RUN_ON_MAX: [usize; 2] = [16, 128];
 
 impl Unanswered {
@@ -77,13 +77,14 @@ impl Unanswered {
         Unanswered { work: Box::pin(work), is_unsafe: false }
     }
 
-    /// Waits for the response.
+    /// Polls for the response.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<ClientResponse> {
         self.work.as_mut().poll(cx)
     }
 
-    /// Lets the work run on up to the response, if that may make something invalid: the client has
-    /// taken back a request that the origin may have carried out (RFC 9111, 4.4).
+    /// Continues the work until the response has been processed, if that may invalidate stored
+    /// objects: the client has cancelled a request that the origin may have carried out (RFC 9111,
+    /// 4.4).
     pub fn run_on(self, services: &Services, connection: &ConnectionState) {
         let held = [&connection.run_on, &services.run_on];
         let has_room = held.iter().zip(RUN_ON_MAX).all(|(held, max)| Rc::strong_count(held) <= max);
@@ -97,7 +98,7 @@ impl Unanswered {
     }
 }
 
-/// A request that is understood.
+/// A request whose target and rule are known.
 struct Understood {
     context: RequestContext,
     transaction: Transaction,
@@ -105,17 +106,17 @@ struct Understood {
     purge: PurgeFields,
 }
 
-/// The work left for a request that cannot be answered at once.
+/// The next step for a request that cannot be answered at once.
 enum Rest {
-    /// It may be a purge, or its destination is still to be checked.
+    /// Check whether it is a purge, and whether its destination is permitted.
     Permission,
-    /// Its body is to be read, or a tunnel to be opened.
+    /// Read its body, or open a tunnel.
     Body,
-    /// Its way is known.
+    /// Follow its route.
     Route(Route),
 }
 
-/// Answers one request: at once, where nothing has to be waited for. Errors become responses too.
+/// Answers one request, at once if nothing has to be waited for. Errors become responses too.
 pub(crate) fn answer(
     services: &Rc<Services>,
     client: &Rc<Client>,
@@ -148,7 +149,8 @@ pub(crate) fn answer(
     }
 }
 
-/// Understands a request: removes what is believed of no client, finds its rule and target.
+/// Interprets a request: removes fields that the client is not trusted to send, and finds its rule
+/// and target.
 #[expect(clippy::result_large_err, reason = "a refusal is an answer")]
 fn understand(
     services: &Rc<Services>,
@@ -200,7 +202,7 @@ fn understand(
     Ok(Understood { context, transaction, body, purge })
 }
 
-/// Answers a request without waiting for anything, or says what is still to be done.
+/// Answers a request without waiting, or returns the next step.
 #[expect(clippy::result_large_err, reason = "to wait takes one allocation, for all that is left")]
 fn at_once(
     context: &RequestContext,
@@ -238,7 +240,7 @@ fn at_once(
     Err((transaction, Rest::Route(route)))
 }
 
-/// Does what is still to be done for a request.
+/// Carries out the remaining steps for a request.
 async fn later(
     context: &RequestContext,
     mut transaction: Transaction,
@@ -289,7 +291,7 @@ async fn later(
     go(context, transaction, body, route).await
 }
 
-/// Makes the changes that every response to a request gets.
+/// Makes the changes that apply to every response.
 fn finished(context: &RequestContext, mut response: ClientResponse) -> ClientResponse {
     if let Some(rule) = &context.rule {
         rule.unfold_vary(response.headers_mut());
@@ -298,7 +300,7 @@ fn finished(context: &RequestContext, mut response: ClientResponse) -> ClientRes
     response
 }
 
-/// Answers what needs neither cache nor origin.
+/// Answers requests that need neither cache nor origin.
 fn answer_here(
     context: &RequestContext,
     transaction: Transaction,
@@ -312,7 +314,7 @@ fn answer_here(
     Err(transaction)
 }
 
-/// Returns the facts that the way of a request is chosen by.
+/// Returns the facts that determine a request's route.
 fn route_input(context: &RequestContext, has_body: bool, has_store: bool) -> RouteInput<'_> {
     RouteInput {
         facts: &context.facts,
@@ -324,7 +326,7 @@ fn route_input(context: &RequestContext, has_body: bool, has_store: bool) -> Rou
     }
 }
 
-/// Returns what is wrong with the framing of a request's body, if anything.
+/// Returns the error in the framing of a request's body, if any.
 fn ill_framed(head: &RequestHead, body: &RequestBody) -> Option<&'static str> {
     if framing::is_absurd(&head.fields) {
         return Some("The request's Content-Length is larger than any body.");
@@ -334,7 +336,7 @@ fn ill_framed(head: &RequestHead, body: &RequestBody) -> Option<&'static str> {
     (!agrees).then_some("The request's Content-Length is not that of its body.")
 }
 
-/// Returns why a request that can be understood is refused, if it is.
+/// Returns the refusal of a request that is valid but not accepted here, if it is one.
 fn refusal_of(
     client: &Client,
     options: &Options,
@@ -363,7 +365,8 @@ fn refusal_of(
     bad.then_some(Refused { status, why, text: "TRACE must not have a body." })
 }
 
-/// Returns what the access rules say of a request without the address of its destination.
+/// Returns the verdict of the access rules, as far as it does not depend on the destination's
+/// address.
 fn permitted_by_name(context: &RequestContext) -> Verdict {
     let first = context.options.access.before(&context.query());
     if context.facts.class == MethodClass::Cacheable || !matches!(first, Verdict::Allow) {
@@ -379,8 +382,8 @@ fn permitted_by_name(context: &RequestContext) -> Verdict {
     first
 }
 
-/// Checks that the access rules permit the request, by its method and by every other that its
-/// fields ask an application to take it for. Stored answers too are given only to clients that
+/// Checks that the access rules permit the request, by its method and by every other method that
+/// its fields ask an application to assume. Stored responses too are served only to clients that
 /// could fetch them.
 async fn permitted(context: &RequestContext) -> Result<(), Failure> {
     permits(context, context.query()).await?;
@@ -406,7 +409,7 @@ async fn permits(context: &RequestContext, query: Query<'_>) -> Result<(), Failu
     }
 }
 
-/// Returns the denial of a change of the protocol, if the operator's rule refuses it.
+/// Returns the denial of a protocol upgrade, if the operator's rule refuses it.
 fn refuses_upgrade(context: &RequestContext) -> Option<Denial> {
     let rule =
         context.rule.as_ref().filter(|rule| rule.refuse_upgrades && context.upgrade.is_some())?;
@@ -418,8 +421,8 @@ fn refuses_upgrade(context: &RequestContext) -> Option<Denial> {
     Some(Denial { reason: Denied::Upgrade, text })
 }
 
-/// Returns whether a request may come over this connection: on a reverse proxy its host must be one
-/// that the connection was secured for (RFC 9110, 7.4).
+/// Returns whether a request may arrive on this connection: in a reverse proxy a TLS connection
+/// must have been secured for the request's host (RFC 9110, 7.4).
 pub(crate) fn is_for_connection<'h>(
     client: &Client,
     options: &Options,
@@ -432,7 +435,7 @@ pub(crate) fn is_for_connection<'h>(
     keyring.covers(tls.sni.as_deref(), address::bare(host()))
 }
 
-/// Answers a request on its way.
+/// Answers a request by its route.
 async fn go(
     context: &RequestContext,
     transaction: Transaction,
@@ -455,7 +458,8 @@ async fn go(
         }
         (Route::Write(why), _) => {
             let services = &context.services;
-            // In a fleet there are other nodes, and a store may be here that is not used now.
+            // A fleet has other nodes to inform, and this node may have a store that is not in use
+            // now.
             if services.is_without_store() && services.shared.node.is_none() {
                 return Box::pin(pass_through::pass(context, transaction, body, past(why))).await;
             }
@@ -472,8 +476,8 @@ const BAD_URL: Refused = Refused {
     text: "The URL's path or host is not valid.",
 };
 
-/// Passes an unsafe request on; what its answer makes invalid is removed before the client has the
-/// answer (RFC 9111, 4.4).
+/// Forwards an unsafe request. Objects that its response invalidates are removed before the client
+/// gets the response (RFC 9111, 4.4).
 async fn write_through(
     context: &RequestContext,
     mut transaction: Transaction,
@@ -485,7 +489,7 @@ async fn write_through(
         return handed_over(transaction);
     }
     let _lease = leases.lease_until_done();
-    // `Location` and `Content-Location` are relative to the name that the client gave.
+    // `Location` and `Content-Location` are relative to the host that the client named.
     let url = context.named_url();
     let post = url.as_ref().and_then(|url| place_of_post(context, url));
     let mut token = post.as_ref().map(|(store, key)| store.begin_fetch(key));
@@ -520,7 +524,7 @@ async fn write_through(
     }
 }
 
-/// Makes everything invalid whose URL begins with that of a collection.
+/// Purges everything below a collection's URL.
 async fn forget_below(context: &RequestContext, collection: Url) {
     let order = Purge { scope: Scope::Prefix(collection.clone()), soft: false };
     let done = purge::purge(&context.services, &context.options, &order).await;
@@ -529,8 +533,8 @@ async fn forget_below(context: &RequestContext, collection: Url) {
     }
 }
 
-/// Returns where the answer to a POST would be stored for later GETs. The rule that a GET would
-/// have, and so its key, is not known where rules name the object in several ways.
+/// Returns where the response to a POST would be stored for later GETs. `None` where rules give the
+/// object several names: the rule that a GET would have, and so its key, is then unknown.
 fn place_of_post(context: &RequestContext, url: &Url) -> Option<(Store, Key)> {
     let names_itself = context.head.method == Method::POST
         && context.upgrade.is_none()
@@ -541,15 +545,15 @@ fn place_of_post(context: &RequestContext, url: &Url) -> Option<(Store, Key)> {
 
 fn refuse(transaction: Transaction, refused: &Refused) -> Response<ResponseBody> {
     if refused.why == Invalid::Body {
-        // Two parsers might not agree on where the request ends.
+        // Another parser might disagree on where the request ends.
         transaction.mark_last();
     }
     let outcome = Outcome::Invalid(refused.why);
     error_response::plain(transaction, refused.status, outcome, format!("{}\n", refused.text))
 }
 
-/// Returns the answer to an unsafe request that came when the store had been handed over to another
-/// process: what it makes invalid could not be removed there.
+/// Returns the response to an unsafe request that arrives after the store was handed over to
+/// another process: objects that it invalidates could not be removed there.
 fn handed_over(transaction: Transaction) -> Response<ResponseBody> {
     transaction.mark_last();
     let text = "This process has just been replaced: ask again on another connection.\n";
@@ -560,7 +564,7 @@ fn handed_over(transaction: Transaction) -> Response<ResponseBody> {
     response
 }
 
-/// Returns the answer to a request for a tunnel when there are as many as may be.
+/// Returns the response to a tunnel request when the limit on tunnels is reached.
 fn too_many_tunnels(transaction: Transaction) -> Response<ResponseBody> {
     let text = "As many tunnels are active as may be (client.tunnels): ask again later.\n";
     let outcome = Outcome::Error(Error::Overload);
@@ -581,7 +585,7 @@ fn max_forwards_reached(transaction: Transaction, head: &RequestHead) -> Respons
     }
     let mut echo = format!("TRACE {} {:?}\r\n", head.target, head.version).into_bytes();
     for (name, value) in head.fields.iter() {
-        // Never send back what authenticates (RFC 9110, 9.3.8).
+        // Credentials must not be sent back (RFC 9110, 9.3.8).
         let secret = [header::AUTHORIZATION, header::PROXY_AUTHORIZATION, header::COOKIE];
         if !secret.iter().any(|secret| name.eq_ignore_ascii_case(secret.as_str())) {
             http1::write_field(name.as_bytes(), value, &mut echo);
@@ -590,7 +594,7 @@ fn max_forwards_reached(transaction: Transaction, head: &RequestHead) -> Respons
     error_response::with_type(transaction, StatusCode::OK, outcome, "message/http", echo.into())
 }
 
-/// Opens a tunnel: the bytes flow once the answer has been written.
+/// Opens a tunnel. Bytes flow once the response head has been written.
 async fn connect(
     services: &Services,
     client: &Client,

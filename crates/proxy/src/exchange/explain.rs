@@ -1,12 +1,12 @@
-//! Explanations of how a request is treated: the decisions on a real request, one by one, in words.
+//! Explains how a request is treated: the decisions on a real request, one by one, in words.
 //!
-//! It prints what also decides about a real request, the `Route` and the `Plan`: which rule is in
-//! force, the key of the object, what is stored under it and whether it would be used, and whether
-//! an answer would be stored and for how long. That answer is given with the question, or it is the
-//! origin's own. Nothing is stored or removed; what is looked up counts as used.
+//! An explanation runs the same code as a real request, `Route` and `Plan`: which rule is in force,
+//! the key of the object, what is stored under it and whether it would be used, and whether a
+//! response would be stored and for how long. That response is given with the question or fetched
+//! from the origin. Nothing is stored or removed; objects that are looked up count as used.
 //!
-//! The origin is asked by GET and HEAD only, and where the access rules permit it to the client
-//! that asks for the explanation: an explanation reaches nothing that a request would not.
+//! The origin is asked only by GET and HEAD, and only where the access rules permit it to the
+//! client that asks for the explanation. An explanation reaches nothing that a request would not.
 
 mod in_fleet;
 
@@ -60,9 +60,9 @@ pub struct Question {
     method: Method,
     url: Url,
     headers: HeaderMap,
-    /// An answer as the origin might give it.
+    /// A response as the origin might send it.
     answer: Option<(StatusCode, HeaderMap)>,
-    /// The origin is to be asked.
+    /// True to ask the origin.
     ask: bool,
 }
 
@@ -111,12 +111,12 @@ impl Question {
         Ok(Question { method, url, headers, answer, ask })
     }
 
-    /// Returns whether the origin is to be asked.
+    /// Returns whether to ask the origin.
     pub(crate) fn asks_origin(&self) -> bool {
         self.ask
     }
 
-    /// Returns the request as it would come through this front.
+    /// Returns the request as it would arrive at this front.
     fn head(&self, front: &Front) -> RequestHead {
         let mut head = RequestHead { method: self.method.clone(), ..RequestHead::default() };
         head.fields.read_map(&self.headers);
@@ -147,7 +147,7 @@ fn add_field(fields: &mut HeaderMap, text: &str) -> Result<(), String> {
     }
 }
 
-/// A request, and all that is decided about it before anything is looked up.
+/// A request, and everything decided about it before the lookup.
 struct Case<'a> {
     options: &'a Options,
     head: &'a RequestHead,
@@ -160,7 +160,7 @@ struct Case<'a> {
     now: Time,
 }
 
-/// Explains what a worker would do with a request of `client`. The error is a sentence.
+/// Explains how a worker would treat a request of `client`. The error is a sentence.
 pub(crate) async fn explain(
     services: &Rc<Services>,
     question: &Question,
@@ -239,18 +239,18 @@ impl Case<'_> {
         self.rule.as_ref().map_or(&self.options.semantics, |rule| &rule.settings)
     }
 
-    /// Returns path and query as the origin is asked for them: those of the key's `name`, or those
-    /// of the `url` that the request names.
+    /// Returns path and query as sent to the origin: those of the key's `name` if the rule rewrites
+    /// the query, else those of the `url` that the request names.
     fn sent<'u>(&self, url: &'u Url, name: &'u Url) -> &'u str {
         let is_rewritten = |rule: &Arc<Rule>| rule.rewrites_query(&self.head.method);
         if self.rule.as_ref().is_some_and(is_rewritten) { name.sent() } else { url.sent() }
     }
 
-    /// Returns the name that an operator finds a setting of lifetimes by.
+    /// Returns the name of a lifetime setting in the configuration.
     fn setting(&self, key: &str, settings: &Settings) -> String {
         let general = self.options.semantics.lifetimes.errors;
         match &self.rule {
-            // A rule without this setting has the general one.
+            // A rule without this setting inherits the general one.
             Some(rule) if key != "error-ttl" || settings.lifetimes.errors != general => {
                 format!("{key} of {}", rule.name)
             }
@@ -258,8 +258,8 @@ impl Case<'_> {
         }
     }
 
-    /// Returns why the access rules deny the request to the client, as far as they do so without
-    /// the address of the destination.
+    /// Returns why the access rules deny the request to the client, as far as that does not depend
+    /// on the destination's address.
     fn denial(&self) -> Option<String> {
         let query = Query {
             client: self.client.ip(),
@@ -286,7 +286,7 @@ impl Case<'_> {
         asked.route(|| Some(key))
     }
 
-    /// Returns the plan of a request that goes this way.
+    /// Returns the plan of a request on this route.
     fn plan_on(
         &self,
         route: &Route,
@@ -308,8 +308,8 @@ impl Case<'_> {
         plan::PlanInput { facts: &self.facts, rule, settings, now: self.now, vouched }.plan(found).0
     }
 
-    /// Returns what a plan comes to beside the fills that run, and in words what it means to join
-    /// one of them, if the request would.
+    /// Returns the plan in view of the running fills and, if the request would join one of them, a
+    /// description of that.
     fn collapse(
         &self,
         services: &Services,
@@ -352,7 +352,7 @@ impl Case<'_> {
         }
     }
 
-    /// Returns whether the origin would be asked about what was found. A HEAD goes on as it came.
+    /// Returns whether the origin would get a conditional request. A HEAD is forwarded unchanged.
     fn asks_about(&self, found: &LookupResult) -> bool {
         match found {
             LookupResult::Stored(stored) if !self.facts.is_head => {
@@ -362,7 +362,7 @@ impl Case<'_> {
         }
     }
 
-    /// Tells what the node of a fleet does for it; null when the fleet does not matter for it.
+    /// Describes what the fleet does for the object; null if the fleet plays no part.
     fn tell_fleet(
         &self,
         node: &Node,
@@ -378,7 +378,7 @@ impl Case<'_> {
         in_fleet::tell(node, key, host, stored, is_cached)
     }
 
-    /// Adds what was found to the explanation.
+    /// Adds the lookup result to the explanation.
     fn tell_found(&self, found: &LookupResult, told: &mut Value) {
         let marker = match found {
             LookupResult::Stored(stored) => stored.marker.as_ref(),
@@ -397,7 +397,7 @@ impl Case<'_> {
         }
     }
 
-    /// Explains what would become of an answer: the given one, or the origin's own.
+    /// Explains what would become of a response: the given one, or the origin's own.
     async fn answer(&self, services: &Rc<Services>, question: &Question) -> Result<Value, String> {
         let requested = services.clock.time();
         let (from, status, headers) = match &question.answer {
@@ -456,8 +456,8 @@ impl Case<'_> {
         }))
     }
 
-    /// Says which of the rule's lifetimes (`names`) and edits do not apply to an answer because of
-    /// its status; `None` when all do. `headers` are those after the edits.
+    /// Names the rule's lifetimes (`names`) and edits that do not apply to a response because of
+    /// its status; `None` when all apply. `headers` are the fields after the edits.
     fn not_applied(
         &self,
         status: StatusCode,
@@ -467,7 +467,7 @@ impl Case<'_> {
         let rule = self.rule.as_ref()?;
         let mut edited = headers.clone();
         rule.answer.apply(&mut edited);
-        // Edits that were made change nothing the second time.
+        // Edits are idempotent: those that were applied change nothing when applied again.
         let edits = (edited != *headers).then_some("the edits");
         let verb = if names.len() == 1 && edits.is_none() { "does" } else { "do" };
         let names: Vec<&str> = names.iter().copied().chain(edits).collect();
@@ -488,7 +488,7 @@ fn in_short(failure: Failure) -> String {
     }
 }
 
-/// Describes a stored answer.
+/// Describes a stored response.
 fn describe(stored: &StoredResponse, now: Time) -> Value {
     let packed = stored.head.packed();
     let headers: Vec<String> = stored
@@ -512,7 +512,8 @@ fn describe(stored: &StoredResponse, now: Time) -> Value {
     })
 }
 
-/// Says what a request gets from a running fetch with a head, if there is one, of this age.
+/// Describes joining a running fetch. `head` is the age of its head, and what permits it if stale;
+/// `None` when the fetch has no head yet.
 fn in_words_of_fill(head: Option<(Seconds, Option<StalePermit>)>) -> String {
     match head {
         None => "join the running fetch: its answer has not come yet".to_owned(),
@@ -523,7 +524,8 @@ fn in_words_of_fill(head: Option<(Seconds, Option<StalePermit>)>) -> String {
     }
 }
 
-/// Says what is done with what was found where the origin says whether it is `current`.
+/// Describes a plan where the origin vouches for its responses; `current` says whether the stored
+/// one is current.
 fn in_words_of_voucher(plan: &Plan, current: Option<bool>) -> Option<&'static str> {
     match (plan, current?) {
         (Plan::Serve { .. }, true) => Some("answer from the cache: the origin says it is current"),
@@ -534,7 +536,7 @@ fn in_words_of_voucher(plan: &Plan, current: Option<bool>) -> Option<&'static st
     }
 }
 
-/// Says what is done with a request. `conditional`: what is stored can be asked about.
+/// Describes a plan. `conditional` says whether a validation can be conditional.
 fn in_words(plan: &Plan, conditional: bool) -> String {
     match plan {
         Plan::Serve { age, stale: None } => {

@@ -1,9 +1,9 @@
-//! Answers what other nodes of the fleet ask: a request for a document, which one of their clients
-//! began, as the origin would get it.
+//! Answers questions of other fleet nodes. A question is a client's request for an object, in the
+//! form in which the origin would get it.
 //!
-//! It promises: only connections between nodes lead here; a node that lags behind in purges says so
-//! and answers nothing; a question that travelled too far, or that this node would file under
-//! another key, is refused, and who asked goes to the origin.
+//! Only connections between nodes lead here. This node refuses a question if it has missed purges
+//! that the asking node knows of, if the question has passed too many nodes, or if it would store
+//! the object under another key. The asking node then goes to the origin.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -45,14 +45,15 @@ use crate::rules::request_rules;
 use crate::rules::request_rules::Rule;
 use crate::services::Services;
 
-/// After so long without an answer the first sign of work is sent: most answers come before.
+/// Delay before the first 102 response, which shows the asking node that this one is working. Most
+/// responses come sooner.
 const FIRST_SIGN: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// Bytes of what another node tells at most: the positions in the logs of as many members as there
-/// may be. What it is told may be longer.
+/// Maximum size of a control message in bytes: enough for the log positions of the largest allowed
+/// number of members. Replies may be longer.
 const MESSAGE_MAX: usize = 1 << 20;
 
-/// Answers a question of another node. What it does not understand becomes an answer, too.
+/// Answers a question of another node. One that cannot be parsed gets an error response.
 pub(crate) async fn answer(
     services: &Rc<Services>,
     client: &Rc<Client>,
@@ -84,7 +85,7 @@ pub(crate) async fn answer(
     response
 }
 
-/// Answers what another node tells, or asks besides documents.
+/// Answers another node's control message.
 async fn control(
     services: &Rc<Services>,
     client: &Rc<Client>,
@@ -117,7 +118,7 @@ async fn control(
     error_response::with_type(transaction, status, Outcome::Fleet, "application/json", body.into())
 }
 
-/// A question that is understood.
+/// A parsed question.
 struct Asked<'a> {
     services: &'a Rc<Services>,
     client: &'a Rc<Client>,
@@ -175,7 +176,7 @@ impl Asked<'_> {
             cache_request::answer(&context, &store, &primary, transaction, RequestBody::Empty);
         let is_head = context.head.method == Method::HEAD;
         let mut response = stored_fields::with_map(answering.await, self.services, is_head);
-        // What an origin says of it means nothing.
+        // The field has no meaning when it comes from an origin.
         response.headers_mut().remove(OWNERS);
         if owners > 1 {
             response.headers_mut().insert(OWNERS, HeaderValue::from(owners));
@@ -184,9 +185,9 @@ impl Asked<'_> {
         response
     }
 
-    /// Names the rule in a request that the asking node has prepared by it, where the rule is part
-    /// of the key. Returns the identity of the node's client: fields that the rule sets are the
-    /// proxy's.
+    /// Marks a request with its rule, where the rule is part of the key; the asking node has
+    /// already applied the rule. Returns the identity of that node's client: fields that the rule
+    /// sets belong to the proxy.
     fn prepare(&self, head: &mut RequestHead, rule: Option<&Rule>) -> Identity {
         request_rules::distrust(&mut head.fields);
         let settings = rule.map_or(&self.options.semantics, |rule| &rule.settings);
@@ -200,7 +201,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Notes that the asking node has a copy in memory now, if its class has it keep one.
+    /// Notes that the asking node now has a copy in memory, if its class makes it keep one.
     fn note_holder(
         &self,
         context: &RequestContext,
@@ -230,8 +231,8 @@ impl Asked<'_> {
     }
 }
 
-/// Names the whole URL in the request line, with the scheme that the client asked with: that of the
-/// connection between the nodes says nothing of it.
+/// Puts the absolute URL into the request line, with the scheme that the client used. The
+/// connection between the nodes says nothing about that scheme.
 fn name_whole_url(head: &mut RequestHead, question: &Question) {
     let host = head.fields.line(&header::HOST).and_then(value::text);
     let Some(authority) = head.target.authority().or(host) else { return };
@@ -241,7 +242,7 @@ fn name_whole_url(head: &mut RequestHead, question: &Question) {
     head.target = target;
 }
 
-/// Waits for an answer, and meanwhile lets the asking node see that this one is at work.
+/// Waits for a response, and sends 102 responses meanwhile to show that this node is working.
 async fn with_signs<T>(peer: &Client, answer: impl Future<Output = T>) -> T {
     let mut answer = pin!(answer);
     let mut sign = pin!(sleep(FIRST_SIGN));
@@ -260,7 +261,7 @@ async fn with_signs<T>(peer: &Client, answer: impl Future<Output = T>) -> T {
     .await
 }
 
-/// Refuses a question: who asked goes elsewhere.
+/// Refuses a question. The asking node then goes elsewhere.
 fn refuse(transaction: Transaction, status: StatusCode, why: &str) -> Response<ResponseBody> {
     let outcome = match status {
         StatusCode::SERVICE_UNAVAILABLE => Outcome::Error(Error::Draining),

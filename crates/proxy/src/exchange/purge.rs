@@ -1,9 +1,8 @@
-//! Carries purges out, for the admin interface and for clients with the method `PURGE`.
+//! Carries out purges, for the admin interface and for clients that send `PURGE`.
 //!
-//! A URL is removed for good by its key, under every front and every name of its site, and the
-//! result says whether it was there. Every other purge, and that of a URL that is only to be
-//! outdated, is one entry in the store for each name, which concerns whatever is stored or is being
-//! fetched.
+//! A hard purge of a URL removes its keys durably, under every front and every name, and reports
+//! whether it was stored. Every other purge, including a soft purge of a URL, adds one purge entry
+//! per name to the store. An entry applies to everything that is stored or being fetched.
 
 use std::rc::Rc;
 
@@ -30,10 +29,10 @@ use crate::response::transaction::Transaction;
 use crate::rules::purging::{GivenSecret, PurgeSecret};
 use crate::services::Services;
 
-/// The method that removes what is stored. It is not in RFC 9110.
+/// The usual purge method. It is not in RFC 9110.
 const METHOD: &str = "PURGE";
 
-/// Carries out a purge, in a fleet at all of its nodes.
+/// Carries out a purge, in a fleet on all nodes.
 pub(crate) async fn purge(
     services: &Rc<Services>,
     options: &Options,
@@ -134,8 +133,9 @@ async fn purge_url(store: &Store, options: &Options, url: &Url, mode: Mode) -> P
     }
 }
 
-/// Returns the names to enter for a soft purge of `url`: those in use, under which it may be on its
-/// way into the store, and those of `names` that something is stored under.
+/// Returns the names to enter for a soft purge of `url`, out of `names`: those in use, under which
+/// a fetch may be about to store it, and those that something is stored under. If there are request
+/// rules, all names count as in use.
 fn soft_targets(options: &Options, url: &Url, names: &[Name<'_>], there: &[bool]) -> Vec<Url> {
     let in_use = options.front.urls(url);
     let in_use = |name: &Name<'_>| {
@@ -154,16 +154,15 @@ fn soft_targets(options: &Options, url: &Url, names: &[Name<'_>], there: &[bool]
     all
 }
 
-/// The fields of a request that decide about a purge, taken before those are removed that are
-/// believed of no client.
+/// The fields that decide on a purge, copied before untrusted fields are removed.
 pub(crate) struct PurgeFields {
     secret: GivenSecret,
-    /// Its fields, when its method is one of purges and clients may purge.
+    /// The request's fields, if its method is a purge method and clients may purge.
     fields: Option<Box<HeaderMap>>,
 }
 
 impl PurgeFields {
-    /// Reads the head of a request as it was sent.
+    /// Reads the fields from a head as it was sent.
     pub(crate) fn of(options: &Options, head: &RequestHead) -> PurgeFields {
         let is_purge = options.purging.is_open() && purge_dialect::is_purge(&head.method);
         PurgeFields {
@@ -172,14 +171,13 @@ impl PurgeFields {
         }
     }
 
-    /// Returns whether the request may be a purge.
     pub(crate) fn may_be_purge(&self) -> bool {
         self.fields.is_some()
     }
 }
 
-/// Answers a request with the method `PURGE`, or another one that purges elsewhere. Where no client
-/// may purge they are methods like any other.
+/// Answers a request with the method `PURGE` or another cache's purge method. If no client may
+/// purge, these are methods like any other.
 pub(crate) async fn answer(
     context: &RequestContext,
     transaction: Transaction,
@@ -219,7 +217,7 @@ pub(crate) enum Answered {
     NotAPurge(Transaction),
 }
 
-/// Reads what a request asks to purge. An error is the reason why nothing is purged.
+/// Reads the purge that a request asks for. The error is the reason why nothing is purged.
 fn read(context: &RequestContext, fields: &HeaderMap, body: &RequestBody) -> Result<Purge, String> {
     if !body.is_end_stream() {
         return Err("a purge has no body, nothing was purged: its URL and fields say what to \
@@ -232,7 +230,7 @@ fn read(context: &RequestContext, fields: &HeaderMap, body: &RequestBody) -> Res
     purge_dialect::read(&context.head.method, &url, (fields, secret), &purging.tags)
 }
 
-/// Removes the fields with tags from an answer to a client.
+/// Removes the tag fields from a response to a client.
 pub(crate) fn hide_tags(options: &Options, response: &mut Response<ResponseBody>) {
     if options.purging.pass_tags {
         return;

@@ -1,5 +1,5 @@
-//! The hint of a purge that found nothing: the URLs that are easily confused with the one that was
-//! named, and are stored.
+//! The hint given by a purge that found nothing: stored URLs that are easily confused with the
+//! named one.
 
 use net::address::bare;
 use semantics::Url;
@@ -10,13 +10,13 @@ use crate::options::Options;
 use crate::origin::site::{Front, Site};
 use crate::rules::aliases::Aliases;
 
-/// Hosts of sites that are tried.
+/// Maximum number of site hosts to try.
 const HOSTS_TRIED: usize = 16;
-/// Names that are looked for; each URL has one at every site.
+/// Maximum number of names to look up; each URL has one at every site.
 const NAMES_TRIED: usize = 4096;
-/// Stored URLs that a hint names.
+/// Maximum number of stored URLs in a hint.
 const NAMED: usize = 4;
-/// Ports that web servers and proxies listen on.
+/// Common ports of web servers and proxies.
 const PORTS: [u16; 7] = [80, 443, 8080, 8443, 8000, 3000, 3128];
 
 /// Returns a sentence on what may have been meant by a URL that nothing is stored for.
@@ -29,7 +29,7 @@ pub(super) fn hint(store: &Store, options: &Options, url: &Url) -> String {
     let near = near(&options.front, url).into_iter().take(tried.max(NAMED));
     let mut stored: Vec<String> = Vec::new();
     for other in near.filter(is_stored) {
-        // Both schemes of a name are looked for at once.
+        // One lookup covers both schemes of a name.
         stored.push(other.as_str().to_owned());
         if stored.len() == NAMED {
             break;
@@ -42,9 +42,9 @@ pub(super) fn hint(store: &Store, options: &Options, url: &Url) -> String {
     }
 }
 
-/// Returns URLs that are easily confused with `url`, the likeliest first: with or without a slash
-/// at the end, with or without a query, on other ports, under other spellings of its host, and on
-/// other hosts of its site.
+/// Returns URLs that are easily confused with `url`, the likeliest first: with or without a final
+/// slash, with or without a query, under other spellings of its host, on other ports, and on other
+/// hosts of the sites.
 fn near(front: &Front, url: &Url) -> Vec<Url> {
     let (path, query) = match url.path_and_query().split_once('?') {
         Some((path, query)) => (path, Some(query)),
@@ -71,7 +71,7 @@ fn near(front: &Front, url: &Url) -> Vec<Url> {
     all
 }
 
-/// Returns hosts and ports that may be meant by those of `url`.
+/// Returns the authorities that may be meant instead of that of `url`.
 fn authorities(front: &Front, url: &Url) -> Vec<String> {
     let (host, port) = Aliases::split(url.authority());
     let is_name = bare(host).parse::<std::net::IpAddr>().is_err();

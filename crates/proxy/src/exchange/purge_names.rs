@@ -12,8 +12,8 @@ pub(super) struct Name<'a> {
     pub key: Key,
 }
 
-/// Returns every front, scheme, alias and name by a rule under which an object of `url` may be
-/// stored; `None` when one is longer than any key.
+/// Returns every name, by front, scheme, alias and rule, that an object of `url` may be stored
+/// under; `None` when one is too long for a key.
 pub(super) fn all_names<'a>(options: &'a Options, url: &Url) -> Option<Vec<Name<'a>>> {
     let mut all: Vec<Name<'a>> = Vec::new();
     for site in options.front.sites() {
@@ -26,7 +26,7 @@ pub(super) fn all_names<'a>(options: &'a Options, url: &Url) -> Option<Vec<Name<
             let spellings = url.spellings();
             for url in spellings.iter().flat_map(|url| options.rules.names(site.name(), url)) {
                 let (key, front) = (site.key(&url)?, site.name().unwrap_or("forward"));
-                // Equal names of one object are counted once.
+                // Equal names of one object count once.
                 if !all.iter().any(|known| known.front == front && known.url == url) {
                     all.push(Name { front, url, key });
                 }

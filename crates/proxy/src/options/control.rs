@@ -1,5 +1,5 @@
-//! The control of running workers by the process: one switch from serving to draining, and the
-//! options in force. Cheap to clone, usable from any thread and from signal handling code.
+//! Controls running workers: one switch from serving to draining, and the options in force. Cheap
+//! to clone; usable from any thread and from signal handling code.
 
 use std::sync::Arc;
 
@@ -21,22 +21,22 @@ pub(crate) struct State {
 }
 
 impl Control {
-    /// Makes a control with its first options, not draining.
+    /// Makes a control with the first options, not draining.
     pub fn new(options: Options) -> Control {
         let state = State { options: Arc::new(options), draining: false, handed_over: false };
         Control { state: watch::Sender::new(state) }
     }
 
-    /// Stops accepting and begins to drain: running answers get [`ClientLimits::drain`] to end,
-    /// then they and all tunnels are cut. [`crate::run()`] returns afterwards.
+    /// Stops accepting and begins to drain: running responses get [`ClientLimits::drain`] to
+    /// finish, then they and all tunnels are cut. [`crate::run()`] returns afterwards.
     ///
     /// [`ClientLimits::drain`]: crate::client::limits::ClientLimits::drain
     pub fn drain(&self) {
         self.state.send_modify(|state| state.draining = true);
     }
 
-    /// Drains in favour of another process, which has the listening sockets already: it accepts
-    /// clients that come meanwhile, and takes over the admin interface.
+    /// Drains in favour of another process. That process already has the listening sockets: it
+    /// accepts new clients and takes over the admin interface.
     pub fn hand_over(&self) {
         self.state.send_modify(|state| {
             state.draining = true;
@@ -44,7 +44,7 @@ impl Control {
         });
     }
 
-    /// Takes a drain back when [`crate::run()`] has returned, which may be called again then.
+    /// Cancels a drain after [`crate::run()`] has returned; it may then be called again.
     pub fn resume(&self) {
         self.state.send_modify(|state| {
             state.draining = false;
@@ -54,7 +54,7 @@ impl Control {
 
     /// Waits until [`Control::hand_over`] is called.
     pub(crate) async fn handed_over(&self) {
-        // The channel never closes while it is waited on: this control is a sender.
+        // The channel cannot close during the wait, because this control is a sender.
         let _ = self.subscribe().wait_for(|state| state.handed_over).await;
     }
 
@@ -63,7 +63,7 @@ impl Control {
         self.state.borrow().handed_over
     }
 
-    /// Returns whether [`Control::drain`] was called.
+    /// Returns whether the workers drain.
     pub fn draining(&self) -> bool {
         self.state.borrow().draining
     }
@@ -73,7 +73,7 @@ impl Control {
         self.state.borrow().options.clone()
     }
 
-    /// Replaces the options: connections accepted and requests begun from now on use them. The
+    /// Replaces the options. They apply to connections accepted and requests begun from now on. The
     /// known health of servers is kept.
     pub fn reload(&self, mut options: Options) {
         options.adopt(&self.options());

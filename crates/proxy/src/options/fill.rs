@@ -5,40 +5,39 @@ use std::time::Duration;
 /// The options of fetches for the cache.
 #[derive(Clone, Debug)]
 pub struct FillOptions {
-    /// Bytes of a running fetch kept in memory for its readers. Default 512 KiB.
+    /// Bytes of a running fetch that are kept in memory for its readers. Default 512 KiB.
     pub window: usize,
-    /// Bytes of an answer that is not stored which may go through the store because its client is
-    /// slow; 0: none may. Default 64 MiB.
+    /// Maximum size in bytes of a response that is not stored but may be buffered in the store
+    /// because its client is slow; 0 disables this. Default 64 MiB.
     pub spill_max: u64,
-    /// A stored fetch whose last reader left goes on when at least this share of its body, in
-    /// percent, has come. Default 50.
+    /// Share of the body, in percent, from which on a stored fetch continues after its last reader
+    /// has left. Default 50.
     pub finish_percent: u8,
-    /// … or when at most this many bytes are missing. Default 1 MiB.
-    pub finish_rest: u64,
-    /// Time for which a key whose answer could not be shared is fetched by every client on its own,
-    /// without waiting, unless an answer comes that can be. Default 30 s.
-    pub unshareable_for: Duration,
-    /// Keys remembered as not shareable; the oldest are forgotten first. Default 16,384.
-    pub unshareable_keys: usize,
-    /// A client that asks for a range of what is being fetched waits for it when it begins at most
-    /// this many bytes ahead of what has come; a range further away is requested from the origin.
+    /// A stored fetch also continues without readers when at most this many bytes are missing.
     /// Default 1 MiB.
+    pub finish_rest: u64,
+    /// Time for which a key whose response could not be shared is fetched by each client
+    /// separately, without waiting, unless a shareable response comes. Default 30 s.
+    pub unshareable_for: Duration,
+    /// Number of keys remembered as not shareable; the oldest are forgotten first. Default 16,384.
+    pub unshareable_keys: usize,
+    /// Maximum distance in bytes between the received part of a running fetch and a requested range
+    /// that waits for it. A range further ahead is requested from the origin. Default 1 MiB.
     pub follow_distance: u64,
-    /// Bytes of a window of an object that is stored in parts. Each has at most one part, which is
-    /// always contiguous. Default 1 MiB: at 100 MB/s 10 ms.
+    /// Bytes of a window of an object that is stored in parts. Each window has at most one part,
+    /// which is always contiguous. Default 1 MiB: 10 ms at 100 MB/s.
     pub part_window: u32,
-    /// Objects of at least this many bytes are fetched by whole windows from the second range on.
+    /// Minimum size in bytes of objects that are fetched in whole windows from the second range on.
     /// Default 4 MiB.
     pub aligned_from: u64,
-    /// A fetch that others wait for and that has no head after this time is begun once more, by one
-    /// of them for all. Default 20 s.
+    /// Time after which a fetch that others wait for and that still has no head is started once
+    /// more, by one of them for all. Default 20 s.
     pub wait: Duration,
-    /// Time after a failure of the origin for which stale answers are given at once, where they may
-    /// be given in place of an error, while one request tries again; zero: each request waits.
-    /// Default 10 s.
+    /// Time after an origin failure during which stale responses are served at once, where they may
+    /// replace an error, while one request retries; zero makes each request wait. Default 10 s.
     pub stale_refresh_time: Duration,
-    /// Neighbours of what is validated that may be validated in the background, for each second and
-    /// site ([`semantics::Settings::validate_neighbours`] says how many at a time). Default 20.
+    /// Neighbours of a validated object that may be validated in the background, per second and
+    /// site ([`semantics::Settings::validate_neighbours`] limits how many at a time). Default 20.
     pub neighbour_rate: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Counts events on connections to origins.
+//! Counts events on origin connections.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use upstream::connection::events::{Event, Events};
 use crate::observe::event;
 use crate::observe::observer::Observer;
 
-/// A receiver of events that counts them at the observer.
+/// Passes events to the observer, which counts them.
 pub(crate) struct Observed(pub Arc<dyn Observer>);
 
 impl Events for Observed {

@@ -1,4 +1,4 @@
-//! The reasons why there is no answer from an origin, and the status for clients.
+//! The reasons why an origin gave no response, and the status for clients.
 
 use http::StatusCode;
 use upstream::failure::error::Reason;
@@ -6,15 +6,15 @@ use upstream::failure::error::Reason;
 use crate::observe::outcome::Error;
 use crate::rules::access::Denial;
 
-/// The reason why there is no answer.
+/// The reason why there is no response.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Every address of the origin is forbidden to this client.
     Denied(Denial),
-    /// The reason, and the cause in words that go behind the server's name.
+    /// The reason, and the cause in words that follow the server's name.
     Failed(Error, String),
-    /// The request's own body broke off, or is not valid: a sentence. The client caused it, and
-    /// gets this status.
+    /// The request's own body broke off or is not valid: the client's error. Holds the status for
+    /// the client and a sentence.
     Request(StatusCode, String),
 }
 

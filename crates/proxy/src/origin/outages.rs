@@ -1,15 +1,15 @@
-//! Failures of origins that were met a moment ago, so that requests for which a stale answer may be
-//! used do not each wait until the origin fails once more.
+//! Recent origin failures. While one is known, requests that may use a stale response need not each
+//! wait until the origin fails again.
 //!
-//! A failure to connect concerns all of an origin: a site, and of a forward proxy a host and port.
-//! A time-out does the same if the origin answered nothing else meanwhile. Any other failure
-//! concerns the one key. While a failure is known, stale answers are given at once where the rules
-//! permit them (`semantics::reuse::Fallback`), and one request at a time tries the origin again.
-//! Its success, or any other answer, ends that.
+//! A failure to connect concerns the whole origin: a site, or in a forward proxy a host and port. A
+//! timeout does too, if the origin answered nothing else meanwhile. Any other failure concerns only
+//! its key. While a failure is known, stale responses are served at once where the rules permit
+//! them (`semantics::reuse::Fallback`), and one request at a time retries the origin. Any response
+//! ends an outage of the whole origin; only a response without an error ends one of its key.
 //!
-//! It promises: requests that the origin fails for their own sake do not keep others from fresh
-//! answers. A failure that another request meets never delays a try that is due or under way, and
-//! one that may come from the wishes or the credentials of a client is not noted for a key.
+//! Guarantees: a failure that a request itself causes does not keep other requests from fresh
+//! responses. A failure met by another request never delays a retry that is due or under way. A
+//! failure that may result from a client's directives or credentials is not noted for a key.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -26,19 +26,19 @@ use crate::observe::outcome::Error;
 use crate::origin::failure::Failure;
 use crate::origin::target::Target;
 
-/// Failures that are known at most; further ones are not noted.
+/// Maximum number of known failures; further ones are not noted.
 const KNOWN_MAX: usize = 16_384;
 
-/// Time in milliseconds between a failure and the next try.
+/// Time in milliseconds between a failure and the next trial.
 const PAUSE: u64 = 1000;
 
-/// Time in milliseconds after which a try without a result counts as lost.
+/// Time in milliseconds after which a trial without a result counts as lost.
 const TRY_MAX: u64 = 180_000;
 
-/// Slots for the last answers of origins.
+/// Number of slots for the times of origins' last responses.
 const SLOTS: usize = 64;
 
-/// The failures that are known, of all workers.
+/// The known failures, shared by all workers.
 pub(crate) struct Outages {
     known: Mutex<HashMap<u64, Outage>>,
     is_empty: AtomicBool,
@@ -47,26 +47,26 @@ pub(crate) struct Outages {
     hasher: RandomState,
 }
 
-/// The extents that a failure may have: an origin, and a key of it, by their hashes.
+/// The possible extents of a failure, as hashes: an origin, and a key of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Concerned {
     origin: u64,
     key: u64,
 }
 
-/// A request that was sent to an origin.
+/// A request sent to an origin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
     pub concerned: Concerned,
-    /// When it was sent, in milliseconds of the clock.
+    /// When the request was sent, in milliseconds of the clock.
     pub sent: u64,
-    /// The origin does with it as with those of other clients ([`is_representative`]).
+    /// True if the origin treats it like other clients' requests ([`is_representative`]).
     pub is_representative: bool,
-    /// It tries a known failure again.
+    /// The known failure that this request retries.
     pub trial: Option<Trial>,
 }
 
-/// A known failure that is tried again, by the hash of its extent.
+/// A trial: the retry of a known failure, identified by the hash of its extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trial(u64);
 
@@ -74,17 +74,17 @@ pub(crate) struct Trial(u64);
 struct Outage {
     until: u64,
     try_from: u64,
-    /// Since when a request tries the origin.
+    /// Start of the trial under way.
     trying: Option<u64>,
-    /// The error that the origin answered with; `None`: it did not answer.
+    /// The error status that the origin answered with; `None` if it did not answer.
     status: Option<StatusCode>,
 }
 
-/// A failure that is known.
+/// A known failure, as seen by a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     pub status: Option<StatusCode>,
-    /// The caller is to try the origin again: to send an [`Attempt`] with it, or to give it back.
+    /// Set if the caller must retry the origin: send an [`Attempt`] with it, or give it back.
     pub trial: Option<Trial>,
 }
 
@@ -98,7 +98,7 @@ enum Extent {
 }
 
 impl Extent {
-    /// Returns the extent of a failure; `None`: the origin has no part in it.
+    /// Returns the extent of a failure; `None` if the origin did not cause it.
     fn of(failure: &Failure) -> Option<Extent> {
         let Failure::Failed(reason, _) = failure else { return None };
         match reason {
@@ -129,8 +129,8 @@ impl Outages {
         }
     }
 
-    /// Returns the hash of the origin of `target`. Servers and other origins of a configuration
-    /// belong to one site; two sites may share a host.
+    /// Returns the hash of the origin of `target`. Configured origins are told apart by site,
+    /// because two sites may share a host.
     pub fn origin(&self, target: &Target<'_>) -> u64 {
         match target.site.name() {
             Some(site) => self.hasher.hash_one((0, site)),
@@ -144,13 +144,13 @@ impl Outages {
         }
     }
 
-    /// Returns what a failure of a request for `key` of this origin may concern.
+    /// Returns the possible extents of a failure of a request for `key` at this origin.
     pub fn concerned(&self, origin: u64, key: &[u8]) -> Concerned {
         Concerned { origin, key: self.hasher.hash_one((2, key)) }
     }
 
-    /// Returns the failure in place of which a stale answer may be given that `fallback` permits.
-    /// `may_try`: the request may try the origin again.
+    /// Returns the known failure that lets a stale response be served under `fallback`. `may_try`
+    /// says whether the request may retry the origin.
     pub fn look(
         &self,
         concerned: Concerned,
@@ -179,14 +179,14 @@ impl Outages {
         found
     }
 
-    /// Gives a trial back that could not begin: the next request may try.
+    /// Gives back a trial that could not begin; the next request may begin one.
     pub fn give_back(&self, trial: Trial) {
         if let Some(outage) = self.lock().get_mut(&trial.0) {
             outage.trying = None;
         }
     }
 
-    /// Notes a failure. It is known for as long as `hold`.
+    /// Notes a failure, which stays known for `hold`.
     pub fn failed(&self, attempt: &Attempt, failure: &Failure, now: u64, hold: Duration) {
         self.end_trial(attempt, now);
         let Attempt { concerned, sent, is_representative, .. } = *attempt;
@@ -201,8 +201,8 @@ impl Outages {
         self.note(hash, None, now, hold);
     }
 
-    /// Notes that the origin answered, with `error` if that is one in place of which a stale answer
-    /// may be given.
+    /// Notes that the origin answered, with `error` if its status is an error that a stale response
+    /// may replace.
     pub fn answered(&self, attempt: &Attempt, error: Option<StatusCode>, now: u64, hold: Duration) {
         let concerned = attempt.concerned;
         self.answered[concerned.origin as usize % SLOTS].store(now, Relaxed);
@@ -270,8 +270,8 @@ impl Outage {
     }
 }
 
-/// Returns whether an origin does with a request as with those of other clients, as far as its
-/// fields tell: they name no wish of the client and no credentials.
+/// Returns whether an origin treats a request like those of other clients, as far as its fields
+/// tell: they carry neither cache directives nor credentials.
 pub(crate) fn is_representative(facts: &RequestFacts) -> bool {
     let has_wishes = facts.directives != RequestDirectives::default();
     !(has_wishes || facts.has_credentials() || facts.is_logged_in)
@@ -312,7 +312,7 @@ mod tests {
         assert_ne!(origin(None, "a", 80), origin(None, "b", 80));
     }
 
-    /// Returns a request of any client that was sent at `sent`.
+    /// Returns a representative request that was sent at `sent`.
     fn attempt(concerned: Concerned, sent: u64) -> Attempt {
         Attempt { concerned, sent, is_representative: true, trial: None }
     }
@@ -329,12 +329,12 @@ mod tests {
         assert_eq!(at(1500), Some(false));
         let trial = look(2000).unwrap().trial;
         assert_eq!([2001, 15_000].map(at), [Some(false); 2]);
-        // It failed too.
+        // The trial failed too.
         outages.failed(&Attempt { trial, ..attempt(page, 2000) }, &timeout, 20_000, HOLD);
         assert_eq!([20_500, 21_000].map(at), [Some(false), Some(true)]);
         outages.answered(&attempt(page, 21_000), None, 21_100, HOLD);
         assert_eq!(at(21_200), None);
-        // No request came while it was known.
+        // The outage expires without further requests.
         outages.failed(&attempt(page, 0), &timeout, 30_000, HOLD);
         assert_eq!(at(40_000), None);
         assert!(outages.lock().is_empty());
@@ -355,12 +355,12 @@ mod tests {
         assert!(trial.is_some());
         outages.failed(&attempt(page, 0), &closed, 1100, HOLD);
         assert_eq!(look(true, 5000), Some(None));
-        // It cannot begin: another request may try.
+        // The trial could not begin, so another request may begin one.
         outages.give_back(trial.unwrap());
         assert_eq!(look(true, 5000), Some(trial));
         outages.failed(&Attempt { trial, ..attempt(page, 5000) }, &closed, 6000, HOLD);
         assert_eq!([6500, 7000].map(|now| look(true, now)), [Some(None), Some(trial)]);
-        // A failure without a part of the origin ends a trial, too.
+        // A failure that the origin did not cause ends a trial too.
         let ended = Attempt { trial, ..attempt(page, 7000) };
         outages.failed(&ended, &failure(Error::Draining), 8000, HOLD);
         assert_eq!(look(true, 9000), Some(trial));
@@ -377,7 +377,7 @@ mod tests {
         }
         outages.answered(&odd, error, 10, HOLD);
         assert_eq!(known(), None);
-        // Nor does it end what is known.
+        // Neither does it end a known failure.
         outages.failed(&attempt(page, 5), &failure(Error::Upstream), 10, HOLD);
         outages.answered(&odd, error, 10, HOLD);
         assert_eq!(known(), Some(None));

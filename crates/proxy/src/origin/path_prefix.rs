@@ -1,26 +1,26 @@
-//! The beginning of paths that a site is for, in whole segments: `/static` is for `/static` and all
-//! below `/static/`, not for `/statics`.
+//! Path prefixes of sites, in whole segments: `/static` covers `/static` and everything below
+//! `/static/`, but not `/statics`.
 //!
-//! It promises: paths are compared as a server reads them ([`Url::tidied`]), so that no spelling of
-//! a path leads to another site.
+//! Paths are compared as a server reads them ([`Url::tidied`]), so no spelling of a path leads to
+//! another site.
 
 use std::fmt;
 use std::str::FromStr;
 
 use semantics::Url;
 
-/// A beginning of paths; without a slash at its end, so that `/`, which is for all, is empty.
+/// A path prefix. It has no final slash, so `/`, which covers all paths, is empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PathPrefix(String);
 
 impl PathPrefix {
-    /// Returns whether it is for a path in the form of [`Url::tidied`].
+    /// Returns whether the prefix covers a path in the form of [`Url::tidied`].
     pub(crate) fn is_for(&self, tidy: &str) -> bool {
         let rest = tidy.strip_prefix(&self.0);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Returns it, decoded; without a slash at its end.
+    /// Returns the prefix, decoded and without a final slash.
     pub fn as_str(&self) -> &str {
         &self.0
     }

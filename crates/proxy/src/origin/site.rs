@@ -1,4 +1,4 @@
-//! Sites, which are what a proxy serves: the source of their answers, the keys of their objects,
+//! Sites, the units that a proxy serves: the source of their responses, the keys of their objects,
 //! and their aliases.
 //!
 //! A forward proxy is one site without a name, whose requests name their server. All other
@@ -28,21 +28,20 @@ use crate::origin::target::Target;
 use crate::rules::aliases::Aliases;
 use crate::rules::tables::words::Words;
 
-/// All that a proxy serves.
+/// Everything that a proxy serves.
 #[derive(Clone, Debug)]
 pub struct Front {
     kind: FrontKind,
     sites: Vec<Site>,
-    /// The positions of the sites that claim a host, which has no brackets.
+    /// Indices of the sites that claim a host; hosts have no brackets.
     by_host: Words<Vec<usize>>,
-    /// The positions of the sites that claim no host: they are for all.
+    /// Indices of the sites that claim no host: they serve every host.
     for_all: Vec<usize>,
-    /// Some sites are only for some paths.
+    /// True if some sites serve only some paths.
     by_path: bool,
 }
 
 impl Default for Front {
-    /// Makes a forward proxy.
     fn default() -> Front {
         Front::forward()
     }
@@ -66,8 +65,8 @@ impl Front {
         Front::new(FrontKind::Forward, vec![site])
     }
 
-    /// Makes a reverse proxy: the origin follows from the configuration, and the request's host and
-    /// path pick the site.
+    /// Makes a reverse proxy: the configuration determines the origin, and the request's host and
+    /// path select the site.
     pub fn reverse(sites: Vec<Site>) -> Front {
         Front::new(FrontKind::Reverse, sites)
     }
@@ -86,7 +85,7 @@ impl Front {
         Front { kind, sites, by_host, for_all, by_path }
     }
 
-    /// Returns which of the two it is.
+    /// Returns the kind of proxy.
     pub fn kind(&self) -> FrontKind {
         self.kind
     }
@@ -96,12 +95,12 @@ impl Front {
         &self.sites
     }
 
-    /// Returns the names of the sites that have servers of their own, and those.
+    /// Returns the sites that have servers of their own, by name.
     pub fn groups(&self) -> impl Iterator<Item = (&str, &Arc<Group>)> {
         self.sites.iter().filter_map(|site| Some((site.name.as_deref()?, site.group()?)))
     }
 
-    /// Returns the names of the sites whose origin is not a server, and those origins.
+    /// Returns the origins that are not servers, by the names of their sites.
     pub fn other_origins(&self) -> impl Iterator<Item = (&str, &dyn Origin)> {
         self.sites.iter().filter_map(|site| match &site.source {
             Source::Other(origin) => Some((site.name.as_deref()?, origin.as_ref())),
@@ -109,9 +108,9 @@ impl Front {
         })
     }
 
-    /// Returns the site of a host, which may have brackets, and of a path as it was sent, with or
-    /// without a query: of those that claim the host, or are for all, the one with the longest
-    /// beginning of the path; of the same beginning one that claims the host.
+    /// Returns the site for a host, with or without brackets, and a path as sent, with or without a
+    /// query. Candidates are the sites that claim the host and those that serve every host. The
+    /// longest path prefix wins; among equal prefixes, a site that claims the host.
     pub(crate) fn site_of(&self, host: &str, path: &str) -> Option<&Site> {
         let of = |path: &str| {
             let all = self.claiming(host).chain(&self.for_all);
@@ -120,40 +119,39 @@ impl Front {
         if self.by_path { of(&Url::tidied(path)) } else { of(path) }
     }
 
-    /// Returns the site of a URL.
     pub(crate) fn site_of_url(&self, url: &Url) -> Option<&Site> {
         self.site_of(Aliases::split(url.authority()).0, url.sent())
     }
 
-    /// Returns whether a site is for a host, be it only for some paths.
+    /// Returns whether any site serves a host, even if only for some paths.
     pub(crate) fn is_claimed(&self, host: &str) -> bool {
         !self.for_all.is_empty() || self.claiming(host).next().is_some()
     }
 
-    /// Returns the positions of the sites that claim a host, which may have brackets.
+    /// Returns the indices of the sites that claim a host, with or without brackets.
     fn claiming<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a usize> {
         self.by_host.find(bare(host)).flat_map(|(_, sites)| sites)
     }
 
-    /// Returns whether requests name whole URLs, of either scheme; else what they name follows from
-    /// `Host` and the connection (RFC 9112, 3.2).
+    /// Returns whether requests name absolute URLs of either scheme. If not, `Host` and the
+    /// connection determine the rest of the URL (RFC 9112, 3.2).
     pub(crate) fn takes_whole_urls(&self) -> bool {
         self.kind == FrontKind::Forward
     }
 
-    /// Returns whether clients choose the servers: then they may have tunnels, and are told what is
-    /// wrong with a server that they named themselves.
+    /// Returns whether clients choose the servers. If so, they may open tunnels, and learn why a
+    /// server that they named failed.
     pub(crate) fn is_clients_choice(&self) -> bool {
         self.kind == FrontKind::Forward
     }
 
-    /// Returns whether it stands for its origins: it has their certificates, and clients are not
-    /// believed what only a proxy in front of it may say of them.
+    /// Returns whether the front stands for its origins. If so, it has their certificates, and
+    /// ignores fields from clients that only a trusted proxy may set.
     pub(crate) fn stands_for_origins(&self) -> bool {
         self.kind == FrontKind::Reverse
     }
 
-    /// Returns all names that a URL has by the sites' aliases, each once; itself first.
+    /// Returns all names of a URL under the sites' aliases, each once, the URL itself first.
     pub(crate) fn urls(&self, url: &Url) -> Vec<Url> {
         let mut all = vec![url.clone()];
         for name in self.sites.iter().flat_map(|site| site.aliases.urls(url)) {
@@ -164,7 +162,7 @@ impl Front {
         all
     }
 
-    /// Returns all hosts that are meant by one, each once.
+    /// Returns all hosts that a host stands for, each once.
     pub(crate) fn hosts(&self, host: &str) -> Vec<String> {
         let of = |site: &Site| site.aliases.hosts(host);
         let mut all: Vec<String> = self.sites.iter().flat_map(of).collect();
@@ -173,7 +171,7 @@ impl Front {
         all
     }
 
-    /// Takes over the state of the servers of sites that were there before.
+    /// Takes over the state of the servers of sites that existed before.
     pub(crate) fn adopt(&mut self, before: &Front) {
         for site in &mut self.sites {
             let same = before.sites.iter().find(|old| old.name == site.name);
@@ -197,14 +195,14 @@ impl fmt::Display for Front {
     }
 }
 
-/// Returns the site with the longest beginning of a path.
+/// Returns the site with the longest matching path prefix.
 fn nearest<'a>(sites: impl Iterator<Item = &'a Site>, tidy: &str) -> Option<&'a Site> {
     let of = |site: &'a Site| Some((site.reach(tidy)?, site));
-    // Of equal ones the first.
+    // The first one wins among equals.
     sites.filter_map(of).min_by_key(|(length, _)| Reverse(*length)).map(|(_, site)| site)
 }
 
-/// The source of a site's answers.
+/// The source of a site's responses.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// The server that a request names.
@@ -221,28 +219,28 @@ impl From<Group> for Source {
     }
 }
 
-/// One site.
+/// A site: one source of responses, with its hosts, paths and aliases.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// Its number among the sites.
+    /// The index of this site in its front.
     number: usize,
-    /// Unique among the sites; `None` for all that a forward proxy serves.
+    /// Unique among the sites; `None` for the single site of a forward proxy.
     name: Option<String>,
-    /// What the keys of its objects begin with.
+    /// The prefix of its objects' keys.
     key_prefix: String,
     hosts: Vec<String>,
-    /// Empty: all.
+    /// Path prefixes; empty means every path.
     paths: Vec<PathPrefix>,
     source: Source,
     pass_host: bool,
     aliases: Aliases,
-    /// The settings of caching when its origin vouches for its answers.
+    /// The caching settings, if its origin vouches for its responses.
     vouched: Option<Arc<Settings>>,
 }
 
 impl Site {
     /// Makes the site `name` of a reverse proxy, for every host that no other site claims. Its
-    /// origin is told its own name in `Host`.
+    /// origin gets its own name in `Host`.
     pub fn new(name: &str, source: impl Into<Source>) -> Site {
         let source = source.into();
         let vouches = matches!(&source, Source::Other(origin) if origin.voucher().is_some());
@@ -260,43 +258,44 @@ impl Site {
         }
     }
 
-    /// Gives it these hosts alone (lower case, without port). With none it is for every host that
-    /// no other site claims.
+    /// Restricts the site to these hosts (lower case, without port). An empty list means every host
+    /// that no other site claims.
     pub fn with_hosts(self, hosts: Vec<String>) -> Site {
         Site { hosts, ..self }
     }
 
-    /// Gives it these paths alone. With none it is for all.
+    /// Restricts the site to these paths. An empty list means every path.
     pub fn with_paths(self, paths: Vec<PathPrefix>) -> Site {
         Site { paths, ..self }
     }
 
-    /// Sets its aliases.
+    /// Sets the site's aliases.
     pub fn with_aliases(self, aliases: Aliases) -> Site {
         Site { aliases, ..self }
     }
 
-    /// Sets whether its origin gets the client's `Host`, or its own name.
+    /// Sets whether its origin gets the client's `Host` or its own name.
     pub fn with_pass_host(self, pass_host: bool) -> Site {
         Site { pass_host, ..self }
     }
 
-    /// Returns its number among the sites of its front.
+    /// Returns the site's index in its front.
     pub(crate) fn number(&self) -> usize {
         self.number
     }
 
-    /// Returns its name; `None` for all that a forward proxy serves.
+    /// Returns the site's name; `None` for the single site of a forward proxy.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Returns the hosts that it claims.
+    /// Returns the hosts that the site claims.
     pub fn hosts(&self) -> &[String] {
         &self.hosts
     }
 
-    /// Returns the length of its longest beginning of a path; `None` when it is not for that path.
+    /// Returns the length of the longest prefix that covers a path; `None` when the site does not
+    /// serve it.
     fn reach(&self, tidy: &str) -> Option<usize> {
         if self.paths.is_empty() {
             return Some(0);
@@ -305,7 +304,7 @@ impl Site {
         fitting.map(|prefix| prefix.as_str().len()).max()
     }
 
-    /// Returns its servers, if it has some of its own.
+    /// Returns the site's own servers, if it has any.
     pub fn group(&self) -> Option<&Arc<Group>> {
         match &self.source {
             Source::Servers(group) => Some(group),
@@ -313,7 +312,6 @@ impl Site {
         }
     }
 
-    /// Returns the origin of `target`.
     pub(crate) fn origin(&self, target: &Target<'_>, limits: &UpstreamLimits) -> Arc<dyn Origin> {
         match &self.source {
             Source::Servers(group) => group.clone(),
@@ -329,18 +327,18 @@ impl Site {
         }
     }
 
-    /// Returns whether its origin gets the client's `Host`, or its own name.
+    /// Returns whether its origin gets the client's `Host` rather than its own name.
     pub fn passes_host(&self) -> bool {
         self.pass_host
     }
 
-    /// Returns what the keys of its objects begin with.
+    /// Returns the prefix of its objects' keys.
     pub(crate) fn key_prefix(&self) -> &str {
         &self.key_prefix
     }
 
-    /// Returns the key of the object that `url` is here; `None` when it is too long. Where the
-    /// origin vouches for its answers the query is no part of it.
+    /// Returns the key of the object at `url`; `None` when it is too long. If the origin vouches
+    /// for its responses, the query is not part of the key.
     pub(crate) fn key(&self, url: &Url) -> Option<Key> {
         match self.vouched {
             Some(_) => {
@@ -351,8 +349,8 @@ impl Site {
         }
     }
 
-    /// Returns a URL in the spelling that stands for all with the same answer, where the origin
-    /// tells which they are: rules and keys then see what it sees.
+    /// Returns the canonical spelling of a URL, if the origin knows which spellings have the same
+    /// response. Rules and keys then see the path that the origin sees.
     pub(crate) fn canonical(&self, url: Url) -> Url {
         let Some(voucher) = self.voucher() else { return url };
         let (path, query) = match url.sent().split_once('?') {
@@ -367,16 +365,15 @@ impl Site {
         Url::new(url.scheme(), url.authority(), &sent).unwrap_or(url)
     }
 
-    /// Returns whether [`Site::canonical`] leaves a URL that is sent with this path and query as it
-    /// is.
+    /// Returns whether [`Site::canonical`] leaves a URL with this path and query unchanged.
     pub(crate) fn is_canonical(&self, sent: &str) -> bool {
         let path = sent.split('?').next().unwrap_or_default();
         let canonical = self.voucher().and_then(|voucher| voucher.canonical_path(path));
         !matches!(canonical, Some(Cow::Owned(_)))
     }
 
-    /// Returns what vouches for its stored answers, if its origin does; else HTTP's lifetimes
-    /// decide.
+    /// Returns the origin's voucher for stored responses, if it has one. Without one, HTTP's
+    /// lifetimes apply.
     pub(crate) fn voucher(&self) -> Option<&dyn Voucher> {
         match &self.source {
             Source::Other(origin) => origin.voucher(),
@@ -384,14 +381,14 @@ impl Site {
         }
     }
 
-    /// Returns the settings of caching when its origin vouches for its answers: those of rules and
-    /// of the whole proxy are about lifetimes.
+    /// Returns the caching settings, if the site's origin vouches for its responses. The settings
+    /// of rules and of the whole proxy, which concern lifetimes, do not apply then.
     pub(crate) fn vouched(&self) -> Option<&Arc<Settings>> {
         self.vouched.as_ref()
     }
 
-    /// Returns the facts that count here, by the general `settings`, of a request by a client with
-    /// this identity.
+    /// Returns the facts of a request by a client with this identity, as far as they count at this
+    /// site under the general `settings`.
     pub(crate) fn facts(
         &self,
         head: &RequestHead,
@@ -407,14 +404,13 @@ impl Site {
         }
     }
 
-    /// Returns its aliases.
     pub(crate) fn aliases(&self) -> &Aliases {
         &self.aliases
     }
 }
 
 impl fmt::Display for Site {
-    /// Writes its name and the source of its answers.
+    /// Writes the site's name and the source of its responses.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} to ", self.name().unwrap_or("every host"))?;
         match &self.source {

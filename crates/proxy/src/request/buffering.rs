@@ -1,10 +1,9 @@
-//! Bodies of requests, which are read before an origin is asked: a client that sends slowly holds
-//! neither a connection to an origin nor a place there meanwhile.
+//! Buffers request bodies before the origin is asked, so that a slow client holds neither an origin
+//! connection nor a request slot at the origin while it sends.
 //!
-//! A body longer than a bound, or one for which there is no memory, is sent on as it comes once
-//! that much has been read. One that is announced to be longer and waits for `100 Continue` is left
-//! to the origin, which may refuse it. Bodies of gRPC are never waited for, as both sides talk at
-//! once.
+//! A body that exceeds the limit, or for which no memory is available, is streamed once that much
+//! has been read. A request that announces a longer body and expects `100 Continue` is left to the
+//! origin, which may refuse it. gRPC bodies are never buffered, because both sides send at once.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -21,10 +20,10 @@ use crate::object::buffers::{Buffered, Buffers};
 use crate::origin::failure::Failure;
 use crate::request::context::RequestContext;
 
-/// Reads a request's body, as far as is due before the origin is asked.
+/// Reads a request's body as far as it must be buffered before the origin is asked.
 ///
 /// # Errors
-/// It broke off.
+/// The body broke off.
 pub(crate) async fn read_body(
     context: &RequestContext,
     body: RequestBody,
@@ -49,7 +48,7 @@ fn is_read_first(limits: &ClientLimits, fields: &impl Fields, body: &RequestBody
     !(is_left || body.is_end_stream())
 }
 
-/// Returns whether a request is one of gRPC, in any of its forms.
+/// Returns whether a request is gRPC, in any of its forms.
 fn is_grpc(fields: &impl Fields) -> bool {
     let kind = fields.line(&header::CONTENT_TYPE).unwrap_or_default();
     [&b"application/grpc"[..], b"application/connect+"].iter().any(|prefix| {
@@ -57,7 +56,7 @@ fn is_grpc(fields: &impl Fields) -> bool {
     })
 }
 
-/// Reads at most `most` bytes, or as many as memory is to be had for.
+/// Reads until more than `most` bytes are buffered or no more memory is available.
 async fn read(
     mut body: RequestBody,
     most: u64,
@@ -69,10 +68,10 @@ async fn read(
         let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await else {
             return Ok(made(front, RequestBody::Empty, held, has_length));
         };
-        // Trailers are not sent on.
+        // Request trailers are not forwarded.
         let Ok(data) = frame?.into_data() else { continue };
         let is_full = (front.len() + data.len()) as u64 > most || !held.grow(data.len() as u64);
-        // A copy: a small piece would keep alive the buffer that it was read into.
+        // Copied, because a small piece would keep alive the buffer that it was read into.
         front.extend_from_slice(&data);
         if body.is_end_stream() {
             body = RequestBody::Empty;

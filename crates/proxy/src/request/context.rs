@@ -1,4 +1,4 @@
-//! One request while it is decided on: all that is known of it, in one place.
+//! The context of one request while it is decided on: everything known about it.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -37,7 +37,7 @@ use crate::rules::request_rules::Rule;
 use crate::services::{Arrival, Services};
 
 thread_local! {
-    /// The key of the request that is decided on.
+    /// Scratch buffer for the key of the request that is being decided on.
     static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -46,29 +46,28 @@ pub(crate) struct RequestContext {
     pub services: Rc<Services>,
     pub client: Rc<Client>,
     pub options: Arc<Options>,
-    /// Its head as the operator's rule has edited it.
+    /// The head as edited by the operator's rule.
     pub head: Pooled<RequestHead>,
-    /// The fields of the head, once they were needed as a map.
+    /// The head's fields as a map, made on first use.
     map: OnceCell<HeaderMap>,
     target: TargetPlace,
     pub facts: RequestFacts,
-    /// When it came.
+    /// When the request arrived.
     pub came: Time,
-    /// The fills that had begun by then.
+    /// The fills that had begun when the request arrived.
     pub begun_before: Arrival,
     now: Cell<Time>,
-    /// The operator's rule for it.
     pub rule: Option<Arc<Rule>>,
-    /// It asks for another protocol.
+    /// The protocol upgrade that the request asks for.
     pub upgrade: Option<Rc<Upgrade>>,
-    /// Its place among the tunnels, if it asks for one.
+    /// The request's permit among the tunnels, if it asks for one.
     pub place: Cell<Option<TunnelPermit>>,
-    /// The question of another node that it is; `None`: it is a client's own.
+    /// The question of another node that this request carries; `None` for a client's own request.
     pub question: Option<Box<Question>>,
 }
 
 impl RequestContext {
-    /// Makes the context of a request that has just come.
+    /// Makes the context of a request that has just arrived.
     pub fn new(
         services: &Rc<Services>,
         client: &Rc<Client>,
@@ -80,7 +79,8 @@ impl RequestContext {
         let Prepared { target, rule, identity } = prepared;
         let (came, site) = (services.clock.time(), target.site(&options.front));
         let mut facts = site.facts(&head, identity, &options.semantics);
-        // Without the fields that say so: the origin answers a user.
+        // Later requests on a logged-in connection carry no credentials, but the origin still
+        // answers for that user.
         if client.is_logged_in() && site.vouched().is_none() {
             facts = facts.logged_in();
         }
@@ -105,26 +105,25 @@ impl RequestContext {
         }
     }
 
-    /// Returns its target.
     pub fn target(&self) -> Target<'_> {
         self.target.target(&self.head, &self.options.front)
     }
 
-    /// Returns the fields of its head as a map, which is made when it is needed first.
+    /// Returns the head's fields as a map, which is made on first use.
     pub fn headers(&self) -> &HeaderMap {
         self.map.get_or_init(|| self.head.fields.to_map(FIELDS_ADDED))
     }
 
-    /// Makes it the question of another node. Where that wants nothing fetched, only what is stored
-    /// answers it.
+    /// Turns the request into another node's question. If that node wants nothing fetched, only
+    /// stored responses answer it.
     pub fn with_question(mut self, question: Question) -> Self {
         self.facts.directives.only_if_cached |= question.reach < Reach::Origin;
         self.question = Some(Box::new(question));
         self
     }
 
-    /// Returns who wants it, for the decisions of the fleet. A node that lags behind has been told
-    /// so before.
+    /// Returns the asking party, a client or another node, for the fleet's decisions. `behind` is
+    /// always false: a question is refused earlier if this node has missed purges.
     pub fn asked(&self) -> Asked {
         match &self.question {
             None => Asked::ByClient,
@@ -138,17 +137,17 @@ impl RequestContext {
         }
     }
 
-    /// Returns what other nodes are asked about the object of this key, which is stored on the
-    /// device here or not; `None` when none of them matters.
+    /// Returns the plan for asking other nodes about the object of this key; `None` when no node is
+    /// relevant. `on_own_disk` says whether this node's device has the object.
     pub fn asking(&self, primary: &Key, on_own_disk: bool) -> Option<Arc<Asking>> {
         let node = self.services.shared.node.as_ref()?;
-        // A login concerns one connection to the origin.
+        // A login belongs to one connection to the origin.
         if self.client.is_logged_in() || connection_login::has_credentials(&self.head.fields) {
             return None;
         }
         let target = self.target();
         if !is_encoded(target.path) {
-            // A question names it by a URI, which is another object.
+            // The question would name the object by a URI, which is another object.
             return None;
         }
         let host = fleet_host(&target).filter(|_| self.upgrade.is_none())?;
@@ -161,7 +160,7 @@ impl RequestContext {
             rule: self.rule.as_ref().map(|rule| rule.name.clone()),
         };
         let hot_owners = match &self.question {
-            // Noted when it came.
+            // Demand was counted when the question arrived.
             Some(_) => node.hot_owners(key),
             None => node.note_demand(key),
         };
@@ -169,18 +168,19 @@ impl RequestContext {
         Asking::of(node, request, host, about)
     }
 
-    /// Returns the time that decisions are made for: that of the last
+    /// Returns the time that decisions are made for: the last reading by
     /// [`RequestContext::look_at_clock`].
     pub fn now(&self) -> Time {
         self.now.get()
     }
 
-    /// Reads the clock again after a wait: what is found now may be younger than the request.
+    /// Reads the clock again after a wait, because what is found now may be younger than the
+    /// request.
     pub fn look_at_clock(&self) {
         self.now.set(self.services.clock.time());
     }
 
-    /// Returns how the store is asked: as a node that asks wants it.
+    /// Returns the options for store lookups, as the asking node requires.
     pub fn lookup_options(&self) -> LookupOptions {
         let Some(question) = &self.question else { return LookupOptions::default() };
         let memory = question.reach == Reach::Memory;
@@ -194,14 +194,14 @@ impl RequestContext {
         }
     }
 
-    /// Returns the store, if what is stored may be used: in a fleet by a node that has caught up
-    /// with the purges of all.
+    /// Returns the store if stored responses may be used. In a fleet that requires a node that has
+    /// caught up with all purges.
     pub fn store(&self) -> Option<Store> {
         self.services.usable_store()
     }
 
-    /// Returns the portion of a representation that the request gets: conditions and ranges are
-    /// decided here alone. `length` is that of the body in bytes; without it ranges do not count.
+    /// Returns the portion of a representation that the request gets. Conditions and ranges are
+    /// decided only here. `length` is the body's length in bytes; without it ranges are ignored.
     pub fn portion(&self, selected: &Selected<'_>, length: Option<u64>) -> Portion {
         let selected = match self.site().vouched() {
             Some(_) => selected.vouched(self.now()),
@@ -217,13 +217,13 @@ impl RequestContext {
         )
     }
 
-    /// Returns whether it is a GET for all of a representation, whatever the client has.
+    /// Returns whether the request is a GET for a whole representation, without conditions.
     pub fn is_for_all(&self) -> bool {
         let RequestFacts { has_range, conditional, .. } = self.facts;
         self.head.method == Method::GET && !has_range && !conditional
     }
 
-    /// Returns the settings of caching for it.
+    /// Returns the caching settings for the request.
     pub fn settings(&self) -> &Settings {
         if let Some(settings) = self.site().vouched() {
             return settings;
@@ -231,9 +231,9 @@ impl RequestContext {
         self.rule.as_ref().map_or(&self.options.semantics, |rule| &rule.settings)
     }
 
-    /// Makes the fields of an answer those of an origin server, where the origin vouches for it and
-    /// is this program: the answer was passed on by nobody, and is of now. The server side adds
-    /// the time at which the head goes out.
+    /// Makes the fields of a response those of an origin server if the origin vouches for it: such
+    /// an origin is this program, so no hop passed the response on and it has no age. The server
+    /// side adds a `Date` when the head is sent.
     pub fn make_own(&self, fields: &mut HeaderMap) {
         if self.site().vouched().is_some() {
             for name in [header::AGE, header::DATE, header::VIA, VERSION] {
@@ -242,22 +242,23 @@ impl RequestContext {
         }
     }
 
-    /// Returns the mark of its rule, if the rule is part of the key.
+    /// Returns the rule's mark, if the rule is part of the key.
     pub fn rule_mark(&self) -> Option<&HeaderValue> {
         self.rule.as_ref().and_then(|rule| rule.mark.as_ref())
     }
 
-    /// Returns the site that it is for.
     pub fn site(&self) -> &Site {
         self.target.site(&self.options.front)
     }
 
-    /// Returns the URL that the request names; `None` when its host or path cannot make one.
+    /// Returns the URL that the request names; `None` when its host or path does not make a valid
+    /// one.
     pub fn url(&self) -> Option<Url> {
         self.target().url(&self.options.upstream)
     }
 
-    /// Returns the key of the object that this request is about; `None` when it is too long.
+    /// Returns the key of the object at `url` under the request's site and rule; `None` when it is
+    /// too long.
     pub fn key(&self, url: &Url) -> Option<Key> {
         match &self.rule {
             Some(rule) => self.site().key(&rule.query.apply(url)),
@@ -265,8 +266,8 @@ impl RequestContext {
         }
     }
 
-    /// Returns the key of the object that the request is about: `None` when there is none,
-    /// `Some(None)` when it is too long.
+    /// Returns the key of the requested object: `None` when there is no valid URL, `Some(None)`
+    /// when the key is too long.
     pub fn primary_key(&self) -> Option<Option<Key>> {
         let key = |key: &[u8], locality| Key::new(Bytes::copy_from_slice(key), locality);
         match self.with_key(key) {
@@ -275,8 +276,9 @@ impl RequestContext {
         }
     }
 
-    /// Calls `take` with that key, which is written to memory that is used again. `None` where that
-    /// cannot be done: the URL is not its own normal form, or its rule changes the name.
+    /// Calls `take` with the key of the requested object, written into a reused buffer. Returns
+    /// `None` where that is not possible: the URL is not in normal form, the rule changes the
+    /// query, or the key is longer than `KEY_MAX`.
     pub fn with_key<T>(&self, take: impl FnOnce(&[u8], Locality) -> T) -> Option<T> {
         KEY.with_borrow_mut(|key| {
             let locality = self.write_key(key)?;
@@ -306,14 +308,14 @@ impl RequestContext {
         (key.len() <= KEY_MAX).then(|| locality_at(key, place))
     }
 
-    /// Returns the URL that the request names, with the host name as it was given: without aliases.
+    /// Returns the URL that the request names, with the host name as given, before aliases apply.
     pub fn named_url(&self) -> Option<Url> {
         Target { aliases: None, ..self.target() }.url(&self.options.upstream)
     }
 
-    /// Returns the keys of all that may be stored for a URL behind this request's front, in its
-    /// usual spellings: at its own site, and at the one that the URL leads to, which is another
-    /// where sites share a host.
+    /// Returns the keys of everything that may be stored for a URL behind this request's front, in
+    /// its usual spellings: at the request's own site, and at the site that the URL leads to, which
+    /// differs where sites share a host.
     pub fn keys(&self, url: &Url) -> Vec<Key> {
         let other = self.options.front.site_of_url(url);
         let other = other.filter(|site| site.name() != self.site().name());
@@ -326,7 +328,7 @@ impl RequestContext {
         sites.flat_map(keys).collect()
     }
 
-    /// Returns the names that its site and rules give a URL behind this request's front.
+    /// Returns the names that the request's site and the rules give a URL behind its front.
     pub fn names(&self, url: &Url) -> Vec<Url> {
         self.names_at(self.site(), url)
     }
@@ -336,15 +338,14 @@ impl RequestContext {
         self.options.rules.names(site.name(), &url)
     }
 
-    /// Returns the origin that this request leads to.
+    /// Returns the origin that the request leads to.
     pub fn destination(&self) -> Arc<dyn Origin> {
         self.target().origin(&self.options.upstream)
     }
 
-    /// Returns the request for the origin.
     pub fn upstream_request(&self) -> UpstreamRequest {
-        // A server that is asked for another protocol may compare `Host` with `Origin`; nothing of
-        // it is shared.
+        // Aliases do not apply to upgrades: the server may compare `Host` with `Origin`, and
+        // nothing of an upgrade is shared.
         let named = self.target();
         let aliases = named.aliases.filter(|_| self.upgrade.is_none());
         let target = &Target { aliases, ..named };
@@ -362,15 +363,15 @@ impl RequestContext {
         upstream_request
     }
 
-    /// Returns what the access rules are asked.
+    /// Returns the query that the access rules check.
     pub fn query(&self) -> Query<'_> {
         let Target { host, port, .. } = self.target();
         Query { client: self.client.address.ip(), method: &self.head.method, host, port }
     }
 }
 
-/// Returns the host that decides how a fleet treats what is asked for; `None` where other nodes are
-/// asked nothing about it: nobody knows the host, or what is served is at hand.
+/// Returns the host that decides how the fleet treats the target. `None` means that other nodes are
+/// not asked: the target names no host, or its files are local.
 pub(crate) fn fleet_host<'t>(target: &'t Target<'_>) -> Option<&'t str> {
     let host = target.place().0;
     (!host.is_empty() && target.site.vouched().is_none()).then(|| address::bare(host))

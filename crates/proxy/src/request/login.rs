@@ -1,7 +1,7 @@
-//! Logins of connections (NTLM, Negotiate): when a client's connection gets a connection to an
-//! origin of its own.
+//! Connection logins (NTLM, Negotiate): decides when a client's connection gets an origin
+//! connection of its own.
 //!
-//! It promises: a client's connection that may carry requests of several users gets none.
+//! A client's connection that may carry requests of several users never gets one.
 
 use http::header::{self, HeaderName};
 use semantics::Fields;
@@ -10,12 +10,13 @@ use semantics::connection_login::has_credentials;
 use crate::client::handle::Client;
 use crate::options::Options;
 
-/// Fields that a proxy adds: behind it there may be several users.
+/// Fields that proxies add; several users may share a connection that carries them.
 const OF_PROXIES: [HeaderName; 3] =
     [header::VIA, header::FORWARDED, HeaderName::from_static("x-forwarded-for")];
 
-/// Notes a request of this client, with all fields that it came with. From the first one with
-/// credentials on, all on its connection are of the same user, unless one is of a proxy.
+/// Notes a request of this client, with all fields that it arrived with. From the first request
+/// with credentials on, all requests on the connection belong to the same user, unless one came
+/// through a proxy.
 pub(crate) fn note(client: &Client, fields: &impl Fields, options: &Options) {
     let Some(login) = &client.login else { return };
     if !login.is_logged_in() && !has_credentials(fields) {

@@ -1,6 +1,6 @@
-//! The preparation of a request before anything is looked up: its target, the operator's rule for
-//! it, and its fields as that rule edits them. The same for requests of clients, for those that are
-//! explained, and for those that the proxy makes itself.
+//! Prepares a request before any lookup: its target, the operator's rule for it, and its fields as
+//! edited by that rule. Used alike for client requests, for `explain`, and for requests that the
+//! proxy makes itself.
 
 use std::sync::Arc;
 
@@ -15,28 +15,27 @@ use crate::request::target::{Refused, TargetPlace, target};
 use crate::rules::request_rules;
 use crate::rules::request_rules::{Rule, RuleQuery};
 
-/// The result of preparing a request. Its head has the fields that the rule sets, and
-/// none of those that it removes.
+/// The result of preparing a request. By then the head has the fields that the rule sets and lacks
+/// those that it removes.
 pub(crate) struct Prepared {
     pub target: TargetPlace,
     pub rule: Option<Arc<Rule>>,
-    /// The client's identity by its own fields: those that the rule leaves, without those that it
-    /// sets.
+    /// The client's identity by its own fields: without those that the rule removes or sets.
     pub identity: Identity,
 }
 
-/// Prepares a request, whose fields only a trusted proxy may set are gone already
-/// ([`distrust`](crate::request::target::distrust)).
+/// Prepares a request. Fields that only a trusted proxy may set must have been removed by
+/// [`distrust`](crate::request::target::distrust).
 ///
 /// # Errors
-/// Why it cannot be understood.
+/// The reason why the request is not understood.
 pub(crate) fn prepare(
     head: &mut RequestHead,
     options: &Options,
     scheme: Scheme,
 ) -> Result<Prepared, Refused> {
     request_rules::distrust(&mut head.fields);
-    // No rule edits what the target is read from.
+    // No rule edits the fields that the target is read from.
     let found = target(head, &options.front, scheme)?;
     let rule = rule_for(options, head, &found);
     let (place, host) = TargetPlace::of(&found, head);

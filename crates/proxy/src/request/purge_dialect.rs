@@ -1,7 +1,7 @@
 //! Purge requests as other caches and their plug-ins send them.
 //!
-//! It promises: a request is either read exactly or refused with the reason. A field, a method or a
-//! pattern that narrows or widens a purge is never ignored.
+//! A request is either read exactly or refused with the reason. A field, method or pattern that
+//! narrows or widens a purge is never ignored.
 
 use std::collections::HashSet;
 
@@ -11,36 +11,36 @@ use semantics::{TagFields, Url};
 use crate::request::purge_order::{Purge, Scope};
 use crate::request::purge_pattern::{PathPattern, is_pattern, tag_choice};
 
-/// Methods other than those with `PURGE` or `BAN` in their names.
+/// Purge methods whose names contain neither `PURGE` nor `BAN`.
 const OTHER_METHODS: [&str; 5] = ["REFRESH", "INVALIDATE", "FLUSH", "FLUSHALL", "XKEY"];
 
-/// Fields that ask for a soft purge, with any value but `0`.
+/// Fields that ask for a soft purge, with any value except `0`.
 const SOFT: [&str; 2] = ["soft-purge", "fastly-soft-purge"];
-/// Fields that say how the URL is to be read.
+/// Fields that say how to read the URL.
 const READING: [&str; 2] = ["x-purge-method", "x-vc-purge-method"];
-/// Fields with a regular expression that paths match.
+/// Fields that carry a regular expression on paths.
 const PATHS: [&str; 3] = ["x-purge-regex", "x-ban-url", "x-url"];
-/// Fields with a regular expression that hosts match.
+/// Fields that carry a regular expression on hosts.
 const HOSTS: [&str; 2] = ["x-ban-host", "x-host"];
-/// Fields with regular expressions of which only `.*` is understood.
+/// Fields that carry a regular expression, of which only `.*` is supported.
 const ANY_ONLY: [&str; 2] = ["x-content-type", "x-ban-content-type"];
-/// Fields with tags, the field of answers that carries those tags, and whether they are a regular
-/// expression.
+/// Request fields that carry tags, each with the response field that carries those tags, and
+/// whether the value is a regular expression.
 const TAGS_OF: [(&str, &str, bool); 3] = [
     ("x-magento-tags-pattern", "x-magento-tags", true),
     ("xkey-purge", "xkey", false),
     ("xkey-softpurge", "xkey", false),
 ];
 
-/// Words in the names of fields that select what is purged.
+/// Words that mark a field name as one that selects what to purge.
 const SIGNS: [&str; 28] = [
     "tag", "tags", "key", "keys", "ban", "bans", "regexp", "pattern", "prefix", "wildcard", "glob",
     "match", "flush", "clear", "refresh", "expire", "url", "urls", "uri", "path", "host", "hosts",
     "domain", "site", "pool", "group", "cache", "scope",
 ];
-/// Parts of such names.
+/// Substrings that mark a field name likewise.
 const SIGN_PARTS: [&str; 6] = ["purge", "xkey", "regex", "invalidat", "surrogate", "cachetag"];
-/// Fields that have such a word and select nothing.
+/// Fields that contain such a word but select nothing.
 const ORDINARY: [&str; 11] = [
     "host",
     "cache-control",
@@ -54,7 +54,7 @@ const ORDINARY: [&str; 11] = [
     "x-idempotency-key",
     "x-rewrite-url",
 ];
-/// Beginnings of names of such fields.
+/// Prefixes of the names of such fields.
 const ORDINARY_BEGINS: [&str; 5] = ["sec-", "x-forwarded-", "x-original-", "x-envoy-", "x-amz"];
 
 /// The scope that a purge method asks for.
@@ -68,11 +68,10 @@ enum Verb {
     Url,
     /// The tags in the fields.
     Tags,
-    /// Everything.
     Everything,
 }
 
-/// Returns whether caches take a method for a purge.
+/// Returns whether caches use a method for purging.
 pub(crate) fn is_purge(method: &Method) -> bool {
     if matches!(*method, Method::GET | Method::HEAD | Method::POST) {
         return false;
@@ -81,11 +80,11 @@ pub(crate) fn is_purge(method: &Method) -> bool {
     name.contains("PURGE") || name.contains("BAN") || OTHER_METHODS.contains(&name.as_str())
 }
 
-/// Reads a purge of `url` from the request's fields, of which `secret` is the operator's. `tags`:
-/// the fields that carry tags.
+/// Reads a purge of `url` from the request's fields. `secret` names the field of the operator's
+/// secret, `tags` the fields that carry tags.
 ///
 /// # Errors
-/// The reason why it is not carried out, and what to send instead.
+/// The reason for refusing the purge, and what to send instead.
 pub(crate) fn read(
     method: &Method,
     url: &Url,
@@ -147,7 +146,7 @@ struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Refuses fields that seem to select what is purged and are not understood.
+    /// Refuses fields that seem to select what to purge but are not supported.
     fn check_fields(&self) -> Result<(), String> {
         for name in self.headers.keys().map(|name| name.as_str()) {
             let is_known = [&SOFT[..], &READING, &PATHS, &HOSTS, &ANY_ONLY]
@@ -198,7 +197,8 @@ impl Request<'_> {
         Ok(Some(text.trim()))
     }
 
-    /// Returns the one field of `names` that the request has, and its value.
+    /// Returns the one field of `names` that the request has, and its value. Two of them are an
+    /// error.
     fn one_of<'n>(&self, names: &[&'n str]) -> Result<Option<(&'n str, &str)>, String> {
         let mut found = None;
         for name in names {
@@ -212,7 +212,7 @@ impl Request<'_> {
         Ok(found)
     }
 
-    /// Returns whether the URL is a regular expression.
+    /// Returns whether the URL is to be read as a regular expression.
     fn reads_regex(&self) -> Result<bool, String> {
         let Some((name, value)) = self.one_of(&READING)? else { return Ok(false) };
         match value.to_ascii_lowercase().as_str() {
@@ -225,7 +225,7 @@ impl Request<'_> {
         }
     }
 
-    /// Returns the scope of the tags in the request's fields, each with the field's name.
+    /// Returns the scopes of the tags in the request's fields, each with its field's name.
     fn tags(&self) -> Result<Vec<(String, Scope)>, String> {
         let mut scopes = Vec::new();
         let mut own = Vec::new();
@@ -257,8 +257,8 @@ impl Request<'_> {
         Ok(scopes)
     }
 
-    /// Returns the tags in a value of the field `name`, which are of the field `carrier` of
-    /// answers. A regular expression must be a choice of whole tags.
+    /// Returns the tags in a value of the request field `name`; `carrier` is the response field
+    /// that carries them. A regular expression must be a choice of whole tags.
     fn tags_in(
         &self,
         name: &str,
@@ -278,7 +278,7 @@ impl Request<'_> {
         let mut all = Vec::new();
         for tag in tags.iter().filter_map(|tag| std::str::from_utf8(tag).ok()) {
             all.push(tag.to_owned());
-            // A choice, where that is a regular expression.
+            // A choice of tags, if the client meant a regular expression.
             if tag.contains('|') {
                 all.extend(tag.split('|').filter(|tag| !tag.is_empty()).map(str::to_owned));
             }
@@ -286,8 +286,8 @@ impl Request<'_> {
         Ok(all)
     }
 
-    /// Returns the scope of a regular expression for paths in a field. Beside another scope only
-    /// one that every URL matches is permitted.
+    /// Returns the scope of a regular expression on paths. Beside another scope (`beside`) only an
+    /// expression that matches every URL is permitted.
     fn pattern(&self, beside: bool) -> Result<Option<(String, Scope)>, String> {
         let path = self.one_of(&PATHS)?;
         let host = self.one_of(&HOSTS)?;
@@ -346,12 +346,11 @@ impl Request<'_> {
         }
     }
 
-    /// Returns the scope of a URL that is meant as it is, or, with a star at its end, as the begin
-    /// of others.
+    /// Returns the scope of a literal URL or, with a star at its end, of a literal prefix.
     fn literal(&self, sent: &str) -> Result<Scope, String> {
         let begin = sent.strip_suffix(".*").or_else(|| sent.strip_suffix('*'));
         let text = begin.unwrap_or(sent);
-        // A star of the URL's own may precede the one that stands for anything.
+        // The URL itself may contain a star before the trailing wildcard.
         let has_star = text.strip_suffix('*').filter(|_| begin.is_some()).unwrap_or(text);
         if is_pattern(text) || has_star.contains('*') {
             return Err(format!(
@@ -377,7 +376,7 @@ impl Request<'_> {
     }
 }
 
-/// Returns whether a field seems to select what is purged.
+/// Returns whether a field's name suggests that it selects what to purge.
 fn is_sign(name: &str) -> bool {
     let is_ordinary =
         ORDINARY.contains(&name) || ORDINARY_BEGINS.iter().any(|begin| name.starts_with(begin));
@@ -398,7 +397,7 @@ fn path_of(name: &str, pattern: &str) -> Result<PathPattern, String> {
     })
 }
 
-/// Returns the host that a regular expression is for. A dot is one of the host's.
+/// Returns the host that a regular expression matches. An unescaped dot counts as a literal one.
 fn host_of(name: &str, pattern: &str) -> Result<String, String> {
     let anchored = pattern.strip_prefix('^').and_then(|rest| rest.strip_suffix('$'));
     let host = anchored.map(|host| host.replace("\\.", "."));
@@ -414,7 +413,7 @@ fn host_of(name: &str, pattern: &str) -> Result<String, String> {
     })
 }
 
-/// Returns the tags, each once.
+/// Removes duplicate tags and keeps the order.
 fn once_each(mut tags: Vec<String>) -> Vec<String> {
     let mut seen = HashSet::new();
     tags.retain(|tag| seen.insert(tag.clone()));

@@ -1,4 +1,4 @@
-//! Purges: their scope, read from a request, and their result.
+//! Purge requests: their scope, read from an HTTP request, and their result.
 
 use std::collections::BTreeMap;
 
@@ -7,75 +7,76 @@ use http::uri::Authority;
 use semantics::Url;
 use serde_json::{Map, Value, json};
 
-/// Tags in one request at most.
+/// Maximum number of tags in one request.
 const TAGS: usize = 1024;
 
 /// The scope of a purge. URLs are absolute, `http` or `https`, without user information.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// What is stored for a URL, all variants.
+    /// Everything stored for a URL, in all variants.
     Url(Url),
-    /// Everything whose URL begins so, character by character.
+    /// Everything whose URL begins with this one, compared byte by byte.
     Prefix(Url),
-    /// Everything of a host; with a port: of that one alone.
+    /// Everything of a host; with a port, of that port only.
     Host(Authority),
     /// Everything that bears one of these tags.
     Tags(Vec<String>),
-    /// Everything.
+    /// Everything that is stored.
     Everything,
 }
 
-/// A purge that was asked for.
+/// A requested purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purge {
-    /// The scope.
+    /// The objects to purge.
     pub scope: Scope,
-    /// It stays and counts as stale; otherwise it is gone.
+    /// True if the objects stay and count as stale instead of being removed.
     pub soft: bool,
 }
 
 /// The result of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purged {
-    /// Of a URL: something was removed, or marked as stale.
+    /// A URL's objects were removed or marked as stale.
     Found {
-        /// The fronts (`forward`, or the name of a site) under which it was stored.
+        /// The fronts (`forward`, or the name of a site) under which the URL was stored.
         fronts: Vec<String>,
-        /// How many objects that were; one with all its variants counts once.
+        /// Number of objects; an object counts once with all its variants.
         objects: usize,
     },
-    /// Of a URL: nothing was stored; running fetches begun before are not stored either. Holds a
-    /// sentence on what may have been meant.
+    /// Nothing was stored for the URL. Fetches that began before the purge are not stored either.
+    /// Holds a hint at the URL that may have been meant.
     Nothing(String),
-    /// Of anything else: it is in force, whatever is stored; the objects are not counted.
+    /// A purge by anything but a URL is in force; the affected objects are not counted.
     InForce,
-    /// It cannot be of this cache; says why.
+    /// The purge cannot concern this cache; holds the reason.
     NotOurs(String),
-    /// What was stored is gone from memory, but the device could not make that durable; says why.
+    /// The purge is not durable, although objects may be gone from memory; holds the reason.
     NotDurable(String),
 }
 
-/// The result of a purge in a fleet: that of this node, and what came of it at the others.
+/// The result of a purge in a fleet: on this node and on the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PurgeResult {
-    /// What it did here.
+    /// The result on this node.
     pub purged: Purged,
-    /// What came of it at the other nodes; `None` when there is no fleet, or nothing was purged.
+    /// The result on the other nodes; `None` without a fleet, or if nothing was purged.
     pub spread: Option<Spread>,
 }
 
-/// What came of a purge at the other nodes of the fleet.
+/// The result of a purge on the other nodes of the fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spread {
-    /// How many have carried it out durably.
+    /// Number of nodes that have carried out the purge durably.
     pub nodes: usize,
-    /// Those that could not be reached, and why. They catch up before they use what they have.
+    /// Nodes that could not be reached, with the reason. They catch up before they use stored
+    /// objects.
     pub unreached: BTreeMap<String, String>,
 }
 
 impl PurgeResult {
-    /// Returns status and body of the answer. Where something was purged nowhere, or is not known
-    /// to be stored here, the fleet's other nodes may have had it: it is no error then.
+    /// Returns status and body of the response. If the purge ran in a fleet, finding nothing stored
+    /// here is no error, because other nodes may have had the object.
     pub(crate) fn answer(&self, purge: &Purge) -> (StatusCode, Value) {
         let (status, mut told) = self.purged.answer(purge);
         let Some(Spread { nodes, unreached }) = &self.spread else { return (status, told) };
@@ -93,8 +94,8 @@ impl PurgeResult {
 }
 
 impl Purge {
-    /// Reads the request's query or body: one scope, and perhaps `soft`. An error is a text for the
-    /// client.
+    /// Reads a purge from the request's query and body: one scope, and optionally `soft`. The error
+    /// is a text for the client.
     pub(crate) fn read(
         query: Option<&str>,
         kind: Option<&str>,
@@ -124,16 +125,16 @@ impl Scope {
     /// Reads the scope of one URL.
     ///
     /// # Errors
-    /// It is no such URL; says why.
+    /// The text is not a valid URL; holds the reason.
     pub fn url(text: &str) -> Result<Scope, String> {
         url(text, "a URL to purge").map(Scope::Url)
     }
 
-    /// Reads the scope of one URL, or, with `*` at its end, of everything whose URL begins so: the
-    /// form that the admin interface, the command line and the method `PURGE` take.
+    /// Reads the scope of one URL or, with `*` at its end, of a URL prefix. This is the form that
+    /// the admin interface, the command line and the method `PURGE` take.
     ///
     /// # Errors
-    /// It is no such URL; says why.
+    /// The text is not a valid URL; holds the reason.
     pub fn url_or_prefix(text: &str) -> Result<Scope, String> {
         match text.strip_suffix('*') {
             Some(begin) => Scope::prefix(begin),
@@ -141,18 +142,18 @@ impl Scope {
         }
     }
 
-    /// Reads the scope of everything whose URL begins so.
+    /// Reads the scope of a URL prefix.
     ///
     /// # Errors
-    /// No URL that is stored begins so; says why.
+    /// The text is not the beginning of a valid URL; holds the reason.
     pub fn prefix(text: &str) -> Result<Scope, String> {
         url(text, "the begin of a URL").map(Scope::Prefix)
     }
 
-    /// Reads the scope of everything of a host.
+    /// Reads the scope of a host.
     ///
     /// # Errors
-    /// It is none; says why.
+    /// The text is not a valid host; holds the reason.
     pub fn host(text: &str) -> Result<Scope, String> {
         let wrong =
             || format!("{text:?} is not a host to purge; expected a name or address, or host:port");
@@ -164,7 +165,7 @@ impl Scope {
     /// Makes the scope of everything that bears one of these tags.
     ///
     /// # Errors
-    /// There is none, there are too many, or one is empty.
+    /// There are no tags or too many, or one is empty.
     pub fn tags(tags: Vec<String>) -> Result<Scope, String> {
         if tags.is_empty() || tags.iter().any(String::is_empty) {
             return Err("a tag is empty: expected tag=TAG, one for each".to_owned());
@@ -181,12 +182,12 @@ fn url(text: &str, what: &str) -> Result<Url, String> {
     Url::parse(text).map_err(|why| format!("{text:?} is not {what}: {why}; {expected}"))
 }
 
-/// Returns a URL with its path in the spelling in which it was given.
+/// Returns a URL with its path spelled as given.
 fn as_given(url: &Url) -> String {
     format!("{}{}", url.site(), url.sent())
 }
 
-/// The parameters of a request, before they are known to make sense.
+/// The parameters of a request, before their combination is checked.
 #[derive(Default)]
 struct Given {
     urls: Vec<String>,
@@ -284,7 +285,7 @@ fn truth(name: &str, value: &str) -> Result<bool, String> {
 }
 
 impl Purged {
-    /// Returns status and body of the answer: how the purge was understood, and its result.
+    /// Returns status and body of the response: how the purge was understood, and its result.
     pub(crate) fn answer(&self, purge: &Purge) -> (StatusCode, Value) {
         let mut told = Map::new();
         let (name, value) = match &purge.scope {

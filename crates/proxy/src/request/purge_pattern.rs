@@ -1,15 +1,15 @@
-//! Regular expressions of purges, as far as they say exactly what a purge can do: a literal path, a
-//! literal begin of paths, a choice of whole tags. All others are not understood.
+//! Regular expressions in purge requests. Supported are those that a purge can carry out exactly: a
+//! literal path, a literal path prefix, a choice of whole tags. All others are rejected.
 
-/// Signs of a regular expression that neither tags nor URLs have by themselves.
+/// Substrings of regular expressions that occur in neither plain tags nor plain URLs.
 const SIGNS: [&str; 15] = [
     "(^", "|$)", "($|", "(?", ".*", ".+", "\\", "[^", "]+", "]*", "[0-9", "[a-z", "[A-Z", ")*",
     ")+",
 ];
 
-/// The begin of a tag in a regular expression: the begin of the value, or a separator.
+/// Expressions that match where a tag begins: at the start of the value or after a separator.
 const BEGINS: [&str; 5] = ["(^|,)", "(^|\\,)", "(^|\\s)", "(^| )", "(^|, )"];
-/// The end of a tag.
+/// Expressions that match where a tag ends.
 const ENDS: [&str; 10] = [
     "(,|$)", "(\\,|$)", "($|,)", "($|\\,)", "(\\s|$)", "($|\\s)", "( |$)", "($| )", "(, |$)",
     "($|, )",
@@ -31,15 +31,15 @@ pub(super) fn is_pattern(text: &str) -> bool {
 /// The paths that a regular expression matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PathPattern {
-    /// Those that begin so.
+    /// Paths with this prefix.
     Begin(String),
-    /// This one.
+    /// This path only.
     Whole(String),
 }
 
 impl PathPattern {
-    /// Reads a regular expression on paths with their queries. Without `^` it matches from the
-    /// begin of the path, as those who send it mean it.
+    /// Reads a regular expression on paths with their queries. Without `^` it still matches from
+    /// the start of the path, which is what its senders mean.
     pub(super) fn read(pattern: &str) -> Option<PathPattern> {
         let (rest, at_begin) = match pattern.strip_prefix('^') {
             Some(rest) => (rest, true),
@@ -64,15 +64,15 @@ impl PathPattern {
     }
 }
 
-/// Returns `text` without this suffix, unless its first character is escaped.
+/// Strips `suffix` from `text`, unless the suffix's first character is escaped.
 fn unescaped_suffix<'a>(text: &'a str, suffix: &str) -> Option<&'a str> {
     let rest = text.strip_suffix(suffix)?;
     let escapes = rest.bytes().rev().take_while(|byte| *byte == b'\\').count();
     escapes.is_multiple_of(2).then_some(rest)
 }
 
-/// Returns the text that a regular expression without any choice matches. `dots`: a dot that is not
-/// escaped is itself.
+/// Returns the text that a regular expression without any choice matches. With `dots`, an unescaped
+/// dot matches itself.
 fn literal(pattern: &str, dots: bool) -> Option<String> {
     let mut text = String::with_capacity(pattern.len());
     let mut characters = pattern.chars();
@@ -87,8 +87,9 @@ fn literal(pattern: &str, dots: bool) -> Option<String> {
     Some(text)
 }
 
-/// Returns the tags that a regular expression is a choice of, on a field with tags. A dot is one of
-/// the tag's. `is_bounded`: it must say where each tag begins and ends; else it may.
+/// Returns the tags that a regular expression on a tag field chooses among. An unescaped dot
+/// matches itself. With `is_bounded`, the expression must say where each tag begins and ends;
+/// otherwise it may.
 pub(super) fn tag_choice(pattern: &str, is_bounded: bool) -> Option<Vec<String>> {
     let mut tags = Vec::new();
     for alternative in alternatives(pattern)? {
@@ -113,14 +114,14 @@ pub(super) fn tag_choice(pattern: &str, is_bounded: bool) -> Option<Vec<String>>
     Some(tags)
 }
 
-/// Returns what is in the brackets that are around all of `pattern`.
+/// Returns the text inside the parentheses that enclose all of `pattern`.
 fn group(pattern: &str) -> Option<&str> {
     let inner = pattern.strip_prefix('(')?.strip_suffix(')')?;
-    // Of `(a)(b)` each is a group.
+    // In `(a)(b)` the outer parentheses do not belong together.
     alternatives(inner).map(|_| inner)
 }
 
-/// Splits a regular expression at each `|` that is in no brackets; `None` when these do not match.
+/// Splits a regular expression at each `|` outside parentheses; `None` if these are unbalanced.
 fn alternatives(pattern: &str) -> Option<Vec<&str>> {
     let (mut all, mut from, mut depth, mut is_escaped) = (Vec::new(), 0, 0_u32, false);
     for (at, byte) in pattern.bytes().enumerate() {
@@ -159,7 +160,7 @@ mod tests {
             ("^/a\\.html$", whole("/a.html")),
             ("^/a\\?b=1$", whole("/a?b=1")),
             ("/a\\\\.*", begin("/a\\")),
-            // A dot that matches anything, an escaped one that is repeated.
+            // An unescaped dot, which matches anything, and a repeated escaped dot.
             ("/a.b.*", None),
             ("/a\\.*", None),
             ("/b/.*\\.html", None),

@@ -1,5 +1,5 @@
-//! The way of a request, before anything is looked up: through the cache, past it, or nowhere. A
-//! pure decision, which the request follows and `explain` prints.
+//! The route of a request, before any lookup: through the cache, past it, or refused. A pure
+//! decision, which the request follows and `explain` prints.
 
 use http1::Fields;
 use semantics::{MethodClass, RequestFacts, validators};
@@ -8,34 +8,34 @@ use store::Key;
 use crate::observe::outcome::Bypass;
 use crate::rules::request_rules::Rule;
 
-/// The way of a request.
+/// The route of a request.
 pub(crate) enum Route {
-    /// The cache may answer it: what is stored under this key.
+    /// The cache may answer it, from what is stored under this key.
     Cache(Key),
     /// Past the cache.
     Pass(Bypass),
-    /// Past the cache; what its answer makes invalid is removed (RFC 9111, 4.4).
+    /// Past the cache; objects that the response invalidates are removed (RFC 9111, 4.4).
     Write(Bypass),
-    /// It would pass the cache but wants only what is stored: a 504 (RFC 9111, 5.2.1.7).
+    /// The request would pass the cache but accepts only stored responses: 504 (RFC 9111, 5.2.1.7).
     Refuse,
-    /// Its URL has a host or path that no key can be made of.
+    /// The host or path of the request does not make a valid URL.
     BadUrl,
 }
 
-/// The facts that a route is chosen by.
+/// The facts that determine a route.
 pub(crate) struct RouteInput<'a> {
     pub facts: &'a RequestFacts,
     pub fields: &'a Fields,
     pub rule: Option<&'a Rule>,
-    /// It asks for another protocol.
+    /// True if the request asks for another protocol.
     pub upgrades: bool,
     pub has_body: bool,
     pub has_store: bool,
 }
 
 impl RouteInput<'_> {
-    /// Returns the way. `key` makes the key of the request's URL: `None` when there is none,
-    /// `Some(None)` when it is too long.
+    /// Returns the route. `key` makes the key of the request's URL: `None` when the URL is not
+    /// valid, `Some(None)` when the key is too long.
     pub fn route(&self, key: impl FnOnce() -> Option<Option<Key>>) -> Route {
         if let Some(route) = self.past_cache() {
             return route;
@@ -47,8 +47,8 @@ impl RouteInput<'_> {
         }
     }
 
-    /// Returns the way of a request that the cache must not answer, whatever its key; `None` for
-    /// any other.
+    /// Returns the route of a request that the cache must not answer, whatever its key; `None` for
+    /// any other request.
     pub fn past_cache(&self) -> Option<Route> {
         let why = match self.facts.class {
             MethodClass::Unsafe if self.upgrades => return Some(Route::Write(Bypass::Upgrade)),
@@ -66,7 +66,7 @@ impl RouteInput<'_> {
         Some(self.pass(why))
     }
 
-    /// Returns the way past the cache, if the request permits it.
+    /// Returns the route past the cache, or a refusal if the request accepts only stored responses.
     fn pass(&self, why: Bypass) -> Route {
         let only_cached = self.facts.directives.only_if_cached;
         match self.facts.class == MethodClass::Cacheable && only_cached {

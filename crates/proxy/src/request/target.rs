@@ -1,9 +1,9 @@
-//! The target of a request, read from what the client sent and checked. Nothing is allocated here,
-//! for this runs before every cache hit.
+//! The target of a request, read from its head and checked. Nothing is allocated here, because this
+//! code runs before every cache hit.
 //!
-//! It promises: a [`Target`] has exactly one host, which the request line and `Host` agree on; user
-//! information of a URL is in none of its fields; in a reverse proxy the site follows from the
-//! configuration alone.
+//! Guarantees: a [`Target`] has at most one host. In HTTP/2 `:authority` and `Host` agree on it; in
+//! HTTP/1 an absolute URL takes precedence over `Host`. No field contains a URL's user information.
+//! In a reverse proxy only the configuration determines the site.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
@@ -26,8 +26,8 @@ use crate::origin::site::{Front, Site};
 use crate::origin::target::Target;
 use crate::peers::question::{FLEET, PURGES};
 
-/// The refusal of a request, which is answered with an error of the proxy's own without looking
-/// further.
+/// The refusal of a request, which is answered with an error of the proxy's own without further
+/// checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub status: StatusCode,
@@ -46,9 +46,10 @@ const NO_HOST: &str = "The Host field is not a host name.";
 const ORIGIN_FORM: &str = "This is a forward proxy: a request names the whole URL. Set \
     http_proxy=http://ADDRESS:PORT/ for a program, or use curl -x http://ADDRESS:PORT URL.";
 
-/// Removes from a request what is not believed of its client, before anything looks at it: what is
-/// keyed, compared and passed on is then the same. Returns the scheme of the request's URL, where
-/// its target names none; `connection` is that of the connection.
+/// Removes fields that this client is not trusted to send. Runs before anything else reads the
+/// request, so that the key, comparisons and the upstream request see the same fields. Returns the
+/// scheme of the request's URL if its target names none; `connection` is the scheme of the
+/// connection.
 pub(crate) fn distrust(
     fields: &mut impl EditFields,
     client: IpAddr,
@@ -56,7 +57,7 @@ pub(crate) fn distrust(
     options: &Options,
 ) -> Scheme {
     options.client.field_names.enforce(fields);
-    // They mean something between nodes alone.
+    // These fields have a meaning only between nodes.
     fields.remove_in(UsualNames::NONE, |name| {
         [FLEET, PURGES, VERSION].iter().any(|own| name.eq_ignore_ascii_case(own.as_str()))
     });
@@ -72,7 +73,7 @@ pub(crate) fn distrust(
     }
     options.forwarded.trust_fields.settle(fields);
     let scheme = Scheme::of_request(connection, client, fields, &options.forwarded);
-    // The origin server is told the scheme that the key has, and no other.
+    // The origin server must be told the scheme that is in the key.
     let told = HeaderValue::from_static(scheme.name());
     if fields.has(&X_FORWARDED_PROTO) && !fields.lines(&X_FORWARDED_PROTO).eq([told.as_bytes()]) {
         fields.set_line(&X_FORWARDED_PROTO, &told);
@@ -80,7 +81,7 @@ pub(crate) fn distrust(
     scheme
 }
 
-/// Checks a request that is not a CONNECT and returns its target. `scheme` is the one that
+/// Checks a request other than CONNECT and returns its target. `scheme` is the one that
 /// [`distrust`] returned.
 pub(crate) fn target<'a>(
     head: &'a RequestHead,
@@ -104,7 +105,7 @@ pub(crate) fn target<'a>(
             if host.is_some_and(|host| !host.is_empty() && split(host).is_none()) {
                 return Err(Refused::bad(Invalid::Host, NO_HOST));
             }
-            // In HTTP/1 the URL counts, whichever host `Host` names (RFC 9112, 3.2.2).
+            // In HTTP/1 the URL takes precedence over `Host` (RFC 9112, 3.2.2).
             if let Some(host) = host.filter(|_| head.version == Version::HTTP_2) {
                 let agrees = split(host).is_some_and(|(h, p)| {
                     h.eq_ignore_ascii_case(name)
@@ -127,7 +128,7 @@ pub(crate) fn target<'a>(
             None => None,
         },
     };
-    // HTTP/2 names it in `:authority`.
+    // HTTP/2 names the host in `:authority`.
     let named = head.version == Version::HTTP_2 && authority.is_some();
     if host.is_none() && head.version != Version::HTTP_10 && !named {
         return Err(Refused::bad(Invalid::Host, "An HTTP/1.1 request needs a Host field."));
@@ -139,7 +140,7 @@ pub(crate) fn target<'a>(
     Ok(Target { site, scheme, host, port, aliases, path })
 }
 
-/// The bytes of which most paths and queries are made.
+/// Bytes that are common in paths and queries and need no percent-encoding.
 static USUAL: [bool; 256] = {
     let (mut table, mut at) = ([false; 256], 0);
     while at < 256 {
@@ -154,13 +155,14 @@ static USUAL: [bool; 256] = {
     table
 };
 
-/// Bytes of path and query at most, percent-encoded: a `PathAndQuery` must hold it with a slash.
+/// Maximum length of path and query in bytes, percent-encoded: a `PathAndQuery` must hold them and
+/// a slash.
 const LONGEST_PATH: usize = 65_000;
 
-/// Returns the path and query that a request asks for.
+/// Returns the path and query that a request names.
 fn path<'a>(head: &'a RequestHead, front: &Front) -> Result<&'a str, Refused> {
     let path = head.target.path_and_query();
-    // Most bytes need no further look.
+    // Upper bound on the encoded length: each unusual byte may become three.
     let unusual = path.bytes().filter(|byte| !USUAL[usize::from(*byte)]).count();
     if path.len() + 2 * unusual > LONGEST_PATH {
         return Err(Refused {
@@ -184,37 +186,37 @@ fn path<'a>(head: &'a RequestHead, front: &Front) -> Result<&'a str, Refused> {
     Ok(path)
 }
 
-/// Returns whether a path has all bytes percent-encoded that a URI has so.
+/// Returns whether every byte of a path that a URI must percent-encode is encoded.
 pub(crate) fn is_encoded(path: &str) -> bool {
     path.bytes().all(|byte| USUAL[usize::from(byte)]) || PathAndQuery::try_from(path).is_ok()
 }
 
-/// Percent-encodes the bytes that are not usual in a path.
+/// Percent-encodes the unusual bytes of a path.
 pub(crate) fn encoded(path: &str) -> String {
     percent_encoded(path.as_bytes(), |byte| USUAL[usize::from(byte)])
 }
 
-/// A target without the texts of the head that it was read from, whose host is noted there.
+/// A target without the texts borrowed from its head; the head notes the host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TargetPlace {
-    /// The number of its site.
+    /// The index of its site.
     site: usize,
     pub scheme: Scheme,
     port: u16,
-    /// The aliases of its site are one name.
+    /// True if the aliases of its site count as one name.
     are_one: bool,
 }
 
-/// The place of a host's name in a head.
+/// The position of the host name in a head.
 pub(crate) enum HostPlace {
     /// In the authority of the request line.
     Authority(Range<usize>),
-    /// In `Host`, among the values of all fields.
+    /// In `Host`, as a range of the values of all fields.
     Field(Range<usize>),
 }
 
 impl HostPlace {
-    /// Returns where the host of a target lies in its head.
+    /// Returns the position of a target's host in its head.
     fn of(host: &str, head: &RequestHead) -> Option<HostPlace> {
         match head.target.authority() {
             Some(authority) => Some(HostPlace::Authority(within(authority, host))),
@@ -224,8 +226,8 @@ impl HostPlace {
 }
 
 impl TargetPlace {
-    /// Returns a target without its texts, and where its host lies in this head; `None`: no host
-    /// is named.
+    /// Returns a target without its texts, and the position of its host in this head; `None` if the
+    /// target names no host.
     pub fn of(target: &Target<'_>, head: &RequestHead) -> (TargetPlace, Option<HostPlace>) {
         let Target { site, scheme, host, port, aliases, .. } = *target;
         let are_one = aliases.is_some();
@@ -233,7 +235,7 @@ impl TargetPlace {
         (TargetPlace { site: site.number(), scheme, port, are_one }, host)
     }
 
-    /// Notes in the head the host that lies at a place of it.
+    /// Notes in the head the host at `place`.
     pub fn note_host(place: Option<HostPlace>, head: &mut RequestHead) {
         match place {
             Some(HostPlace::Authority(place)) => head.target.note_host_of_authority(place),
@@ -245,7 +247,7 @@ impl TargetPlace {
         }
     }
 
-    /// Returns the target in the head that it was read from.
+    /// Returns the target, with texts from the head that it was read from.
     pub fn target<'a>(&self, head: &'a RequestHead, front: &'a Front) -> Target<'a> {
         let TargetPlace { scheme, port, are_one, .. } = *self;
         let (site, path) = (self.site(front), head.target.path_and_query());
@@ -253,19 +255,18 @@ impl TargetPlace {
         Target { site, scheme, host, port, aliases, path }
     }
 
-    /// Returns its site.
     pub fn site<'a>(&self, front: &'a Front) -> &'a Site {
         &front.sites()[self.site]
     }
 }
 
-/// Returns where `part` lies in `whole`, of which it is a part.
+/// Returns the range of `part` within `whole`; `part` must be a slice of `whole`.
 fn within(whole: &str, part: &str) -> Range<usize> {
     let begin = part.as_ptr() as usize - whole.as_ptr() as usize;
     begin..begin + part.len()
 }
 
-/// Returns the refusal of a host and path that no site is for.
+/// Returns the refusal for a host and path that belong to no site.
 fn unclaimed(front: &Front, host: &str) -> Refused {
     let (status, text) = match front.is_claimed(host) {
         true => (StatusCode::NOT_FOUND, "No site with this host is for this path."),
@@ -274,7 +275,7 @@ fn unclaimed(front: &Front, host: &str) -> Refused {
     Refused { status, why: Invalid::Misdirected, text }
 }
 
-/// Returns the host (brackets of an IPv6 literal left out) and port that a CONNECT asks for.
+/// Returns the host and port that a CONNECT names; IPv6 literals lose their brackets.
 pub(crate) fn tunnel_target(head: &RequestHead) -> Result<(&str, u16), Refused> {
     check_fields(head)?;
     single_host(&head.fields)?;
@@ -289,7 +290,7 @@ pub(crate) fn tunnel_target(head: &RequestHead) -> Result<(&str, u16), Refused> 
 
 const HAS_EXPECTATION: UsualNames = UsualNames::of(&["expect"]);
 
-/// Checks what every request must fulfil.
+/// Checks the requirements on every request.
 fn check_fields(head: &RequestHead) -> Result<(), Refused> {
     let fields = &head.fields;
     if head.version == Version::HTTP_09 || head.version > Version::HTTP_2 {
@@ -319,8 +320,8 @@ fn check_fields(head: &RequestHead) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Returns the scheme of the request's URL. A reverse proxy answers a URL with a scheme only when
-/// it came that way (RFC 9110, 7.4): what it says of an `https` URL must have come over a secured
+/// Returns the scheme of the request's URL. A reverse proxy answers an absolute URL only on a
+/// connection of its scheme (RFC 9110, 7.4): responses for `https` URLs require a secured
 /// connection.
 fn check_scheme(head: &RequestHead, front: &Front, came: Scheme) -> Result<Scheme, Refused> {
     let Some(name) = head.target.scheme() else {
@@ -342,8 +343,8 @@ fn check_scheme(head: &RequestHead, front: &Front, came: Scheme) -> Result<Schem
     }
 }
 
-/// Returns the one Host field; several, even equal ones, are an attack or a mistake (RFC 9112,
-/// 3.2).
+/// Returns the single Host field. Several of them, even equal ones, are an attack or a mistake (RFC
+/// 9112, 3.2).
 fn single_host(fields: &impl Fields) -> Result<Option<&str>, Refused> {
     let mut hosts = fields.lines(&header::HOST);
     let Some(host) = hosts.next() else { return Ok(None) };
@@ -359,7 +360,7 @@ fn without_user_info(authority: &str) -> &str {
     authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
-/// Splits `host[:port]`; `None` when it has another form. An empty port counts as none.
+/// Splits `host[:port]`; `None` for any other form. An empty port counts as absent.
 fn split(authority: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = if authority.starts_with('[') {
         let end = authority.find(']')?;
@@ -371,7 +372,7 @@ fn split(authority: &str) -> Option<(&str, Option<u16>)> {
             Some((host, port)) => (host, Some(port)),
             None => (authority, None),
         };
-        // The same name, fully qualified (RFC 3986, 3.2.2).
+        // A fully qualified name with its final dot is the same name (RFC 3986, 3.2.2).
         let host = host.strip_suffix('.').unwrap_or(host);
         if host.ends_with('.') {
             return None;

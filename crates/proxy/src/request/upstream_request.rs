@@ -1,5 +1,5 @@
-//! The request for an upstream on behalf of a client: its head as it will be sent, and the client's
-//! address, so that every address of a server can be checked for that client. It is owned, for a
+//! The upstream request made for a client: its head as it will be sent, and the client's address,
+//! since the access rules check every server address for that client. It owns its data because a
 //! fill outlives the request that began it.
 
 use std::borrow::Cow;
@@ -44,51 +44,50 @@ use crate::rules::access::Query;
 use crate::rules::request_rules::{DECIDED_BY, Rule};
 use crate::services::Services;
 
-/// Fields that are added to a request at most, more or less.
+/// Approximate maximum number of fields that are added to a request.
 pub(super) const FIELDS_ADDED: usize = 8;
 
-/// A request for an upstream.
 #[derive(Clone)]
 pub(crate) struct UpstreamRequest {
     pub to: Arc<dyn Origin>,
-    /// The origin itself, where nodes of the fleet are asked before it.
+    /// The origin itself, when fleet nodes are asked first.
     past_fleet: Option<Arc<dyn Origin>>,
     pub method: Method,
     pub headers: HeaderMap,
-    /// The spelling of their names.
+    /// The original spelling of the field names.
     spellings: Spellings,
     uri: Uri,
-    /// The target as it came, where the URI has it encoded.
+    /// The target as received, if the URI contains it encoded.
     raw_target: Option<RawTarget>,
     client: SocketAddr,
-    /// The `Host` is the server's own name.
+    /// True if `Host` is set to the server's own name.
     rewrite_host: bool,
-    /// The host and port that the client named, as the access rules know them.
+    /// The host and port that the client named, as the access rules see them.
     named: (String, u16),
-    /// The origin in the table of failures.
+    /// The origin's hash in the table of outages.
     origin: u64,
-    /// The host that it is for, when the choice among several servers depends on it.
+    /// The target's host, if the choice among several servers depends on it.
     place: String,
-    /// Where the 1xx answers go.
+    /// Receives the 1xx responses.
     pub interim: Option<Arc<Informational>>,
-    /// The servers that it was sent to, kept for a log.
+    /// The servers that the request was sent to, kept for the log.
     pub trail: Option<Arc<Attempts>>,
-    /// The operator's rule for the request, which also changes the answer.
+    /// The operator's rule for the request, which also edits the response.
     pub rule: Option<Arc<Rule>>,
-    /// It asks for another protocol.
+    /// The protocol upgrade that the request asks for.
     upgrade: Option<Rc<Upgrade>>,
-    /// It may use an idle open connection, but no new one.
+    /// True if only an idle pooled connection may be used, and no new one opened.
     pub reuse_only: bool,
-    /// The status of the stored answer that a 304 confirms; 200 where the client asks the question.
+    /// The status of the stored response that a 304 confirms; 200 for the client's own conditions.
     pub confirms: StatusCode,
-    /// The connection to an origin that belongs to the client's connection.
+    /// The origin connection that belongs to the client's connection.
     pub pinned: Option<Weak<PinnedConnection>>,
-    /// The settings of caching where its origin vouches for its answers.
+    /// The caching settings, if the origin vouches for its responses.
     vouched: Option<Arc<Settings>>,
 }
 
 impl UpstreamRequest {
-    /// Makes the request for the upstream from a client's: with the fields that a proxy adds,
+    /// Makes the upstream request from a client's request, with the fields that a proxy adds and
     /// without those that it removes.
     pub fn new(
         services: &Services,
@@ -113,8 +112,8 @@ impl UpstreamRequest {
         made
     }
 
-    /// Makes the request for the upstream from one that another node of the fleet has made of a
-    /// client's: what a proxy adds is there already.
+    /// Makes the upstream request from one that another fleet node forwards for a client. The
+    /// fields that a proxy adds are already there.
     pub fn passed_on(
         services: &Services,
         client: SocketAddr,
@@ -122,7 +121,7 @@ impl UpstreamRequest {
         head: &RequestHead,
         target: &Target<'_>,
     ) -> UpstreamRequest {
-        // With room for what is added, and then for the fields of the response.
+        // Reserve space for the added fields, and later for the fields of the response.
         let mut fields = head.fields.to_map(FIELDS_ADDED);
         hop_by_hop::strip_always(&mut fields);
         fields.remove(DECIDED_BY);
@@ -133,8 +132,8 @@ impl UpstreamRequest {
         };
         let target = &as_told(&head.method, target);
         let rewrite_host = !target.site.passes_host() || target.host.is_empty();
-        // However the client spells the name of the host, in its URL or in its `Host`, and whether
-        // it adds the default port: the origin is asked for what the answer will be stored under.
+        // The origin is asked for the host that the response is stored under, however the client
+        // spells it in the URL or in `Host`, with or without the default port.
         let host = match rewrite_host {
             true => value::of(to.authority()),
             false if is_named_plainly(target, &fields) => None,
@@ -147,7 +146,7 @@ impl UpstreamRequest {
             fields.insert(header::TE, HeaderValue::from_static("trailers"));
             fields.insert(header::CONNECTION, HeaderValue::from_static("te"));
         }
-        // An HTTP/1.0 client knows no 1xx.
+        // HTTP/1.0 clients do not understand 1xx responses.
         let interim = (head.version >= Version::HTTP_11).then(Arc::default);
         let (uri, raw_target) = origin_form(target.path);
         UpstreamRequest {
@@ -174,9 +173,8 @@ impl UpstreamRequest {
         }
     }
 
-    /// Makes the operator's rule count for the request to `target`, if there is one: its query
-    /// becomes that of the key, unless the request asks for another protocol, and its answer is
-    /// edited.
+    /// Applies the operator's rule, if any, to the request to `target`: its query becomes that of
+    /// the key, unless the request asks for another protocol, and its response is edited.
     pub fn obey(&mut self, rule: Option<&Arc<Rule>>, target: &Target<'_>, options: &Options) {
         let Some(rule) = rule else { return };
         if rule.rewrites_query(&self.method)
@@ -194,27 +192,27 @@ impl UpstreamRequest {
         self.upgrade = Some(upgrade);
     }
 
-    /// Makes the nodes that this plan names be asked before the origin.
+    /// Asks the nodes of this plan before the origin.
     pub fn ask_fleet(&mut self, asking: Arc<Asking>) {
         self.past_fleet = Some(self.to.clone());
         self.to = Arc::new(FleetOrigin::new(asking, self.to.clone()));
     }
 
-    /// Makes only the memories of the nodes that this plan names be asked.
+    /// Asks only the memories of this plan's nodes.
     pub fn ask_memories(&mut self, asking: Arc<Asking>) {
         self.past_fleet = Some(self.to.clone());
         self.to = Arc::new(FleetOrigin::of_memories(asking, self.to.clone()));
     }
 
-    /// Makes no other node be asked: the request goes to the origin.
+    /// Sends the request straight to the origin, without asking other nodes.
     pub fn ask_origin(&mut self) {
         if let Some(origin) = self.past_fleet.take() {
             self.to = origin;
         }
     }
 
-    /// Sends the request and waits for the head of the answer. `body` is the client's, if it has
-    /// one.
+    /// Sends the request and waits for the response head. `body` is the client's request body, if
+    /// any.
     pub async fn run(
         &self,
         services: &Services,
@@ -226,15 +224,14 @@ impl UpstreamRequest {
         self.settle(services, response)
     }
 
-    /// Does as [`UpstreamRequest::run`], for a request that nobody asks for again once it has an
-    /// answer.
+    /// Like [`UpstreamRequest::run`], for a request that is not sent again once it has a response.
     pub async fn run_last(
         &mut self,
         services: &Services,
         options: &Options,
     ) -> Result<Response<OriginBody>, Failure> {
-        // An only server has the request back from a connection that broke, in HTTP/1.1. Others
-        // need another one.
+        // With a single HTTP/1.1 server the request can be recovered from a broken connection.
+        // Other origins need a fresh copy.
         let only = self.to.endpoint(0).filter(|_| !self.to.has_several());
         if self.rule.is_some() || only.is_none_or(Endpoint::may_be_http2) {
             return self.run(services, options, None).await;
@@ -244,8 +241,8 @@ impl UpstreamRequest {
         self.settle(services, response)
     }
 
-    /// Does as [`UpstreamRequest::run`], but consumes the request: `again` makes an equal one,
-    /// should it have to be sent again.
+    /// Like [`UpstreamRequest::run`], but consumes the request. `again` makes an equal one if it
+    /// must be sent again.
     pub async fn run_once(
         mut self,
         services: &Services,
@@ -262,7 +259,7 @@ impl UpstreamRequest {
         self.settle(services, response)
     }
 
-    /// Checks a response and changes its head and body as framing and rule require.
+    /// Checks a response and adapts its head and body to the framing and the rule.
     fn settle(
         &self,
         services: &Services,
@@ -278,7 +275,7 @@ impl UpstreamRequest {
             return Ok(response);
         }
         if self.upgrade.as_deref().is_some_and(Upgrade::of_stream) && status.is_success() {
-            // Such a response would say that the protocol was changed (RFC 8441, 4).
+            // A 2xx here would tell the client that the protocol was changed (RFC 8441, 4).
             return Err(self.bad_answer(services, "it did not change the protocol".to_owned()));
         }
         let length = http_body::Body::size_hint(response.body()).exact();
@@ -296,8 +293,8 @@ impl UpstreamRequest {
         Ok(response)
     }
 
-    /// Refuses an answer that announces more bytes than the rule permits; one without a length will
-    /// be cut there.
+    /// Refuses a response that announces more bytes than the rule permits. One without a length is
+    /// cut off at the limit.
     fn limit(
         &self,
         services: &Services,
@@ -313,23 +310,23 @@ impl UpstreamRequest {
         Ok(())
     }
 
-    /// Reports an answer that cannot be used, and returns the failure.
+    /// Reports an unusable response and returns the failure.
     pub fn bad_answer(&self, services: &Services, cause: String) -> Failure {
         services.upstream.bad_answer(&self.to, &cause);
         Failure::Failed(Error::BadAnswer, cause)
     }
 
-    /// Returns the address of the client on whose behalf it is.
+    /// Returns the address of the client that the request is made for.
     pub fn client(&self) -> SocketAddr {
         self.client
     }
 
-    /// Returns what a failure of it may concern: its origin, and this key.
+    /// Returns the origin and key that a failure of this request may concern.
     pub fn concerned(&self, outages: &Outages, key: &Key) -> Concerned {
         outages.concerned(self.origin, key.as_bytes())
     }
 
-    /// Returns the settings of caching for its answer.
+    /// Returns the caching settings for the response.
     pub fn settings<'a>(&'a self, options: &'a Options) -> &'a Settings {
         if let Some(settings) = &self.vouched {
             return settings;
@@ -363,7 +360,7 @@ impl UpstreamRequest {
             return sent.map_err(|failure| rules.explain(failure));
         };
         if matches!(body, RequestBody::Buffered(_)) {
-            // The client has been told to send it.
+            // The client has already been told to send the body.
             request.headers_mut().remove(header::EXPECT);
         }
         let expects = request.headers().contains_key(header::EXPECT);
@@ -372,7 +369,7 @@ impl UpstreamRequest {
         let progress = Some(body.progress());
         *request.body_mut() = OutBody::Client(body);
         if chunked {
-            // A body without a length is announced, whatever the method.
+            // A body of unknown length is always announced, whatever the method.
             let value = HeaderValue::from_static("chunked");
             request.headers_mut().insert(header::TRANSFER_ENCODING, value);
         }
@@ -390,7 +387,7 @@ impl UpstreamRequest {
             interim: self.interim.as_ref(),
             again: None,
             idempotent: via::is_idempotent(&self.method),
-            // With one server it is there already.
+            // With a single server the host is already set.
             rewrite_host: self.rewrite_host && self.to.has_several(),
             trail: self.trail.as_deref(),
             reuse_only: self.reuse_only,
@@ -404,7 +401,7 @@ impl UpstreamRequest {
         self.with(upstream, self.uri.clone(), self.headers.clone())
     }
 
-    /// Returns the request without a body, and takes its target and fields out of this.
+    /// Returns the request without a body and takes target and fields out of `self`.
     fn take_request(&mut self, upstream: &Upstream) -> Box<Request<OutBody>> {
         let (uri, headers) = (std::mem::take(&mut self.uri), std::mem::take(&mut self.headers));
         self.with(upstream, uri, headers)
@@ -422,14 +419,14 @@ impl UpstreamRequest {
     }
 }
 
-/// Returns the target as its origin server is told of it. Only what may be shared is asked for by
-/// the name that it is shared under: a server that gets a POST may compare `Host` with `Origin`.
+/// Returns the target as the origin server sees it. Only shareable requests use the alias that
+/// their responses are stored under: a server that gets a POST may compare `Host` with `Origin`.
 fn as_told<'a>(method: &Method, target: &Target<'a>) -> Target<'a> {
     let is_shared = MethodClass::of(method) == MethodClass::Cacheable;
     Target { aliases: target.aliases.filter(|_| is_shared), ..*target }
 }
 
-/// Returns whether `Host` names the target in the one form that origins get it in.
+/// Returns whether `Host` already names the target in the canonical form sent to origins.
 fn is_named_plainly(target: &Target<'_>, fields: &HeaderMap) -> bool {
     let mut lines = fields.get_all(header::HOST).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return false };
@@ -440,7 +437,7 @@ fn is_named_plainly(target: &Target<'_>, fields: &HeaderMap) -> bool {
         && line.as_bytes().iter().all(is_plain)
 }
 
-/// Sets the fields that describe the request's way to the proxy.
+/// Sets the fields that describe the request's path to the proxy.
 fn add_forwarding_headers(
     fields: &mut HeaderMap,
     client: IpAddr,
@@ -455,8 +452,8 @@ fn add_forwarding_headers(
     }
 }
 
-/// Returns the target in origin form (RFC 9112, 3.2.1), and as it came where a URI cannot be that.
-/// No path is longer than a URI can be ([`target`](crate::request::target::target)).
+/// Returns the target in origin form (RFC 9112, 3.2.1), and the target as received if a URI cannot
+/// hold it. [`target`](crate::request::target::target) ensures that no path is too long for a URI.
 fn origin_form(path: &str) -> (Uri, Option<RawTarget>) {
     let path = match path {
         "" => Cow::Borrowed("/"),
@@ -474,8 +471,8 @@ fn origin_form(path: &str) -> (Uri, Option<RawTarget>) {
     }
 }
 
-/// Prepares an upstream's head for a client: removes hop-by-hop fields and adds `Via`. `Trailer`
-/// stays when the client takes trailers: only announced ones are sent.
+/// Prepares an upstream's head for a client: removes hop-by-hop fields and adds `Via`. Keeps
+/// `Trailer` if the client accepts trailers, because only announced trailers are sent.
 pub(crate) fn sanitize_response(
     services: &Services,
     headers: &mut HeaderMap,
@@ -488,5 +485,5 @@ pub(crate) fn sanitize_response(
         headers.insert(header::TRAILER, announced);
     }
     headers.append(header::VIA, services.shared.via.entry(version));
-    // The server side adds a missing Date, with the time at which the head is sent.
+    // The server side adds a missing `Date`, with the time at which the head is sent.
 }

@@ -1,4 +1,4 @@
-//! Makes the answer to one request from a stored object or the head of a fill: its portion
+//! Builds the response to one request from a stored object or the head of a fill: its portion
 //! ([`RequestContext::portion`]), HEAD, and the fields that a cache adds.
 
 use std::ops::Range;
@@ -26,21 +26,20 @@ use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::stored_fields::{StoredFields, StoredPart};
 use crate::response::transaction::Transaction;
 
-/// The parts of an answer.
+/// The parts of a response.
 pub(crate) struct ResponseParts<'a> {
-    /// The status of the whole.
+    /// The status of the whole response.
     pub status: StatusCode,
     /// The fields to send, complete except for `Content-Length`.
     pub fields: HeaderMap,
     pub spellings: Spellings,
-    /// The portion that is sent.
     pub portion: Portion,
-    /// Body length in bytes, when known.
+    /// Body length in bytes, if known.
     pub length: Option<u64>,
     pub body: Box<dyn FnOnce(BodyPart) -> BodySource + 'a>,
 }
 
-/// The part of a body that is wanted.
+/// The part of a body to send.
 pub(crate) enum BodyPart {
     Whole,
     Part(ByteRange),
@@ -105,20 +104,20 @@ pub(crate) fn build(
     response
 }
 
-/// A stored response as it lies in the store.
+/// A stored response in its encoded form.
 pub(crate) struct StoredBytes<'a, F> {
-    /// Its encoded head.
+    /// The encoded head.
     pub meta: &'a Bytes,
-    /// Bytes of its body.
+    /// Length of the body in bytes.
     pub length: u64,
-    /// The part of it that is sent.
+    /// The part of the body to send.
     pub part: StoredPart,
-    /// Makes the source of a range of its body.
+    /// Makes the source of a range of the body.
     pub source: F,
 }
 
-/// Returns the part of a stored response that a request gets; `None` where it gets several, or the
-/// part that it asked for is not there.
+/// Returns the part of a stored response that a request gets; `None` if it gets several parts or
+/// its ranges cannot be satisfied.
 pub(crate) fn stored_part(
     context: &RequestContext,
     head: &EncodedHead<'_>,
@@ -135,7 +134,7 @@ pub(crate) fn stored_part(
     }
 }
 
-/// Answers from a stored response whose fields are sent as they are stored.
+/// Answers from a stored response, whose fields are sent in their stored form.
 pub(crate) fn from_bytes(
     context: &RequestContext,
     mut transaction: Transaction,
@@ -169,7 +168,7 @@ pub(crate) fn from_bytes(
     response
 }
 
-/// Answers from a stored object. `head` replaces the object's own after a validation.
+/// Answers from a stored object. `head` replaces the object's own head after a validation.
 pub(crate) fn from_entry(
     context: &RequestContext,
     transaction: Transaction,
@@ -195,7 +194,7 @@ pub(crate) fn from_entry(
     status.append_to(transaction.pseudonym(), &mut fields);
     let outcome = status.outcome;
     let length = stored.length();
-    // The common case first, without a box: everything, and in one piece.
+    // Common case: the whole body, which needs no boxed source.
     if context.head.method == Method::GET && !context.facts.has_range && !context.facts.conditional
     {
         let mut transaction = transaction;
@@ -220,7 +219,7 @@ pub(crate) fn from_entry(
             BodySource::Multipart(Box::new(MultipartBody::new(whole, frame)))
         }
     };
-    // The length of what a HEAD brought is known to the origin only.
+    // Only the origin knows the body length of an object stored from a HEAD.
     let length = (!stored.is_of_head()).then_some(length);
     let portion = context.portion(&shown.selected(), length);
     let status = shown.status();
@@ -229,8 +228,8 @@ pub(crate) fn from_entry(
     build(&context.head.method, transaction, outcome, response)
 }
 
-/// Returns the source of the bytes `range` of a stored object. `head`: its head, if that is not its
-/// own.
+/// Returns the source of the bytes `range` of a stored object. `head` is its head, if it differs
+/// from the object's own.
 fn source(
     context: &RequestContext,
     stored: &StoredResponse,
@@ -247,9 +246,9 @@ fn source(
     }
 }
 
-/// Adds its trailers to a stored body and announces them: without a length, for they follow chunks.
-/// A client that sends conditions, asks for a range, or takes no trailers gets none (RFC 9110,
-/// 6.5.1).
+/// Adds the trailers to a stored body and announces them. The length is left out, because trailers
+/// require chunks. Clients that send conditions, ask for a range or do not accept trailers get none
+/// (RFC 9110, 6.5.1).
 fn trailed(source: BodySource, trailers: &HeaderMap, fields: &mut HeaderMap) -> BodySource {
     let body = match source {
         BodySource::Whole(bytes) => Stored::Whole(bytes),

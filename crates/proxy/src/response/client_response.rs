@@ -1,8 +1,7 @@
-//! The response to a client, on its way from the decisions on a request to the connection.
+//! The type of responses, from the decision on a request to the connection.
 
 use http::Response;
 
 use crate::response::response_body::ResponseBody;
 
-/// A response to a client.
 pub(crate) type ClientResponse = Response<ResponseBody>;

@@ -1,4 +1,4 @@
-//! Answers that Larder makes itself: refusals and errors, with plain texts.
+//! Responses that Larder makes itself: refusals and errors, with plain texts.
 
 use bytes::Bytes;
 use http::header::HeaderValue;
@@ -11,7 +11,7 @@ use crate::observe::outcome::{Denied, Error, Outcome};
 use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 
-/// Makes an answer with a text. It says that it must not be stored.
+/// Makes a text response that must not be stored.
 pub(crate) fn plain(
     transaction: Transaction,
     status: StatusCode,
@@ -21,7 +21,7 @@ pub(crate) fn plain(
     with_type(transaction, status, outcome, "text/plain; charset=utf-8", text.into())
 }
 
-/// Makes an answer with a body of any type, which must not be stored.
+/// Makes a response with a body of any type, which must not be stored.
 pub(crate) fn with_type(
     mut transaction: Transaction,
     status: StatusCode,
@@ -46,7 +46,7 @@ pub(crate) fn with_type(
     response.map(|()| ResponseBody::new(BodySource::Whole(body), transaction))
 }
 
-/// Returns what `Proxy-Status` says of such an answer (RFC 9209, 2.3).
+/// Returns the error type for `Proxy-Status` (RFC 9209, 2.3).
 fn error_type(outcome: Outcome) -> Option<ErrorType> {
     let error = match outcome {
         Outcome::Error(error) => match error {

@@ -1,11 +1,12 @@
-//! The texts for clients about an origin server that gave no answer.
+//! Client texts about an origin server that gave no response.
 
 use crate::observe::outcome::Error as Reason;
 use crate::origin::site::Front;
 
-/// Returns the text for a failure. A reverse proxy tells nothing of its servers: a sentence for
-/// each reason. The client of a forward proxy, which named the server itself, also gets the cause,
-/// unless that may concern the proxy's own surroundings (name servers, files) or adds nothing.
+/// Returns the text for a failure. A reverse proxy reveals nothing about its servers: it sends one
+/// fixed sentence per reason. The client of a forward proxy named the server itself and also gets
+/// the cause, unless the cause adds nothing or may concern the proxy's own environment (name
+/// servers, files).
 pub(crate) fn told(front: &Front, reason: Reason, cause: &str) -> String {
     let sentence = sentence(reason);
     let is_ours = matches!(reason, Reason::Dns | Reason::DnsTimeout | Reason::Internal);

@@ -1,5 +1,5 @@
-//! Requests that the cache takes no part in: each goes to its upstream as it came, and the answer
-//! streams back at the client's pace.
+//! Requests that bypass the cache: each is forwarded upstream, and the response streams back at the
+//! client's pace.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -33,7 +33,7 @@ use crate::response::response_body::{BodySource, ResponseBody};
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
 
-/// Sends the request upstream and passes the answer on.
+/// Sends the request upstream and relays the response.
 pub(crate) async fn pass(
     context: &RequestContext,
     mut transaction: Transaction,
@@ -47,7 +47,7 @@ pub(crate) async fn pass(
     }
 }
 
-/// Sends the request as it came and waits for the head of the answer, relaying 1xx answers.
+/// Sends the request and waits for the response head, relaying 1xx responses.
 pub(crate) async fn ask(
     context: &RequestContext,
     transaction: &mut Transaction,
@@ -56,7 +56,7 @@ pub(crate) async fn ask(
     ask_fleet(context, transaction, body, None).await
 }
 
-/// Does as [`ask`], but asks the nodes that `asking` names before the origin.
+/// Like [`ask`], but asks the nodes of the plan `asking` before the origin.
 pub(crate) async fn ask_fleet(
     context: &RequestContext,
     transaction: &mut Transaction,
@@ -84,7 +84,7 @@ pub(crate) async fn ask_fleet(
     })
 }
 
-/// Passes an upstream's answer on.
+/// Relays an upstream's response.
 pub(crate) fn relay_response(
     context: &RequestContext,
     mut transaction: Transaction,
@@ -109,7 +109,7 @@ pub(crate) fn relay_response(
     status.append_to(transaction.pseudonym(), response.headers_mut());
     transaction.note_answer(response.status(), status.outcome, response.headers());
     let (mut head, body) = response.into_parts();
-    // The version on the client's side does not depend on the upstream's.
+    // The version on the client side does not depend on the upstream's.
     head.version = Version::HTTP_11;
     head.extensions.clear();
     let spellings = body.spellings().clone();
@@ -117,7 +117,7 @@ pub(crate) fn relay_response(
     Response::from_parts(head, ResponseBody::new(body, transaction).with_spellings(spellings))
 }
 
-/// Returns the means to take the body of an answer to this request off its origin.
+/// Returns the relay that takes the body of a response to this request from its origin.
 pub(crate) fn relay_of(context: &RequestContext, fields: &HeaderMap) -> Relay {
     let (client, host) = (context.client.address.ip(), context.target().host);
     let relay = Relay::new(&context.services, &context.options, client, host);
@@ -128,7 +128,7 @@ pub(crate) fn relay_of(context: &RequestContext, fields: &HeaderMap) -> Relay {
     if is_forbidden { relay.without_spill() } else { relay }
 }
 
-/// Passes on an answer that changed the protocol: the bytes flow once it has been written.
+/// Relays a response that changes the protocol. Bytes flow once the head has been written.
 fn switch(
     context: &RequestContext,
     mut transaction: Transaction,
@@ -164,7 +164,7 @@ fn switch(
     Response::from_parts(head, ResponseBody::of_tunnel(tunnel))
 }
 
-/// Waits for `work`, sends 1xx answers to the client meanwhile, and returns when they have been
+/// Waits for `work` and relays 1xx responses to the client meanwhile. Returns once they have been
 /// sent.
 pub(crate) async fn relay<T>(
     client: &Client,

@@ -1,6 +1,6 @@
-//! The bodies of responses. One type for all, so that a connection is one concrete future. A body
-//! owns the transaction, which is closed when the body is dropped: after its last byte was sent, or
-//! when the client is gone.
+//! Response bodies. One type serves all sources, so that a connection is one concrete future. A
+//! body owns the transaction, which closes when the body is dropped: after the last byte was sent,
+//! or when the client is gone.
 
 use std::os::fd::BorrowedFd;
 use std::pin::Pin;
@@ -25,15 +25,15 @@ use crate::response::stored_fields::StoredFields;
 use crate::response::transaction::Transaction;
 use crate::response::tunnel::Tunnel;
 
-/// The source of an answer's bytes.
+/// The source of a response's bytes.
 pub(crate) enum BodySource {
-    /// No body, or one that the head alone describes (HEAD, 304).
+    /// No body, or a body that only the head describes (HEAD, 304).
     Empty,
-    /// One piece in memory; taken when it is sent.
+    /// One piece in memory, taken when it is sent.
     Whole(Bytes),
-    /// Straight from the upstream: all of it has come, or it has no body.
+    /// Directly from the upstream: the body has arrived completely, is empty, or is a local file.
     Upstream(OriginBody),
-    /// From the upstream, at its own speed.
+    /// From the upstream, at the upstream's speed.
     Relayed(Box<RelayedBody>),
     /// A stored object, or a range of one.
     Entry(Box<EntryBody>),
@@ -48,8 +48,8 @@ pub(crate) enum BodySource {
 }
 
 impl BodySource {
-    /// Makes the source of an upstream's body that is for one client alone. A local file holds no
-    /// connection to an origin.
+    /// Makes the source of an upstream's body that is for one client alone. A local file is not
+    /// relayed, because it holds no origin connection.
     pub fn of_upstream(body: OriginBody, relay: impl FnOnce() -> Relay) -> BodySource {
         match body.is_end_stream() || body.is_file() || body.whole_length().is_some() {
             true => BodySource::Upstream(body),
@@ -57,7 +57,7 @@ impl BodySource {
         }
     }
 
-    /// Takes the lease of the store that the source needs.
+    /// Takes the store lease that the source needs.
     fn lease(&self, leases: &Rc<Leases>) -> Option<Lease> {
         match self {
             BodySource::Entry(body) if body.has_rescue() => Some(leases.lease_until_grace()),
@@ -74,18 +74,18 @@ impl BodySource {
     }
 }
 
-/// The body of an answer.
+/// The body of a response.
 pub(crate) struct ResponseBody {
     source: BodySource,
-    /// `None` for a tunnel, which has the transaction.
+    /// `None` for a tunnel, which owns the transaction.
     transaction: Option<Transaction>,
     /// Keeps the store open for the source.
     _lease: Option<Lease>,
-    /// The tunnel that opens after this answer.
+    /// The tunnel that opens after this response.
     tunnel: Option<Box<Tunnel>>,
-    /// The fields of the response, where those that are stored are sent.
+    /// The response's fields, if they are sent in their stored form.
     stored_fields: Option<StoredFields>,
-    /// The spelling of the names of its other fields.
+    /// The spelling of the other field names.
     spellings: Spellings,
 }
 
@@ -108,7 +108,7 @@ impl ResponseBody {
         body
     }
 
-    /// Makes the empty body of an answer that a tunnel follows.
+    /// Makes the empty body of a response that a tunnel follows.
     pub fn of_tunnel(tunnel: Tunnel) -> ResponseBody {
         let tunnel = Some(Box::new(tunnel));
         ResponseBody {
@@ -121,27 +121,27 @@ impl ResponseBody {
         }
     }
 
-    /// Spells the names of the response's fields so, for HTTP/1.
+    /// Sets the spelling of the response's field names, for HTTP/1.
     pub fn with_spellings(self, spellings: Spellings) -> ResponseBody {
         ResponseBody { spellings, ..self }
     }
 
-    /// Returns the spelling of the names of the response's fields.
+    /// Returns the spelling of the response's field names.
     pub fn spellings(&self) -> &Spellings {
         &self.spellings
     }
 
-    /// Sets the fields of the response to those that are stored.
+    /// Sets the response's fields to stored ones.
     pub fn with_stored_fields(self, fields: StoredFields) -> ResponseBody {
         ResponseBody { stored_fields: Some(fields), ..self }
     }
 
-    /// Takes the fields of the response, if they are those that are stored.
+    /// Takes the response's fields, if they are stored ones.
     pub fn take_stored_fields(&mut self) -> Option<StoredFields> {
         self.stored_fields.take()
     }
 
-    /// Notes the bytes of the response's head.
+    /// Notes the size of the response's head in bytes.
     pub fn note_head_bytes(&mut self, bytes: u64) {
         if let Some(transaction) = &mut self.transaction {
             transaction.note_head_bytes(bytes);
@@ -153,12 +153,12 @@ impl ResponseBody {
         self.transaction.as_ref().map(Transaction::outcome)
     }
 
-    /// Takes the tunnel that opens after this answer.
+    /// Takes the tunnel that opens after this response.
     pub fn take_tunnel(&mut self) -> Option<Box<Tunnel>> {
         self.tunnel.take()
     }
 
-    /// Returns how many bytes it has, if all of it has come, and there are any.
+    /// Returns the body's length in bytes, if it is not empty and has arrived completely.
     pub fn whole_length(&self) -> Option<u64> {
         match &self.source {
             BodySource::Whole(bytes) => Some(bytes.len() as u64),
@@ -167,7 +167,7 @@ impl ResponseBody {
         }
     }
 
-    /// Takes the body if all of it has come; it counts as sent.
+    /// Takes the body if it has arrived completely. It then counts as sent.
     pub fn take_whole(&mut self) -> Option<Bytes> {
         self.whole_length()?;
         let bytes = match &mut self.source {
@@ -182,7 +182,7 @@ impl ResponseBody {
         Some(bytes)
     }
 
-    /// Notes that the response ends with its head: all that there is to send was sent.
+    /// Notes that the response ends with its head, and is therefore complete.
     pub fn leave_out(&mut self) {
         self.ended();
     }
@@ -294,7 +294,7 @@ impl Body for ResponseBody {
                 if let Some(transaction) = &mut this.transaction {
                     transaction.count_sent(frame.data_ref().map_or(0, |data| data.len() as u64));
                 }
-                // A sender polls no more when it knows that this was the last; trailers are.
+                // A sender stops polling after the last frame; trailers are always last.
                 if frame.is_trailers() || this.is_end_stream() {
                     this.ended();
                 }
@@ -333,7 +333,7 @@ impl Body for ResponseBody {
             BodySource::Fill(body) => {
                 body.left().map_or_else(SizeHint::default, SizeHint::with_exact)
             }
-            // With a length no trailers would be sent.
+            // Trailers are sent only without a length.
             BodySource::Trailed(_) => SizeHint::default(),
         }
     }

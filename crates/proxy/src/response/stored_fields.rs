@@ -1,5 +1,5 @@
-//! The fields of a response from the cache: those that are stored, as they lie in the store, and
-//! the edits that make them the fields of one response. They are written without a map.
+//! The fields of a response from the cache: stored fields in their encoded form, and the edits that
+//! adapt them to one response. They are written without a map.
 
 use std::sync::Arc;
 
@@ -22,19 +22,19 @@ use crate::services::{Services, Shared};
 pub(crate) struct StoredFields {
     /// The encoded head.
     pub meta: Bytes,
-    /// `Age`; `None` where the response is this server's own.
+    /// `Age`; `None` if the response is this server's own.
     pub age: Option<Seconds>,
-    /// The part of the representation that is sent.
+    /// The part of the representation to send.
     pub part: StoredPart,
-    /// Bytes of the whole body.
+    /// Length of the whole body in bytes.
     pub length: u64,
-    /// The member that is added to `Cache-Status`.
+    /// The member to add to `Cache-Status`.
     pub status: CacheStatus,
-    /// The rule that replaces lines of `Vary`, if one does.
+    /// The rule that replaces lines of `Vary`, if any.
     pub rule: Option<Arc<Rule>>,
 }
 
-/// The part of a stored representation that is sent.
+/// The part of a stored representation to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoredPart {
     Whole,
@@ -49,19 +49,19 @@ pub(crate) enum StoredPart {
 pub(crate) struct Common<'a> {
     pub status: &'a HitStatus,
     pub pseudonym: &'a str,
-    /// Fields that clients must not see.
+    /// Fields that are hidden from clients.
     pub hidden: Option<&'a TagFields>,
 }
 
-/// The fields of interest among those that were written.
+/// The fields of interest that were written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
     pub has_date: bool,
     pub has_length: bool,
 }
 
-/// Returns a response with its fields in its map, also where they lie in the store. `is_head`:
-/// there is no body to tell the length by.
+/// Returns a response with all fields in its map, including stored ones. `is_head` says that the
+/// length does not follow from a body.
 pub(crate) fn with_map(
     mut response: ClientResponse,
     services: &Services,
@@ -84,7 +84,7 @@ impl StoredFields {
         head.fields().find(|(name, _)| is_type(name)).map(|(_, value)| value)
     }
 
-    /// Writes the fields. `with_length`: the stored length may be among them.
+    /// Writes the fields. `with_length` includes the stored `Content-Length`.
     pub fn write(&self, common: Common<'_>, with_length: bool, out: &mut Vec<u8>) -> Written {
         let mut written = Written::default();
         self.each(common, with_length, |name, value| {
@@ -104,7 +104,7 @@ impl StoredFields {
         written
     }
 
-    /// Returns the fields as a map. `is_head`: there is no body to tell the length by.
+    /// Returns the fields as a map. `is_head` says that the length does not follow from a body.
     pub fn to_map(&self, common: Common<'_>, is_head: bool) -> HeaderMap {
         let mut map = HeaderMap::with_capacity(16);
         let with_length = self.part == StoredPart::Whole;
@@ -133,7 +133,7 @@ impl StoredFields {
         map
     }
 
-    /// Returns a value, which shares the memory of the head where it lies there.
+    /// Returns a value, sharing the head's memory if the value lies in it.
     fn shared(&self, value: &[u8]) -> Bytes {
         let begin = value.as_ptr().addr().wrapping_sub(self.meta.as_ptr().addr());
         match begin.checked_add(value.len()).is_some_and(|end| end <= self.meta.len()) {
@@ -179,7 +179,7 @@ impl StoredFields {
         }
     }
 
-    /// Returns whether a field is not part of such a response.
+    /// Returns whether a field is left out of the response.
     fn is_left_out(&self, name: &[u8], has_etag: bool) -> bool {
         let text = || std::str::from_utf8(name).unwrap_or_default();
         let is_of_whole = match self.part {
@@ -191,10 +191,10 @@ impl StoredFields {
     }
 }
 
-/// Bytes of the longest name that decides anything.
+/// Length in bytes of the longest field name that matters here.
 const NAME_MAX: usize = 32;
 
-/// Returns a name in lower case; one that is longer than the room as it is.
+/// Returns a name in lower case; one longer than `room` is returned unchanged.
 fn in_lower_case<'a>(name: &'a [u8], room: &'a mut [u8; NAME_MAX]) -> &'a [u8] {
     let Some(lower) = room.get_mut(..name.len()) else { return name };
     lower.copy_from_slice(name);

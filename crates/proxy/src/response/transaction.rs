@@ -1,5 +1,5 @@
-//! The transaction of one request: opened when its head was read, closed when its answer's body is
-//! done with, and then reported to the [`Observer`](crate::observe::observer::Observer).
+//! The transaction of one request: opened when its head has been read, closed when its response
+//! body is dropped, then reported to the [`Observer`](crate::observe::observer::Observer).
 
 use std::fmt;
 use std::rc::Rc;
@@ -40,8 +40,8 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
-    /// Opens the transaction of a request that occupies the connection of `client` from now on.
-    /// `scheme` is that of its URL when it does not name one.
+    /// Opens the transaction of a request, which occupies the connection of `client` from now on.
+    /// `scheme` is the scheme of its URL if the URL names none.
     pub fn open(
         services: &Rc<Services>,
         client: &Rc<Client>,
@@ -84,7 +84,7 @@ impl Transaction {
         }
     }
 
-    /// Notes status, outcome and fields of the answer's head.
+    /// Notes status, outcome and fields of the response head.
     pub fn note_answer(&mut self, status: StatusCode, outcome: Outcome, headers: &HeaderMap) {
         self.status = status;
         self.outcome = outcome;
@@ -95,7 +95,7 @@ impl Transaction {
         }
     }
 
-    /// Notes the same of a response whose fields are written as they are stored.
+    /// Like `note_answer`, for a response whose fields are sent in their stored form.
     pub fn note_stored<'a>(
         &mut self,
         status: StatusCode,
@@ -109,7 +109,7 @@ impl Transaction {
         }
     }
 
-    /// Notes the bytes of the response's head.
+    /// Notes the size of the response's head in bytes.
     pub fn note_head_bytes(&mut self, bytes: u64) {
         if let Some(texts) = &mut self.texts {
             texts.head_bytes = bytes;
@@ -121,15 +121,15 @@ impl Transaction {
         self.outcome
     }
 
-    /// Marks the answer as the last one of its connection (in HTTP/1: in HTTP/2 each request has
-    /// bounds of its own).
+    /// Marks the response as the last one of its connection. No effect in HTTP/2, where each
+    /// request has bounds of its own.
     pub fn mark_last(&self) {
         if !self.client.state.is_multiplexed() {
             self.client.state.end_after_answer();
         }
     }
 
-    /// Returns the leases of the store on this worker.
+    /// Returns the store leases of this worker.
     pub fn leases(&self) -> &Rc<Leases> {
         &self.services.leases
     }
@@ -139,12 +139,12 @@ impl Transaction {
         self.services.shared.pseudonym.as_str()
     }
 
-    /// Returns the text for the client about a server that gave no answer.
+    /// Returns the client text about a server that gave no response.
     pub fn failure_text(&self, why: Error, cause: &str) -> String {
         failure_text::told(&self.services.options().front, why, cause)
     }
 
-    /// Notes the upstream that is asked, and where its servers will be noted.
+    /// Notes the upstream that is asked, and the trail that records its servers.
     pub fn note_upstream(&mut self, upstream: &impl fmt::Display, trail: Option<Arc<Attempts>>) {
         if self.texts.is_some() {
             self.upstream = Some(upstream.to_string());
@@ -157,8 +157,8 @@ impl Transaction {
         self.body_bytes += bytes;
     }
 
-    /// Notes whether the next bytes of the body are there and wait until the client takes them
-    /// (`true`), or are waited for. Only reported on connections whose requests overlap.
+    /// Notes whether the body's next bytes wait for the client to take them (`true`) or are still
+    /// awaited. Reported only on connections whose requests overlap.
     pub fn note_waiting(&mut self, waits: bool) {
         if self.client.state.is_multiplexed() && self.waits_for_client != waits {
             self.waits_for_client = waits;
@@ -166,8 +166,7 @@ impl Transaction {
         }
     }
 
-    /// Notes that the body's length is not known: for an HTTP/1.0 client it ends with the
-    /// connection.
+    /// Notes that the body's length is unknown: for an HTTP/1.0 client it ends with the connection.
     pub fn note_unknown_length(&self) {
         self.client.state.set_open_ended(self.version == Version::HTTP_10);
     }
@@ -178,7 +177,7 @@ impl Transaction {
         self.complete = true;
     }
 
-    /// Notes that the body was cut.
+    /// Notes that the body was cut short.
     pub fn note_broken(&mut self, why: Error) {
         self.outcome = Outcome::Error(why);
     }
@@ -209,14 +208,14 @@ impl Drop for Transaction {
     }
 }
 
-/// Returns the bytes of a head as it is written in HTTP/1.1.
+/// Returns the size in bytes of a head as written in HTTP/1.1.
 pub(crate) fn head_bytes(status: StatusCode, headers: &HeaderMap) -> u64 {
     let reason = status.canonical_reason().unwrap_or_default();
     let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
     ("HTTP/1.1 200 \r\n\r\n".len() + reason.len() + fields.sum::<usize>()) as u64
 }
 
-/// Writes the URL of a request without user information to the texts for a log.
+/// Writes the URL of a request, without user information, to the log texts.
 fn push_url(head: &RequestHead, scheme: Scheme, texts: &mut LogFields) {
     let path = head.target.path_and_query();
     let authority = match head.target.authority() {

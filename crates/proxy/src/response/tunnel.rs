@@ -1,4 +1,4 @@
-//! Tunnels that open after an answer.
+//! Tunnels that open after a response.
 
 use upstream::connection::tunnel::UpstreamTunnel;
 
@@ -6,11 +6,11 @@ use crate::client::limits::Lifetime;
 use crate::client::tunnel_places::TunnelPermit;
 use crate::response::transaction::Transaction;
 
-/// A tunnel that opens after its answer was sent.
+/// A tunnel that opens once its response head has been sent.
 pub(crate) struct Tunnel {
     pub upstream: UpstreamTunnel,
     pub transaction: Transaction,
     pub lifetime: Lifetime,
-    /// Its place among all that may be open.
+    /// Its permit among all open tunnels.
     pub place: Option<TunnelPermit>,
 }

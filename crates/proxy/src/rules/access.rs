@@ -1,19 +1,18 @@
-//! Access rules, which say which client may ask for what, and the guard of addresses that must not
-//! be reached.
+//! Access rules, which decide what each client may request, and the guard of addresses that must
+//! not be reached.
 //!
-//! Decisions are pure: they depend on the arguments and the rules only. They are made twice.
-//! [`Access::before`] is asked when the request's head is known and keeps a client without any
-//! right from causing even a name look-up. [`Access::at`] is asked for each address that is about
-//! to be connected to: a name can resolve to anything.
+//! Decisions are pure: they depend only on the arguments and the rules. Each request is decided
+//! twice. [`Access::before`] runs when the request's head is known; it keeps clients without any
+//! permission from causing even a name lookup. [`Access::at`] runs for each address about to be
+//! connected to, because a name can resolve to anything.
 //!
-//! No rule permits that a request reaches one of the proxy's own listeners. Only a rule that names
-//! the network permits that a client from elsewhere reaches this machine or a private network. An
-//! answer from the cache needs no connection, but it may come from such a network: where
-//! [`Access::before`] says [`Verdict::ByAddress`], the address must be known and judged before
-//! stored bytes are served.
+//! No rule can open the proxy's own listeners to a request. Only a rule that names the network lets
+//! a client from elsewhere reach this machine or a private network. A response from the cache needs
+//! no connection, but it may come from such a network. If [`Access::before`] returns
+//! [`Verdict::ByAddress`], the address must be known and checked before stored bytes are served.
 //!
-//! Rules are tried in order and the first that matches decides. Without a match the forward
-//! proxy serves the clients of this machine and of the allowed networks, the reverse proxy all.
+//! Rules are tried in order, and the first match decides. Without a match the forward proxy serves
+//! the clients of this machine and of the allowed networks, the reverse proxy serves all clients.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -43,16 +42,16 @@ pub enum Action {
     Deny,
 }
 
-/// An access rule. Every list that is not empty must have a match; an empty one matches everything.
+/// An access rule. Every non-empty list must have a match; an empty list matches everything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rule {
-    /// The action.
+    /// The action for requests that match.
     pub action: Action,
     /// Networks of the client.
     pub clients: Vec<IpNet>,
-    /// Methods.
+    /// Methods of the request.
     pub methods: Vec<Method>,
-    /// Names of the destination, as the URL has them.
+    /// Names of the destination, as the URL spells them.
     pub hosts: Vec<HostPattern>,
     /// Networks of the destination, compared with the address that is connected to. An allowing
     /// rule that names the network of a private address opens it to clients from elsewhere.
@@ -75,17 +74,17 @@ impl Rule {
     }
 }
 
-/// The name of a destination in a rule: `example.com` for the name itself, `.example.com` for
-/// it and all names below it.
+/// The name of a destination in a rule: `example.com` for the name itself, `.example.com` for the
+/// name and all names below it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostPattern {
-    /// Lower case, without dots at the ends.
+    /// Lower case, without leading or trailing dots.
     name: String,
     below: bool,
 }
 
 impl HostPattern {
-    /// Returns whether `host` is meant: without regard to case or a final dot.
+    /// Returns whether the pattern matches `host`, ignoring case and a final dot.
     pub fn matches(&self, host: &str) -> bool {
         let host = host.strip_suffix('.').unwrap_or(host).as_bytes();
         let name = self.name.as_bytes();
@@ -94,19 +93,19 @@ impl HostPattern {
             && (split == 0 || (self.below && host[split - 1] == b'.'))
     }
 
-    /// Returns its name, in lower case, without dots at the ends.
+    /// Returns the pattern's name, in lower case, without leading or trailing dots.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns whether it means all names below its name, too.
+    /// Returns whether the pattern also matches all names below its name.
     pub(crate) fn is_for_all_below(&self) -> bool {
         self.below
     }
 
-    /// Returns whether it means every host that `other` means.
+    /// Returns whether the pattern matches every host that `other` matches.
     pub fn covers(&self, other: &HostPattern) -> bool {
-        // A pattern with all names below covers more than the name.
+        // A pattern with `below` covers more than its own name.
         self.matches(&other.name) && (self.below || !other.below)
     }
 }
@@ -141,7 +140,7 @@ impl FromStr for HostPattern {
     }
 }
 
-/// A port, or a range of them with both ends: `443`, `8000-8999`.
+/// A port, or an inclusive range of ports: `443`, `8000-8999`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortRange(RangeInclusive<u16>);
 
@@ -151,7 +150,7 @@ impl PortRange {
         PortRange(port..=port)
     }
 
-    /// Returns whether `port` is in it.
+    /// Returns whether `port` is in the range.
     pub fn contains(&self, port: u16) -> bool {
         self.0.contains(&port)
     }
@@ -172,7 +171,7 @@ impl FromStr for PortRange {
     }
 }
 
-/// An error for a pattern that cannot be read: says what it was and what was expected.
+/// An error for a pattern that cannot be parsed; names the text and the expected form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatternError(String);
 
@@ -191,18 +190,18 @@ pub struct Query<'a> {
     pub client: IpAddr,
     /// Method of the request.
     pub method: &'a Method,
-    /// Host as the target has it, without port; an IPv6 literal with or without brackets.
+    /// Host of the target, without port; an IPv6 literal with or without brackets.
     pub host: &'a str,
-    /// Port of the target, or the scheme's.
+    /// Port of the target, or the scheme's default port.
     pub port: u16,
 }
 
-/// The answer before the destination's address is known.
+/// The decision before the destination's address is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Allowed, whatever the address; [`Access::at`] still guards the proxy's own listeners.
     Allow,
-    /// It depends on the address: ask [`Access::at`], also before serving stored bytes.
+    /// The address decides: call [`Access::at`], also before serving stored bytes.
     ByAddress,
     /// Refused.
     Deny(Denial),
@@ -213,12 +212,12 @@ pub enum Verdict {
 pub struct Denial {
     /// The reason, for the outcome.
     pub reason: Denied,
-    /// Body of the 403: what was refused, why, and how to change it. Plain text with a final
-    /// line feed; names no address that the client did not name itself.
+    /// Body of the 403: what was refused, why, and how to change it. Plain text with a final line
+    /// feed. It contains no address that the client did not name itself.
     pub text: String,
 }
 
-/// The rules of one front end.
+/// The access rules of one front.
 #[derive(Debug)]
 pub struct Access {
     front: FrontKind,
@@ -230,8 +229,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// Makes access rules with their defaults: no rule, no further network allowed, `CONNECT` to
-    /// 443.
+    /// Makes access rules with their defaults: no rules, no further allowed networks, `CONNECT` to
+    /// port 443.
     pub fn new(front: FrontKind, locals: Locals) -> Access {
         Access {
             front,
@@ -255,13 +254,13 @@ impl Access {
         self
     }
 
-    /// Sets the ports to which `CONNECT` may go, in place of 443.
+    /// Sets the ports that `CONNECT` may go to, instead of 443.
     pub fn connect_ports(mut self, ports: Vec<PortRange>) -> Access {
         self.connect_ports = ports;
         self
     }
 
-    /// Sets the addresses of all the proxy's listeners, the admin's included, as they are bound.
+    /// Sets the bound addresses of all the proxy's listeners, including the admin interface.
     pub fn own(mut self, listeners: Vec<SocketAddr>) -> Access {
         self.own = listeners;
         self
@@ -272,10 +271,10 @@ impl Access {
         self.locals.store(locals.into());
     }
 
-    /// Judges a request before its destination is resolved.
+    /// Decides on a request before its destination is resolved.
     pub fn before(&self, query: &Query<'_>) -> Verdict {
-        // Rules that depend on the address may match or not: each of their results is possible,
-        // until a rule matches for certain.
+        // A rule that depends on the address may match or not. Each result is possible, up to the
+        // first rule that certainly matches.
         let HeadMatches { allowed, by_address, decided } = self.rules.head_matches(query);
         let denial = match decided {
             _ if allowed => None,
@@ -291,7 +290,7 @@ impl Access {
         if by_address || self.guards_private(query) { Verdict::ByAddress } else { Verdict::Allow }
     }
 
-    /// Judges a request for the address that is about to be connected to.
+    /// Decides on a request for the address that is about to be connected to.
     pub fn at(&self, query: &Query<'_>, address: SocketAddr) -> Result<(), Denial> {
         let matched = self.rules.find(query, address.ip());
         match &matched {
@@ -324,7 +323,7 @@ impl Access {
         Ok(())
     }
 
-    /// Judges a request without a matching rule.
+    /// Decides on a request that no rule matches.
     fn default(&self, query: &Query<'_>) -> Result<(), Denial> {
         let client = address::canonical(query.client);
         if self.front == FrontKind::Reverse || self.is_local(client) || self.allow.contain(client) {
@@ -361,8 +360,8 @@ impl Access {
         self.front == FrontKind::Forward && !self.is_local(query.client)
     }
 
-    /// Returns whether a form of the address is on this machine or special, and not in a network
-    /// that the rule names.
+    /// Returns whether any form of the address is special or belongs to this machine, and the rule
+    /// names no network that contains it.
     fn is_private(&self, ip: IpAddr, rule: Option<&Match>) -> bool {
         let locals = self.locals.load();
         let is_opened = |face| rule.is_some_and(|rule| self.rules.names_network_of(rule, face));

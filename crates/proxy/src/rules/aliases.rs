@@ -1,32 +1,32 @@
-//! The aliases of one site: which of its names are one to the cache, and by which names an operator
-//! may purge it.
+//! The aliases of one site: which of its names count as one for the cache, and by which names an
+//! operator may purge it.
 //!
-//! It promises: what the key of an object does not distinguish, the origin server does not see
-//! either. Where the hosts of a site are one, a request is treated as one for the first of them
-//! from the start: its key, its rules, the `Host` and the `X-Forwarded-Host` that go upstream
-//! follow from that name. So an answer that is shared by all of them answers the same question, and
-//! no client can have an answer stored for the others that depends on its own `Host`.
+//! Guarantee: the origin server does not see what an object's key does not distinguish. If the
+//! hosts of a site count as one, every request is treated from the start as a request for the first
+//! of them. Its key, its rules, and the `Host` and `X-Forwarded-Host` sent upstream follow from
+//! that name. A response shared by all hosts therefore answers the same request, and no client can
+//! store a response for the others that depends on its own `Host`.
 
 use net::address::bare;
 use semantics::Url;
 
-/// The names of one site. By default none is known, and each host is a site of its own.
+/// The names of one site. By default there are none, and each host is a site of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aliases {
-    /// As they are written in URLs.
+    /// The hosts as written in URLs.
     hosts: Vec<String>,
     are_one: bool,
-    /// All other hosts are the first of `hosts`, too.
+    /// True if all other hosts count as the first of `hosts`.
     every: bool,
     /// The ports of the proxy's listeners.
     ports: Vec<u16>,
-    /// All other ports are these, too.
+    /// True if all other ports count as these.
     every_port: bool,
 }
 
 impl Aliases {
-    /// Makes the aliases from hosts (IPv6 addresses without brackets), which are one, by the name
-    /// of the first, on every port of the proxy's listeners; with `are_one` false they are not.
+    /// Makes the aliases from hosts (IPv6 addresses without brackets). They count as the first one,
+    /// on every port of the proxy's listeners, unless `are_one` is false.
     pub fn new(hosts: &[String], are_one: bool, ports: &[u16]) -> Aliases {
         let in_url = |host: &String| match host.contains(':') {
             true => format!("[{host}]"),
@@ -36,14 +36,15 @@ impl Aliases {
         Aliases { hosts, are_one, every: false, ports: ports.to_vec(), every_port: false }
     }
 
-    /// Makes the aliases of a site for which every host and port is one, whatever it is called: its
-    /// answers do not depend on it.
+    /// Makes the aliases of a site where every host and port counts as one, because its responses
+    /// do not depend on them.
     pub fn of_every_host(ports: &[u16]) -> Aliases {
         let ours = Aliases::new(&["localhost".to_owned()], true, ports);
         Aliases { every: true, ..ours }.with_every_port()
     }
 
-    /// Makes every port one, beside those of the listeners: the answers do not depend on it.
+    /// Makes every port count as those of the listeners, because responses do not depend on the
+    /// port.
     #[must_use]
     pub fn with_every_port(self) -> Aliases {
         Aliases { every_port: true, ..self }
@@ -57,7 +58,7 @@ impl Aliases {
         self.every || self.hosts.iter().any(|ours| ours == host)
     }
 
-    /// Splits an authority in normal form into the host and, if it is given, the port.
+    /// Splits an authority in normal form into the host and the port, if it has one.
     pub fn split(authority: &str) -> (&str, Option<u16>) {
         match authority.rsplit_once(':') {
             Some((host, port)) if bare(host) != host || !host.contains(':') => {
@@ -67,18 +68,19 @@ impl Aliases {
         }
     }
 
-    /// Returns whether all hosts are one.
+    /// Returns whether all hosts count as one.
     pub(crate) fn are_one(&self) -> bool {
         self.are_one && !self.hosts.is_empty()
     }
 
-    /// Returns the host and port that a request to `port` is for; `None`: those that it names.
+    /// Returns the host and port that a request to `port` counts for; `None` for those that it
+    /// names.
     pub(crate) fn canonical(&self, port: u16, default: u16) -> Option<(&str, u16)> {
         let host = self.hosts.first().filter(|_| self.are_one)?;
         Some((host, if self.has_port(port) { default } else { port }))
     }
 
-    /// Returns the URL that `url` is treated as, in normal form.
+    /// Returns the URL that `url` counts as, in normal form.
     pub(crate) fn one(&self, url: Url) -> Url {
         let (host, port) = Self::split(url.authority());
         if !self.includes(host) {
@@ -88,13 +90,13 @@ impl Aliases {
         let Some((host, port)) = self.canonical(port.unwrap_or(default), default) else {
             return url;
         };
-        // The default port is left out.
+        // `Url::new` removes the default port.
         Url::new(url.scheme(), &format!("{host}:{port}"), url.sent()).unwrap_or(url)
     }
 
-    /// Returns every host and port under which an object of `url` may have been stored: the one
-    /// that is named, and, where `url` is of this site, its other names. Also those that are not
-    /// one now: they may have been, and may be again.
+    /// Returns every host and port that an object of `url` may have been stored under: the named
+    /// one and, if `url` belongs to this site, its other names. These include names that do not
+    /// count as one now, since they may have done so before or may again.
     pub fn authorities(&self, url: &Url) -> Vec<String> {
         let mut all = vec![url.authority().to_owned()];
         let (host, port) = Self::split(url.authority());
@@ -121,8 +123,8 @@ impl Aliases {
         all
     }
 
-    /// Returns the URLs under which answers for `url` are stored now, and `url` itself: fewer than
-    /// [`Aliases::authorities`], for callers that store each of them.
+    /// Returns the URLs that responses for `url` are stored under now, and `url` itself. These are
+    /// fewer than [`Aliases::authorities`], for callers that store each of them.
     pub(crate) fn urls(&self, url: &Url) -> Vec<Url> {
         if self.are_one {
             let one = self.one(url.clone());
@@ -132,8 +134,8 @@ impl Aliases {
         named.filter_map(|name| Url::new(url.scheme(), &name, url.sent()).ok()).collect()
     }
 
-    /// Returns the hosts under which answers for `host`, which may have a port, are stored now, and
-    /// `host` itself.
+    /// Returns the hosts that responses for `host` (with or without a port) are stored under now,
+    /// and `host` itself.
     pub(crate) fn hosts(&self, host: &str) -> Vec<String> {
         let (name, port) = Self::split(host);
         let mut all = vec![host.to_owned()];
@@ -162,7 +164,7 @@ mod tests {
         let ours = aliases(true);
         assert_eq!(ours.canonical(8443, 443), Some(("www.test", 443)));
         assert_eq!(ours.canonical(443, 443), Some(("www.test", 443)));
-        // A port that is not configured makes a name of its own.
+        // A port that is not configured makes a separate name.
         assert_eq!(ours.canonical(99, 443), Some(("www.test", 99)));
         assert_eq!(aliases(false).canonical(8443, 443), None);
         assert_eq!(Aliases::default().canonical(80, 80), None);

@@ -11,16 +11,16 @@ use subtle::ConstantTimeEq;
 /// The clients that may use the method `PURGE`, and the fields that carry tags.
 #[derive(Clone, Debug)]
 pub struct Purging {
-    /// Networks of clients that may. Default none.
+    /// Networks of clients that may purge. Default none.
     pub from: Vec<ipnet::IpNet>,
     /// The secret that admits other clients. Default none. With neither networks nor a secret,
-    /// `PURGE` is passed on like any other method.
+    /// `PURGE` is forwarded like any other method.
     pub secret: Option<PurgeSecret>,
-    /// The fields of answers, and of `PURGE`, that carry tags. Those that the store was opened with
-    /// count for what is stored.
+    /// The fields of responses, and of `PURGE`, that carry tags. For stored objects, the fields
+    /// that the store was opened with apply.
     pub tags: semantics::TagFields,
-    /// Whether clients see those fields of answers. Default true; the command line hides them
-    /// behind a reverse proxy.
+    /// True if clients see those fields of responses. Default true; the command line hides them in
+    /// a reverse proxy.
     pub pass_tags: bool,
 }
 
@@ -35,10 +35,10 @@ impl Default for Purging {
     }
 }
 
-/// The secret that a request carried.
+/// The secret in a request, after comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GivenSecret {
-    /// None, or none is expected.
+    /// The request has none, or none is expected.
     None,
     Right,
     Wrong,
@@ -50,7 +50,7 @@ impl Purging {
         !self.from.is_empty() || self.secret.is_some()
     }
 
-    /// Returns whether a client that gave this secret may purge.
+    /// Returns whether a client that sent this secret may purge.
     pub(crate) fn admits(&self, client: IpAddr, secret: GivenSecret) -> bool {
         let client = address::canonical(client);
         secret == GivenSecret::Right || self.from.iter().any(|network| network.contains(&client))
@@ -62,7 +62,7 @@ impl Purging {
     }
 }
 
-/// A secret that requests carry in a field of its own. It is not shown when it is formatted.
+/// A secret that requests carry in a field of its own. Formatting does not reveal it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PurgeSecret {
     field: HeaderName,
@@ -73,7 +73,8 @@ impl PurgeSecret {
     /// Makes the secret from its field and value.
     ///
     /// # Errors
-    /// The value cannot be that of a field; the text says what is expected without repeating it.
+    /// The value is not valid in a field. The text says what is expected, without repeating the
+    /// value.
     pub fn new(field: HeaderName, value: &str) -> Result<PurgeSecret, &'static str> {
         let is_visible = value.bytes().all(|byte| byte.is_ascii_graphic());
         let parsed = HeaderValue::from_str(value).ok().filter(|_| is_visible && !value.is_empty());
@@ -82,13 +83,12 @@ impl PurgeSecret {
         Ok(PurgeSecret { field, value })
     }
 
-    /// Returns the name of the field.
     pub(crate) fn field(&self) -> &HeaderName {
         &self.field
     }
 
-    /// Compares the secret in a request's fields. Takes the same time wherever the first difference
-    /// is.
+    /// Compares the secret in a request's fields, in time that does not depend on where they
+    /// differ.
     fn compare(&self, fields: &impl Fields) -> GivenSecret {
         let mut values = fields.lines(&self.field);
         match (values.next(), values.next()) {

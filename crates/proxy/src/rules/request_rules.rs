@@ -1,16 +1,16 @@
-//! The operator's rules, by which some requests are treated differently from the rest.
+//! The operator's rules, which treat some requests differently from the rest.
 //!
-//! A rule says which requests it is for (site, host, path, method, fields) and how they are
-//! treated. Of all rules the first that fits applies, and no other, as with the access rules: the
-//! list can be read from the top without remembering earlier rules. A setting that a rule leaves
-//! out is that of the whole proxy.
+//! A rule states which requests it applies to (site, host, path, method, fields) and how they are
+//! treated. Only the first matching rule applies, as with the access rules: the list can be read
+//! from the top without remembering earlier rules. A rule inherits any setting that it leaves out
+//! from the whole proxy.
 //!
-//! Rules may change the key of an object (parameters that do not count), so they must be applied
-//! for every name under which something is stored, removed or purged: [`Rules::names`] returns all
-//! names that a URL may have under any rule.
+//! Rules may change the key of an object (query parameters that do not count). They must therefore
+//! be applied to every name under which something is stored, removed or purged: [`Rules::names`]
+//! returns all names that a URL may have under any rule.
 //!
-//! The rules are compiled when they are loaded (`RuleIndex`), so that those that do not fit a
-//! request cost it next to nothing.
+//! The rules are compiled when they are loaded (`RuleIndex`), so that rules that do not match cost
+//! a request almost nothing.
 
 use std::sync::Arc;
 
@@ -31,56 +31,56 @@ mod rule_index;
 /// The field that tells an origin the kind of a client's device.
 pub(crate) const DEVICE: HeaderName = HeaderName::from_static("x-ua-device");
 
-/// The field of a request that holds the mark of the rule which decides it, where that rule has
-/// conditions on fields: part of the key, so that what is stored under such a rule answers only
-/// requests that the same rule decides. It never leaves the proxy, and is never taken from a
+/// The request field with the mark of the rule that decides the request, if that rule has
+/// conditions on fields. It is part of the key, so that objects stored under such a rule answer
+/// only requests that the same rule decides. It never leaves the proxy and is never accepted from a
 /// client.
 pub(crate) const DECIDED_BY: HeaderName = HeaderName::from_static("x-larder-rule");
 
-/// Removes from a client's request what only the proxy says of rules. Also without any rule: what
-/// was stored under one that is gone may still be there.
+/// Removes the rule mark, which only the proxy may set, from a client's request. This applies even
+/// without rules: objects stored under a removed rule may still exist.
 pub(crate) fn distrust(request: &mut impl EditFields) {
     request.remove_lines(&DECIDED_BY);
 }
 
-/// All rules, in their order.
+/// All rules, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     list: Vec<Arc<Rule>>,
     index: Arc<RuleIndex>,
 }
 
-/// The facts of a request that a rule is chosen by, but for its fields.
+/// The facts of a request that a rule is chosen by, except for its fields.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleQuery<'a> {
-    /// The reverse site; `None` on a forward proxy.
+    /// The reverse site; `None` in a forward proxy.
     pub site: Option<&'a str>,
     /// The host of the URL that the request names, in any case and without a port.
     pub host: &'a str,
     /// The path and query of that URL, in its normal form.
     pub path: &'a str,
-    /// The method.
+    /// The method of the request.
     pub method: &'a str,
-    /// It asks for another protocol, and so passes the cache.
+    /// True if the request asks for another protocol and so bypasses the cache.
     pub upgrade: bool,
 }
 
-/// One rule.
+/// A rule: its conditions, and how it treats the requests that meet them.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// The name for people: the configured one, or its number in the list.
+    /// The name for display: the configured one, or the rule's number in the list.
     pub name: String,
-    /// The requests that it is for.
+    /// The requests that the rule applies to.
     pub when: Condition,
-    /// They pass the cache: nothing is looked up and nothing stored.
+    /// True if the requests bypass the cache: nothing is looked up or stored.
     pub bypass: bool,
-    /// The settings of caching for them.
+    /// The caching settings for the requests.
     pub settings: Settings,
-    /// The parameters that name an object.
+    /// The query parameters that name an object.
     pub query: QueryRule,
-    /// The part of the query that the origin is sent.
+    /// The part of the query that is sent to the origin.
     pub query_send: QuerySend,
-    /// Tell apart kinds of devices: `X-UA-Device` is set and part of the key.
+    /// True if devices are told apart by kind: `X-UA-Device` is set and part of the key.
     pub by_device: bool,
     /// The site's languages: `Accept-Language` becomes the best of them and part of the key.
     pub languages: Vec<String>,
@@ -88,33 +88,33 @@ pub struct Rule {
     pub key_headers: Vec<HeaderName>,
     /// Edits of the request, made before anything else.
     pub request: Edits,
-    /// Edits of the origin's answer, made before anything else, if its status takes part
+    /// Edits of the origin's response, made before anything else, if its status takes part
     /// ([`freshness::takes_part`]).
     pub answer: Edits,
-    /// Larger answers are not stored. Bytes.
+    /// Maximum size in bytes of responses to store.
     pub store_max: Option<u64>,
-    /// Larger answers are refused with 502, or cut. Bytes.
+    /// Maximum size in bytes of responses; larger ones are refused with 502 or cut off.
     pub answer_max: Option<u64>,
-    /// Requests that ask for another protocol are refused with 403.
+    /// True if requests that ask for another protocol are refused with 403.
     pub refuse_upgrades: bool,
     /// The rule's part of the key, if it has one; made by [`Rules::new`].
     pub mark: Option<HeaderValue>,
-    /// The names of the fields that such a rule has conditions on, as in `Vary`; made by
+    /// The names of the fields that such a rule has conditions on, as a list for `Vary`; made by
     /// [`Rules::new`].
     pub condition_names: Option<HeaderValue>,
 }
 
-/// The part of a query that the origin is sent with a GET or HEAD whose response may be stored.
+/// The part of a query sent to the origin with a GET or HEAD whose response may be stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QuerySend {
-    /// The query of the key: what is not in the key cannot change what is stored under it.
+    /// The query of the key: parameters outside the key cannot change the stored response.
     #[default]
     Key,
     /// The whole query.
     All,
 }
 
-/// The requests that a rule is for. An empty list means any.
+/// The requests that a rule applies to. An empty list matches every request.
 #[derive(Clone, Debug, Default)]
 pub struct Condition {
     /// Names of reverse sites.
@@ -123,13 +123,13 @@ pub struct Condition {
     pub hosts: Vec<HostPattern>,
     /// Paths without query.
     pub paths: Vec<Pattern>,
-    /// Methods; GET means HEAD as well, which asks about the same object.
+    /// Methods; GET includes HEAD, which asks about the same object.
     pub methods: Vec<Method>,
-    /// All of these must hold.
+    /// Conditions on fields, all of which must hold.
     pub headers: Vec<HeaderTest>,
 }
 
-/// A condition on a field: it is there, or it has a value.
+/// A condition on a field: that it is present, or that it has a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderTest {
     name: HeaderName,
@@ -152,8 +152,8 @@ impl Rules {
         Rules { index: Arc::new(RuleIndex::new(&list)), list }
     }
 
-    /// Makes these request fields part of the key of every object. `base` is the settings of
-    /// requests that no rule of the operator is for: they get a rule of this `name`.
+    /// Adds these request fields to the key of every object. Requests that no rule of the operator
+    /// matches get a rule with this `name` and the settings `base`.
     pub fn with_key_fields(mut self, name: &str, fields: &[HeaderName], base: &Settings) -> Rules {
         if fields.is_empty() {
             return self;
@@ -165,7 +165,7 @@ impl Rules {
         Rules::compiled(self.list)
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -180,8 +180,8 @@ impl Rules {
         self.index.looks_at_upgrades()
     }
 
-    /// Returns the rule for a request with these fields, each with the value of one line: the first
-    /// that fits.
+    /// Returns the first rule that matches a request with these fields, each given with the value
+    /// of one line.
     pub fn find<'f>(
         &self,
         asked: RuleQuery<'_>,
@@ -190,8 +190,8 @@ impl Rules {
         self.list.get(self.index.find(asked, fields)?)
     }
 
-    /// Returns every name that the object of `url` may have been stored under: rules whose methods
-    /// or fields are not known here may each have given it another one.
+    /// Returns every name that the object of `url` may have been stored under. Each rule for the
+    /// place contributes a name, because the method and fields of the request are unknown here.
     pub fn names(&self, site: Option<&str>, url: &Url) -> Vec<Url> {
         let mut names = vec![url.clone()];
         for number in self.index.of_place(site, host(url), url.path_and_query()) {
@@ -227,8 +227,8 @@ impl Rule {
         }
     }
 
-    /// Sets the fields of a request that the rule sets, after those that it removes
-    /// ([`Edits::remove`]) are gone.
+    /// Sets the request fields of this rule. Fields that it removes ([`Edits::remove`]) must
+    /// already be gone.
     pub fn prepare(&self, fields: &mut impl EditFields) {
         self.request.set(fields);
         self.mark(fields);
@@ -242,9 +242,9 @@ impl Rule {
         }
     }
 
-    /// Returns the mark of a rule that is part of the key: it is chosen by the request's fields,
-    /// which the key does not have otherwise. The mark is a digest of its conditions: a rule that
-    /// has others is another one, whatever it is called.
+    /// Returns the rule's mark, if it is part of the key: request fields select such a rule, and
+    /// the key does not contain them otherwise. The mark is a digest of the conditions, so a rule
+    /// with other conditions counts as another rule, whatever its name.
     fn made_mark(&self) -> Option<HeaderValue> {
         if self.when.headers.is_empty() || self.bypass {
             return None;
@@ -256,20 +256,20 @@ impl Rule {
         HeaderValue::try_from(hex).ok()
     }
 
-    /// Puts the mark of the rule into a request that it decides, where it is part of the key.
+    /// Puts the rule's mark into a request that it decides, if the mark is part of the key.
     pub(crate) fn mark(&self, request: &mut impl EditFields) {
         if let Some(mark) = &self.mark {
             request.set_line(&DECIDED_BY, mark);
         }
     }
 
-    /// Returns whether a field of the request is the rule's, not the client's.
+    /// Returns whether the rule sets this request field, which is then not the client's.
     pub(crate) fn sets(&self, name: &HeaderName) -> bool {
         self.request.sets(name)
     }
 
-    /// Returns whether the origin is sent another query than the client's: that of the key.
-    /// Requests that pass the cache, and methods that are not cached, are sent whole.
+    /// Returns whether the origin gets the key's query instead of the client's. Requests that
+    /// bypass the cache, and methods that are not cached, keep the whole query.
     pub fn rewrites_query(&self, method: &Method) -> bool {
         self.query_send == QuerySend::Key
             && !self.bypass
@@ -277,7 +277,7 @@ impl Rule {
             && self.query != QueryRule::default()
     }
 
-    /// Returns the request fields that are part of the key, whatever the origin says.
+    /// Returns the request fields that are part of the key regardless of the origin's `Vary`.
     pub fn key_names(&self) -> impl Iterator<Item = HeaderName> {
         let rule = self.mark.is_some().then_some(DECIDED_BY);
         let device = self.by_device.then_some(DEVICE);
@@ -286,9 +286,9 @@ impl Rule {
         added.chain(self.key_headers.iter().cloned())
     }
 
-    /// Edits the head of an origin's answer as the rule requires: the fields of the key are in
-    /// `Vary` from here on. A page under the name of a file is for its client only ([`disguise`]).
-    /// `status` is that of the stored answer that a 304 confirms.
+    /// Edits the head of an origin's response as the rule requires, and adds the key's fields to
+    /// `Vary`. A page under the name of a file gets `no-store` if the rule would lengthen its
+    /// lifetime ([`disguise`]). `status` is that of the stored response if a 304 confirms one.
     pub fn settle(&self, path: &str, status: StatusCode, fields: &mut HeaderMap, received: Time) {
         let takes_part = self.edit(status, fields, received);
         let lengthens = self.settings.lifetimes.lengthen(status, takes_part);
@@ -301,7 +301,7 @@ impl Rule {
         }
     }
 
-    /// Edits the fields of an answer if its status takes part. Returns whether it does.
+    /// Edits the fields of a response if its status takes part. Returns whether it does.
     pub fn edit(&self, status: StatusCode, fields: &mut HeaderMap, received: Time) -> bool {
         let takes_part = freshness::takes_part(status, fields, received, &self.settings);
         if takes_part {
@@ -315,9 +315,9 @@ impl Rule {
         self.by_device || self.mark.is_some()
     }
 
-    /// Replaces the fields in `Vary` that only the proxy knows by those that they follow from, for
-    /// the caches of clients: the kind of a device by `User-Agent`, the rule by the fields that it
-    /// is chosen by.
+    /// Replaces fields in `Vary` that only the proxy knows by the client's fields that they derive
+    /// from, for caches further downstream: the device kind by `User-Agent`, the rule mark by the
+    /// fields that the rule tests.
     pub fn unfold_vary(&self, fields: &mut HeaderMap) {
         if !self.unfolds_vary() {
             return;
@@ -329,7 +329,7 @@ impl Rule {
         }
     }
 
-    /// Returns what [`Rule::unfold_vary`] puts in place of a line of `Vary`, if anything.
+    /// Returns the replacement by [`Rule::unfold_vary`] for a line of `Vary`, if there is one.
     pub(crate) fn unfolded(&self, line: &[u8]) -> Option<HeaderValue> {
         let is = |known: &HeaderName| line.eq_ignore_ascii_case(known.as_str().as_bytes());
         match () {
@@ -360,8 +360,8 @@ pub(crate) fn host(url: &Url) -> &str {
 impl std::str::FromStr for HeaderTest {
     type Err = String;
 
-    /// Reads `Name` (it is there), `Name: pattern` (a line of it fits, without regard to case), or
-    /// one of them behind a `!` (it is not so).
+    /// Parses `Name` (the field is present) or `Name: pattern` (a line of it matches, ignoring
+    /// case); a leading `!` negates the condition.
     fn from_str(text: &str) -> Result<HeaderTest, String> {
         let (negated, rest) = match text.strip_prefix('!') {
             Some(rest) => (true, rest),

@@ -1,5 +1,5 @@
-//! Explains what a node of a fleet does for a document: who owns it, by which policy it is treated,
-//! and whom this node would ask.
+//! Explains how a fleet node treats an object: its owners, its policy, and the nodes that this one
+//! would ask.
 
 use fleet::class::{Class, DocumentFacts, Replication};
 use fleet::lookup::{Ask, Asked, Reach, Request, Role, Step};
@@ -10,8 +10,8 @@ use store::{Key, Source};
 use crate::object::stored_response::StoredResponse;
 use crate::peers::node::Node;
 
-/// Explains what is done for the document of `key` at `host`, of which this is stored here. `asks`
-/// tells whether a request for it is one that other nodes may be asked about.
+/// Explains the treatment of the object `key` at `host`; `stored` is this node's copy. `asks` says
+/// whether other nodes may be asked about such a request.
 pub(super) fn tell(
     node: &Node,
     key: &Key,
@@ -20,7 +20,7 @@ pub(super) fn tell(
     asks: bool,
 ) -> Value {
     let key = node.hash(key.as_bytes());
-    // Before the head of an answer is there its size and type are not known.
+    // Size and type are unknown before the response head has arrived.
     let before = node.class(&DocumentFacts { host, ..DocumentFacts::default() });
     let after = stored.map_or_else(|| before.clone(), |stored| class_of(node, host, stored));
     let on_own_disk = stored.is_some_and(|stored| stored.entry.source() == Source::Disk);
@@ -70,7 +70,7 @@ fn policy(class: &Class) -> Value {
     })
 }
 
-/// Says what a step is; `None` of the first, this node's memory.
+/// Describes a step; `None` for the first one, this node's memory.
 fn in_words(step: &Step) -> Option<String> {
     let Ask { member, role, reach, .. } = match step {
         Step::OwnMemory => return None,

@@ -1,4 +1,4 @@
-//! Tests of what requests of other caches' plug-ins are read as.
+//! Tests how purge requests of other caches' plug-ins are read.
 
 use http::{HeaderName, HeaderValue};
 
@@ -13,7 +13,7 @@ fn fields() -> TagFields {
     }
 }
 
-/// Reads a request with the method and path and fields as lines.
+/// Reads a request with this method, path and field lines.
 fn asked(method: &str, path: &str, lines: &[&str]) -> Result<Purge, String> {
     let mut headers = HeaderMap::new();
     for line in lines {
@@ -27,7 +27,7 @@ fn asked(method: &str, path: &str, lines: &[&str]) -> Result<Purge, String> {
     read(&method, &url, (&headers, Some(&secret)), &fields())
 }
 
-/// Returns the scope in short.
+/// Returns the scope in short form.
 fn scope(method: &str, path: &str, lines: &[&str]) -> String {
     match asked(method, path, lines).map(|purge| (purge.scope, purge.soft)) {
         Ok((scope, soft)) => {

@@ -1,5 +1,5 @@
 //! The conditions of a list of access rules, compiled so that a request finds its rule without
-//! trying others ([`tables`](crate::rules::tables)).
+//! trying each rule ([`tables`](crate::rules::tables)).
 
 use std::net::IpAddr;
 
@@ -15,11 +15,11 @@ use crate::rules::tables::rule_set::{RuleSet, bits_of};
 use crate::rules::tables::selection::Selection;
 use crate::rules::tables::words::Words;
 
-/// The compiled conditions of a list of access rules. A column is `None` where no rule has a
-/// condition of its kind.
+/// The compiled conditions of a list of access rules. A column is `None` if no rule has a condition
+/// of its kind.
 #[derive(Debug, Default)]
 pub(super) struct AccessIndex {
-    /// The number of rules.
+    /// Number of rules.
     count: usize,
     /// The rules that deny.
     denying: Box<[u64]>,
@@ -30,18 +30,18 @@ pub(super) struct AccessIndex {
     destinations: Option<Column<NetworkMap<RuleSet>>>,
 }
 
-/// The rules that a request may match, up to the first that it matches whatever its address.
+/// The rules that a request may match, up to the first that it matches whatever the address.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HeadMatches {
-    /// One of them allows the request.
+    /// True if one of them allows the request.
     pub allowed: bool,
-    /// One of them depends on the address.
+    /// True if one of them depends on the address.
     pub by_address: bool,
-    /// The last one does not depend on the address.
+    /// True if the last one does not depend on the address.
     pub decided: bool,
 }
 
-/// The rule that decides a request to an address.
+/// The rule that decides on a request to an address.
 pub(super) struct Match {
     number: usize,
     pub action: Action,
@@ -66,7 +66,7 @@ impl AccessIndex {
         }
     }
 
-    /// Returns the rules that a request may match while its address is not known.
+    /// Returns the rules that a request may match while its address is unknown.
     pub fn head_matches(&self, query: &Query<'_>) -> HeadMatches {
         if self.count == 0 {
             return HeadMatches::default();
@@ -78,7 +78,7 @@ impl AccessIndex {
                 let any_address = self.destinations.as_ref().map_or(u64::MAX, |all| all.any[at]);
                 let certain = fits & any_address;
                 let first = certain & certain.wrapping_neg();
-                // All bits up to the first certain one; all of them if there is none.
+                // All bits up to the first certain one, or all bits if there is none.
                 let fits = fits & (first.wrapping_sub(1) | first);
                 matches.allowed |= fits & !denying != 0;
                 matches.by_address |= fits & !any_address != 0;
@@ -91,8 +91,8 @@ impl AccessIndex {
         })
     }
 
-    /// Returns the rule that decides a request to an address: the first that it matches. A refusal
-    /// considers each form of the address ([`address::faces`]), a permission only the address
+    /// Returns the rule that decides on a request to an address: the first match. A denying rule
+    /// considers each form of the address ([`address::faces`]), an allowing rule only the address
     /// itself.
     pub fn find(&self, query: &Query<'_>, ip: IpAddr) -> Option<Match> {
         if self.count == 0 {
@@ -123,8 +123,9 @@ impl AccessIndex {
         is_named
     }
 
-    /// Keeps the rules of which everything but the destination's address matches. A server may take
-    /// `delete` for DELETE, so a refusal is for any case of a method, a permission for one.
+    /// Keeps the rules that match in everything except the destination's address. A server may take
+    /// `delete` for DELETE, so a denying rule ignores the case of a method; an allowing rule does
+    /// not.
     fn narrow_by_head(&self, fitting: &mut Selection, query: &Query<'_>) {
         if let Some(clients) = &self.clients {
             let client = address::canonical(query.client);

@@ -1,10 +1,10 @@
-//! The table of access decisions.
+//! Access decisions as tables of cases.
 
 #![allow(clippy::unwrap_used)]
 
 use super::*;
 
-/// Returns the addresses of the machine of all cases: a private and a public one beside loopback.
+/// Returns the machine's addresses in all cases: one private and one public, beside loopback.
 fn locals() -> Locals {
     ["192.168.1.1", "203.0.113.1", "2001:db8::1"].into_iter().map(|a| a.parse().unwrap()).collect()
 }
@@ -21,7 +21,8 @@ fn nets(list: &[&str]) -> Vec<IpNet> {
     list.iter().map(|n| n.parse().unwrap()).collect()
 }
 
-/// Asks for "GET host:port" or "CONNECT host:port" of a client, and returns both answers in short.
+/// Decides on "GET host:port" or "CONNECT host:port" for a client; returns both results in short
+/// form.
 fn ask(access: &Access, client: &str, request: &str, address: &str) -> (String, String) {
     let (method, target) = request.split_once(' ').unwrap();
     let (host, port) = target.rsplit_once(':').unwrap();
@@ -40,7 +41,7 @@ fn ask(access: &Access, client: &str, request: &str, address: &str) -> (String, 
     (before, at)
 }
 
-/// client, request, address, expected before and at.
+/// Client, request, address, expected result of `before` and of `at`.
 type Case = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 fn check(access: &Access, cases: &[Case]) {
@@ -55,7 +56,7 @@ fn forward_without_settings() {
     check(
         &forward(),
         &[
-            // Clients of this machine, by any of its addresses, go anywhere but to the proxy
+            // Clients of this machine, by any of its addresses, may go anywhere except to the proxy
             // itself.
             ("127.0.0.1", "GET a.example:80", "8.8.8.8", "allow", "allow"),
             ("::1", "GET a.example:80", "2606:4700::1", "allow", "allow"),
@@ -64,11 +65,11 @@ fn forward_without_settings() {
             ("2001:db8::1", "GET a.example:80", "8.8.8.8", "allow", "allow"),
             ("127.0.0.1", "GET localhost:8000", "127.0.0.1", "allow", "allow"),
             ("127.0.0.1", "GET box.lan:80", "10.0.0.9", "allow", "allow"),
-            // Everyone else is refused before anything is resolved.
+            // All other clients are refused before any name is resolved.
             ("192.168.1.2", "GET a.example:80", "8.8.8.8", "client", "client"),
             ("8.8.4.4", "GET a.example:80", "8.8.8.8", "client", "client"),
             ("2001:db8::2", "GET a.example:80", "8.8.8.8", "client", "client"),
-            // CONNECT goes to 443 only.
+            // CONNECT goes only to 443.
             ("127.0.0.1", "CONNECT a.example:443", "8.8.8.8", "allow", "allow"),
             ("127.0.0.1", "CONNECT a.example:25", "8.8.8.8", "connect-port", "connect-port"),
             ("127.0.0.1", "CONNECT a.example:3128", "127.0.0.1", "connect-port", "connect-port"),
@@ -105,15 +106,15 @@ fn own_listeners_are_never_reached() {
     check(
         &access,
         &[
-            // A listener's own address, though no interface has it any longer.
+            // A listener's address counts as own even if no interface has it any longer.
             ("127.0.0.1", "GET x.example:8080", "203.0.113.77", "allow", "own-address"),
             ("127.0.0.1", "GET x.example:8080", "::ffff:203.0.113.77", "allow", "own-address"),
-            // The same port of another machine is not the proxy's own.
+            // The same port on another machine is not the proxy's own.
             ("127.0.0.1", "GET x.example:3128", "8.8.8.8", "allow", "allow"),
             ("127.0.0.1", "GET x.example:3127", "127.0.0.1", "allow", "allow"),
         ],
     );
-    // Not even a rule opens them, and the reverse proxy has the same guard.
+    // No rule opens them, and the reverse proxy has the same guard.
     let mut rule = Rule::new(Action::Allow);
     rule.destinations = nets(&["127.0.0.0/8"]);
     let access = forward().rules(vec![rule]);
@@ -154,14 +155,14 @@ fn allowed_networks_reach_only_the_public_internet() {
         "::ffff:10.0.0.1",
         "64:ff9b::a00:1",
         "2002:a00:1::",
-        // Public addresses, but of this machine.
+        // Public addresses of this machine.
         "203.0.113.1",
         "2001:db8::1",
         "64:ff9b::203.0.113.1",
     ] {
         let (_, at) = ask(&access, "192.168.1.2", "GET a.example:80", address);
         assert_eq!(at, "private-address", "{address}");
-        // The same through the machine's own client is allowed.
+        // The machine's own client is allowed to reach them.
         let (_, at) = ask(&access, "127.0.0.1", "GET a.example:80", address);
         assert_eq!(at, "allow", "{address}");
     }
@@ -182,10 +183,10 @@ fn a_rule_that_names_the_network_opens_it() {
             ("192.168.1.2", "GET a.corp.example:80", "10.1.2.3", "by-address", "allow"),
             ("192.168.1.2", "GET a.corp.example:80", "::ffff:10.1.2.3", "by-address", "allow"),
             ("192.168.1.2", "GET a.corp.example:80", "8.8.8.8", "by-address", "allow"),
-            // A name does not open an address: the owner of the name chooses the address.
+            // A name does not open an address, because the owner of the name chooses the address.
             ("192.168.1.2", "GET a.corp.example:80", "10.2.2.3", "by-address", "private-address"),
             ("192.168.1.2", "GET a.corp.example:80", "127.0.0.1", "by-address", "private-address"),
-            // An address that a translator forwards into the opened network is not opened by it.
+            // A translated address is not opened by the network that it translates into.
             (
                 "192.168.1.2",
                 "GET a.corp.example:80",
@@ -227,7 +228,7 @@ fn the_first_match_decides() {
             ("127.0.0.1", "POST free.example:8080", "8.8.8.8", "rule", "rule"),
             ("127.0.0.1", "POST free.example:9000", "8.8.8.8", "by-address", "allow"),
             ("127.0.0.1", "GET free.example:8080", "8.8.8.8", "by-address", "allow"),
-            // The default closes what no rule opens.
+            // The default refuses what no rule allows.
             ("8.8.4.4", "GET free.example:80", "8.8.8.8", "client", "client"),
         ],
     );
@@ -268,7 +269,7 @@ fn refusals_say_how_to_open() {
     let Verdict::Deny(denial) = forward().before(&query) else { panic!("not denied") };
     assert!(denial.text.contains("198.51.100.7 is not one"), "{}", denial.text);
     assert!(denial.text.contains("--allow 198.51.100.7"), "{}", denial.text);
-    // The address of a name is not told to a client that may not reach it.
+    // A client must not learn an address that it may not reach.
     let access = forward().allow(nets(&["198.51.100.0/24"]));
     let denial = access.at(&query, "10.9.8.7:80".parse().unwrap()).unwrap_err();
     assert!(!denial.text.contains("10.9.8.7"), "{}", denial.text);

@@ -1,5 +1,5 @@
-//! The conditions of a list of rules, compiled so that a request finds its rule without trying
-//! others ([`tables`](crate::rules::tables)).
+//! The conditions of a list of rules, compiled so that a request finds its rule without trying each
+//! rule ([`tables`](crate::rules::tables)).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,17 +15,18 @@ use crate::rules::tables::rule_set::{RuleSet, bits_of, numbers, words_for};
 use crate::rules::tables::selection::Selection;
 use crate::rules::tables::words::Words;
 
-/// The compiled conditions of a list of rules. A column is `None` where no rule has a condition of
-/// its kind.
+/// The compiled conditions of a list of rules. A column is `None` if no rule has a condition of its
+/// kind.
 #[derive(Debug, Default)]
 pub(super) struct RuleIndex {
-    /// The number of rules.
+    /// Number of rules.
     count: usize,
-    /// All rules.
+    /// All rules, as bits.
     all: Box<[u64]>,
-    /// The rules that keep requests from the cache, and those that do so where a request asks for
-    /// another protocol. They are for every spelling of a path and of a method.
+    /// The rules that keep requests from the cache. They apply to every spelling of a path and of a
+    /// method.
     keep_out: Box<[u64]>,
+    /// The same for requests that ask for another protocol; `None` if no rule refuses upgrades.
     keep_upgrades_out: Option<Box<[u64]>>,
     sites: Option<Column<Words<RuleSet>>>,
     hosts: Option<Column<HostTable<RuleSet>>>,
@@ -41,7 +42,7 @@ impl RuleIndex {
         let refuse_upgrades = rules.iter().any(|rule| rule.refuse_upgrades);
         let methods = |number| {
             let named = &when(number).methods;
-            // GET means HEAD as well.
+            // GET includes HEAD.
             let head = named.contains(&Method::GET).then_some("HEAD");
             named.iter().map(Method::as_str).chain(head).collect()
         };
@@ -62,12 +63,12 @@ impl RuleIndex {
         }
     }
 
-    /// Returns whether what a rule is for depends on [`RuleQuery::upgrade`].
+    /// Returns whether the choice of a rule depends on [`RuleQuery::upgrade`].
     pub fn looks_at_upgrades(&self) -> bool {
         self.keep_upgrades_out.is_some()
     }
 
-    /// Returns the number of the first rule that fits a request with these fields.
+    /// Returns the number of the first rule that matches a request with these fields.
     pub fn find<'f>(
         &self,
         asked: RuleQuery<'_>,
@@ -90,7 +91,7 @@ impl RuleIndex {
         })
     }
 
-    /// Returns the numbers of all rules that are for a place, given certain methods and fields.
+    /// Returns the numbers of all rules that match a place for some method and fields.
     pub fn of_place(&self, site: Option<&str>, host: &str, path: &str) -> Vec<usize> {
         Selection::with(self.count, |fitting| {
             self.narrow_by_place(fitting, site, host);
@@ -112,9 +113,9 @@ impl RuleIndex {
         }
     }
 
-    /// Keeps the rules that are for a path. It is not known in which of its readings the origin
-    /// takes it ([`readings`]): a rule that keeps requests from the cache is for a path that fits
-    /// in any of them, one that lets them in for a path that fits in all.
+    /// Keeps the rules that match a path. Which of its readings the origin uses is unknown
+    /// ([`readings`]). A rule that keeps requests from the cache matches if the path matches in any
+    /// reading; any other rule matches only if it does in all readings.
     fn narrow_by_path(&self, fitting: &mut Selection, path: &str, keep_out: &[u64]) {
         if let Some(paths) = &self.paths {
             let readings = readings::readings(path);
@@ -125,28 +126,28 @@ impl RuleIndex {
     }
 }
 
-/// The conditions on fields. A rule may have several, all of which must hold. Each has a layer of
-/// its own in the sets: the first layer is for the tests that must not succeed, the second for the
-/// first test of each rule that must succeed, and so on.
+/// The conditions on fields. A rule may have several, all of which must hold. The sets have several
+/// layers: the first for all tests that must not succeed, the second for the first test of each
+/// rule that must succeed, and so on.
 #[derive(Debug)]
 struct FieldTests {
-    /// The layers for a request without fields, one behind the other.
+    /// The layers for a request without fields, concatenated.
     layers: Box<[u64]>,
-    /// The tests of the fields that have any.
+    /// The tests, by field name.
     names: Words<TestsOfField>,
 }
 
-/// The tests of one field: the positions in the layers where a success counts.
+/// The tests of one field, as the layer positions that a success sets.
 #[derive(Debug)]
 struct TestsOfField {
-    /// Of tests that the field is there.
+    /// Tests that the field is present.
     present: RuleSet,
-    /// Of tests of its value.
+    /// Tests of the field's value.
     values: PatternTable<RuleSet>,
 }
 
 impl FieldTests {
-    /// Compiles the conditions of these rules. `None`: there are none.
+    /// Compiles the conditions of these rules; `None` if there are none.
     fn new(rules: &[Arc<Rule>]) -> Option<FieldTests> {
         let stride = 64 * words_for(rules.len());
         let mut names: BTreeMap<&str, BTreeMap<Option<&Pattern>, Vec<u32>>> = BTreeMap::new();
@@ -158,7 +159,7 @@ impl FieldTests {
                 let at = if test.negated { 0 } else { layer } * stride + number;
                 let of_field = names.entry(test.name.as_str()).or_default();
                 let of_value = of_field.entry(test.value.as_ref()).or_default();
-                // Far fewer tests than that fit into memory.
+                // Memory holds far fewer tests than `u32::MAX`.
                 of_value.push(u32::try_from(at).unwrap_or(u32::MAX));
             }
             required.push(layer);
@@ -182,7 +183,7 @@ impl FieldTests {
         Some(FieldTests { layers: bits_of(layers * stride, is_met), names: names.collect() })
     }
 
-    /// Adds the tests that succeed to the layers: one line of a field that fits is enough.
+    /// Adds the tests that succeed to the layers. One matching line of a field is enough.
     fn look_up<'f>(&self, fields: impl Iterator<Item = (&'f str, &'f [u8])>, layers: &mut [u64]) {
         for (name, value) in fields.filter(|(name, _)| self.names.may_have(name)) {
             for (_, tests) in self.names.find(name) {

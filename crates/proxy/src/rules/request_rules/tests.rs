@@ -92,7 +92,7 @@ fn a_rule_that_keeps_out_is_for_every_spelling() {
     }
 }
 
-/// Returns the answer of a GET after the rule has edited it.
+/// Returns the response to a GET after the rule has edited it.
 fn settled(
     rule: &Rule,
     path: &str,

@@ -1,22 +1,22 @@
-//! The conditions of one kind of a list of rules.
+//! The conditions of one kind in a list of rules.
 
 use std::collections::BTreeMap;
 
 use crate::rules::tables::rule_set::{RuleSet, bits_of};
 
-/// The conditions of one kind (hosts, say) of all rules. A condition is a list of which one entry
-/// must fit; an empty list fits everything.
+/// The conditions of one kind (hosts, for example) of all rules. A condition is a list of which one
+/// entry must match; an empty list matches everything.
 #[derive(Clone, Debug)]
 pub(crate) struct Column<T> {
     /// The rules without a condition of this kind.
     pub any: Box<[u64]>,
-    /// The rules that name an entry, by what the entry fits.
+    /// The rules with a condition of this kind, by its entries.
     pub table: T,
 }
 
 impl<T> Column<T> {
-    /// Makes the column of `count` rules. `entries` returns the condition of the rule with a
-    /// number. `None`: no rule has one.
+    /// Makes the column of `count` rules; `None` if no rule has a condition. `entries` returns the
+    /// condition of the rule with a given number.
     pub fn new<K: Ord>(count: usize, entries: impl Fn(usize) -> Vec<K>) -> Option<Column<T>>
     where
         T: FromIterator<(K, RuleSet)>,
@@ -24,7 +24,7 @@ impl<T> Column<T> {
         let mut rules: BTreeMap<K, Vec<u32>> = BTreeMap::new();
         for number in 0..count {
             for entry in entries(number) {
-                // Far fewer rules than that fit into memory.
+                // Memory holds far fewer rules than `u32::MAX`.
                 rules.entry(entry).or_default().push(u32::try_from(number).unwrap_or(u32::MAX));
             }
         }

@@ -3,19 +3,19 @@
 use crate::rules::access::HostPattern;
 use crate::rules::tables::words::Words;
 
-/// A value for each pattern of hosts.
+/// A value for each host pattern.
 #[derive(Clone, Debug)]
 pub(crate) struct HostTable<V> {
-    /// Names that stand for themselves alone.
+    /// Names that match only themselves.
     alone: Words<V>,
-    /// Names that stand for all names below them as well.
+    /// Names that also match all names below them.
     below: Words<V>,
     /// Length of the longest name in `below`.
     longest: usize,
 }
 
 impl<V> HostTable<V> {
-    /// Calls `found` with the values of all patterns that mean a host.
+    /// Calls `found` with the values of all patterns that match a host.
     pub fn each(&self, host: &str, mut found: impl FnMut(&V)) {
         let host = host.strip_suffix('.').unwrap_or(host);
         self.alone.find(host).for_each(|(_, value)| found(value));
@@ -30,7 +30,7 @@ impl<V> HostTable<V> {
 }
 
 impl<'a, V> FromIterator<(&'a HostPattern, V)> for HostTable<V> {
-    /// Makes a table of patterns, each of which there is once.
+    /// Makes a table of distinct patterns.
     fn from_iter<I: IntoIterator<Item = (&'a HostPattern, V)>>(patterns: I) -> HostTable<V> {
         let (below, alone): (Vec<_>, Vec<_>) =
             patterns.into_iter().partition(|(pattern, _)| pattern.is_for_all_below());

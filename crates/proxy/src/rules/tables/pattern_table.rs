@@ -1,14 +1,14 @@
-//! Tables of patterns, which are texts with stars in them.
+//! Tables of patterns, which are texts with stars.
 //!
-//! Each pattern is filed under one of its pieces, which are the texts between its stars: a text
-//! that does not hold the piece cannot match. The piece is the one that the fewest patterns have,
-//! so that `/api/*/users` and `/api/*/orders` are not both tried for `/api/`. Automata find all
-//! pieces in a text that is read once: those at its start (a walk that ends where no pattern goes
-//! on), those at its end (the same backwards), and those inside. The patterns found are then
-//! compared with the whole text.
+//! Each pattern is filed under one of its pieces, the texts between its stars: a text that does not
+//! contain the piece cannot match. The chosen piece is the one that the fewest patterns share, so
+//! that `/api/*/users` and `/api/*/orders` are not both tried for `/api/`. Automata find all pieces
+//! in one pass over a text: those at its start (a walk that stops where no pattern continues),
+//! those at its end (the same backwards), and those inside. The patterns found are then compared
+//! with the whole text.
 //!
 //! The automata take memory in proportion to the pieces, and time in proportion to the text
-//! (Aho-Corasick). They ignore case, which the comparison does not where it counts.
+//! (Aho-Corasick). They ignore case; the final comparison respects it where it matters.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -24,7 +24,7 @@ use semantics::Pattern;
 #[derive(Clone, Debug)]
 pub(crate) struct PatternTable<V> {
     entries: Vec<(Pattern, V)>,
-    /// Positions of the patterns without a piece, which have stars alone.
+    /// Positions of the patterns without a piece, which consist only of stars.
     without_piece: Vec<usize>,
     starts: Option<Pieces<NFA>>,
     ends: Option<Pieces<NFA>>,
@@ -34,23 +34,24 @@ pub(crate) struct PatternTable<V> {
 /// Pieces that are found anywhere in a text.
 #[derive(Clone, Debug)]
 enum Inside {
-    /// Few pieces, in the form that is read the fastest and takes the most memory.
+    /// Few pieces, in the form that is fastest and takes the most memory.
     Few(Pieces<DFA>),
     Many(Pieces<NFA>),
 }
 
-/// Sum of the lengths of few pieces at most. The automaton has as many states, of at most 1 KiB.
+/// Maximum total length of the pieces in `Inside::Few`, in bytes. The automaton has about as many
+/// states, of at most 1 KiB each.
 const FEW: usize = 512;
 
-/// Pieces of patterns that are found in the same place of a text.
+/// Pieces of patterns that are searched in the same place of a text.
 #[derive(Clone, Debug)]
 struct Pieces<A> {
     automaton: A,
-    /// For each piece the positions of the patterns that are filed under it.
+    /// For each piece, the positions of the patterns filed under it.
     patterns: Vec<Vec<usize>>,
 }
 
-/// The place of a piece in a text, in the order in which they cost the least.
+/// The place of a piece in a text, in order of increasing cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Place {
     Start,
@@ -59,13 +60,13 @@ enum Place {
 }
 
 thread_local! {
-    /// A bit for each piece inside that was found in the text: each is looked at once, however
-    /// often a client's text has it.
+    /// A bit for each inner piece found in the text, so that each is handled once however often a
+    /// client's text repeats it.
     static SEEN: Cell<Vec<u64>> = const { Cell::new(Vec::new()) };
 }
 
 impl<V> PatternTable<V> {
-    /// Calls `found` with the values of all patterns that match the whole of a text.
+    /// Calls `found` with the values of all patterns that match the whole text.
     pub fn each(&self, text: &[u8], mut found: impl FnMut(&V)) {
         let mut compare = |patterns: &[usize]| {
             let all = patterns.iter().map(|at| &self.entries[*at]);
@@ -86,11 +87,11 @@ impl<V> PatternTable<V> {
     }
 }
 
-/// The positions of the patterns that are filed under each piece.
+/// The positions of the patterns filed under each piece.
 type Filed = BTreeMap<Vec<u8>, Vec<usize>>;
 
 impl Inside {
-    /// Makes the automaton of these pieces. `None` where there are too many.
+    /// Makes the automaton of these pieces; `None` if there are too many.
     fn new(filed: &Filed) -> Option<Inside> {
         if filed.keys().map(Vec::len).sum::<usize>() > FEW {
             return Pieces::new(filed).map(Inside::Many);
@@ -103,7 +104,7 @@ impl Inside {
 }
 
 impl Pieces<NFA> {
-    /// Makes the automaton of these pieces. `None` where there are too many.
+    /// Makes the automaton of these pieces; `None` if there are too many.
     fn new(filed: &Filed) -> Option<Pieces<NFA>> {
         let mut builder = NFA::builder();
         builder.prefilter(false).ascii_case_insensitive(true);
@@ -116,7 +117,7 @@ impl<A: Automaton> Pieces<A> {
     /// Finds the pieces that a text begins with.
     fn at_start<'t>(&self, text: impl Iterator<Item = &'t u8>, found: &mut impl FnMut(&[usize])) {
         self.walk(Anchored::Yes, text, |length, piece| {
-            // Others end at the same position, but begin later.
+            // Other pieces end at the same position but begin later.
             if self.automaton.pattern_len(piece) == length {
                 found(&self.patterns[piece.as_usize()]);
             }
@@ -138,8 +139,8 @@ impl<A: Automaton> Pieces<A> {
         SEEN.set(seen);
     }
 
-    /// Calls `found` for each piece that ends at a position of the text, with the bytes read so
-    /// far.
+    /// Calls `found` for each piece that ends at a position of the text, with the number of bytes
+    /// read so far.
     fn walk<'t>(
         &self,
         anchored: Anchored,
@@ -194,8 +195,8 @@ impl<'a, V> FromIterator<(&'a Pattern, V)> for PatternTable<V> {
     }
 }
 
-/// Returns what `make` makes of pieces, if there are any. Patterns of which it makes nothing go to
-/// those `without_piece`.
+/// Returns the automaton that `make` builds from pieces, if there are any. If it cannot be built,
+/// the patterns move to `without_piece`.
 fn compiled<T>(
     filed: Filed,
     without_piece: &mut Vec<usize>,
@@ -211,7 +212,7 @@ fn compiled<T>(
     made
 }
 
-/// Returns the pieces of a pattern, in lower case; those for the end of a text backwards.
+/// Returns the pieces of a pattern, in lower case; pieces at the end of a text are reversed.
 fn pieces(pattern: &Pattern) -> Vec<(Place, Vec<u8>)> {
     let text = pattern.as_str().to_ascii_lowercase();
     let mut pieces: Vec<&[u8]> = text.as_bytes().split(|byte| *byte == b'*').collect();

@@ -1,4 +1,4 @@
-//! Tables of ranges of ports.
+//! Tables of port ranges.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug)]
 pub(crate) struct PortTable<V> {
     values: Vec<V>,
-    /// The first port of each stretch in which all ports are in the same ranges, and the positions
-    /// of the values of those ranges.
+    /// The first port of each stretch of ports that lie in the same ranges, and the positions of
+    /// the values of those ranges.
     stretches: Vec<(u16, Vec<usize>)>,
 }
 
@@ -21,7 +21,7 @@ impl<V> PortTable<V> {
 }
 
 impl<V> FromIterator<((u16, u16), V)> for PortTable<V> {
-    /// Makes a table of ranges, given by their first and their last port.
+    /// Makes a table of ranges, each given by its first and last port.
     fn from_iter<I: IntoIterator<Item = ((u16, u16), V)>>(ranges: I) -> PortTable<V> {
         let (ranges, values): (Vec<(u16, u16)>, Vec<V>) = ranges.into_iter().unzip();
         let begins = |(first, last): &(u16, u16)| [Some(*first), last.checked_add(1)];

@@ -1,14 +1,14 @@
-//! Sets of rules by their numbers.
+//! Sets of rules, identified by their numbers.
 
-/// The number of rules whose bits are in one word.
+/// Number of rules per word.
 const WORD: usize = u64::BITS as usize;
 
-/// Returns how many words have a bit for each of `count` rules.
+/// Returns the number of words needed for `count` rules.
 pub(crate) fn words_for(count: usize) -> usize {
     count.div_ceil(WORD)
 }
 
-/// Returns the numbers below `count` that `contains` returns true for, as bits.
+/// Returns the numbers below `count` for which `contains` returns true, as bits.
 pub(crate) fn bits_of(count: usize, contains: impl Fn(usize) -> bool) -> Box<[u64]> {
     let mut bits = vec![0; words_for(count)];
     for number in (0..count).filter(|number| contains(*number)) {
@@ -23,17 +23,17 @@ pub(crate) fn first(bits: &[u64]) -> Option<usize> {
     Some(word * WORD + bits[word].trailing_zeros() as usize)
 }
 
-/// Returns the numbers in a set, in their order.
+/// Returns the numbers in a set, in ascending order.
 pub(crate) fn numbers(bits: &[u64]) -> impl Iterator<Item = usize> {
     let has = |number: &usize| bits[number / WORD] >> (number % WORD) & 1 == 1;
     (0..bits.len() * WORD).filter(has)
 }
 
-/// A set that never changes, in the shorter of two forms: all sets of a column together take memory
+/// An immutable set, in the shorter of two forms, so that all sets of a column together take memory
 /// in proportion to the conditions.
 #[derive(Clone, Debug)]
 pub(crate) enum RuleSet {
-    /// The numbers, in their order.
+    /// The numbers, in ascending order.
     Few(Box<[u32]>),
     /// A bit for each number up to the highest.
     Many(Box<[u64]>),
@@ -52,7 +52,7 @@ impl RuleSet {
         RuleSet::Many(bits_of(count, has))
     }
 
-    /// Adds it to a set that has a bit for each of its numbers.
+    /// Adds the set to `bits`, which must have a bit for each of its numbers.
     pub fn add_to(&self, bits: &mut [u64]) {
         match self {
             RuleSet::Few(numbers) => {
@@ -64,7 +64,7 @@ impl RuleSet {
         }
     }
 
-    /// Returns whether a rule is in it.
+    /// Returns whether the set contains a rule.
     pub fn contains(&self, number: usize) -> bool {
         match self {
             RuleSet::Few(numbers) => {

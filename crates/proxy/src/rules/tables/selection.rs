@@ -1,4 +1,4 @@
-//! The rules that fit a request, by the conditions looked at so far.
+//! The rules that match a request by the conditions checked so far.
 
 use std::cell::RefCell;
 
@@ -6,7 +6,7 @@ use crate::rules::tables::column::Column;
 use crate::rules::tables::rule_set::{RuleSet, first, words_for};
 use crate::rules::tables::words::Words;
 
-/// The rules that fit so far: at first all of them. Once none is left nothing is looked up.
+/// The rules that match so far; initially all of them. Once none is left, lookups are skipped.
 pub(crate) struct Selection {
     fits: Vec<u64>,
     /// Buffers of the columns.
@@ -16,7 +16,7 @@ pub(crate) struct Selection {
 }
 
 thread_local! {
-    /// The buffers of the last selection on this thread.
+    /// The buffers of this thread's last selection.
     static BUFFERS: RefCell<Selection> = const { RefCell::new(Selection::EMPTY) };
 }
 
@@ -24,7 +24,7 @@ impl Selection {
     const EMPTY: Selection =
         Selection { fits: Vec::new(), strict: Vec::new(), loose: Vec::new(), part: Vec::new() };
 
-    /// Calls `use_it` with the selection of all of `count` rules. It must not begin another one.
+    /// Calls `use_it` with the selection of all `count` rules. It must not begin another selection.
     pub fn with<R>(count: usize, use_it: impl FnOnce(&mut Selection) -> R) -> R {
         BUFFERS.with_borrow_mut(|selection| {
             selection.fits.clear();
@@ -38,23 +38,23 @@ impl Selection {
         })
     }
 
-    /// Returns the rules that fit, as bits.
+    /// Returns the matching rules, as bits.
     pub fn bits(&self) -> &[u64] {
         &self.fits
     }
 
-    /// Returns whether no rule fits.
+    /// Returns whether no rule matches.
     pub fn is_empty(&self) -> bool {
         self.fits.iter().fold(0, |all, word| all | word) == 0
     }
 
-    /// Returns the first rule that fits.
+    /// Returns the first matching rule.
     pub fn first(&self) -> Option<usize> {
         first(&self.fits)
     }
 
-    /// Keeps the rules whose condition fits: `look_up` adds those that name an entry of the table
-    /// to the bits, in which those without a condition are already.
+    /// Keeps the rules whose condition matches. `look_up` adds the rules that name a matching entry
+    /// of the table to the bits, which already contain the rules without a condition.
     pub fn narrow<T>(&mut self, column: &Column<T>, look_up: impl FnOnce(&T, &mut [u64])) {
         if self.is_empty() {
             return;
@@ -64,8 +64,8 @@ impl Selection {
         and(&mut self.fits, &self.part);
     }
 
-    /// Keeps the rules of `loosely` whose condition fits loosely, and the others whose condition
-    /// fits strictly. `look_up` adds to the bits of both, strict ones first.
+    /// Keeps the rules of `loosely` whose condition matches loosely, and the other rules whose
+    /// condition matches strictly. `look_up` adds to the bits of both, strict ones first.
     pub fn narrow_by_two<T>(
         &mut self,
         (column, loosely): (&Column<T>, &[u64]),
@@ -80,8 +80,8 @@ impl Selection {
         self.keep(loosely);
     }
 
-    /// Keeps the rules of `loosely` that name a method in any case, and the others that name it in
-    /// its own.
+    /// Keeps the rules of `loosely` that name a method in any case, and the other rules that name
+    /// it in its exact case.
     pub fn narrow_by_method(
         &mut self,
         column_and_loosely: (&Column<Words<RuleSet>>, &[u64]),
@@ -97,8 +97,8 @@ impl Selection {
         });
     }
 
-    /// Keeps the rules of `loosely` whose condition fits in any of several readings of a request,
-    /// and the others whose condition fits in all of them.
+    /// Keeps the rules of `loosely` whose condition matches in any of several readings of a
+    /// request, and the other rules whose condition matches in all of them.
     pub fn narrow_by_readings<T, R>(
         &mut self,
         (column, loosely): (&Column<T>, &[u64]),
@@ -120,9 +120,9 @@ impl Selection {
         self.keep(loosely);
     }
 
-    /// Keeps the rules whose every condition of several fits. `layers` is a set for each of them,
-    /// one behind the other; the first is the rules with a condition that must not fit. `look_up`
-    /// adds to the layers.
+    /// Keeps the rules for which all of several conditions match. `layers` holds one set per
+    /// condition, concatenated; the first set is for conditions that must not match. `look_up` adds
+    /// to the layers.
     pub fn narrow_by_layers(&mut self, layers: &[u64], look_up: impl FnOnce(&mut [u64])) {
         if self.is_empty() {
             return;

@@ -1,13 +1,12 @@
-//! Tables of names that are looked up without regard to case.
+//! Tables of names that are looked up case-insensitively.
 
 use hashbrown::HashTable;
 
-/// A value for each name. Names that differ in case alone are different entries.
+/// A value for each name. Names that differ only in case are different entries.
 #[derive(Clone, Debug)]
 pub(crate) struct Words<V> {
     entries: HashTable<(Box<str>, V)>,
-    /// A bit for each length that a name has, modulo 64: most names of a request are told apart by
-    /// it.
+    /// A bit for each name length, modulo 64, which rules out most names of a request.
     lengths: u64,
 }
 
@@ -18,12 +17,12 @@ impl<V> Default for Words<V> {
 }
 
 impl<V> Words<V> {
-    /// Returns whether there may be an entry that is equal to a text but for case.
+    /// Returns whether an entry may equal a text, ignoring case.
     pub fn may_have(&self, text: &str) -> bool {
         self.lengths & length_bit(text) != 0
     }
 
-    /// Returns the entries that are equal to a text but for case, with their names.
+    /// Returns the entries that equal a text, ignoring case, with their names.
     pub fn find<'a>(&'a self, text: &'a str) -> impl Iterator<Item = (&'a str, &'a V)> {
         let found = self.may_have(text).then(|| self.entries.iter_hash(hash(text)));
         let named = found.into_iter().flatten().map(|(name, value)| (&**name, value));
@@ -32,7 +31,7 @@ impl<V> Words<V> {
 }
 
 impl<'a, V> FromIterator<(&'a str, V)> for Words<V> {
-    /// Makes a table of names, each of which there is once.
+    /// Makes a table of distinct names.
     fn from_iter<I: IntoIterator<Item = (&'a str, V)>>(named: I) -> Words<V> {
         let mut all = Words::default();
         for (name, value) in named {
@@ -47,11 +46,11 @@ fn length_bit(text: &str) -> u64 {
     1 << (text.len() % 64)
 }
 
-/// Returns a hash of a text without regard to case. The names in a table are an operator's, so that
+/// Returns a case-insensitive hash of a text. The names in a table come from the operator, so
 /// clients cannot make them collide.
 fn hash(text: &str) -> u64 {
     const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-    // Lower and upper case differ in this bit. Other bytes may be mixed up, but are compared later.
+    // Lower and upper case differ in this bit. Other bytes may collide, but are compared later.
     const CASE: u64 = 0x2020_2020_2020_2020;
     let (chunks, rest) = text.as_bytes().as_chunks::<8>();
     let mut last = 0;

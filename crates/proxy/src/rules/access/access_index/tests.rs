@@ -1,4 +1,4 @@
-//! Compiled access rules decide as a list does whose rules are tried one after the other.
+//! Checks compiled access rules against trying each rule in turn.
 
 use fastrand::Rng;
 use ipnet::IpNet;

@@ -1,4 +1,4 @@
-//! Compiled rules find what a list finds whose rules are tried one after the other.
+//! Checks compiled rules against trying each rule in turn.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use crate::rules::request_rules::{Condition, HeaderTest, Rules};
 
 type Lines = Vec<(String, Vec<u8>)>;
 
-/// Returns the number of the first rule that fits, by trying each.
+/// Returns the number of the first rule that matches, by trying each.
 fn tried(rules: &[Rule], asked: RuleQuery<'_>, lines: &Lines) -> Option<usize> {
     rules.iter().position(|rule| {
         let keeps_out = rule.bypass || (rule.refuse_upgrades && asked.upgrade);
@@ -53,7 +53,7 @@ fn holds(test: &HeaderTest, lines: &Lines) -> bool {
     lines.iter().any(fits) != test.negated
 }
 
-/// Makes texts of few letters, so that conditions and requests meet often.
+/// Makes texts from few letters, so that conditions and requests match often.
 struct Maker(Rng);
 
 impl Maker {
@@ -128,7 +128,7 @@ fn compiled_rules_are_those_that_are_tried() {
     let mut maker = Maker(Rng::with_seed(seed));
     let (mut found, mut requests) = (0, 0);
     for round in 0..600 {
-        // Now and then more than one word of rules, and sets of many.
+        // Occasionally use more rules than fit into one word, and sets of many rules.
         let count = if round % 20 == 0 { 150 } else { 1 + maker.0.usize(..8) };
         let rules: Vec<Rule> = (0..count).map(|number| maker.rule(number)).collect();
         let compiled = Rules::new(rules.clone());
