@@ -1,4 +1,4 @@
-//! A client's connection: its state, its limits, the bodies it sends.
+//! State, limits and request bodies of a client connection.
 
 pub(crate) mod addresses;
 pub(crate) mod connection_state;

@@ -1,5 +1,5 @@
-//! The client's side: listeners, TLS and PROXY protocol handshakes, HTTP/1.1 and HTTP/2
-//! connections, tunnels.
+//! Client side: listeners, PROXY protocol and TLS handshakes, HTTP/1.1 and HTTP/2 connections,
+//! tunnels.
 
 pub(crate) mod connection;
 pub(crate) mod connection_limit;

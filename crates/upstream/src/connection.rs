@@ -1,4 +1,4 @@
-//! Connections and what they carry: HTTP/1.1 and HTTP/2, bodies, tunnels, and the pool.
+//! Upstream connections: HTTP/1.1 and HTTP/2, bodies, tunnels, and the connection pool.
 
 pub mod events;
 pub mod http1;

@@ -1,4 +1,4 @@
-//! The reasons why there is no answer, in words and in a log.
+//! Reasons why there is no response, as values, as text, and in a log.
 
 pub(crate) mod cause;
 pub mod error;

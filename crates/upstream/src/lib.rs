@@ -1,20 +1,21 @@
-//! The origin servers: names, connections, TLS, HTTP/1.1 and HTTP/2, groups, balancing, health,
+//! Origin servers: names, connections, TLS, HTTP/1.1 and HTTP/2, groups, balancing, health,
 //! failover.
 //!
-//! Requests are answered by an [`Origin`](send::origin::Origin): one server, a group of them, or
-//! another implementation. The folders, from the top to the bottom; each imports those below it
-//! alone (`package.metadata.folders` in `Cargo.toml`):
+//! An [`Origin`](send::origin::Origin) answers requests: a single server, a group of them, or
+//! another implementation. The folders, from top to bottom, each of which imports only those below
+//! it (`package.metadata.folders` in `Cargo.toml`):
 //!
 //! - `send` sends requests;
-//! - `connection` is the connections, their bodies, and the pool; `names` resolves names to
+//! - `connection` has the connections, their bodies, and the pool; `names` resolves names to
 //!   addresses;
-//! - `servers` is the servers of one site: balancing, health, the queue for them;
-//! - `settings` is where servers are and how they are reached;
-//! - `failure` is the reasons why there is no answer.
+//! - `servers` has the servers of one site: balancing, health, and the queue for them;
+//! - `settings` says where servers are and how to reach them;
+//! - `failure` has the reasons why there is no response.
 //!
-//! It declares what it needs of its owner: a counter of events ([`connection::events`]), a way to
-//! free descriptors ([`send::descriptors`]), and a closure that says of each address whether it may
-//! be connected to ([`settings::limits::Check`]). It does not depend on caches or clients.
+//! The owner of the crate provides a counter of events ([`connection::events`]), a way to free
+//! descriptors ([`send::descriptors`]), and a closure that decides for each address whether
+//! connecting to it is permitted ([`settings::limits::Check`]). The crate does not depend on caches
+//! or clients.
 
 // The limit is in `clippy.toml`.
 #![warn(clippy::large_futures)]

@@ -1,3 +1,3 @@
-//! The addresses of names.
+//! Resolution of host names to addresses.
 
 pub mod resolver;

@@ -1,5 +1,4 @@
-//! Sending requests: the origins that answer them, connections that are opened for them, and the
-//! events that are counted meanwhile.
+//! Sending requests: origins, the connections opened for requests, failover, and timeouts.
 
 pub mod attempts;
 pub mod checks;

@@ -1,4 +1,4 @@
-//! The servers of a site: the choice among them, and their health.
+//! Servers of a site: the choice among them, and their health.
 
 pub mod balance;
 pub mod group;

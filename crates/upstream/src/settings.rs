@@ -1,4 +1,4 @@
-//! Settings of servers and connections: addresses, TLS, limits, the lookup of names.
+//! Settings of servers and connections: addresses, TLS, limits, and name lookup.
 
 pub mod endpoint;
 pub mod limits;

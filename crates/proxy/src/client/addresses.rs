@@ -1,8 +1,9 @@
-//! The count of open connections of each client address.
+//! Counts the open connections of each client address.
 //!
-//! One client must not take all places. The limit (`client.connections-per-address`) is off by
-//! default, as in other proxies: many users, or a balancer, may share one address. An IPv6 client
-//! usually has a network of 64 bits and may use any address of it, so such a network counts as one.
+//! One client must not be able to use up the connection limit. The limit per address
+//! (`client.connections-per-address`) is off by default, as in other proxies: many users, or a load
+//! balancer, may share one address. An IPv6 client usually controls a /64 network and may use any
+//! address in it, so each /64 counts as one address.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,19 +12,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use net::address;
 
-/// The open connections by address.
+/// Open connections by address.
 #[derive(Default)]
 pub(crate) struct Addresses {
     open: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// A place of one connection of an address, which is freed when it is dropped.
+/// One counted connection of an address; uncounted on drop.
 pub(crate) struct AddressSlot {
     addresses: Arc<Addresses>,
     of: IpAddr,
 }
 
-/// Returns the address that all addresses of a client's network are counted under.
+/// Returns the address under which connections are counted: the address itself for IPv4, its /64
+/// network for IPv6.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address::canonical(address) {
         IpAddr::V4(address) => address.into(),
@@ -32,7 +34,7 @@ pub(crate) fn network(address: IpAddr) -> IpAddr {
 }
 
 impl Addresses {
-    /// Takes a place for one more connection of `client`; `None` when it has `most` already.
+    /// Counts one more connection of `client`; returns `None` when it already has `most`.
     pub fn enter(self: &Arc<Self>, client: IpAddr, most: usize) -> Option<AddressSlot> {
         let of = network(client);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

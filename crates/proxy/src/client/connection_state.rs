@@ -1,4 +1,4 @@
-//! The state of a client connection, shared by its socket, its requests and the sweep.
+//! State of a client connection, shared by its socket, its requests and the sweep.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -17,77 +17,77 @@ use crate::client::upload_rate::Upload;
 use crate::observe::event::Event;
 use crate::observe::observer::Observer;
 
-/// The activity of a connection, as far as time-outs are concerned.
+/// Activity of a connection, as far as timeouts are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Between requests (or before the first one).
+    /// Between requests, or before the first one.
     Idle,
-    /// The first bytes of a head are there.
+    /// Part of a request head has arrived.
     Head,
     /// A request is being answered.
     Busy,
 }
 
-/// The reason for which a connection is closed.
+/// Why a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseReason {
-    /// No further request came.
+    /// No further request arrived within the idle timeout.
     Idle,
-    /// A head did not end in time: a 408 is due.
+    /// A request head did not arrive in time; the client gets a 408.
     Head,
-    /// The client neither took nor sent bytes at the least rate allowed.
+    /// The client neither took nor sent bytes at the minimum rate.
     Stall,
-    /// The drain time is over.
+    /// The drain time has passed.
     Drain,
-    /// It was reclaimed for another client.
+    /// Closed to free its resources for another client.
     Reclaimed,
-    /// The client reset it.
+    /// The client reset the connection.
     Left,
 }
 
-/// The state of one connection, shared by its socket, its service and the sweep.
+/// State of one connection, shared by its socket, its service and the sweep.
 pub(crate) struct ConnectionState {
     clock: TokioClock,
     phase: Cell<Option<Phase>>,
-    /// Requests being answered: more than one at a time on HTTP/2.
+    /// Requests being answered; may be more than one on HTTP/2.
     open: Cell<u32>,
     multiplexed: Cell<bool>,
-    /// It has had a request.
+    /// True once the connection has had a request.
     asked: Cell<bool>,
-    /// When the phase began.
+    /// When the current phase began.
     since: Cell<Option<Instant>>,
-    /// Bodies whose next bytes wait for the client to have room for them, on HTTP/2.
+    /// Response bodies waiting for flow-control window from the client, on HTTP/2.
     paced: Cell<u32>,
-    /// Set when `phase` changes; the sweep turns it into a time.
+    /// Set when `phase` changes; taken by the sweep, which then restarts its timers.
     changed: Cell<bool>,
-    /// Bytes read from and written to the client.
+    /// Bytes read from the client. `written` counts those written to it.
     pub(crate) read: Cell<u64>,
     pub(crate) written: Cell<u64>,
-    /// How many of them were reported to the observer.
+    /// Values of `read` and `written` last reported to the observer.
     reported: Cell<(u64, u64)>,
     pub(crate) read_blocked: Cell<bool>,
     pub(crate) write_blocked: Cell<bool>,
     pub(crate) eof: Cell<bool>,
     /// The client sends nothing more, though it may still read.
     half_closed: Cell<bool>,
-    /// Held by each request that runs on although its client took it back.
+    /// Cloned by each request that runs on after its client cancelled it.
     pub run_on: Rc<()>,
-    /// Counts connections that are half closed, once this one is watched.
+    /// Counter of half-closed connections; set once the connection is watched.
     half_closed_count: OnceCell<Arc<AtomicUsize>>,
-    /// The servers that its request is for ([`ConnectionState::asks`]).
+    /// Servers that the current request is for ([`ConnectionState::asks`]).
     servers: Cell<usize>,
     open_ended: Cell<bool>,
     draining: Cell<bool>,
     cut: Cell<Option<CloseReason>>,
     task: RefCell<Option<Waker>>,
     pub(crate) interim: RefCell<VecDeque<Bytes>>,
-    /// Bodies of requests in HTTP/2, to each of which the least rate applies.
+    /// Request bodies on HTTP/2; the minimum rate applies to each.
     uploads: RefCell<Vec<Rc<Upload>>>,
     last_answer: Cell<bool>,
 }
 
 impl ConnectionState {
-    /// Makes the state of a connection on which nothing has come yet.
+    /// Creates the state of a connection that has not received any bytes.
     pub fn new(clock: TokioClock) -> ConnectionState {
         ConnectionState {
             clock,
@@ -122,27 +122,27 @@ impl ConnectionState {
         self.phase.get().unwrap_or(Phase::Idle)
     }
 
-    /// Returns whether the first byte of a request has not come yet.
+    /// Returns whether the first byte of a request is still to come.
     pub fn is_fresh(&self) -> bool {
         self.phase.get().is_none()
     }
 
-    /// Notes when the connection was accepted.
+    /// Records the time at which the connection was accepted.
     pub fn came(&self) {
         self.since.set(Some(self.clock.instant()));
     }
 
-    /// Returns whether a request has come.
+    /// Returns whether the connection has had a request.
     pub fn has_asked(&self) -> bool {
         self.asked.get()
     }
 
-    /// Returns when the phase began.
+    /// Returns when the current phase began.
     pub fn since(&self) -> Option<Instant> {
         self.since.get()
     }
 
-    /// Notes that requests overlap (HTTP/2).
+    /// Records that requests may overlap (HTTP/2).
     pub fn set_multiplexed(&self) {
         self.multiplexed.set(true);
     }
@@ -151,7 +151,7 @@ impl ConnectionState {
         self.multiplexed.get()
     }
 
-    /// Notes that a request's head has come.
+    /// Records that a request head has arrived.
     pub fn request_began(&self, now: Instant) {
         self.asked.set(true);
         self.open.set(self.open.get() + 1);
@@ -160,7 +160,7 @@ impl ConnectionState {
         }
     }
 
-    /// Notes that a request's answer is done with.
+    /// Records that a response is finished.
     pub fn request_ended(&self, now: Instant) {
         self.open.set(self.open.get().saturating_sub(1));
         if self.open.get() == 0 {
@@ -168,7 +168,7 @@ impl ConnectionState {
         }
     }
 
-    /// Notes that one more body waits for the client, or (`false`) one less.
+    /// Counts one more body that waits for the client, or with `false` one less.
     pub fn body_waits(&self, waits: bool) {
         let paced = self.paced.get();
         self.paced.set(if waits { paced + 1 } else { paced.saturating_sub(1) });
@@ -185,12 +185,12 @@ impl ConnectionState {
         self.read_blocked.set(false);
     }
 
-    /// Returns true once after each change of the phase.
+    /// Returns whether the phase has changed since the last call.
     pub fn take_changed(&self) -> bool {
         self.changed.replace(false)
     }
 
-    /// Registers a request's body with the sweep.
+    /// Registers a request body with the sweep.
     pub fn upload_began(&self, upload: &Rc<Upload>) {
         self.uploads.borrow_mut().push(upload.clone());
     }
@@ -199,14 +199,14 @@ impl ConnectionState {
         self.uploads.borrow_mut().retain(|other| !Rc::ptr_eq(other, upload));
     }
 
-    /// Gives up the bodies that come too slowly.
+    /// Gives up request bodies that arrive too slowly.
     pub fn check_uploads(&self, now: Instant, limits: &ClientLimits) {
         for upload in &*self.uploads.borrow() {
             upload.check(now, limits);
         }
     }
 
-    /// Notes how a write to the client went.
+    /// Records the result of a write to the client.
     pub fn wrote(&self, polled: &Poll<io::Result<usize>>) {
         if let Poll::Ready(Ok(n)) = polled {
             self.written.set(self.written.get() + *n as u64);
@@ -214,7 +214,7 @@ impl ConnectionState {
         self.write_blocked.set(polled.is_pending());
     }
 
-    /// Returns the bytes moved so far, both ways.
+    /// Returns the bytes moved so far in both directions.
     pub fn moved(&self) -> u64 {
         self.read.get() + self.written.get()
     }
@@ -224,7 +224,7 @@ impl ConnectionState {
         self.read.get()
     }
 
-    /// Reports the bytes that moved since the last time to the observer.
+    /// Reports to the observer the bytes moved since the last report.
     pub fn report_moved(&self, observer: &dyn Observer) {
         let (read, written) = (self.read.get(), self.written.get());
         let (read_before, written_before) = self.reported.replace((read, written));
@@ -238,18 +238,19 @@ impl ConnectionState {
             return true;
         }
         match self.multiplexed.get() {
-            // Between frames no bytes of the client are due.
+            // On HTTP/2 a pending read alone does not mean that body bytes are due.
             true => self.paced.get() > 0,
             false => self.phase() == Phase::Busy && self.read_blocked.get(),
         }
     }
 
-    /// Returns whether an answer is made, or a part of it waits for the client to take it.
+    /// Returns whether a response is in progress or still has bytes that the client has not taken.
     pub fn is_answering(&self) -> bool {
         self.phase() == Phase::Busy || self.write_blocked.get()
     }
 
-    /// Notes that the request was read: from now on only reading by the client is waited for.
+    /// Records that the request was read completely: from now on the client is only expected to
+    /// read.
     pub fn request_is_read(&self) {
         self.read_blocked.set(false);
     }
@@ -258,12 +259,12 @@ impl ConnectionState {
         self.eof.get()
     }
 
-    /// Counts the connection in `count` while it is half closed.
+    /// Counts the connection in `count` while it is half-closed.
     pub fn count_half_closed(&self, count: &Arc<AtomicUsize>) {
         drop(self.half_closed_count.set(count.clone()));
     }
 
-    /// Notes that the client sends nothing more.
+    /// Records that the client sends nothing more.
     pub fn note_half_closed(&self) {
         if !self.half_closed.replace(true)
             && let Some(count) = self.half_closed_count.get()
@@ -272,19 +273,20 @@ impl ConnectionState {
         }
     }
 
-    /// Returns whether a request is being answered whose client sends nothing more: it may be gone.
+    /// Returns whether a request is being answered although its client sends nothing more. Such a
+    /// client may be gone.
     pub fn may_be_left(&self) -> bool {
         self.half_closed.get() && !self.is_multiplexed() && self.is_answering()
     }
 
-    /// Wakes the task of a request whose client may be gone, which looks whether it is.
+    /// Wakes the task of a request whose client may be gone, so that it checks.
     pub fn look_for_end(&self) {
         if self.may_be_left() {
             self.wake();
         }
     }
 
-    /// Notes which servers the request being answered is for, by a number that is theirs alone.
+    /// Records the servers that the current request is for, as a number unique to them.
     pub fn asks(&self, servers: usize) {
         self.servers.set(servers);
     }
@@ -307,13 +309,13 @@ impl ConnectionState {
         self.cut.get()
     }
 
-    /// Cuts the connection when its task runs next, which is at once.
+    /// Cuts the connection: records the reason and wakes its task.
     pub fn cut_now(&self, why: CloseReason) {
         self.cut.set(Some(why));
         self.wake();
     }
 
-    /// Takes a cut back, before it has taken effect.
+    /// Revokes a cut that has not taken effect yet.
     pub fn undo_cut(&self) {
         self.cut.set(None);
     }
@@ -327,7 +329,7 @@ impl ConnectionState {
         self.wake();
     }
 
-    /// Remembers the task to wake. To be called whenever the connection's task is polled.
+    /// Remembers the task to wake. Must be called whenever the connection's task is polled.
     pub fn note_task(&self, cx: &Context<'_>) {
         let mut task = self.task.borrow_mut();
         if !task.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
@@ -342,23 +344,23 @@ impl ConnectionState {
         }
     }
 
-    /// Queues a 1xx head for the request being answered. It goes out before anything that the
-    /// service returns later, provided the service waits for [`ConnectionState::interim_sent`].
+    /// Queues a 1xx head for the current request. It is sent before anything that the service
+    /// returns later, provided the service waits for [`ConnectionState::interim_sent`].
     pub fn push_interim(&self, head: Bytes) {
         self.interim.borrow_mut().push_back(head);
     }
 
-    /// Marks the current answer as the last: no further request is accepted.
+    /// Marks the current response as the last: no further request is accepted.
     pub fn end_after_answer(&self) {
         self.last_answer.set(true);
     }
 
-    /// Returns whether the current answer is the last one.
+    /// Returns whether the current response is the last one.
     pub fn is_last_answer(&self) -> bool {
         self.last_answer.get()
     }
 
-    /// Returns whether no 1xx head waits.
+    /// Returns whether no 1xx head is queued.
     pub fn interim_sent(&self) -> bool {
         self.interim.borrow().is_empty()
     }

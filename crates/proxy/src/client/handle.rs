@@ -1,5 +1,5 @@
-//! The client of a request, for the code that answers it: its address, its connection, and the way
-//! to send 1xx answers.
+//! A request's view of its client: the client's address, its connection, and a way to send 1xx
+//! responses.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -14,35 +14,35 @@ use upstream::connection::pinned::PinnedConnection;
 use crate::client::connection_state::ConnectionState;
 use crate::client::link::Transport;
 
-/// A client, as one of its requests sees it.
+/// A client, as seen by one of its requests.
 pub(crate) struct Client {
-    /// The state of its connection.
+    /// State of the client's connection.
     pub state: Rc<ConnectionState>,
     pub address: SocketAddr,
     pub link: Rc<Transport>,
-    /// The connection to an origin on which this client logs in; `None` in HTTP/2, where a
+    /// Upstream connection on which this client authenticates. `None` on HTTP/2, where one
     /// connection may carry the requests of several users, and for another node.
     pub login: Option<Rc<PinnedConnection>>,
-    /// The stream of the request in HTTP/2, where each request has a `Client` of its own.
+    /// Response stream of the request on HTTP/2, where each request has its own `Client`.
     pub reply: Option<RefCell<SendResponse<Bytes>>>,
 }
 
 impl Client {
-    /// Returns the client for the request of one stream, which comes from `address`: that of the
-    /// connection, or where another node asks on its behalf its own.
+    /// Returns the client for the request of one HTTP/2 stream. `address` is the connection's, or
+    /// the original client's if another node asks on its behalf.
     pub fn of_stream(&self, reply: SendResponse<Bytes>, address: SocketAddr) -> Rc<Client> {
         let Client { state, link, .. } = self;
         let (state, link, reply) = (state.clone(), link.clone(), Some(RefCell::new(reply)));
         Rc::new(Client { state, address, link, login: None, reply })
     }
 
-    /// Returns whether it has logged in at an origin on a connection of its own.
+    /// Returns whether the client has authenticated at an origin on a connection of its own.
     pub fn is_logged_in(&self) -> bool {
         self.login.as_ref().is_some_and(|login| login.is_logged_in())
     }
 
-    /// Sends a 1xx answer. In HTTP/1 it is queued: what the service answers later has to wait for
-    /// [`Client::has_informed`].
+    /// Sends a 1xx response. On HTTP/1 it is queued: the service must wait for
+    /// [`Client::has_informed`] before it responds.
     pub fn inform(&self, head: Response<()>) {
         match &self.reply {
             None => self.state.push_interim(informational::serialise(&head)),
@@ -54,13 +54,13 @@ impl Client {
         }
     }
 
-    /// Returns whether no 1xx answer waits.
+    /// Returns whether no 1xx response is queued.
     pub fn has_informed(&self) -> bool {
         self.state.interim_sent()
     }
 
-    /// Asks a client that waits for it to send its body. (In HTTP/1 the body does this
-    /// when it is first read.)
+    /// Sends 100 Continue, for a client that waits for it. (On HTTP/1 the body does this when it is
+    /// first read.)
     pub fn ask_for_body(&self) {
         let mut head = Response::new(());
         *head.status_mut() = StatusCode::CONTINUE;

@@ -1,5 +1,5 @@
-//! The body of one request in HTTP/2. The client may send as much as is being passed on: its window
-//! is enlarged again when the piece before has been passed on.
+//! Body of an HTTP/2 request. The client may send only as much as is passed on: flow-control
+//! capacity is released when the previous piece has been passed on.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -15,16 +15,16 @@ use message::request_body::BrokenOff;
 use crate::client::handle::Client;
 use crate::client::upload_rate::Watched;
 
-/// The body of a stream.
+/// Body of one stream.
 pub(crate) struct StreamBody {
     stream: RecvStream,
-    /// Bytes to come, when the head says how many. The `h2` crate enforces it.
+    /// Bytes still to come, if the head states a length. The `h2` crate enforces it.
     left: Option<u64>,
-    /// Bytes that were returned last: the next poll means that they were taken.
+    /// Size of the piece returned last. The next poll means that it was consumed.
     owed: usize,
     data_ended: bool,
     watched: Watched,
-    /// A client that sends nothing before it is asked to (RFC 9110, 10.1.1).
+    /// Client that sends nothing until it gets a 100 Continue (RFC 9110, 10.1.1).
     expectant: Option<Rc<Client>>,
 }
 
@@ -44,7 +44,7 @@ impl StreamBody {
         }
         let owed = std::mem::take(&mut self.owed);
         if owed > 0 {
-            // It fails for a stream that is over.
+            // Fails if the stream has ended.
             let _ = self.stream.flow_control().release_capacity(owed);
         }
         let upload = &self.watched.upload;

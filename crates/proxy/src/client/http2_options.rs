@@ -1,29 +1,28 @@
-//! Options of HTTP/2 towards clients.
+//! HTTP/2 options for client connections.
 
 use std::time::Duration;
 
-/// The options of HTTP/2 towards clients.
+/// HTTP/2 options for client connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Http2Options {
-    /// Streams that a client may have open at once. Default 100, the least that RFC 9113 section
-    /// 6.5.2 recommends.
+    /// Streams that a client may have open at once. Default 100, the minimum that RFC 9113, 6.5.2,
+    /// recommends.
     pub streams: u32,
-    /// Bytes of a request's body that may be in flight, per stream. Default 64 KiB.
+    /// Bytes of request body that may be in flight per stream. Default 64 KiB.
     pub stream_window: u32,
-    /// … and per connection. Default 256 KiB.
+    /// Bytes of request bodies that may be in flight per connection. Default 256 KiB.
     pub connection_window: u32,
-    /// Bytes of an answer's body kept per stream for a client that takes them slowly. Default
-    /// 64 KiB.
+    /// Bytes of response body buffered per stream for a client that reads slowly. Default 64 KiB.
     pub send_buffer: usize,
-    /// Streams that the client may reset before they were accepted (the rapid reset of
-    /// CVE-2023-44487); one more ends the connection. Default 20.
+    /// Streams that the client may reset before they are accepted (rapid reset, CVE-2023-44487);
+    /// one more ends the connection. Default 20.
     pub early_resets: usize,
-    /// Streams that the proxy may have to reset for the client's errors; one more ends the
+    /// Streams that the proxy may reset because of the client's errors; one more ends the
     /// connection. Default 100.
     pub error_resets: usize,
-    /// Time without anything from the client after which it is sent a ping. Default 30 s.
+    /// Silence of the client after which it is sent a ping. Default 30 s.
     pub ping_interval: Duration,
-    /// Time for its answer; then the connection ends. Default 20 s.
+    /// Time for the client to answer a ping before the connection is closed. Default 20 s.
     pub ping_timeout: Duration,
 }
 

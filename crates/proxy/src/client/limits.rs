@@ -2,25 +2,25 @@
 
 use std::time::Duration;
 
-/// The time limits of a tunnel.
+/// Time limits of a tunnel.
 #[derive(Clone, Copy, Debug)]
 pub struct Lifetime {
-    /// Time without a byte either way.
+    /// Maximum time without a byte in either direction.
     pub idle: Duration,
-    /// Time in all; `None`: no limit while bytes move.
+    /// Maximum total time; `None`: no limit while bytes move.
     pub longest: Option<Duration>,
 }
 
 /// Limits of tunnels.
 #[derive(Clone, Debug)]
 pub struct TunnelLimits {
-    /// Tunnels of the whole process at a time, on HTTP/2 each on a stream; further requests for one
-    /// are a 503. Default 4,096.
+    /// Maximum number of open tunnels in the process, including those on HTTP/2 streams. A further
+    /// one displaces an idle tunnel or gets a 503. Default 4,096.
     pub max: usize,
-    /// Time without a byte after which a tunnel is ended. Default 15 minutes: idle connections of
-    /// browsers live for minutes, and ending one too early costs its user.
+    /// Time without a byte after which a tunnel is closed. Default 15 minutes: browsers keep idle
+    /// connections for minutes, and users notice if one is closed too early.
     pub idle: Duration,
-    /// Time after which a tunnel is ended although bytes move; `None`, the default: no limit.
+    /// Time after which a tunnel is closed even though bytes move. `None`, the default: no limit.
     pub longest: Option<Duration>,
 }
 
@@ -36,42 +36,44 @@ impl Default for TunnelLimits {
     }
 }
 
-/// The limits of clients.
+/// Limits of clients.
 #[derive(Clone, Debug)]
 pub struct ClientLimits {
-    /// Open client connections of the whole process; for a further one an idle one is closed, and
-    /// where there is none it waits in the accept queue. Default 16,384.
+    /// Maximum number of open client connections in the process. For a further one an idle one is
+    /// closed; if none is idle, it waits in the accept queue. Default 16,384.
     pub connections: usize,
-    /// Open connections of one client address, a network of 64 bits in IPv6; further ones are
-    /// closed. Default no limit.
+    /// Maximum number of open connections per client address, or per /64 network in IPv6; further
+    /// ones are closed. Default: no limit.
     pub per_address: Option<usize>,
-    /// Bytes of a request head, at least 8,192; a longer one is a 431. Default 32 KiB.
+    /// Maximum size of a request head in bytes, at least 8,192; a longer one gets a 431. Default
+    /// 32 KiB.
     pub head_bytes: usize,
-    /// Names of request fields that are let through. Default: those that no other field has at an
-    /// origin behind CGI.
+    /// Names of request fields that are passed on. Default: names that cannot collide with another
+    /// field's at an origin behind CGI.
     pub field_names: semantics::FieldNames,
-    /// Time from the first byte of a head to its last; then a 408. Default 30 s.
+    /// Time from the first byte of a request head to its last; then the client gets a 408. Default
+    /// 30 s.
     pub head_timeout: Duration,
     /// Time a connection may wait for its next request. Default 75 s.
     pub idle_timeout: Duration,
     /// While the proxy waits for a client to take or send body bytes, the client must move at least
-    /// [`ClientLimits::rate_min`] × this time, else it is cut. Default 60 s.
+    /// [`ClientLimits::rate_min`] × this time, or it is disconnected. Default 60 s.
     pub stall_timeout: Duration,
-    /// Bytes per second a client must take or send while the proxy waits for it; 0 asks for one
+    /// Bytes per second a client must take or send while the proxy waits for it. 0 requires one
     /// byte in each [`ClientLimits::stall_timeout`]. Default 16.
     pub rate_min: u64,
-    /// Bytes of a request's body that are read before an origin is asked; 0: none are. Default
+    /// Bytes of a request body that are read before the origin is contacted; 0: none. Default
     /// 1 MiB.
     pub request_buffer: u64,
-    /// Bytes of all bodies, of requests and answers, that wait in memory because their clients are
-    /// slow. Default 64 MiB.
+    /// Total bytes of request and response bodies that may be held in memory for slow clients.
+    /// Default 64 MiB.
     pub buffers: u64,
-    /// Time for running answers to end after a shutdown began. Default 30 s.
+    /// Time for running responses to finish after a shutdown began. Default 30 s.
     pub drain: Duration,
 }
 
 impl ClientLimits {
-    /// Returns the bytes that must move in [`ClientLimits::stall_timeout`].
+    /// Returns the bytes that must move within [`ClientLimits::stall_timeout`].
     pub(crate) fn least_in_stall_timeout(&self) -> u64 {
         self.rate_min.saturating_mul(self.stall_timeout.as_secs()).max(1)
     }

@@ -1,5 +1,4 @@
-//! Memory of what each request needs for a while, used again and again by the requests of one
-//! worker.
+//! Pools of short-lived objects that the requests of one worker reuse.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
@@ -9,15 +8,15 @@ use http1::RequestHead;
 
 use crate::observe::log_fields::LogFields;
 
-/// Pieces that are kept at most: as many as are in use between two waits, and more.
+/// Maximum number of free objects kept: more than are in use between two waits.
 const KEPT_MAX: usize = 64;
 
-/// Bytes of a piece that is kept at most.
+/// Memory in bytes above which an object is not kept.
 const BYTES_MAX: usize = 8 << 10;
 
-/// Something whose memory can be used again.
+/// An object whose memory can be reused.
 pub(crate) trait Reusable: Default {
-    /// Returns the bytes of memory that it keeps.
+    /// Returns the bytes of memory that it holds.
     fn capacity(&self) -> usize;
 }
 
@@ -33,23 +32,23 @@ impl Reusable for LogFields {
     }
 }
 
-/// Pieces that no request uses.
+/// Objects that no request uses.
 #[derive(Default)]
 pub(crate) struct Pool<T> {
     free: Rc<RefCell<Vec<Box<T>>>>,
 }
 
 impl<T: Reusable> Pool<T> {
-    /// Takes a piece, whose content means nothing.
+    /// Takes an object. Its content is unspecified.
     pub fn take(&self) -> Pooled<T> {
         let piece = self.free.borrow_mut().pop().unwrap_or_default();
         Pooled { piece: Some(piece), free: self.free.clone() }
     }
 }
 
-/// A piece of a pool, which goes back to it when it is dropped.
+/// An object of a pool, returned to it on drop.
 pub(crate) struct Pooled<T: Reusable> {
-    /// `None` while it is dropped only.
+    /// `None` only during drop.
     piece: Option<Box<T>>,
     free: Rc<RefCell<Vec<Box<T>>>>,
 }

@@ -1,21 +1,23 @@
-//! Closes connections for new clients when the places of `client.connections` are all taken, or the
-//! process has no descriptor left, and ends requests whose clients may be gone when their servers
-//! have as many as they may.
+//! Reclaims resources that clients hold without using them. Closes connections to admit new clients
+//! when the limit `client.connections` is reached or the process has no free descriptor. Ends
+//! requests whose clients may be gone when the limit of requests to their servers is reached.
 //!
-//! An open connection that waits for its client occupies a place without any use. Where places are
-//! short it is closed for a client with a request, so that no client can exclude the others by
-//! opening connections and leaving them idle. A connection with a request under way is closed only
-//! when its client sends nothing more and so may be gone; these go first. Of the others those are
-//! closed first that have asked for nothing, or not ended a head, in [`GRACE`]; then those between
-//! two requests; and then new ones. Within each group those that have waited longest come first.
+//! An open connection that waits for its client uses up the limit for nothing. When the limit is
+//! reached, it is closed in favour of a client with a request, so that no client can exclude the
+//! others by opening connections and leaving them idle. A connection with a request in progress is
+//! closed only if its client sends nothing more and so may be gone; these are closed first. Next
+//! come connections that have not completed a request head within [`GRACE`], then connections
+//! between two requests, then new ones. Within each group the connection that has waited longest is
+//! closed first.
 //!
-//! Connections of other nodes of a fleet have places of their own, so that who can reach the
-//! address for nodes takes none of the clients'. There one on which nothing was ever asked is
-//! closed first, however young: a node that is let in asks at once, a stranger cannot.
+//! Connections of other nodes of the fleet have a limit of their own, so that a host which can
+//! reach the fleet address cannot use up the clients' limit. There, a connection without any
+//! request is closed first, however young: an authenticated node sends a request at once, and an
+//! unauthenticated host cannot.
 //!
-//! Each worker alone knows the state of its connections: the task that needs a place asks all of
-//! them, and tells those with the first candidates to close them. Several are closed at once where
-//! there are many, so that the search costs little for each.
+//! Only the worker knows the state of its connections. The task that needs to open one asks all
+//! workers for candidates and tells those with the first ones to close them. With a high limit
+//! several are closed at once, to spread the cost of the search.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -26,57 +28,57 @@ use upstream::send::descriptors::{FreeDescriptors, Freeing};
 
 use crate::client::connection_state::Phase;
 
-/// Time for a client to send its head before its connection counts as unused.
+/// Time for a client to send its request head before its connection counts as unused.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
-/// Most connections that are closed at a time.
+/// Maximum number of connections closed at once.
 pub(crate) const MOST: usize = 32;
 
-/// The worth of a connection to its client, the least first.
+/// Value of a connection to its client, least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Worth {
-    /// Its client may be gone.
+    /// The client may be gone.
     Left,
-    /// Nothing was asked for, or a head was not ended, for a while.
+    /// No request head was completed within [`GRACE`].
     Nothing,
-    /// Its client may come back.
+    /// Idle between two requests; the client may return.
     Idle,
-    /// Its client has just come, or just begun to ask.
+    /// The client has just connected or just begun a request.
     Young,
 }
 
-/// A connection that may be closed; the least in order is closed first.
+/// A connection that may be closed; the smallest is closed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Candidate {
     worth: Worth,
     since: Instant,
-    /// The connection's number on its worker.
+    /// Number of the connection on its worker.
     pub id: u64,
 }
 
-/// Whose connections have places together.
+/// Connections that share a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
     Clients,
-    /// Nodes of a fleet, and who wants to be taken for one.
+    /// Nodes of the fleet, and hosts that claim to be one.
     Nodes,
 }
 
-/// The facts of a connection that a worker knows.
+/// Facts that a worker knows about a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionActivity {
     pub id: u64,
     pub group: Group,
     pub phase: Phase,
-    /// It has had a request.
+    /// True if it has had a request.
     pub has_asked: bool,
-    /// A request is under way, and its client sends nothing more.
+    /// True if a request is in progress and its client sends nothing more.
     pub may_be_left: bool,
     pub since: Instant,
 }
 
 impl ConnectionActivity {
-    /// Returns the place of a connection in the order; `None` when it must not be closed.
+    /// Returns the connection's rank as a candidate; `None` when it must not be closed.
     pub fn candidate(&self, now: Instant) -> Option<Candidate> {
         let ConnectionActivity { id, group, phase, has_asked, may_be_left, since } = *self;
         let is_old = group == Group::Nodes || now.saturating_duration_since(since) >= GRACE;
@@ -100,37 +102,38 @@ pub(crate) fn first(mut all: Vec<Candidate>, most: usize) -> Vec<Candidate> {
     all
 }
 
-/// Returns how many connections are closed at once where so many may be open.
+/// Returns how many connections to close at once, given the limit `connections`.
 pub(crate) fn at_once(connections: usize) -> usize {
     (connections / 256).clamp(1, MOST)
 }
 
-/// A question or an order to a worker.
+/// A request to a worker.
 pub(crate) enum Ask {
-    /// Its first so many candidates, of this group or of all.
+    /// Report the worker's first candidates: at most this many, of this group or of all.
     Candidates(usize, Option<Group>, oneshot::Sender<Vec<Candidate>>),
-    /// To close these, and say how many it could.
+    /// Close these connections, and report how many were closed.
     Close(Vec<u64>, oneshot::Sender<usize>),
-    /// To close at most so many connections with a request for these servers whose client may be
-    /// gone, and say how many there were.
+    /// Close at most this many (second field) connections with a request for these servers (first
+    /// field) whose clients may be gone, and report how many were closed.
     CloseLeft(usize, usize, oneshot::Sender<usize>),
-    /// To close its idle connections to origin servers, and say how many there were.
+    /// Close the idle upstream connections, and report how many there were.
     LetGo(oneshot::Sender<usize>),
 }
 
-/// The means to ask all workers for connections to close.
+/// Handle for asking all workers to close connections.
 pub(crate) struct ConnectionReclaimer {
     workers: Vec<mpsc::UnboundedSender<Ask>>,
-    /// Connections that are half closed.
+    /// Number of half-closed connections.
     pub half_closed: Arc<AtomicUsize>,
     at_once: usize,
-    /// Held from the search for a place until it is taken: among clients, and among nodes.
+    /// One lock per group, held from the search for a connection to close until its permit is
+    /// taken.
     turns: [Mutex<()>; 2],
 }
 
 impl ConnectionReclaimer {
-    /// Makes the channels to so many workers, and returns their receiving ends too. `connections`:
-    /// how many may be open.
+    /// Creates the channels to `workers` workers, and returns their receiving ends too.
+    /// `connections` is the connection limit.
     pub fn new(
         workers: usize,
         connections: usize,
@@ -147,7 +150,7 @@ impl ConnectionReclaimer {
         )
     }
 
-    /// Waits for the right to search for a place in a group.
+    /// Waits for the right to search for a connection of a group.
     pub async fn turn(&self, group: Group) -> MutexGuard<'_, ()> {
         let [clients, nodes] = &self.turns;
         match group {
@@ -156,8 +159,7 @@ impl ConnectionReclaimer {
         }
     }
 
-    /// Closes the idle connections to origin servers, and returns how many there were. For want of
-    /// descriptors, when no client's connection can be closed.
+    /// Closes the idle upstream connections to free descriptors, and returns how many there were.
     pub async fn let_go(&self) -> usize {
         let mut closed = 0;
         for (_, told) in self.ask(Ask::LetGo) {
@@ -198,7 +200,7 @@ impl ConnectionReclaimer {
     ) -> Vec<(usize, oneshot::Receiver<T>)> {
         let asked = self.workers.iter().enumerate().map(|(worker, way)| {
             let (tell, told) = oneshot::channel();
-            // Where it cannot be sent, the answer does not come either.
+            // If the send fails, the receiver reports an error as well.
             let _ = way.send(question(tell));
             (worker, told)
         });
@@ -207,7 +209,7 @@ impl ConnectionReclaimer {
 }
 
 impl FreeDescriptors for ConnectionReclaimer {
-    /// Closes idle connections, those to origin servers first.
+    /// Closes idle upstream connections or, if there are none, idle client connections.
     fn free(&self) -> Freeing<'_> {
         Box::pin(async {
             let _turn = self.turn(Group::Clients).await;

@@ -1,13 +1,13 @@
-//! Places of tunnels, which limit how many are open at a time.
+//! Permits for tunnels, which limit how many are open at a time.
 //!
-//! An idle tunnel occupies a place without any use, for up to `client.tunnel-idle`. When all places
-//! are taken, a new tunnel takes the place of an idle one: of the client address that has most
-//! tunnels, the one that was idle longest ends.
+//! An idle tunnel uses up the limit for nothing, for up to `client.tunnel-idle`. When the limit is
+//! reached, a new tunnel displaces an idle one: of the client address with the most tunnels, the
+//! one that was idle longest.
 //!
-//! It promises: no address can exclude the others or end their tunnels by opening many. A new
-//! tunnel ends one of its own address, or of one that has more than its own. An active tunnel
-//! ends only for an address that has none, and only when its own has more than half of all
-//! places.
+//! Guarantee: no address can exclude the others or end their tunnels by opening many. A new tunnel
+//! displaces one of its own address, or of an address that has more. An active tunnel is displaced
+//! only for an address that has none, and only if its own address has more than half of all
+//! tunnels.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -22,13 +22,14 @@ use tokio::time::sleep;
 
 use crate::client::addresses::network;
 
-/// Time without a byte from which on a tunnel is idle. A new tunnel waits so long for its place.
+/// Time without a byte after which a tunnel is idle. Also the longest time that a new tunnel waits
+/// for a permit.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Milliseconds of a tunnel that is not open yet.
+/// Value of `last_moved` for a tunnel that is not open yet.
 const NOT_OPEN: u64 = u64::MAX;
 
-/// The tunnels of all workers together, open or about to be.
+/// Tunnels of all workers, open or about to be.
 #[derive(Debug)]
 pub(crate) struct Places {
     clock: TokioClock,
@@ -41,10 +42,10 @@ struct Taken {
     by_id: HashMap<u64, Arc<Holder>>,
 }
 
-/// The tunnel at a place.
+/// One tunnel that holds a permit.
 #[derive(Debug)]
 struct Holder {
-    /// Address of the client, a network in IPv6.
+    /// Client address, reduced to its network in IPv6.
     client: IpAddr,
     since: Instant,
     /// Milliseconds after `since` at which the last byte moved, or [`NOT_OPEN`].
@@ -52,7 +53,7 @@ struct Holder {
     displaced: Notify,
 }
 
-/// A tunnel's place, which is freed when it is dropped.
+/// Permit for one tunnel, released on drop.
 #[derive(Debug)]
 pub(crate) struct TunnelPermit {
     places: Arc<Places>,
@@ -60,39 +61,41 @@ pub(crate) struct TunnelPermit {
     holder: Arc<Holder>,
 }
 
-/// The treatment of active tunnels in the search for a place.
+/// How the search for a permit treats active tunnels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
     Spared,
-    /// Those of an address with more than half of all places may end for one that has none.
+    /// One of an address with more than half of all tunnels may be displaced for an address without
+    /// any.
     Ignored,
 }
 
-/// A tunnel that may have to make way for a new one.
+/// An open tunnel that may be displaced by a new one.
 #[derive(Debug)]
 struct Idlest {
     id: u64,
     idle: Duration,
-    /// The new tunnel is the first of its address, and this one's has more than half of all.
+    /// True if the new tunnel is the first of its address and this one's address has more than half
+    /// of all.
     has_majority: bool,
 }
 
-/// The result of the search for a place.
+/// Result of the search for a permit.
 enum Search {
     Found(TunnelPermit),
-    /// A tunnel may be idle after so long.
+    /// A tunnel may be idle after this time.
     Later(Duration),
     Full,
 }
 
 impl Places {
-    /// Makes places that are all free.
+    /// Creates a set of permits without any tunnels.
     pub fn new(clock: TokioClock) -> Places {
         Places { clock, taken: Mutex::default() }
     }
 
-    /// Takes a place for a tunnel of `client`, where `max` may be taken: a free one, or that of a
-    /// tunnel that has to make way. Waits for [`IDLE`] at most; `None` when there is none.
+    /// Takes a permit for a tunnel of `client`, of at most `max`, displacing another tunnel if
+    /// necessary. Waits at most [`IDLE`]; returns `None` when no permit can be had.
     pub async fn take(self: &Arc<Places>, max: usize, client: IpAddr) -> Option<TunnelPermit> {
         let wait = match self.search(max, client, Activity::Spared) {
             Search::Found(permit) => return Some(permit),
@@ -139,10 +142,11 @@ impl Places {
 }
 
 impl Taken {
-    /// Returns the open tunnel that has to make way for one of `client`: of its own tunnels and
-    /// those of addresses that have more, an idle one before an active one, of the address that
-    /// has most, the one that was idle longest. An address with more than half of all places comes
-    /// first where `client` has none, so that other idle tunnels do not end on its account.
+    /// Returns the open tunnel to displace for one of `client`. Candidates are the tunnels of
+    /// `client` and of addresses that have more. Idle tunnels come before active ones; then those
+    /// of the address with the most tunnels; then the one that was idle longest. If `client` has no
+    /// tunnel, those of an address with more than half of all come first, so that idle tunnels of
+    /// other addresses are not ended because of it.
     fn idlest(&self, now: Instant, client: IpAddr) -> Option<Idlest> {
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
         for holder in self.by_id.values() {
@@ -170,13 +174,13 @@ impl Holder {
 }
 
 impl TunnelPermit {
-    /// Notes that the tunnel was opened, or that bytes moved through it.
+    /// Records that the tunnel was opened or that bytes moved through it.
     pub fn note_moved(&self, now: Instant) {
         let millis = now.saturating_duration_since(self.holder.since).as_millis();
         self.holder.last_moved.store(millis as u64, Relaxed);
     }
 
-    /// Completes when another tunnel has the place.
+    /// Completes when another tunnel has taken the permit.
     pub async fn displaced(&self) {
         self.holder.displaced.notified().await;
     }
@@ -226,7 +230,7 @@ mod tests {
             ended.push(is_displaced(permit).await);
         }
         assert_eq!(ended, [false, false, true, false, false]);
-        // The displaced permit frees nothing when it goes.
+        // Dropping the displaced permit frees nothing.
         drop(crowd.remove(1));
         assert_eq!(places.taken().by_id.len(), 4);
     }
@@ -245,7 +249,7 @@ mod tests {
         };
         let (came, ()) = tokio::join!(open(&places, A), move_on);
         assert!(came.is_none());
-        // A moment after the last byte they are idle, and the new tunnel waits for that.
+        // Soon after their last byte they are idle, and the new tunnel waits for that.
         assert!(open(&places, A).await.is_some());
         assert!(!is_displaced(&opening).await);
     }
@@ -274,7 +278,7 @@ mod tests {
         };
         let (came, ()) = tokio::join!(open(&places, A), move_on(8));
         assert!(came.is_none() && !is_displaced(&lone).await);
-        // An active one makes way for an address that has none, but not for one that has.
+        // An active tunnel is displaced for an address that has none, but not for one that has one.
         let (came, ()) = tokio::join!(places.take(4, C.into()), move_on(8));
         assert!(came.is_some() && !is_displaced(&lone).await);
         let (again, ()) = tokio::join!(open(&places, C), move_on(8));

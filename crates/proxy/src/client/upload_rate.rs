@@ -1,5 +1,5 @@
-//! The rate of one request's body in HTTP/2. Requests share a connection there, so the least rate
-//! applies to each body by itself: a body that is withheld is given up, the others go on.
+//! Minimum rate of request bodies on HTTP/2. Requests share a connection there, so the minimum
+//! applies to each body separately: a stalled body is given up, and the others continue.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -9,37 +9,37 @@ use std::time::Instant;
 use crate::client::connection_state::ConnectionState;
 use crate::client::limits::ClientLimits;
 
-/// The progress of a body, for the sweep.
+/// Progress of a body, as seen by the sweep.
 #[derive(Default)]
 pub(crate) struct Upload {
     received: Cell<u64>,
-    /// The client has room to send, and what it sends is waited for.
+    /// True while the proxy waits for bytes that the client's window allows it to send.
     awaited: Cell<bool>,
-    /// When the sweep first saw that, and how many bytes had come then.
+    /// When the sweep first saw the wait, and how many bytes had been received by then.
     measured: Cell<Option<(Instant, u64)>>,
     given_up: Cell<bool>,
     reader: RefCell<Option<Waker>>,
 }
 
 impl Upload {
-    /// Notes that the next bytes are waited for.
+    /// Records that the next bytes are waited for.
     pub fn waits(&self, cx: &Context<'_>) {
         self.awaited.set(true);
         self.reader.borrow_mut().replace(cx.waker().clone());
     }
 
-    /// Counts bytes that have come.
+    /// Counts received bytes.
     pub fn came(&self, bytes: usize) {
         self.awaited.set(false);
         self.received.set(self.received.get() + bytes as u64);
     }
 
-    /// Returns whether it was given up because it came too slowly.
+    /// Returns whether the body was given up because it arrived too slowly.
     pub fn is_given_up(&self) -> bool {
         self.given_up.get()
     }
 
-    /// Gives the body up when it came too slowly for too long.
+    /// Gives up the body if it has arrived too slowly for too long.
     pub fn check(&self, now: Instant, limits: &ClientLimits) {
         if !self.awaited.get() {
             return self.measured.set(None);
@@ -60,7 +60,7 @@ impl Upload {
     }
 }
 
-/// A guard of an upload that the sweep checks until it is dropped.
+/// Guard that keeps an upload registered with the sweep.
 pub(crate) struct Watched {
     state: Rc<ConnectionState>,
     pub upload: Rc<Upload>,
@@ -98,15 +98,15 @@ mod tests {
         let (start, cx) = (TokioClock::system().instant(), Context::from_waker(Waker::noop()));
         let after = |seconds| start + Duration::from_secs(seconds);
         let upload = Upload::default();
-        // Its bytes are not waited for: the upstream takes its time.
+        // Its bytes are not waited for: the upstream is slow.
         for seconds in 0..60 {
             upload.check(after(seconds), &limits);
         }
-        // At the least rate, and then at half of it.
+        // First at the minimum rate, then at half of it.
         for seconds in 60..120 {
             upload.waits(&cx);
             upload.check(after(seconds), &limits);
-            // The sweep looks while it is waited for.
+            // The sweep runs while the body is waited for.
             upload.received.set(upload.received.get() + 101);
         }
         assert!(!upload.is_given_up());

@@ -1,5 +1,5 @@
-//! One client connection from accept to close: the handshakes (`handshake`), then HTTP/1
-//! (`http1`) or HTTP/2 (`http2`), and the tunnels that either may become.
+//! One client connection from accept to close: the handshakes (`handshake`), then HTTP/1 (`http1`)
+//! or HTTP/2 (`http2`), and the tunnels that either may become.
 
 use std::future::{pending, poll_fn};
 use std::net::SocketAddr;
@@ -53,7 +53,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Waits for `work`, or until the sweep or the drain cuts the connection.
+/// Waits for `work`; returns `None` if the connection is cut first.
 pub(crate) async fn unless_cut<T>(
     state: &ConnectionState,
     work: impl Future<Output = T>,
@@ -69,8 +69,8 @@ pub(crate) async fn unless_cut<T>(
     .await
 }
 
-/// Joins client and upstream until both have ended; `early` is what the client sent before the
-/// answer.
+/// Relays bytes between client and upstream until both have ended. `early` holds bytes that the
+/// client sent before the response.
 pub(crate) async fn tunnel_through<T>(
     services: &Services,
     client: impl AsyncRead + AsyncWrite + Unpin,
@@ -113,14 +113,14 @@ pub(crate) async fn tunnel_through<T>(
 mod tests {
     use super::*;
 
-    /// Bytes of what `begin` returns.
+    /// Returns the size in bytes of the future that `begin` returns.
     fn size<A, F>(_begin: impl Fn(A) -> F) -> usize {
         size_of::<F>()
     }
 
     #[test]
     fn a_waiting_connection_takes_little() {
-        // What goes on in it is in boxes that are there while it does.
+        // Larger futures are boxed for as long as they run.
         let run = size(|(all, socket, peer, manners): (_, _, _, &'static _)| {
             run(all, socket, peer, manners)
         });

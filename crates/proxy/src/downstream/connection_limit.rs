@@ -1,4 +1,4 @@
-//! The limit on open connections of the whole process, and the means to close idle ones.
+//! The process-wide limit on open connections, and the means to close idle ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,14 +9,14 @@ use tokio::sync::Semaphore;
 use crate::client::addresses::Addresses;
 use crate::client::reclaimer::{ConnectionReclaimer, Group};
 
-/// Connections of nodes of a fleet: a quarter of those of clients, and this many at least.
+/// Minimum limit on connections of fleet nodes, which otherwise is a quarter of the clients' limit.
 const NODES_MIN: usize = 64;
 
-/// The places of connections.
+/// Connection permits of one group.
 pub(crate) struct Room {
     /// One permit for each connection that may be open.
     pub places: Arc<Semaphore>,
-    /// All permits are taken, and this was logged.
+    /// Set once it was logged that all permits are taken.
     pub crowded: AtomicBool,
 }
 
@@ -26,27 +26,27 @@ impl Room {
     }
 }
 
-/// The connections of all workers, and their limits.
+/// Connections of all workers, and their limits.
 pub(crate) struct ConnectionLimit {
     clients: Room,
     nodes: Room,
-    /// Closes idle connections when there is no room.
+    /// Means of closing idle connections when a limit is reached.
     pub reclaimer: Arc<ConnectionReclaimer>,
-    /// The connections of each client address.
+    /// Connections per client address.
     pub addresses: Arc<Addresses>,
-    /// A shortage of descriptors.
+    /// Shortage of descriptors, for accepting connections.
     pub descriptors: Shortage,
     /// Open connections of each worker.
     loads: Vec<AtomicUsize>,
-    /// Workers that may still accept connections, for themselves and for others.
+    /// Number of workers that may still accept connections, for themselves or for others.
     accepting: AtomicUsize,
 }
 
-/// A guard that says, when dropped, that a worker accepts no more connections.
+/// Guard that records, when dropped, that a worker accepts no more connections.
 pub(crate) struct AcceptGuard(Arc<ConnectionLimit>);
 
 impl AcceptGuard {
-    /// Makes that of one worker: each has one.
+    /// Creates the guard of one worker. Each worker has exactly one.
     pub fn new(limit: Arc<ConnectionLimit>) -> AcceptGuard {
         AcceptGuard(limit)
     }
@@ -59,8 +59,8 @@ impl Drop for AcceptGuard {
 }
 
 impl ConnectionLimit {
-    /// Makes the limit for so many workers, which are asked through `reclaimer`, and so many
-    /// connections.
+    /// Creates the limit for `workers` workers, reached through `reclaimer`, and `connections`
+    /// client connections.
     pub fn new(
         workers: usize,
         connections: usize,
@@ -77,7 +77,7 @@ impl ConnectionLimit {
         }
     }
 
-    /// Returns the places of a group.
+    /// Returns the permits of a group.
     pub fn room(&self, group: Group) -> &Room {
         match group {
             Group::Clients => &self.clients,
@@ -85,30 +85,31 @@ impl ConnectionLimit {
         }
     }
 
-    /// Returns how many workers there are.
+    /// Returns the number of workers.
     pub fn workers(&self) -> usize {
         self.loads.len()
     }
 
-    /// Returns the worker with the fewest connections: `own` where it is one of them.
+    /// Returns the worker with the fewest connections; on a tie `own`, if it is among them.
     pub fn least_loaded(&self, own: usize) -> usize {
         let load = |index: usize| self.loads[index].load(Ordering::Relaxed);
         (0..self.loads.len()).min_by_key(|&index| (load(index), index != own)).unwrap_or(own)
     }
 
-    /// Counts a connection of a worker that was accepted.
+    /// Counts a connection assigned to a worker.
     pub fn came(&self, worker: usize) {
         self.loads[worker].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns whether a worker has connections or may get some: one that another worker accepted
-    /// for it may be on its way.
+    /// Returns whether a worker has connections or may still get some: a connection that another
+    /// worker accepted for it may be on its way.
     pub fn is_needed(&self, worker: usize) -> bool {
-        // In this order: who accepts counts the connection first.
+        // The order of the loads matters: an accepting worker counts the connection before it drops
+        // its guard.
         self.accepting.load(Ordering::Acquire) > 0 || self.loads[worker].load(Ordering::Acquire) > 0
     }
 
-    /// Counts a connection of a worker that has ended.
+    /// Counts the end of a connection of a worker.
     pub fn left(&self, worker: usize) {
         self.loads[worker].fetch_sub(1, Ordering::Relaxed);
     }

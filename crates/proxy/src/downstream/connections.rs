@@ -1,5 +1,5 @@
-//! The open connections of one worker: their time-outs, which of them may be closed for other
-//! clients, and how they end when the process does.
+//! Open connections of one worker: their timeouts, which of them may be closed for other clients,
+//! and how they end on shutdown.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -19,15 +19,14 @@ use crate::observe::event::Event;
 use crate::options::Options;
 use crate::services::Services;
 
-/// Time that a connection on which nothing has come yet is given from when the drain begins, or
-/// from when it was accepted if that was later: its first request may be on its way, and would be
-/// lost.
+/// Grace for a connection that has not received any bytes, counted from the start of the drain or
+/// from accept, whichever is later. Its first request may be on its way and would be lost.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// The HTTP/2 servers for clients, by the options in force.
+/// HTTP/2 server builders for the current options.
 pub(crate) struct Builders {
     pub http2: h2::server::Builder,
-    /// For other nodes of the fleet.
+    /// Builder for connections of other nodes of the fleet.
     pub nodes: h2::server::Builder,
 }
 
@@ -39,29 +38,29 @@ impl Builders {
     }
 }
 
-/// The open connections of one worker.
+/// Open connections of one worker.
 pub(crate) struct Connections {
-    /// The worker's number.
+    /// Number of the worker.
     pub index: usize,
     pub services: Rc<Services>,
     pub connection_limit: Arc<ConnectionLimit>,
     builders: RefCell<Rc<Builders>>,
-    /// In the order of their numbers, so that each sweep has the same order.
+    /// Ordered by connection number, so that every sweep visits connections in the same order.
     open: RefCell<BTreeMap<u64, TrackedConnection>>,
     next_id: Cell<u64>,
 }
 
-/// A connection as the sweep sees it.
+/// A connection as seen by the sweep.
 struct TrackedConnection {
     state: Rc<ConnectionState>,
     group: Group,
-    /// When the phase was first seen.
+    /// When the sweep first saw the current phase.
     since: Instant,
-    /// When the proxy was first seen to wait for the client, and how many bytes had moved then.
+    /// When the proxy was first seen to wait for the client, and the bytes moved by then.
     blocked: Option<(Instant, u64)>,
 }
 
-/// A guard that unregisters a connection when dropped.
+/// Guard that unregisters a connection when dropped.
 pub(crate) struct WatchGuard {
     connections: Rc<Connections>,
     id: u64,
@@ -79,7 +78,7 @@ impl Drop for WatchGuard {
 }
 
 impl Connections {
-    /// Makes the empty table of the worker with this number.
+    /// Creates the empty table of worker `index`.
     pub fn new(
         index: usize,
         services: Rc<Services>,
@@ -96,25 +95,25 @@ impl Connections {
         })
     }
 
-    /// Returns the HTTP servers for new connections.
+    /// Returns the HTTP/2 server builders for new connections.
     pub fn builders(&self) -> Rc<Builders> {
         self.builders.borrow().clone()
     }
 
-    /// Puts other options in force for connections and requests from now on.
+    /// Applies new options to connections and requests that begin from now on.
     pub fn set_options(&self, options: Arc<Options>) {
         *self.builders.borrow_mut() = Builders::new(&options);
         self.services.set_options(options);
     }
 
-    /// Returns whether a connection is open that waits for its first request, and may still do so.
+    /// Returns whether an open connection still waits for its first request and is not draining.
     pub fn has_fresh(&self) -> bool {
         let waits =
             |watched: &TrackedConnection| watched.state.is_fresh() && !watched.state.draining();
         self.open.borrow().values().any(waits)
     }
 
-    /// Registers a connection with the sweep. Its place in `loads` was taken at accept.
+    /// Registers a connection with the sweep. It was counted in the worker's load when accepted.
     pub fn watch(self: &Rc<Self>, state: &Rc<ConnectionState>, group: Group) -> WatchGuard {
         let id = self.next_id.get();
         self.next_id.set(id + 1);
@@ -127,7 +126,7 @@ impl Connections {
         WatchGuard { connections: self.clone(), id }
     }
 
-    /// Returns the first so many of the connections that may be closed, of this group or of all.
+    /// Returns the first `most` connections that may be closed, of this group or of all.
     pub fn candidates(&self, most: usize, of: Option<Group>) -> Vec<Candidate> {
         let now = self.services.clock.instant();
         let mut all = Vec::new();
@@ -139,14 +138,14 @@ impl Connections {
             let (phase, has_asked) = (state.phase(), state.has_asked());
             let may_be_left = state.may_be_left();
             let standing = ConnectionActivity { id, group, phase, has_asked, may_be_left, since };
-            // Nor is a connection that is being cut, or whose answer is not sent yet.
+            // A connection must not be closed while it is being cut or has unsent response bytes.
             let may_close = state.cut().is_none() && (may_be_left || !state.is_answering());
             all.extend(standing.candidate(now).filter(|_| may_close));
         }
         reclaimer::first(all, most)
     }
 
-    /// Closes those of these connections that still have nothing under way, and returns how many.
+    /// Closes those of these connections that still may be closed, and returns how many.
     pub fn close(&self, ids: &[u64]) -> usize {
         let connections = self.open.borrow();
         let found = ids.iter().filter_map(|id| connections.get(id));
@@ -158,8 +157,8 @@ impl Connections {
         closed
     }
 
-    /// Closes at most so many connections with a request for these servers whose clients may be
-    /// gone, the oldest first, and returns how many.
+    /// Closes at most `most` connections with a request for `servers` whose clients may be gone,
+    /// oldest first, and returns how many.
     pub fn close_left(&self, servers: usize, most: usize) -> usize {
         let connections = self.open.borrow();
         let left = connections.values().map(|watched| &watched.state).filter(|state| {
@@ -172,8 +171,9 @@ impl Connections {
         left.len()
     }
 
-    /// Lets running answers end, cuts the rest after the drain time. Waits as long for connections
-    /// that were accepted, here or by another worker for this one, and are not registered yet.
+    /// Lets running responses finish, then cuts the remaining connections when the drain time has
+    /// passed. Until then it also waits for connections that any worker has accepted for this one
+    /// and that are not registered yet.
     pub async fn drain(&self) {
         let limits = self.services.options().client.clone();
         let began = self.services.clock.instant();
@@ -200,8 +200,8 @@ impl Connections {
         }
     }
 
-    /// Returns the time between two sweeps: a quarter of the shortest bound, so that none is
-    /// exceeded by much.
+    /// Returns the time between two sweeps: a quarter of the shortest timeout (5 ms to 1 s), so
+    /// that none is exceeded by much.
     pub fn sweep_interval(&self) -> Duration {
         let options = self.services.options();
         let limits = &options.client;
@@ -209,7 +209,7 @@ impl Connections {
         (shortest / 4).clamp(Duration::from_millis(5), Duration::from_secs(1))
     }
 
-    /// Cuts the connections whose time is over.
+    /// Cuts the connections that have exceeded a timeout.
     pub fn sweep(&self, now: Instant, limits: &ClientLimits) {
         for watched in self.open.borrow_mut().values_mut() {
             if let Some(cut) = watched.check(now, limits) {

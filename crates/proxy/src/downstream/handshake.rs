@@ -1,9 +1,9 @@
-//! The steps from an accepted socket to a connection that speaks HTTP: the PROXY protocol header,
-//! the TLS handshake, and the choice of the HTTP version.
+//! Steps from an accepted socket to a connection that speaks HTTP: the PROXY protocol header, the
+//! TLS handshake, and the choice of the HTTP version.
 //!
 //! All of it happens before the first request, on the worker that will serve the connection, and
-//! within a bound of time. Failures are counted and logged at the debug level only: a scan of ports
-//! must not fill the log.
+//! within a time limit. Failures are counted, and logged at debug level only, so that a port scan
+//! does not fill the log.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -33,41 +33,41 @@ use crate::observe::observer::Observer;
 use crate::observe::tls_facts::TlsFacts;
 use crate::options::Options;
 
-/// The bytes that every HTTP/2 connection begins with (RFC 9113, 3.4).
+/// Connection preface of HTTP/2 (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// The protocol that a listener expects of its connections.
+/// Protocol that a listener expects on its connections.
 #[derive(Clone, Debug, Default)]
 pub struct ListenerProtocol {
-    /// TLS is spoken.
+    /// True if the listener speaks TLS.
     pub tls: bool,
-    /// Without TLS: HTTP/2 is spoken with clients that begin with its preface.
+    /// Without TLS: serve HTTP/2 to clients that send its preface.
     pub h2c: bool,
-    /// Peers that begin with a PROXY protocol header; all others are refused. Clients of a Unix
-    /// socket have no address and count as trusted when there is any network here. Empty: there is
-    /// no such header.
+    /// Networks of the peers that must send a PROXY protocol header; all other peers are refused.
+    /// Clients of a Unix socket have no address and are trusted if there is any network here.
+    /// Empty: no PROXY protocol.
     pub proxies: Vec<IpNet>,
-    /// Its connections are those of other nodes of the fleet, and of nobody else.
+    /// Set if the listener serves only other nodes of the fleet.
     pub fleet: Option<Arc<FleetProtocol>>,
 }
 
 impl ListenerProtocol {
-    /// Returns with which others its connections have places.
+    /// Returns the group whose connection limit applies.
     pub(crate) fn group(&self) -> Group {
         if self.fleet.is_some() { Group::Nodes } else { Group::Clients }
     }
 }
 
-/// What nodes of a fleet speak with each other: HTTP/2, which the one that connects begins.
+/// Protocol between nodes of a fleet: HTTP/2, without a choice of version.
 #[derive(Debug, Default)]
 pub struct FleetProtocol {
-    /// TLS, in which both sides prove that they are nodes; `None`: who can connect is believed.
+    /// Mutual TLS that proves membership. `None`: any host that can connect is trusted.
     pub tls: Option<FleetTls>,
-    /// Warnings of those who are no nodes.
+    /// Rate limit of warnings about hosts that are not nodes of the fleet.
     pub strangers: Seldom,
 }
 
-/// The versions of HTTP that differ on the wire.
+/// HTTP versions with different framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Http1,
@@ -77,15 +77,15 @@ pub(crate) enum Protocol {
 /// A connection that is ready for its first request.
 pub(crate) struct Negotiated {
     pub stream: Stream,
-    /// The client's address, as far as the proxy or the balancer in front knows it.
+    /// Client address, as given by the PROXY protocol header or else by the socket.
     pub client: SocketAddr,
     pub link: Transport,
     pub protocol: Protocol,
-    /// Held as long as the connection is open.
+    /// Held while the connection is open, for the limit per client address.
     pub place: Option<AddressSlot>,
 }
 
-/// Does all that comes before HTTP. Returns `None` for a connection that was refused or failed.
+/// Performs the handshakes. Returns `None` for a connection that was refused or failed.
 pub(crate) async fn welcome(
     socket: Socket,
     peer: SocketAddr,
@@ -97,7 +97,7 @@ pub(crate) async fn welcome(
 ) -> Option<Negotiated> {
     let on_unix_socket = matches!(socket, Socket::Unix(_));
     let (mut raw, mut client) = (stream::raw(socket), peer);
-    // A client of a Unix socket has no address unless a balancer tells one.
+    // A client of a Unix socket has no address unless a load balancer states one.
     let mut has_address = !on_unix_socket;
     let mut link = Transport { scheme: Scheme::Http, tls: None, is_peer: false };
     if let Some(fleet) = &manners.fleet {
@@ -191,8 +191,7 @@ async fn secure(
     None
 }
 
-/// Makes a connection with another node ready, which has no more time for it than a client for a
-/// head.
+/// Performs the handshake with another node, within the time a client has for a request head.
 async fn meet_node(
     (mut raw, client): (Raw, SocketAddr),
     link: Transport,
@@ -248,7 +247,7 @@ fn facts(stream: &TlsStream<Raw>) -> TlsFacts {
     TlsFacts { version, cipher, sni: connection.server_name().map(Box::from) }
 }
 
-/// Returns whether the client begins with the HTTP/2 preface; what it sent stays to be read.
+/// Returns whether the client sent the HTTP/2 preface. The bytes read are put back.
 async fn begins_with_preface(raw: &mut Raw) -> bool {
     let mut bytes = Vec::with_capacity(PREFACE.len());
     while bytes.len() < PREFACE.len() && PREFACE.starts_with(&bytes) {

@@ -1,9 +1,9 @@
-//! One client connection in HTTP/1.0 or HTTP/1.1: requests are read, answered and their responses
+//! One client connection in HTTP/1.0 or HTTP/1.1: requests are read, answered, and their responses
 //! sent one after another (RFC 9112).
 //!
-//! It promises: a request is read once, and what follows it is another request only where no other
-//! parser could think otherwise; a connection that waits for a request keeps only its socket;
-//! one whose client asks without waiting takes turns with the others.
+//! Guarantees: a request is read once, and the bytes after it are read as another request only
+//! where no other parser could disagree. A connection that waits for a request keeps only its
+//! socket. A client that pipelines requests takes turns with other connections.
 
 mod request_body;
 mod sender;
@@ -50,24 +50,23 @@ use crate::response::stored_fields::{Common, Written};
 use crate::response::tunnel::Tunnel;
 use crate::services::Services;
 
-/// After the last byte of a response a client that still sends is read from for this long and this
-/// much, so that it gets to reading: a close with unread bytes would reset the connection, and the
-/// response might be lost (RFC 9112, 9.6).
+/// Limits on reading from a client that still sends after the last response. A close with unread
+/// bytes would reset the connection, and the client might lose the response (RFC 9112, 9.6).
 const LINGER_TIME: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 32 << 20;
 
 const TIMEOUT_RESPONSE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\n\
     content-type: text/plain\r\ncontent-length: 37\r\n\r\nThe request's head came too slowly.\r\n";
 
-/// Responses, and bytes of them, in one turn: what takes a worker a fraction of a millisecond.
+/// Responses and response bytes in one turn: a fraction of a millisecond of a worker's time.
 const TURN: Turn = Turn { responses: 8, bytes: 128 << 10 };
 
 thread_local! {
-    /// The head of the response that is written.
+    /// Buffer for the response head being written.
     static HEAD: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Upper bound of what is sent before other connections have their turn.
+/// Upper bound on what is sent before other connections have their turn.
 #[derive(Clone, Copy)]
 struct Turn {
     responses: u32,
@@ -85,13 +84,13 @@ impl Turn {
     }
 }
 
-/// The end of the requests of a connection.
+/// Why a connection stops serving requests.
 enum End {
-    /// All is sent, and no further request is expected.
+    /// All responses were sent, and no further request is expected.
     Done,
-    /// It was closed from here.
+    /// The sweep or the drain closed it.
     Closed(CloseReason),
-    /// The bytes are no request, or longer than is accepted.
+    /// The bytes are not a valid request head, or exceed the size limit.
     Refused(HeadError),
     /// The socket failed, or a response broke off.
     Broken(Box<dyn Error>),
@@ -104,27 +103,27 @@ impl From<io::Error> for End {
     }
 }
 
-/// The work that follows the head of a request.
+/// Step that follows the head of a request.
 enum Step {
     Wait(Waiting),
     Send(Sending),
 }
 
-/// A request whose response is waited for.
+/// A request whose response is pending.
 struct Waiting {
     answering: Unanswered,
     form: Form,
     closes: bool,
 }
 
-/// A response of which what could be sent at once was sent.
+/// A response whose first part, as much as the socket took at once, was sent.
 struct Sending {
     rest: Option<Rest>,
     tunnel: Option<Box<Tunnel>>,
     closes: bool,
 }
 
-/// A connection.
+/// An HTTP/1 connection and its shared state.
 struct Connection {
     connections: Rc<Connections>,
     client: Rc<Client>,
@@ -136,13 +135,13 @@ pub(crate) async fn serve(connections: Rc<Connections>, client: Rc<Client>, stre
     let wire = Rc::new(RefCell::new(Wire::new(stream, client.state.clone())));
     let mut connection = Connection { connections, client, wire };
     let Err(end) = connection.requests().await;
-    // In a box: while requests are waited for, the end takes no memory.
+    // Boxed so that a connection that waits for requests does not carry the future.
     Box::pin(connection.finish(end)).await;
 }
 
 impl Connection {
-    /// Answers requests until the connection ends. What is large, such as a response, is in no
-    /// variable here that a wait keeps: many connections wait.
+    /// Answers requests until the connection ends. Large values such as a response must not live
+    /// across an `await` here, because many connections wait at once.
     async fn requests(&mut self) -> Result<std::convert::Infallible, End> {
         let mut turn = TURN;
         loop {
@@ -218,7 +217,7 @@ impl Connection {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
             Poll::Pending if state.draining() && !wire.has_input() => Poll::Ready(Err(End::Done)),
             Poll::Pending => {
-                // The client waits for responses before it asks again.
+                // The client waits for responses before it sends another request.
                 *turn = TURN;
                 Poll::Pending
             }
@@ -236,8 +235,7 @@ impl Connection {
         RequestBody::Stream(Box::pin(body))
     }
 
-    /// Waits for the response to a request, and begins to send it. Meanwhile 1xx responses are
-    /// sent.
+    /// Waits for the response to a request, sending 1xx responses meanwhile, and begins to send it.
     fn poll_response(
         &self,
         cx: &mut Context<'_>,
@@ -260,7 +258,7 @@ impl Connection {
                     return Poll::Pending;
                 }
             } else if let Poll::Ready(sent) = wire.poll_interim(cx) {
-                // The request waits for this before it has its response.
+                // The service waits for this before it returns the response.
                 sent?;
             } else {
                 return Poll::Pending;
@@ -268,7 +266,7 @@ impl Connection {
         }
     }
 
-    /// Writes the head of a response, and sends what can be sent at once.
+    /// Writes the head of a response, and sends as much as the socket takes at once.
     fn begin(
         &self,
         cx: &mut Context<'_>,
@@ -297,7 +295,7 @@ impl Connection {
         Ok(Sending { rest, tunnel, closes })
     }
 
-    /// Sends the rest of a response. The last one of the connection ends it.
+    /// Sends the rest of a response. Returns an error if it was the last one of the connection.
     async fn send(&self, sending: Sending, turn: &mut Turn) -> Result<(), End> {
         let Sending { rest, tunnel, closes } = sending;
         if let Some(mut rest) = rest {
@@ -311,8 +309,8 @@ impl Connection {
         }
     }
 
-    /// Writes the fields of a response, and the date if they have none. Returns whether they have
-    /// the length.
+    /// Writes the header fields of a response, and adds `Date` if it is missing. Returns whether
+    /// the fields include `Content-Length`.
     fn write_fields(
         &self,
         form: Form,
@@ -336,7 +334,7 @@ impl Connection {
         }
         let fields = (fields, body.spellings());
         form.write_fields(status, fields, encoding, &mut written, head);
-        // A HEAD gets the length that a GET would, where that is known here.
+        // A HEAD response states the length that GET would have, if it is known here.
         if let Some(length @ 1..) = bytes
             && form.is_head
             && !written.has_length
@@ -351,7 +349,7 @@ impl Connection {
         written.has_length
     }
 
-    /// Sends what can be sent at once of a response whose head was written. Returns what is left.
+    /// Sends as much of a response as the socket takes at once. Returns the rest.
     fn begin_sending(
         &self,
         cx: &mut Context<'_>,
@@ -376,14 +374,14 @@ impl Connection {
         Ok(unsent.map(|unsent| Rest::Bytes(Box::new((unsent, body)))))
     }
 
-    /// Takes a body that has come whole, unless the kernel is to send it.
+    /// Takes a body that is complete in memory, unless the kernel is to send it.
     fn take_whole(&self, body: &mut ResponseBody) -> Option<Bytes> {
         let is_file = body.prefers_kernel() && self.wire.borrow().sends_files();
         if is_file { None } else { body.take_whole() }
     }
 
-    /// Returns whether the response comes before all of the request's body has: what is left of
-    /// that is not waited for (RFC 9112, 9.6).
+    /// Returns whether the response comes before the whole request body has arrived. The rest of
+    /// the body is then not waited for (RFC 9112, 9.6).
     fn is_early(&self) -> bool {
         let mut wire = self.wire.borrow_mut();
         if Rc::weak_count(&self.wire) == 0 {
@@ -406,19 +404,19 @@ impl Connection {
         done.ok_or_else(|| End::Closed(state.cut().unwrap_or(CloseReason::Stall)))
     }
 
-    /// Does what is left when no further request is answered.
+    /// Ends the connection: sends an error response or runs the tunnel, where due, and closes it.
     async fn finish(self, end: End) {
         let Connection { connections, client, wire } = self;
         let (services, state) = (&connections.services, &client.state);
-        // Bodies of requests lose the connection with this.
+        // Request bodies hold weak references and fail from here on.
         let Some(wire) = Rc::into_inner(wire) else { return };
         let (mut stream, input) = wire.into_inner().into_parts();
         let refused = |status, why: &dyn Display| {
             services.observer.refused(client.address, status, why);
         };
         if state.open_ended() {
-            // A plain end would look like the end of the body: only a reset, if it is possible,
-            // shows the break.
+            // An orderly close would look like the end of the body. Only a reset, if possible,
+            // shows that it is incomplete.
             stream.reset_at_close();
             if let End::Broken(error) = &end {
                 refused(None, error);
@@ -446,7 +444,8 @@ impl Connection {
             }
         };
         if let Some(response) = last {
-            // No other response is being sent: a head was waited for. The client may be gone.
+            // No other response is being sent, because a head was waited for. The client may be
+            // gone.
             let _ = timeout(LINGER_TIME, stream.write_all(response)).await;
         }
         unless_cut(state, close(stream, state.eof())).await;
@@ -455,7 +454,7 @@ impl Connection {
 
 /// The rest of a response that is being sent.
 enum Rest {
-    /// The body, which was taken, is kept for its record.
+    /// The bytes of a body, and the emptied body, whose transaction record ends when it is dropped.
     Bytes(Box<(Unsent, ResponseBody)>),
     Stream(Box<Sender>),
 }
@@ -473,7 +472,7 @@ impl Rest {
     }
 }
 
-/// Returns the status and the response for what is no request.
+/// Returns the status and the response for an invalid request head.
 fn refusal(error: HeadError) -> (StatusCode, &'static [u8]) {
     match error {
         HeadError::TooLarge => (
@@ -488,7 +487,7 @@ fn refusal(error: HeadError) -> (StatusCode, &'static [u8]) {
     }
 }
 
-/// Runs a tunnel; `early` is what the client sent before the response.
+/// Runs a tunnel. `early` holds bytes that the client sent before the response.
 async fn be_tunnel(
     services: &Services,
     state: &ConnectionState,
@@ -519,6 +518,6 @@ async fn close(mut stream: Stream, seen_eof: bool) {
             }
         }
     };
-    // Elapsed or drained: either way the connection is dropped now.
+    // Timed out or drained: either way the connection is dropped now.
     let _ = timeout(LINGER_TIME, drain).await;
 }

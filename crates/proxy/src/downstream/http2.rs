@@ -1,10 +1,10 @@
-//! HTTP/2 towards clients: its limits, and what its requests need before the rest of the proxy can
-//! treat them like any other. A connection is served by `server`, over the `h2` crate itself:
-//! interim responses (1xx) are sent, and each request tells whether it waits for its body.
+//! HTTP/2 for clients: limits, and the conversion of its requests into the form that the rest of
+//! the proxy handles. `server` serves a connection directly over the `h2` crate, which lets it send
+//! interim responses (1xx) and know whether a request waits for 100 Continue.
 //!
-//! A client may open many streams at once and break each at will, so everything that it can make
-//! the proxy keep or do is bounded: streams, the bytes of their heads and bodies in flight, resets
-//! that it provokes or sends, and frames that ask for nothing.
+//! A client may open many streams at once and reset any of them, so everything that it can make the
+//! proxy keep or do is bounded: streams, their heads and body bytes in flight, resets that it
+//! provokes or sends, and frames without effect.
 
 mod client_io;
 mod frame_watch;
@@ -22,16 +22,16 @@ pub(crate) use server::serve;
 /// Streams that another node may have open on one connection.
 const STREAMS_OF_NODE: u32 = 1000;
 
-/// Bytes of the head of a question: those of a client's request, and what nodes tell each other.
+/// Maximum size of a peer request head in bytes: a client's request and the fields that nodes add.
 const HEAD_OF_NODE: u32 = 256 << 10;
 
-/// Returns the server for other nodes of the fleet, which are not to be kept in check: what their
-/// clients do at will is spread over all of them.
+/// Returns the server builder for other nodes of the fleet. Its limits are generous: nodes are
+/// trusted, and the requests of their clients are spread over the fleet.
 pub(crate) fn builder_for_nodes(options: &Http2Options) -> Builder {
     let mut builder = Builder::new();
     builder
         .max_concurrent_streams(STREAMS_OF_NODE)
-        // Questions have no bodies, and what nodes tell each other is short.
+        // Peer requests have no bodies, and messages between nodes are short.
         .initial_window_size(256 << 10)
         .initial_connection_window_size(4 << 20)
         .max_send_buffer_size(options.send_buffer)
@@ -42,7 +42,7 @@ pub(crate) fn builder_for_nodes(options: &Http2Options) -> Builder {
     builder
 }
 
-/// Returns the `h2` crate's server with these limits.
+/// Returns the `h2` server builder with these limits.
 pub(crate) fn builder(limits: &ClientLimits, options: &Http2Options) -> Builder {
     let mut builder = Builder::new();
     builder
@@ -50,7 +50,7 @@ pub(crate) fn builder(limits: &ClientLimits, options: &Http2Options) -> Builder 
         .initial_window_size(options.stream_window)
         .initial_connection_window_size(options.connection_window)
         .max_send_buffer_size(options.send_buffer)
-        // The crate refuses lists of this size already.
+        // The crate rejects lists of exactly this size.
         .max_header_list_size(u32::try_from(limits.head_bytes + 1).unwrap_or(u32::MAX))
         .max_pending_accept_reset_streams(options.early_resets)
         .max_local_error_reset_streams(Some(options.error_resets))

@@ -1,10 +1,10 @@
-//! Accepting connections. All workers accept from the same listening sockets and pass a connection
-//! on to the worker that has the fewest: with SO_REUSEPORT the kernel's hash leaves workers idle
+//! Accepts connections. All workers accept from the same listening sockets and pass a connection to
+//! the worker that has the fewest. With SO_REUSEPORT the kernel's hash would leave workers idle
 //! when connections are few, and a second process could bind the same address unnoticed.
 //!
-//! Where the limit of connections is reached, or descriptors have run out, idle connections are
-//! closed (`client::reclaimer`). Where all are busy accepting pauses: one line in the log, no busy
-//! loop. Each accepting task then holds at most one client that waits for a place.
+//! When the connection limit is reached or descriptors have run out, idle connections are closed
+//! (`client::reclaimer`). If all are busy, accepting pauses, with one log line and without a busy
+//! loop. Each accepting task then holds at most one client that waits for a permit.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,29 +26,29 @@ use crate::downstream::connection_limit::{ConnectionLimit, Room};
 use crate::downstream::connections::Connections;
 use crate::downstream::handshake::ListenerProtocol;
 
-/// Pause after an accept that failed for want of a resource, when no connection could be closed;
-/// and between two searches for one.
+/// Longest pause between two searches for a connection to close. Also the pause after an accept
+/// that failed for lack of a resource when no connection could be closed.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Pause after connections were told to close, which they do at once; and the first pause when
-/// there was none.
+/// Pause after connections were told to close, which they do at once. Also the first pause when
+/// none could be closed.
 const SHORT_PAUSE: Duration = Duration::from_millis(5);
 
 /// A listening socket, and the protocol of its connections.
 #[derive(Debug)]
 pub struct Listener {
-    /// The socket.
+    /// Listening socket.
     pub socket: ListenSocket,
-    /// The protocol of its connections.
+    /// Protocol of its connections.
     pub manners: Arc<ListenerProtocol>,
 }
 
 impl Listener {
-    /// Makes another handle on the same socket, with the same protocol.
+    /// Creates another handle to the same socket, with the same protocol.
     ///
     /// # Errors
     ///
-    /// When the process has no descriptor left.
+    /// Fails if the process has no free descriptor.
     pub fn try_clone(&self) -> io::Result<Listener> {
         Ok(Listener { socket: self.socket.try_clone()?, manners: self.manners.clone() })
     }
@@ -64,42 +64,42 @@ pub(crate) struct Accepting {
     manners: Arc<ListenerProtocol>,
 }
 
-/// A connection that is passed to its worker.
+/// A connection on its way to its worker.
 pub(crate) struct Accepted {
     socket: MovingSocket,
     from: From,
 }
 
-/// The origin of a connection.
+/// Where a connection comes from, and its permit.
 struct From {
     client: SocketAddr,
     manners: Arc<ListenerProtocol>,
-    /// `None`: it was accepted before the drain, and there was no place.
+    /// `None`: accepted before the drain began, without a permit.
     _room: Option<OwnedSemaphorePermit>,
 }
 
-/// Waits for the permit for one more connection of a group: closes an idle one for it, or waits for
+/// Waits for a permit for one more connection of a group. Closes an idle connection, or waits for
 /// another to end.
 async fn room(limit: &ConnectionLimit, group: Group) -> Option<OwnedSemaphorePermit> {
     let Room { places, crowded } = limit.room(group);
     if let Ok(permit) = places.clone().try_acquire_owned() {
-        // Logged again only after a real pause: not for each connection that comes and goes.
+        // Warn again only after permits were amply available, not whenever one connection ends.
         if crowded.load(Ordering::Relaxed) && places.available_permits() >= limit.workers() * 4 {
             crowded.store(false, Ordering::Relaxed);
         }
         return Some(permit);
     }
-    // One at a time: the place that is freed for this client is not for the next one.
+    // One search at a time, so that the next client does not take the permit freed for this one.
     let _turn = limit.reclaimer.turn(group).await;
     let mut pause = SHORT_PAUSE;
     loop {
-        // An earlier search may have freed more places than it needed.
+        // An earlier search may have freed more permits than it needed.
         if let Ok(permit) = places.clone().try_acquire_owned() {
             return Some(permit);
         }
         let makes_way = limit.reclaimer.close_idle(Some(group)).await > 0;
-        // A connection that has just been accepted is not registered yet for a moment, and cannot
-        // be closed.
+        // A connection is not registered until shortly after accept, and cannot be closed until
+        // then.
         if !makes_way && pause == PAUSE && !crowded.swap(true, Ordering::Relaxed) {
             log::warn!("{}", crowd(group));
         }
@@ -111,7 +111,7 @@ async fn room(limit: &ConnectionLimit, group: Group) -> Option<OwnedSemaphorePer
     }
 }
 
-/// Says that all connections of a group are busy.
+/// Returns the warning that all connections of a group are busy.
 fn crowd(group: Group) -> &'static str {
     match group {
         Group::Clients => {
@@ -125,7 +125,7 @@ fn crowd(group: Group) -> &'static str {
     }
 }
 
-/// Accepts from one listener until `stop` says so.
+/// Accepts connections from one listener until `stop` is true.
 pub(crate) async fn accept(
     connections: Rc<Connections>,
     listener: Accepting,
@@ -156,13 +156,13 @@ pub(crate) async fn accept(
                 place(&connections, socket, From { client, manners, _room: room }, &peers);
             }
             Err(error) if lacks_resource(&error) => make_descriptors(&connections, &error).await,
-            // A client that left before it was accepted, or the like.
+            // For example, the client left before it was accepted.
             Err(error) => log::debug!("accept: {error}"),
         }
     }
 }
 
-/// Closes idle connections for want of a descriptor, and waits until the accept may be tried again.
+/// Closes idle connections to free descriptors, and waits until the next accept may be tried.
 async fn make_descriptors(connections: &Connections, error: &io::Error) {
     let ConnectionLimit { reclaimer, descriptors, .. } = &*connections.connection_limit;
     let _turn = reclaimer.turn(Group::Clients).await;
@@ -179,7 +179,7 @@ async fn make_descriptors(connections: &Connections, error: &io::Error) {
     sleep(PAUSE).await;
 }
 
-/// Takes over connections that other workers accepted for this one.
+/// Serves connections that other workers accepted for this one.
 pub(crate) async fn take_over(
     connections: Rc<Connections>,
     mut inbox: mpsc::UnboundedReceiver<Accepted>,
@@ -210,7 +210,7 @@ fn place(
     match MovingSocket::pack(socket) {
         Ok(socket) => {
             if peers[least].send(Accepted { socket, from }).is_err() {
-                // That worker has ended: the process is shutting down.
+                // The other worker has ended: the process is shutting down.
                 connection_limit.left(least);
             }
         }

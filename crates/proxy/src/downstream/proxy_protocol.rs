@@ -1,9 +1,8 @@
-//! The header of the PROXY protocol, versions 1 and 2, in which a load balancer says whose
-//! connection it passes on. The crate `ppp` parses the bytes; what is believed of them is decided
-//! here.
+//! PROXY protocol header, versions 1 and 2, by which a load balancer states the client of a
+//! connection. The crate `ppp` parses the bytes; this module decides which of them to trust.
 //!
-//! It is expected only where the configuration says that peers send it, and only of peers that it
-//! trusts: any other peer could choose its address.
+//! The header is expected only on listeners configured for it, and only from trusted peers: any
+//! other peer could forge its address.
 
 use std::fmt;
 use std::io;
@@ -13,37 +12,37 @@ use bytes::Bytes;
 use ppp::{HeaderResult, PartialResult, v1, v2};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The longest header that is read: of version 2, 232 bytes with two Unix addresses, the rest for
-/// its further fields.
+/// Maximum length of a header in bytes. In version 2, two Unix addresses take 232; the rest is for
+/// TLV fields.
 const LONGEST: usize = 4096;
 
-/// The longest line of version 1.
+/// Maximum length of a version 1 line.
 const LONGEST_V1: usize = 107;
 
 const SIGNATURE_V1: &[u8] = b"PROXY ";
 const SIGNATURE_V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Type and mask of the field that says that the client spoke TLS to the balancer.
+/// Type of the TLV field about TLS, and its bit that says that the client spoke TLS.
 const TLS_FIELD: u8 = 0x20;
 const TLS_CLIENT: u8 = 0x01;
 
-/// The content of a header.
+/// Content of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Told {
-    /// The client, when it is not the peer itself.
+    /// Client address, if it is not the peer's own.
     pub client: Option<SocketAddr>,
-    /// The client spoke TLS to the balancer.
+    /// True if the client spoke TLS to the balancer.
     pub secured: bool,
 }
 
-/// The reason why a connection was refused.
+/// Why a connection was refused.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// The bytes are no header.
+    /// The bytes are not a header.
     Malformed,
     /// The connection ended within the header.
     Ended,
-    /// It broke.
+    /// The connection failed.
     Io(io::Error),
 }
 
@@ -57,8 +56,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Reads the header from the beginning of a connection. Returns also the bytes that were read
-/// behind it.
+/// Reads the header from the beginning of a connection. Also returns the bytes read after it.
 pub(crate) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<(Told, Bytes), Refusal> {
     let mut buffer = Vec::with_capacity(256);
     loop {
@@ -77,7 +75,7 @@ pub(crate) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<(Told,
     }
 }
 
-/// Parses a header. Returns it and its length; `None` while there are too few bytes.
+/// Parses a header. Returns it and its length, or `None` if more bytes are needed.
 fn parse(bytes: &[u8]) -> Result<Option<(Told, usize)>, Refusal> {
     let begins = |signature: &[u8]| {
         let n = bytes.len().min(signature.len());
@@ -86,7 +84,8 @@ fn parse(bytes: &[u8]) -> Result<Option<(Told, usize)>, Refusal> {
     if !begins(SIGNATURE_V1) && !begins(SIGNATURE_V2) {
         return Err(Refusal::Malformed);
     }
-    // The crate takes an unfinished line of version 1 for a wrong one: it is given whole ones.
+    // The crate rejects an incomplete version 1 line as invalid, so it is given complete lines
+    // only.
     if bytes.starts_with(&SIGNATURE_V1[..1]) && !bytes.windows(2).any(|pair| pair == b"\r\n") {
         return if bytes.len() < LONGEST_V1 { Ok(None) } else { Err(Refusal::Malformed) };
     }
@@ -101,14 +100,14 @@ fn parse(bytes: &[u8]) -> Result<Option<(Told, usize)>, Refusal> {
             Ok(Some((told, header.header.len())))
         }
         HeaderResult::V2(Ok(header)) => Ok(Some((told_v2(&header), header.len()))),
-        // A line of version 1 is whole here: missing parts will not come.
+        // A version 1 line is complete here, so missing parts will not come.
         result @ HeaderResult::V2(_) if result.is_incomplete() => Ok(None),
         _ => Err(Refusal::Malformed),
     }
 }
 
 fn told_v2(header: &v2::Header<'_>) -> Told {
-    // The connection is the balancer's own: a health check.
+    // The connection is the balancer's own, such as a health check.
     if header.command == v2::Command::Local {
         return Told { client: None, secured: false };
     }
@@ -144,7 +143,7 @@ mod tests {
         }
     }
 
-    /// Reads a header, and checks that every way to cut its bytes in two gives the same result.
+    /// Reads a header, and checks that every way to split its bytes in two gives the same result.
     fn said(bytes: &[u8]) -> Result<(Told, Bytes), String> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let whole = runtime.block_on(read(&mut &bytes[..])).map_err(|why| why.to_string());
@@ -191,7 +190,7 @@ mod tests {
         v6[15] = 9;
         v6[33] = 7;
         assert_eq!(said(&v2(1, 0x21, &v6)).unwrap().0, client("[2001::9]:7"));
-        // A health check of the balancer, and a client that it cannot name.
+        // A health check of the balancer, and a client whose address it does not state.
         assert_eq!(said(&v2(0, 0x11, &v4)).unwrap().0, NOBODY);
         assert_eq!(said(&v2(1, 0x00, &[])).unwrap().0, NOBODY);
         assert_eq!(said(&v2(1, 0x31, &[0; 216])).unwrap().0, NOBODY);

@@ -1,5 +1,5 @@
-//! The transport of a client's connection: a TCP or Unix socket, with or without TLS, and with
-//! bytes put back that were read too early.
+//! Transport of a client connection: a TCP or Unix socket, with or without TLS. Bytes that were
+//! read too early can be put back.
 
 use std::task::{Context, Poll};
 
@@ -8,10 +8,10 @@ use net::put_back::PutBack;
 use net::socket::{PeerEnd, Socket, transport};
 use tokio_rustls::server::TlsStream;
 
-/// A socket, and bytes that were read from it too early.
+/// A socket, and bytes put back after they were read too early.
 pub(crate) type Raw = PutBack<Socket>;
 
-/// The transport of a client's bytes.
+/// Transport of a client's bytes.
 pub(crate) enum Stream {
     Plain(Raw),
     Tls(Box<TlsStream<Raw>>),
@@ -19,15 +19,15 @@ pub(crate) enum Stream {
 
 transport!(Stream { Plain, Tls });
 
-/// Makes the transport of a socket that was accepted.
+/// Wraps an accepted socket.
 pub(crate) fn raw(socket: Socket) -> Raw {
-    // Answers must not wait for acknowledgements.
+    // Responses must not wait for acknowledgements.
     socket.send_at_once();
     PutBack::new(socket, Bytes::new())
 }
 
 impl Stream {
-    /// Returns the socket, if what is written to it is what the client gets, and it has a
+    /// Returns the socket, if bytes written to it reach the client unchanged and it has a
     /// descriptor.
     pub fn bare_socket(&self) -> Option<&Socket> {
         match self {
@@ -36,7 +36,7 @@ impl Stream {
         }
     }
 
-    /// Waits until the client ends its side, as [`Socket::poll_peer_end`].
+    /// Waits until the client closes its side, like [`Socket::poll_peer_end`].
     pub fn poll_peer_end(&self, cx: &mut Context<'_>) -> Poll<PeerEnd> {
         let raw = match self {
             Stream::Plain(raw) => raw,
@@ -45,7 +45,7 @@ impl Stream {
         raw.get_ref().poll_peer_end(cx)
     }
 
-    /// Makes the close a reset, if that is possible: a plain end would look like the end of a body.
+    /// Makes the close a reset, if possible: an orderly close would look like the end of a body.
     pub fn reset_at_close(&self) {
         match self {
             Stream::Plain(raw) => raw.get_ref().reset_at_close(),

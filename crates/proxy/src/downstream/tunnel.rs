@@ -1,9 +1,9 @@
-//! The transfer of bytes through a tunnel, which a `CONNECT` or a change of the protocol
-//! (`upgrade`) has opened: both ways, until both sides have ended.
+//! Relays bytes through a tunnel opened by `CONNECT` or a protocol change (`upgrade`), in both
+//! directions, until both sides have ended.
 //!
-//! Each side may end its own direction and still receive (half-close). A tunnel in which nothing
-//! moves for a while is ended, and so is one that is cut from outside, as at the end of a drain.
-//! The moved bytes are known however it ends. `Places` limits how many are open at a time.
+//! Each side may close its own direction and still receive (half-close). A tunnel is also closed
+//! when it is idle or open for too long, or is cut from outside, for example at the end of a drain.
+//! The byte counts are known however it ends. `Places` limits how many tunnels are open at a time.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -22,35 +22,35 @@ use crate::client::limits::Lifetime;
 /// Bytes of buffer for each direction of a tunnel.
 const BUFFER: usize = 16 << 10;
 
-/// The end of a tunnel, and the bytes that moved through it.
+/// How a tunnel ended, and the bytes that moved through it.
 #[derive(Debug)]
 pub struct Ended {
-    /// Bytes that the upstream took from the client.
+    /// Bytes from the client that were written to the upstream.
     pub sent: u64,
-    /// Bytes that the client took from the upstream.
+    /// Bytes from the upstream that were written to the client.
     pub received: u64,
-    /// How it ended.
+    /// Why it ended.
     pub how: End,
 }
 
-/// The way in which a tunnel ended.
+/// Why a tunnel ended.
 #[derive(Debug)]
 pub enum End {
-    /// Both sides ended their direction.
+    /// Both sides closed their direction.
     Closed,
-    /// Nothing moved for the time allowed.
+    /// No byte moved for the idle time.
     Idle,
-    /// It was open for as long as one may be.
+    /// It was open for the maximum time.
     Expired,
     /// It was cut from outside.
     Cut,
-    /// It was idle, and another tunnel has its place.
+    /// Another tunnel took its permit.
     Displaced,
-    /// A connection broke.
+    /// A connection failed.
     Broken(io::Error),
 }
 
-/// The bytes that moved each way, and when the last did.
+/// Bytes moved in each direction, and when the last one moved.
 struct Moved<F> {
     to_upstream: Cell<u64>,
     to_client: Cell<u64>,
@@ -60,17 +60,17 @@ struct Moved<F> {
     note: F,
 }
 
-/// A side whose written bytes are counted.
+/// One side of the tunnel, which counts the bytes written to it.
 struct Side<'a, T, F> {
     inner: T,
     written: &'a Cell<u64>,
     moved: &'a Moved<F>,
 }
 
-/// Joins a client and its upstream. `early` is what the client sent behind the head of its request.
-/// Returns when both directions have ended, when its `lifetime` is over, when a connection breaks,
-/// or when `cut` completes, with what `cut` returns; both connections are closed then. `note` is
-/// called with the time at which it opens, and whenever bytes move.
+/// Relays bytes between a client and its upstream. `early` holds bytes that the client sent after
+/// its request head. Returns when both directions have ended, `lifetime` is exceeded, a connection
+/// fails, or `cut` completes, whose result is then the reason. Both connections are closed on
+/// return. Calls `note` with the current time when the tunnel opens and whenever bytes move.
 pub async fn join(
     client: impl AsyncRead + AsyncWrite + Unpin,
     early: Bytes,

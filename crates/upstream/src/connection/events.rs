@@ -1,15 +1,15 @@
-//! The events that the owner of connections to origins counts.
+//! Events on upstream connections, counted by the owner of the connections.
 
-/// An event on a connection to an origin.
+/// An event on an upstream connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A connection was opened.
     Connected,
-    /// A request was sent on a connection that was open already.
+    /// A request was sent on a connection that was already open.
     Reused,
-    /// A request was sent again, because a connection kept open had died or to another server.
+    /// A request was sent again, because a reused connection had died or to another server.
     Retried,
-    /// Bytes came behind the end of an answer, and the connection was closed.
+    /// Bytes arrived after the end of a response, and the connection was closed.
     Overrun,
 }
 

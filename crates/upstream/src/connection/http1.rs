@@ -1,12 +1,12 @@
-//! One HTTP/1.1 connection to an origin. The task that asks sends the request and reads the answer
-//! itself: there is no task of the connection, and an idle one is only a socket. (hyper's client
-//! has a task for each, which every request and every piece of a body crosses twice.)
+//! One HTTP/1.1 connection to an origin. The task that makes the request also writes it and reads
+//! the response: a connection has no task of its own, and an idle one is only a socket. (hyper's
+//! client runs a task per connection, which every request and every piece of a body crosses twice.)
 //!
-//! It promises: an answer is read as RFC 9112 (6.3) has it, and what could be read in two ways is
-//! an error; a connection is used again only when both messages have ended, the origin keeps it,
-//! and nothing came behind the answer; a request body that the origin does not read holds up no
-//! answer; a request that got no answer is as it was; what an origin sends at once takes turns with
-//! the other tasks.
+//! Guarantees: responses are read as RFC 9112 (6.3) specifies, and ambiguous framing is an error. A
+//! connection is reused only when both messages have ended, the origin keeps it open, and no byte
+//! followed the response. A request body that the origin does not read does not delay the response.
+//! A request that got no response is returned only if it is unmodified, ready to be retried. A
+//! response that arrives all at once takes turns with other tasks.
 
 mod error;
 mod incoming;
@@ -35,59 +35,61 @@ use crate::connection::overrun::LastAnswer;
 use crate::connection::request_body::OutBody;
 use crate::connection::stream::{Stream, Unread};
 
-/// Bytes that are read at once as long as it is not known how many are to come: a head and, most of
-/// the time, all of the body.
+/// Bytes per read while the length of the response is unknown: room for a head and usually the
+/// whole body.
 const FIRST_READ: usize = 16 << 10;
-/// Bytes of a longer body that are read at once.
+/// Bytes per read of a longer body.
 const BODY_READ: usize = 64 << 10;
-/// With less room than this within a body more is made first.
+/// Free buffer space in bytes below which the buffer grows before a body is read on.
 const LEAST_READ: usize = 8 << 10;
-/// Bytes of the 1xx answers before one answer at most.
+/// Maximum total bytes of 1xx responses before one final response.
 const INTERIM_MAX: usize = 1 << 20;
 
-/// Fields that are added to a head on its way.
+/// Number of fields to be added to a response head later, reserved in its map.
 const FIELDS_ADDED: usize = 6;
-/// The memory of a head with more bytes is not kept.
+/// Size in bytes above which the memory of a head is not kept.
 const HEAD_KEPT_MAX: usize = 8 << 10;
 
-/// One connection, which is closed when it is dropped.
+/// One connection, closed on drop.
 pub(crate) struct Http1 {
     stream: Stream,
-    /// Bytes that were read and not taken yet.
+    /// Bytes read but not yet consumed.
     input: BytesMut,
-    /// The place of heads of requests, kept for the next.
+    /// Buffer for request heads, kept for the next request.
     output: Vec<u8>,
-    /// The head of the last answer, and the memory of maps of such heads. The map of a request's
-    /// fields becomes the next answer's.
+    /// Head of the last response, and reusable maps for such heads. The map of a request's fields
+    /// becomes that of the next response.
     head: ResponseHead,
     maps: HeaderMaps,
-    /// The memory of the last request, which is done with.
+    /// Memory of the last request, once that has finished.
     pub spare: Option<Box<Request<OutBody>>>,
-    /// The address of the other end; `None` for a socket in the file system.
+    /// Address of the server; `None` for a Unix socket.
     pub address: Option<IpAddr>,
-    /// Bytes of an answer's head at most.
+    /// Maximum size of a response head in bytes.
     head_max: usize,
-    /// The kind of its last answer; `None`: there was none yet.
+    /// Kind of the last response; `None`: there was none yet.
     pub last: Option<LastAnswer>,
-    /// The kind of answer that bytes behind any answer are put down to: its latest one that ended
-    /// with its head, if there was one. What came late behind it may have been read as a later one.
+    /// Kind of response that stray bytes on the connection are attributed to: the latest one
+    /// without a body, if there was any. Bytes that arrived late after it may have been read as a
+    /// later response.
     pub suspect: LastAnswer,
 }
 
-/// The failure of a request without an answer.
+/// A request that failed without a response.
 pub(crate) struct Broke {
-    /// The request, when it is as it was.
+    /// The request, if it is unmodified and can be retried.
     pub request: Option<Box<Request<OutBody>>>,
-    /// Nothing of it was sent.
+    /// True if no byte was sent and nothing was taken from the body.
     pub is_unsent: bool,
-    /// The kind of earlier answer on this connection that the bytes read probably came behind: they
-    /// came before the request, or are no answer.
+    /// Set if the bytes read probably belong after an earlier response on this connection, because
+    /// they came before the request or are not a response. The kind of that response.
     pub overran: Option<LastAnswer>,
     pub error: Http1Error,
 }
 
 impl Http1 {
-    /// Makes a connection of a stream. `head_max`: bytes of an answer's head at most.
+    /// Creates a connection over a stream. `head_max` is the maximum size of a response head in
+    /// bytes.
     pub fn new(stream: Stream, address: Option<IpAddr>, head_max: usize) -> Http1 {
         let (input, output, suspect) = (BytesMut::new(), Vec::new(), LastAnswer::Framed);
         let (head, maps, spare, last) =
@@ -95,26 +97,26 @@ impl Http1 {
         Http1 { stream, input, output, head, maps, spare, address, head_max, last, suspect }
     }
 
-    /// Returns what lies unread on an idle connection, which can be used if there is nothing. What
-    /// was read already, or decrypted, counts.
+    /// Returns what is unread on an idle connection, including bytes already read or decrypted. The
+    /// connection can be reused only if there is nothing.
     pub fn unread(&mut self) -> Unread {
         if self.has_input() { Unread::Bytes } else { self.stream.unread() }
     }
 
-    /// Returns whether bytes were read that nothing has taken.
+    /// Returns whether there are bytes read but not consumed.
     pub fn has_input(&self) -> bool {
         !self.input.is_empty()
     }
 
-    /// Gives up the memory that it keeps for further requests.
+    /// Frees the memory that is kept for further requests.
     pub fn shrink(&mut self) {
         (self.input, self.output) = (BytesMut::new(), Vec::new());
         (self.head, self.maps) = (ResponseHead::default(), HeaderMaps::default());
         self.spare = None;
     }
 
-    /// Sends a request, whose names are spelled so, and waits for the head of the answer. 1xx
-    /// answers go to `interim`.
+    /// Sends a request and waits for the head of the response. `spellings` is the spelling of the
+    /// request's field names. 1xx responses are passed to `interim`.
     pub async fn send(
         mut self: Box<Self>,
         request: Box<Request<OutBody>>,
@@ -138,7 +140,7 @@ impl Http1 {
         }
     }
 
-    /// Makes a response of the head that was taken last, with the spelling of its names.
+    /// Builds a response from the head taken last, with the spelling of its field names.
     fn take_response(&mut self) -> Result<Response<Spellings>, Http1Error> {
         let Http1 { head, maps, .. } = self;
         let (fields, spellings) = maps.make(&head.fields, FIELDS_ADDED)?;
@@ -152,15 +154,15 @@ impl Http1 {
         Ok(response)
     }
 
-    /// Reads more bytes. `left`: how many are to come, when that is known.
+    /// Reads more bytes. `left` is the number of bytes to come, if known.
     fn poll_more(&mut self, left: Option<u64>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let Http1 { stream, input, .. } = self;
-        // With room for one more than are to come, the socket knows by a short read that there are
-        // none, and the next attempt asks the system for nothing.
+        // With room for one byte more than expected, a short read tells the socket that nothing is
+        // left, and the next attempt needs no system call.
         let wanted = left.map_or(FIRST_READ, |left| {
             usize::try_from(left).unwrap_or(BODY_READ).saturating_add(1).min(BODY_READ)
         });
-        // A head is read into all of the buffer, which is free again most of the time.
+        // A head is read into the whole buffer, which usually is free again.
         let least =
             if input.is_empty() && left.is_none() { wanted } else { wanted.min(LEAST_READ) };
         if input.capacity() - input.len() < least {
@@ -170,27 +172,27 @@ impl Http1 {
     }
 }
 
-/// The head of an answer that is not a 1xx.
+/// Head and framing of a final (not 1xx) response.
 struct Answer {
     response: Response<Spellings>,
     framing: ResponseFraming,
 }
 
-/// A request under way.
+/// A request in progress.
 struct Exchange {
     connection: Box<Http1>,
     request: Box<Request<OutBody>>,
     sending: Sending,
-    /// The error of the sending; the answer may have come all the same.
+    /// Error of the sending; the response may arrive nevertheless.
     broken: Option<Http1Error>,
-    /// Bytes of the answer's head in which there is no end of it.
+    /// Length of the input already searched for the end of the head.
     seen: usize,
-    /// Bytes of the 1xx answers so far.
+    /// Bytes of the 1xx responses so far.
     interim: usize,
 }
 
 impl Exchange {
-    /// Sends on what can be sent.
+    /// Sends as much of the request as possible.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Http1Error>> {
         self.sending.poll(&mut self.connection.stream, self.request.body_mut(), cx)
     }
@@ -205,13 +207,14 @@ impl Exchange {
         Poll::Ready(answered.map_err(|error| self.broken.take().unwrap_or(error)))
     }
 
-    /// Sends on what can be sent. An origin that takes no more may have answered all the same.
+    /// Sends as much of the request as possible. On failure the response is still awaited, because
+    /// an origin that stops reading may have responded.
     fn send_on(&mut self, cx: &mut Context<'_>) -> Result<(), Http1Error> {
         if self.broken.is_none()
             && let Poll::Ready(Err(error)) = self.poll_send(cx)
         {
             if matches!(error, Http1Error::RequestBody) {
-                // The client broke off: nobody waits for what the origin says.
+                // The client broke off, so the response is not needed.
                 return Err(error);
             }
             self.broken = Some(error);
@@ -242,7 +245,8 @@ impl Exchange {
                     return Poll::Ready(Err(Http1Error::Malformed(why)));
                 }
                 if is_continue && !self.sending.is_done() {
-                    // Even if the answer is there already, the client is told first.
+                    // Forward the 100 Continue to the client even if the final response has already
+                    // arrived.
                     self.send_on(cx)?;
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
@@ -259,16 +263,15 @@ impl Exchange {
         }
     }
 
-    /// Returns whether the first bytes that were read on a connection in use before cannot be of
-    /// the answer: the request has not reached the origin. One with a body may be answered early.
+    /// Returns whether the first bytes read on a reused connection cannot belong to the response,
+    /// because the request has not reached the origin. A request with a body may be answered early.
     fn is_premature(&self) -> bool {
         self.connection.last.is_some()
             && matches!(self.request.body(), OutBody::Empty)
             && (!self.sending.is_done() || self.connection.stream.has_unacknowledged())
     }
 
-    /// Takes a head that has come whole, which is the connection's then, and returns the framing of
-    /// its answer.
+    /// Takes a complete head into the connection, and returns the framing of its response.
     fn take_head(&mut self) -> Result<Option<ResponseFraming>, Http1Error> {
         let Http1 { input, head, head_max, .. } = &mut *self.connection;
         let before = input.len();
@@ -285,7 +288,7 @@ impl Exchange {
         if before >= *head_max { Err(Http1Error::HeadTooLarge) } else { Ok(None) }
     }
 
-    /// Returns the answer, whose body is still to be read.
+    /// Returns the response, whose body is still to be read.
     fn answered(self, answer: Answer) -> Response<Incoming> {
         let Answer { response, framing } = answer;
         let status = response.status();
@@ -298,7 +301,8 @@ impl Exchange {
                 connection.last = Some(last);
                 if last != LastAnswer::Framed {
                     connection.suspect = last;
-                    // What the origin may wrongly send behind it is to come before the next use.
+                    // Bytes that the origin wrongly sends after it should arrive before the
+                    // connection is reused.
                     connection.stream.acknowledge_at_once();
                 }
                 connection.maps.keep(std::mem::take(request.headers_mut()));

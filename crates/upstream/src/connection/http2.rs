@@ -1,11 +1,12 @@
 //! One HTTP/2 connection to an origin, shared by the requests of a worker.
 //!
-//! Over the `h2` crate itself rather than hyper's client of it, for two things that hyper does not
-//! expose: the interim answers (1xx), and which errors prove that the origin did nothing.
+//! Uses the `h2` crate directly rather than hyper's client, for two things that hyper does not
+//! expose: interim responses (1xx), and which errors prove that the origin did not process the
+//! request.
 //!
-//! It promises: fields of one HTTP/1.1 connection are not sent (RFC 9113, 8.2.2); a request counts
-//! as untouched only when the origin itself says so (REFUSED_STREAM, or a GOAWAY for streams before
-//! it: RFC 9113, 8.7); a connection on which an answer did not come in time gets no further
+//! Guarantees: connection-specific fields of HTTP/1.1 are not sent (RFC 9113, 8.2.2). A request
+//! counts as untouched only if the origin itself says so, by REFUSED_STREAM or by a GOAWAY with a
+//! lower last stream (RFC 9113, 8.7). A connection on which a response was late gets no further
 //! requests.
 
 use std::cell::Cell;
@@ -49,25 +50,25 @@ pub(crate) struct Http2 {
     task: AbortHandle,
 }
 
-/// The other end of a connection.
+/// Remote end of a connection.
 pub(crate) struct Peer {
     pub endpoint: Arc<Endpoint>,
-    /// `None` for a socket in the file system.
+    /// `None` for a Unix socket.
     pub address: Option<IpAddr>,
-    /// The log of its failures.
+    /// Log of its failures.
     pub failures: Option<Arc<FailureLog>>,
     pub clock: TokioClock,
 }
 
 struct State {
-    /// Requests whose answers have not ended.
+    /// Requests whose responses have not ended.
     active: Cell<usize>,
     since: Cell<Instant>,
     retired: Cell<bool>,
     closed: Cell<bool>,
-    /// A ping was answered: the origin's first SETTINGS have been read.
+    /// A ping was answered, so the origin's first SETTINGS have been read.
     introduced: Cell<bool>,
-    /// A request waits for that.
+    /// Notified by a request that waits for `introduced`.
     wants_introduction: Notify,
     is_introduced: Notify,
 }
@@ -78,10 +79,10 @@ impl Drop for Http2 {
     }
 }
 
-/// A request under way, or its answer, which keeps the connection open.
+/// A request or its response in progress. Keeps the connection open.
 pub(crate) struct Stream {
     pub connection: Rc<Http2>,
-    /// Sends the request's body.
+    /// Task that sends the request body.
     pump: Option<AbortHandle>,
 }
 
@@ -96,19 +97,19 @@ impl Drop for Stream {
     }
 }
 
-/// The failure of a request without an answer.
+/// A request that failed without a response.
 pub(crate) struct Broke {
-    /// The request, when it was not sent.
+    /// The request, if it was not sent.
     pub unsent: Option<Request<OutBody>>,
-    /// The origin says that it did nothing with it.
+    /// True if the origin states that it did not process the request.
     pub untouched: bool,
-    /// The connection ended before the answer.
+    /// True if the connection must not be used any more.
     pub dead: bool,
     pub error: h2::Error,
 }
 
 impl Http2 {
-    /// Begins an HTTP/2 connection and starts its task.
+    /// Performs the HTTP/2 handshake and starts the connection's task.
     pub async fn handshake<S>(
         stream: S,
         peer: Peer,
@@ -138,7 +139,7 @@ impl Http2 {
         let task = spawn_local(async move {
             tokio::select! {
                 biased;
-                // Requests that wait for an answer get the connection's error.
+                // Requests that wait for a response get the connection's error.
                 ended = connection => drop(ended),
                 () = answers_pings(ping, &of_task, every, wait) => {}
             }
@@ -148,7 +149,7 @@ impl Http2 {
         Ok(Rc::new(Http2 { sender, peer, state, task: task.abort_handle() }))
     }
 
-    /// Returns whether a further request may be sent on it.
+    /// Returns whether another request may be sent on the connection.
     pub fn has_room(&self) -> bool {
         self.is_open() && self.state.active.get() < self.sender.current_max_send_streams()
     }
@@ -157,19 +158,18 @@ impl Http2 {
         !self.state.retired.get() && !self.state.closed.get()
     }
 
-    /// Retires the connection: it gets no further requests; those under way go on.
+    /// Retires the connection: it gets no further requests, and those in progress continue.
     pub fn retire(&self) {
         self.state.retired.set(true);
     }
 
-    /// Returns since when there has been no request; `None` while there is one.
+    /// Returns when the last request ended; `None` while there is one.
     pub fn idle_since(&self) -> Option<Instant> {
         (self.state.active.get() == 0).then(|| self.state.since.get())
     }
 
-    /// Waits until it is known whether an extended CONNECT may be sent on it (RFC 8441, 3), and
-    /// returns that. The origin says so in its SETTINGS, which come before its first answer to a
-    /// ping.
+    /// Returns whether the origin accepts extended CONNECT (RFC 8441, 3). If necessary, waits for
+    /// its SETTINGS, which precede its first reply to a ping.
     pub async fn takes_tunnels(&self) -> bool {
         let state = &self.state;
         while !self.sender.is_extended_connect_protocol_enabled()
@@ -183,8 +183,8 @@ impl Http2 {
         self.is_open() && self.sender.is_extended_connect_protocol_enabled()
     }
 
-    /// Asks for another protocol on a stream and waits for the head of the answer. The rest of an
-    /// answer that agrees is a tunnel.
+    /// Requests another protocol on a stream and waits for the head of the response. If the origin
+    /// agrees, the returned halves of the stream are a tunnel.
     pub async fn ask_for_tunnel(
         self: &Rc<Self>,
         request: Request<OutBody>,
@@ -201,12 +201,12 @@ impl Http2 {
         if upgrade::is_switch_of_stream(response.status()) {
             return Ok(response.map(|body| (body, stream, Some(sink))));
         }
-        // It fails when the origin has ended the stream.
+        // Fails if the origin has ended the stream.
         let _ = sink.send_data(Bytes::new(), true);
         Ok(response.map(|body| (body, stream, None)))
     }
 
-    /// Takes a place on the connection for a request, and converts its head to HTTP/2.
+    /// Reserves a stream on the connection for a request, and converts the request head to HTTP/2.
     async fn begin(
         self: &Rc<Self>,
         request: Request<OutBody>,
@@ -225,7 +225,7 @@ impl Http2 {
         }
     }
 
-    /// Sends a request and waits for the head of the answer.
+    /// Sends a request and waits for the head of the response.
     pub async fn send(
         self: &Rc<Self>,
         request: Request<OutBody>,
@@ -244,8 +244,8 @@ impl Http2 {
     }
 }
 
-/// Waits until the other end leaves a ping without answer for as long as `wait`. It gets one so
-/// often while answers are awaited.
+/// Completes when a ping is not answered within `wait`. Sends one every `every` while responses are
+/// awaited, and one when a request waits for the SETTINGS.
 async fn answers_pings(ping: Option<h2::PingPong>, state: &State, every: Duration, wait: Duration) {
     let Some(mut ping) = ping else { return std::future::pending().await };
     let mut tick = interval(every);
@@ -277,7 +277,7 @@ impl Broke {
 
     fn of(error: h2::Error) -> Broke {
         let refused = error.is_reset() && error.reason() == Some(Code::REFUSED_STREAM);
-        // All streams that a GOAWAY ends with an error are beyond the last one it names.
+        // Streams that a GOAWAY ends with an error are always beyond the last one that it names.
         let untouched = error.is_remote() && (refused || error.is_go_away());
         let dead = error.is_io() || error.is_go_away();
         Broke { unsent: None, untouched, dead, error }
@@ -297,7 +297,7 @@ fn poll_answer(
     Pin::new(answer).poll(cx)
 }
 
-/// Converts a request to HTTP/2; returns it unchanged when its host cannot be sent.
+/// Converts a request to HTTP/2. Returns it unchanged if its host is missing or invalid.
 fn convert(
     request: Request<OutBody>,
     scheme: &'static str,
@@ -325,8 +325,7 @@ fn convert(
     Ok((head, body))
 }
 
-/// Removes the fields of one HTTP/1.1 connection (RFC 9113, 8.2.2), and the host, which is in
-/// `:authority`.
+/// Removes connection-specific fields (RFC 9113, 8.2.2), and `Host`, which is sent as `:authority`.
 fn leave_connection_fields_out(headers: &mut HeaderMap) {
     hop_by_hop::strip(headers);
     headers.remove(header::HOST);
@@ -334,12 +333,12 @@ fn leave_connection_fields_out(headers: &mut HeaderMap) {
     headers.remove("http2-settings");
 }
 
-/// Sends a request's body at the pace that the origin allows.
+/// Sends a request body as flow control permits.
 async fn pump(mut body: OutBody, mut sink: SendStream<Bytes>) {
     loop {
         let frame = tokio::select! {
             frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)) => frame,
-            // The origin does not want it, or is gone: the request that waits for the answer gets
+            // The origin refuses the body or is gone; the request that waits for the response gets
             // the error.
             _ = poll_fn(|cx| sink.poll_reset(cx)) => return,
         };
@@ -348,7 +347,8 @@ async fn pump(mut body: OutBody, mut sink: SendStream<Bytes>) {
                 let _ = sink.send_data(Bytes::new(), true);
                 return;
             }
-            // The client broke off: the stream is reset, or half a body would pass for a whole one.
+            // The client broke off. Without a reset the origin would take half a body for a whole
+            // one.
             Some(Err(_)) => return sink.send_reset(Code::CANCEL),
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data()
@@ -361,7 +361,7 @@ async fn pump(mut body: OutBody, mut sink: SendStream<Bytes>) {
     }
 }
 
-/// Sends a piece of a body; `None` when the stream is over.
+/// Sends a piece of a body; returns `None` if the stream is over.
 async fn send_data(sink: &mut SendStream<Bytes>, mut data: Bytes) -> Option<()> {
     while !data.is_empty() {
         sink.reserve_capacity(data.len());
@@ -377,20 +377,20 @@ pub(crate) fn joined(source: RecvStream, sink: SendStream<Bytes>) -> StreamIo {
     StreamIo { sink, source, early: Bytes::new() }
 }
 
-/// The body of an answer.
+/// Body of a response.
 pub(crate) struct Incoming {
     body: RecvStream,
-    /// Bytes to come, when the head says how many.
+    /// Bytes still to come, if the head states a length.
     left: Option<u64>,
-    /// Bytes that were returned last: the next poll means that they were taken, and the origin may
-    /// send as many.
+    /// Size of the piece returned last. The next poll means that it was consumed, and returns as
+    /// much flow-control capacity to the origin.
     owed: usize,
     data_ended: bool,
 }
 
 impl Incoming {
     pub fn new(body: RecvStream, head: &HeaderMap) -> Incoming {
-        // h2 has checked that there is one length at most, and enforces it.
+        // h2 has checked that there is at most one length, and enforces it.
         let length = head.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
         let left = if body.is_end_stream() { Some(0) } else { length };
         Incoming { body, left, owed: 0, data_ended: false }
@@ -402,7 +402,7 @@ impl Incoming {
     ) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
         let owed = std::mem::take(&mut self.owed);
         if owed > 0 {
-            // It fails for a stream that is over.
+            // Fails if the stream has ended.
             let _ = self.body.flow_control().release_capacity(owed);
         }
         if !self.data_ended {
@@ -425,9 +425,10 @@ impl Incoming {
         }
     }
 
-    /// Returns whether an error is the end of a complete answer: an origin that has not read all of
-    /// the request may say so behind it (RFC 9113, 8.1). Without a length nothing proves that the
-    /// answer had come to its end, and it does not count as whole.
+    /// Returns whether an error marks the end of a complete response. An origin that did not read
+    /// the whole request may reset the stream with NO_ERROR after its response (RFC 9113, 8.1).
+    /// Without a length nothing proves that the response is complete, so it does not count as
+    /// whole.
     fn is_whole(&self, error: &h2::Error) -> bool {
         self.left == Some(0) && error.is_reset() && error.reason() == Some(Code::NO_ERROR)
     }
@@ -436,7 +437,7 @@ impl Incoming {
         self.body.is_end_stream()
     }
 
-    /// Returns the bytes to come, when known.
+    /// Returns the number of bytes to come, if known.
     pub fn left(&self) -> Option<u64> {
         self.left
     }

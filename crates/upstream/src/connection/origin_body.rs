@@ -1,4 +1,4 @@
-//! The body of an origin's answer, and the return of its connection to the pool.
+//! Body of an origin's response, and the return of its connection to the pool.
 
 use std::os::fd::BorrowedFd;
 use std::pin::Pin;
@@ -27,10 +27,10 @@ use crate::failure::failure_log::{FailureLog, Phase};
 use crate::servers::group::Serving;
 use crate::settings::endpoint::Endpoint;
 
-/// What is needed to return a connection in use.
+/// Data needed to return a connection to the pool after use.
 pub(crate) struct Lease {
     pub pool: Rc<Pool>,
-    /// The log of failures.
+    /// Log of failures.
     pub failures: Option<Arc<FailureLog>>,
     pub endpoint: Arc<Endpoint>,
     pub progress: Option<Rc<Progress>>,
@@ -38,33 +38,34 @@ pub(crate) struct Lease {
     pub next_use: NextUse,
 }
 
-/// The use of a connection after its answer.
+/// Next use of a connection after its response.
 pub(crate) enum NextUse {
-    /// Any request.
+    /// Any request may use it.
     Any,
-    /// The next request of the client that logged in on it, while that one's connection lasts.
+    /// Only requests of the client that authenticated on it may use it, while the client stays
+    /// connected.
     Client(Weak<PinnedConnection>),
-    /// None: it is closed.
+    /// The connection is closed.
     Never,
 }
 
-/// The source of the bytes, and what it keeps open meanwhile.
+/// Source of the bytes, with the resources it keeps open.
 enum Source {
     Http1(Incoming, Option<Lease>),
     Http2(Box<http2::Incoming>, Option<http2::Stream>),
-    /// Not a connection of the pool: bytes that other code reads.
+    /// Bytes from other code, not from a pooled connection.
     Stream(Pin<Box<dyn Body<Data = Bytes, Error = io::Error>>>),
-    /// A file, or what was made of one.
+    /// A file, or content generated from one.
     File(Box<dyn SendFile + Unpin>),
-    /// All of it, read already.
+    /// A complete body in memory.
     Whole(Option<Bytes>),
-    /// No body: the protocol was changed (an answer 101).
+    /// No body: the protocol was switched (101).
     Tunnel(Option<Box<UpstreamTunnel>>),
 }
 
-/// The body of an origin's answer. In HTTP/1.1 its connection goes back to the pool when it was
-/// read to its clean end, and is closed when it is dropped before. In HTTP/2 the request is
-/// cancelled when it is dropped before its end.
+/// Body of an origin's response. On HTTP/1.1 the connection returns to the pool when the body was
+/// read to its end, and is closed if it is dropped before. On HTTP/2 dropping the body early
+/// cancels the request.
 pub struct OriginBody {
     /// Boxed because the head and the body of a response are handed on a dozen times.
     state: Box<State>,
@@ -72,20 +73,20 @@ pub struct OriginBody {
 
 struct State {
     source: Source,
-    /// The count of the request at its server, if that is one of several.
+    /// The request's count at its server, if that is one of several.
     serving: Option<Serving>,
     silence: Duration,
     timer: Option<Pin<Box<Sleep>>>,
     armed: bool,
-    /// Bytes that may still come.
+    /// Bytes that may still arrive.
     allowance: Option<u64>,
-    /// The spelling of the names in the answer's head.
+    /// Spelling of the field names in the response head.
     spellings: Spellings,
 }
 
 impl OriginBody {
-    /// Makes the body of an answer that does not come over a connection of the pool. It is broken
-    /// off when no bytes come for as long as `silence`.
+    /// Creates the body of a response that does not come over a pooled connection. It breaks off
+    /// when no bytes arrive for `silence`.
     pub fn stream<B>(body: B, silence: Duration) -> OriginBody
     where
         B: Body<Data = Bytes, Error = io::Error> + 'static,
@@ -93,12 +94,12 @@ impl OriginBody {
         OriginBody::of(Source::Stream(Box::pin(body)), silence)
     }
 
-    /// Makes the body of an answer that is a file, as [`OriginBody::stream`].
+    /// Creates the body of a response that is a file, like [`OriginBody::stream`].
     pub fn file(body: impl SendFile + Unpin + 'static, silence: Duration) -> OriginBody {
         OriginBody::of(Source::File(Box::new(body)), silence)
     }
 
-    /// Returns whether it is the body of an answer from a directory of files.
+    /// Returns whether the body comes from a directory of files.
     pub fn is_file(&self) -> bool {
         matches!(self.state.source, Source::File(_))
     }
@@ -111,7 +112,7 @@ impl OriginBody {
         }
     }
 
-    /// Has the kernel send the next bytes to `socket`; see [`SendFile::poll_send`].
+    /// Lets the kernel send the next bytes to `socket`; see [`SendFile::poll_send`].
     pub fn poll_send(&mut self, cx: &mut Context<'_>, socket: BorrowedFd<'_>) -> Poll<Sent> {
         let Source::File(body) = &mut self.state.source else { return Poll::Ready(Sent::Frames) };
         match body.poll_send(cx, socket) {
@@ -119,12 +120,12 @@ impl OriginBody {
                 self.state.armed = false;
                 Poll::Ready(sent)
             }
-            // The next frame is an error.
+            // `poll_frame` reports the timeout.
             Poll::Pending => self.poll_silence(cx).map(|()| Sent::Frames),
         }
     }
 
-    /// Makes the body of an answer that has been read.
+    /// Creates a body from bytes in memory.
     pub fn whole(bytes: Bytes) -> OriginBody {
         OriginBody::of(Source::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())), Duration::ZERO)
     }
@@ -137,7 +138,8 @@ impl OriginBody {
         body
     }
 
-    /// Returns the spelling of the names in the answer's head, which its map has in lower case.
+    /// Returns the spelling of the field names in the response head, whose map has them in lower
+    /// case.
     pub fn spellings(&self) -> &Spellings {
         &self.state.spellings
     }
@@ -147,7 +149,7 @@ impl OriginBody {
         self.state.allowance = Some(max);
     }
 
-    /// Takes the bytes of a frame off those that may come; returns false when they are too many.
+    /// Deducts a frame from the remaining allowance; returns false if it exceeds that.
     fn spend(&mut self, frame: &Frame<Bytes>) -> bool {
         let Some(allowance) = &mut self.state.allowance else { return true };
         let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
@@ -164,14 +166,14 @@ impl OriginBody {
         OriginBody::of(Source::Http2(Box::new(incoming), Some(stream)), silence)
     }
 
-    /// Makes the empty body of an answer that changed the protocol, with its tunnel.
+    /// Creates the empty body of a 101 response, with its tunnel.
     pub(crate) fn tunnel(tunnel: UpstreamTunnel, spellings: Spellings) -> OriginBody {
         let mut body = OriginBody::of(Source::Tunnel(Some(Box::new(tunnel))), Duration::ZERO);
         body.state.spellings = spellings;
         body
     }
 
-    /// Takes the tunnel of an answer that changed the protocol.
+    /// Takes the tunnel of a 101 response.
     pub fn take_tunnel(&mut self) -> Option<UpstreamTunnel> {
         match &mut self.state.source {
             Source::Tunnel(tunnel) => tunnel.take().map(|tunnel| *tunnel),
@@ -186,7 +188,7 @@ impl OriginBody {
         OriginBody { state: Box::new(state) }
     }
 
-    /// Counts the answer as a request of its server until it ends.
+    /// Counts the response as a request at its server until it ends.
     pub(crate) fn served_by(mut self, serving: Serving) -> OriginBody {
         if let Source::Tunnel(Some(tunnel)) = &mut self.state.source {
             tunnel.served_by(serving);
@@ -196,7 +198,7 @@ impl OriginBody {
         self
     }
 
-    /// Returns how many bytes it has, if all of it has come, and there are any.
+    /// Returns the length of the body if all of it has arrived and it is not empty.
     pub fn whole_length(&self) -> Option<u64> {
         match &self.state.source {
             Source::Http1(incoming, _) if self.state.allowance.is_none() => {
@@ -207,7 +209,7 @@ impl OriginBody {
         }
     }
 
-    /// Takes a body that has come whole.
+    /// Takes a body that has arrived completely.
     pub fn take_whole(&mut self) -> Option<Bytes> {
         self.whole_length()?;
         let bytes = match &mut self.state.source {
@@ -256,7 +258,7 @@ impl OriginBody {
         match &mut self.state.source {
             Source::Http1(_, lease) => {
                 if let Some(Lease { pool, failures, endpoint, progress, .. }) = lease.take() {
-                    // Where the request's own body broke off, the client caused it.
+                    // If the request body broke off, the client caused the failure.
                     let client = progress.and_then(|progress| progress.failure());
                     if let (None, Some(failures)) = (client, failures) {
                         failures.note(&endpoint, Phase::Body, &why.cause(), pool.clock.instant());
@@ -289,7 +291,7 @@ impl OriginBody {
         }
     }
 
-    /// Waits until the upstream has been silent for too long.
+    /// Completes when the upstream has been silent for too long.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let State { timer, armed, silence, .. } = &mut *self.state;
         let timer = timer.get_or_insert_with(|| Box::pin(sleep(*silence)));
@@ -301,16 +303,16 @@ impl OriginBody {
     }
 }
 
-/// The error of an upstream's body that ended early.
+/// Why an upstream body ended early.
 #[derive(Debug)]
 pub enum BodyError {
-    /// Closed, reset, or not what the framing promised.
+    /// The connection was closed or reset, or the framing is invalid.
     Broken(Http1Error),
-    /// The same in HTTP/2.
+    /// The same on HTTP/2.
     Reset(h2::Error),
-    /// The same of a source that is not a connection of the pool.
+    /// The same for a source other than a pooled connection.
     Stream(io::Error),
-    /// Silent for longer than [`UpstreamLimits::body_timeout`].
+    /// No byte for [`UpstreamLimits::body_timeout`].
     ///
     /// [`UpstreamLimits::body_timeout`]: crate::settings::limits::UpstreamLimits::body_timeout
     Silent,
@@ -333,7 +335,7 @@ impl fmt::Display for BodyError {
 impl std::error::Error for BodyError {}
 
 impl BodyError {
-    /// Returns the cause, in plain words.
+    /// Returns the cause in plain words.
     fn cause(&self) -> String {
         match self {
             BodyError::Broken(error) => cause::of(error),
@@ -343,7 +345,7 @@ impl BodyError {
         }
     }
 
-    /// Returns the reason for the outcome.
+    /// Returns the reason, for the request's outcome.
     pub fn reason(&self) -> Reason {
         match self {
             BodyError::Broken(_) | BodyError::Reset(_) | BodyError::Stream(_) => Reason::Upstream,
@@ -427,7 +429,7 @@ mod tests {
 
     use super::*;
 
-    /// A body that is not a connection's: its frames, and then nothing more, or its end.
+    /// A body that is not from a connection: its frames, and then its end or silence.
     struct Frames {
         left: VecDeque<io::Result<Bytes>>,
         ends: bool,
@@ -449,7 +451,7 @@ mod tests {
         }
     }
 
-    /// Reads a body of these frames, of which so many bytes are permitted.
+    /// Reads a body of these frames, of which `max` bytes are permitted.
     fn read(frames: &[&'static str], ends: bool, max: u64) -> (String, Option<BodyError>) {
         let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
         let frame = |text: &&'static str| match *text {

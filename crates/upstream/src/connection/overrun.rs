@@ -1,10 +1,9 @@
-//! Overruns: bytes that an origin sends behind the end of an answer, such as a body behind the head
-//! that answers a HEAD. On a connection that is reused they would be read as the answer to the next
-//! request.
+//! Overruns: bytes that an origin sends after the end of a response, such as a body in response to
+//! HEAD. On a reused connection they would be read as the next response.
 //!
-//! It promises: an overrun that is found is counted and logged, and its connection is not reused;
-//! from then on no worker reuses a connection to that origin after a HEAD, nor after an answer of
-//! the kind that the bytes followed. Its memory is bounded.
+//! Guarantees: a detected overrun is counted and logged, and its connection is not reused. From
+//! then on no worker reuses a connection to that origin after HEAD, or after a response of the kind
+//! that the bytes followed. Memory use is bounded.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,24 +18,24 @@ use crate::failure::failure_log::{FailureLog, Phase};
 use crate::settings::endpoint::Endpoint;
 use net::clock::TokioClock;
 
-/// Origins that are remembered at most. With more, no connection to any origin is reused after a
-/// HEAD.
+/// Maximum number of origins that are remembered. Beyond that, no connection to any origin is
+/// reused after HEAD.
 const ORIGINS_MAX: usize = 1024;
 
-/// The kinds of answers that a connection carries.
+/// Kind of response, as far as overruns are concerned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LastAnswer {
-    /// An answer whose framing says where its body ends.
+    /// A response whose framing defines the end of its body.
     #[default]
     Framed,
-    /// The answer to a HEAD, which ends with its head.
+    /// A response to HEAD, which ends with its head.
     Head,
     /// A 204 or 304, which ends with its head.
     Bodiless,
 }
 
 impl LastAnswer {
-    /// Returns the kind of an answer with this status to a request with this method.
+    /// Returns the kind of a response with this status to a request with this method.
     pub fn of(method: &Method, status: StatusCode) -> LastAnswer {
         match status {
             _ if *method == Method::HEAD => LastAnswer::Head,
@@ -56,10 +55,10 @@ impl fmt::Display for LastAnswer {
     }
 }
 
-/// The origins with overruns, known to all workers.
+/// Origins with overruns, shared by all workers.
 #[derive(Debug, Default)]
 pub struct Overruns {
-    /// There has been an overrun: without one no request takes the lock.
+    /// Set by the first overrun. Until then no request takes the lock.
     any: AtomicBool,
     origins: Mutex<Origins>,
 }
@@ -67,11 +66,11 @@ pub struct Overruns {
 #[derive(Debug, Default)]
 struct Origins {
     known: HashMap<Endpoint, Kinds>,
-    /// There were more than are remembered.
+    /// Set when there were more than can be remembered.
     is_full: bool,
 }
 
-/// The kinds of answers after which no connection to an origin is reused, besides those to a HEAD.
+/// Kinds of responses, besides those to HEAD, after which no connection to an origin is reused.
 #[derive(Clone, Copy, Debug, Default)]
 struct Kinds {
     framed: bool,
@@ -79,8 +78,7 @@ struct Kinds {
 }
 
 impl Overruns {
-    /// Remembers an origin. Returns whether this ends the reuse of connections after some kind of
-    /// answer.
+    /// Remembers an overrun. Returns whether this newly disables reuse after some kind of response.
     fn note(&self, endpoint: &Endpoint, after: LastAnswer) -> bool {
         let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
         self.any.store(true, Release);
@@ -112,17 +110,17 @@ impl Overruns {
     }
 }
 
-/// A worker's view of overruns: where it notes them, counts them and logs them.
+/// A worker's recorder of overruns, which also counts and logs them.
 pub(crate) struct OverrunWatch {
     pub overruns: Arc<Overruns>,
     pub events: Arc<dyn Events>,
-    /// The log of failures; `None`: they are not logged.
+    /// Log of failures; `None`: overruns are not logged.
     pub failures: Option<Arc<FailureLog>>,
     pub clock: TokioClock,
 }
 
 impl OverrunWatch {
-    /// Counts and logs an overrun behind an answer of this kind.
+    /// Counts and logs an overrun after a response of this kind.
     pub fn note(&self, endpoint: &Endpoint, after: LastAnswer) {
         self.events.count(Event::Overrun);
         let is_new = self.overruns.note(endpoint, after);
@@ -136,7 +134,7 @@ impl OverrunWatch {
         }
     }
 
-    /// Returns whether a connection may be reused that carried an answer of this kind last.
+    /// Returns whether a connection whose last response was of this kind may be reused.
     pub fn permits_reuse(&self, endpoint: &Endpoint, after: Option<LastAnswer>) -> bool {
         self.overruns.permits_reuse(endpoint, after.unwrap_or_default())
     }

@@ -1,7 +1,7 @@
-//! The connection to an origin that belongs to one client's connection: the client has logged in on
-//! it (NTLM, Negotiate), and the origin takes every request on it for this client's.
+//! Upstream connection that belongs to one client connection. The client has authenticated on it
+//! (NTLM, Negotiate), and the origin attributes every request on it to this client.
 //!
-//! It promises: nothing else gets the connection, and it is closed with the client's.
+//! Guarantees: no other client uses the connection, and it is closed with the client's.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -9,40 +9,42 @@ use std::sync::Arc;
 use crate::connection::http1::Http1;
 use crate::settings::endpoint::Endpoint;
 
-/// The pinned connection of a client's connection: at most one, to the origin where it logged in
-/// last.
+/// Pinned upstream connection of a client connection: at most one, to the origin where the client
+/// last authenticated.
 #[derive(Default)]
 pub struct PinnedConnection {
-    /// `None` also while a request uses it.
+    /// Also `None` while a request uses it.
     idle: RefCell<Option<(Arc<Endpoint>, Box<Http1>)>>,
     state: Cell<State>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// The client has not logged in.
+    /// The client has not authenticated.
     #[default]
     Anonymous,
     LoggedIn,
-    /// The client's connection may carry requests of several users.
+    /// The client connection may carry requests of several users.
     Refused,
 }
 
 impl PinnedConnection {
-    /// Notes that the client logs in: its further requests are this user's, whatever their fields.
+    /// Records that the client authenticates. Its further requests belong to this user, whatever
+    /// their fields.
     pub fn log_in(&self) {
         if self.state.get() == State::Anonymous {
             self.state.set(State::LoggedIn);
         }
     }
 
-    /// Ends the pinning, for good: the client's connection may carry requests of several users.
+    /// Disables pinning for good, because the client connection may carry requests of several
+    /// users.
     pub fn refuse(&self) {
         self.state.set(State::Refused);
         self.idle.take();
     }
 
-    /// Returns whether the client has logged in on this connection.
+    /// Returns whether the client has authenticated on this connection.
     pub fn is_logged_in(&self) -> bool {
         self.state.get() == State::LoggedIn
     }

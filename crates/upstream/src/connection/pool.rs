@@ -1,5 +1,5 @@
-//! The connections to origins that further requests may use, per worker: idle ones in HTTP/1.1,
-//! each for one request at a time, and those in HTTP/2, which requests share.
+//! Open upstream connections of a worker that further requests may use: idle HTTP/1.1 connections,
+//! each for one request at a time, and shared HTTP/2 connections.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -21,31 +21,31 @@ use crate::settings::limits::Check;
 use crate::settings::limits::UpstreamLimits;
 use net::clock::TokioClock;
 
-/// Connections that idle for longer give up their memory.
+/// Idle time after which a connection frees its buffers.
 const SHRINK_AFTER: Duration = Duration::from_secs(1);
 
-/// Requests whose memory is kept.
+/// Maximum number of requests whose memory is kept.
 const REQUESTS_MAX: usize = 64;
 
-/// The connections of one worker.
+/// Upstream connections of one worker.
 pub(crate) struct Pool {
     pub clock: TokioClock,
     watch: OverrunWatch,
     slots: RefCell<HashMap<Arc<Endpoint>, Slot>>,
     count: Rc<Cell<usize>>,
-    /// Memory for requests.
+    /// Reusable memory for requests.
     #[expect(clippy::vec_box, reason = "the boxes are used again, not only the requests")]
     requests: RefCell<Vec<Box<Request<OutBody>>>>,
 }
 
-/// The connections to one origin.
+/// Connections to one origin.
 #[derive(Default)]
 struct Slot {
     idle: Vec<Idle>,
     shared: Vec<Rc<Http2>>,
-    /// A connection that requests may share is being opened: others wait for it.
+    /// Set while a connection that may be shared is being opened; other requests wait for it.
     opening: Option<Rc<Notify>>,
-    /// The origin chose HTTP/1.1: requests need not wait for a connection to share.
+    /// The origin chose HTTP/1.1, so requests need not wait for a shared connection.
     is_http1: bool,
 }
 
@@ -55,7 +55,7 @@ struct Idle {
     _counted: Counted,
 }
 
-/// A guard that counts an idle connection of a worker.
+/// Guard that counts an idle connection of the worker.
 struct Counted(Rc<Cell<usize>>);
 
 impl Counted {
@@ -78,7 +78,7 @@ pub(crate) enum Connection {
 }
 
 impl Connection {
-    /// Returns the address of the other end; `None` for a socket in the file system.
+    /// Returns the address of the server; `None` for a Unix socket.
     pub fn address(&self) -> Option<IpAddr> {
         match self {
             Connection::Http1(connection) => connection.address,
@@ -87,7 +87,7 @@ impl Connection {
     }
 }
 
-/// The limits on kept connections.
+/// Limits on idle connections.
 #[derive(Clone, Copy)]
 pub(crate) struct PoolLimits {
     pub per_origin: usize,
@@ -100,7 +100,7 @@ impl PoolLimits {
     }
 }
 
-/// Returns whether a connection to `address` may be used for the request that `check` is about.
+/// Returns whether a connection to `address` may be used for the request that `check` is for.
 pub(crate) fn may_use(endpoint: &Endpoint, address: Option<IpAddr>, check: Check<'_>) -> bool {
     match (&endpoint.at, address) {
         (At::Tcp(_, port), Some(ip)) => check(SocketAddr::new(ip, *port)),
@@ -109,7 +109,7 @@ pub(crate) fn may_use(endpoint: &Endpoint, address: Option<IpAddr>, check: Check
     }
 }
 
-/// A guard that wakes waiting requests when a connection was opened, or could not be.
+/// Guard that, when dropped, wakes the requests waiting for a connection that was being opened.
 pub(crate) struct Opening<'a> {
     pool: &'a Pool,
     endpoint: &'a Endpoint,
@@ -126,13 +126,13 @@ impl Drop for Opening<'_> {
 }
 
 impl Pool {
-    /// Makes an empty pool.
+    /// Creates an empty pool.
     pub fn new(watch: OverrunWatch) -> Pool {
         let (slots, count, requests) = Default::default();
         Pool { clock: watch.clock, watch, slots, count, requests }
     }
 
-    /// Returns an empty request, in the memory of one that is done with.
+    /// Returns an empty request, reusing the memory of a finished one.
     pub fn request(&self) -> Box<Request<OutBody>> {
         let spare = self.requests.borrow_mut().pop();
         let mut request = spare.unwrap_or_else(|| Box::new(Request::new(OutBody::Empty)));
@@ -141,7 +141,7 @@ impl Pool {
     }
 
     /// Returns whether an idle connection can be used: the origin has neither closed it nor sent
-    /// anything, and its connections are reused after such an answer as it carried last.
+    /// anything, and reuse is permitted after its last response.
     pub fn is_usable(&self, endpoint: &Endpoint, connection: &mut Http1) -> bool {
         let unread = connection.unread();
         if unread == Unread::Bytes {
@@ -150,8 +150,8 @@ impl Pool {
         unread == Unread::Nothing && self.watch.permits_reuse(endpoint, connection.last)
     }
 
-    /// Returns whether a connection can be kept whose answer has just ended. It asks the system
-    /// nothing: that is done before the next use.
+    /// Returns whether a connection whose response has just ended can be kept. Makes no system
+    /// call; the socket is checked before the next use.
     pub fn is_reusable(&self, endpoint: &Endpoint, connection: &Http1) -> bool {
         if connection.has_input() {
             self.overran(endpoint, connection.suspect);
@@ -160,12 +160,12 @@ impl Pool {
         self.watch.permits_reuse(endpoint, connection.last)
     }
 
-    /// Notes that bytes came behind an answer, probably of this kind.
+    /// Records that bytes arrived after a response, probably of this kind.
     pub fn overran(&self, endpoint: &Endpoint, after: LastAnswer) {
         self.watch.note(endpoint, after);
     }
 
-    /// Closes connections that idle for too long. To be called at intervals.
+    /// Closes connections that have been idle for too long. Must be called periodically.
     pub fn prune(&self, limits: &UpstreamLimits) {
         let mut slots = self.slots.borrow_mut();
         let now = self.clock.instant();
@@ -181,7 +181,7 @@ impl Pool {
         });
     }
 
-    /// Closes all connections that are idle, and returns how many there were.
+    /// Closes all idle connections, and returns how many there were.
     pub fn let_go(&self) -> usize {
         let mut closed = 0;
         for slot in self.slots.borrow_mut().values_mut() {
@@ -193,8 +193,8 @@ impl Pool {
         closed
     }
 
-    /// Takes a connection that can be used at once. `current`: the addresses that the origin's name
-    /// has now; connections to others are given up.
+    /// Takes a connection that can be used at once. `current` holds the current addresses of the
+    /// origin's name; connections to other addresses are closed or retired.
     pub fn take(
         &self,
         endpoint: &Endpoint,
@@ -237,7 +237,7 @@ impl Pool {
         None
     }
 
-    /// Keeps a connection, if there is room.
+    /// Keeps a connection, unless a limit is reached.
     pub fn put(&self, endpoint: Arc<Endpoint>, mut connection: Box<Http1>, limits: PoolLimits) {
         let mut requests = self.requests.borrow_mut();
         if requests.len() < REQUESTS_MAX {
@@ -260,12 +260,12 @@ impl Pool {
         slot.shared.push(connection);
     }
 
-    /// Notes that the origin chose HTTP/1.1.
+    /// Records that the origin chose HTTP/1.1.
     pub fn is_http1(&self, endpoint: &Arc<Endpoint>) {
         self.slots.borrow_mut().entry(endpoint.clone()).or_default().is_http1 = true;
     }
 
-    /// Waits while another request opens a connection that may be shared. Returns false when none
+    /// Waits while another request opens a connection that may be shared. Returns false if none
     /// does.
     pub async fn wait(&self, endpoint: &Endpoint) -> bool {
         let opening = {

@@ -1,9 +1,9 @@
-//! Targets of requests that no [`Uri`](http::Uri) can hold.
+//! Request targets that [`Uri`](http::Uri) cannot represent.
 
 use std::sync::Arc;
 
-/// The target that an origin server of HTTP/1 is asked for, where a client sent bytes that a URI
-/// has percent-encoded (RFC 3986, 2.1): an extension of the request, whose own URI has them
+/// Request target to send to an HTTP/1 origin, where the client sent bytes that a URI must
+/// percent-encode (RFC 3986, 2.1). It is an extension of the request, whose own URI has them
 /// encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawTarget(pub Arc<str>);

@@ -1,6 +1,5 @@
-//! The body of a request to an upstream, without its trailers: they would be fields that were not
-//! checked by any rule, with names that are removed from a head. Dropping them is what RFC 9110
-//! (6.5.1) permits.
+//! Body of a request to an upstream, without its trailers. Trailers bypass all rules and may have
+//! names that are removed from heads; RFC 9110 (6.5.1) permits dropping them.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -18,36 +17,36 @@ use crate::failure::error::Failure;
 use message::informational::Informational;
 use message::request_body::{BrokenOff, RequestBody};
 
-/// An upstream that does not answer an expectation gets the body after this time all the same
-/// (RFC 9110 section 10.1.1).
+/// Time after which the body is sent although the upstream has not answered `Expect: 100-continue`
+/// (RFC 9110, 10.1.1).
 const CONTINUE_WAIT: Duration = Duration::from_secs(1);
 
 /// A request body: none, or a client's as it streams in.
 pub enum OutBody {
-    /// There is none.
+    /// No body.
     Empty,
-    /// As a client sends it.
+    /// A body that a client sends.
     Client(ClientBody),
 }
 
-/// A client's body, with the progress that the upstream's time-out depends on.
+/// A client's body, with the progress that the upstream timeout depends on.
 pub struct ClientBody {
     incoming: RequestBody,
     progress: Rc<Progress>,
     hold: Option<(Arc<Informational>, Pin<Box<Sleep>>)>,
 }
 
-/// The progress of a client's body.
+/// Progress of a client's body.
 #[derive(Default)]
 pub struct Progress {
     frames: Cell<u64>,
-    /// When it was begun to be sent, its client had not sent all of it.
+    /// True if the client had not sent the whole body when forwarding began.
     is_open: Cell<bool>,
     ended: Cell<bool>,
     broken: Cell<Option<Broken>>,
 }
 
-/// The way in which a client's body broke off.
+/// How a client's body broke off.
 #[derive(Clone, Copy)]
 enum Broken {
     Off,
@@ -75,38 +74,39 @@ impl Broken {
     }
 }
 
-/// Returns the status and the sentence for the client whose body broke off.
+/// Returns the status and the message for a client whose body broke off.
 pub fn status_of(error: &BrokenOff) -> (StatusCode, &'static str) {
     Broken::of(error).status_and_text()
 }
 
 impl Progress {
-    /// Returns how many frames were passed on so far.
+    /// Returns the number of frames passed on so far, counting the end.
     pub fn frames(&self) -> u64 {
         self.frames.get()
     }
 
-    /// Returns the failure for the client when its body broke off, turned out not to be framed as
-    /// it should, or came too slowly.
+    /// Returns the failure to report to the client if its body broke off, was malformed, or arrived
+    /// too slowly.
     pub fn failure(&self) -> Option<Failure> {
         let (status, text) = self.broken.get()?.status_and_text();
         Some(Failure::Request(status, text.to_owned()))
     }
 
-    /// Returns whether the client had not sent all of the body when sending it on began.
+    /// Returns whether the client had not sent the whole body when forwarding began.
     pub fn is_open(&self) -> bool {
         self.is_open.get()
     }
 
-    /// Returns whether all of the body was passed on.
+    /// Returns whether the whole body was passed on.
     pub fn ended(&self) -> bool {
         self.ended.get()
     }
 }
 
 impl ClientBody {
-    /// Makes the body. `expects`: the interim answers of a request with `Expect: 100-continue`,
-    /// whose body is not asked for before the upstream wants it.
+    /// Creates the body. `expects` is the receiver of interim responses for a request that expects
+    /// 100 Continue, whose body is not read until the upstream asks for it or `CONTINUE_WAIT` has
+    /// passed.
     pub fn new(incoming: RequestBody, expects: Option<Arc<Informational>>) -> ClientBody {
         let progress = Rc::new(Progress::default());
         progress.ended.set(incoming.is_end_stream());
@@ -115,7 +115,7 @@ impl ClientBody {
         ClientBody { incoming, progress, hold }
     }
 
-    /// Returns its progress, to watch while it is being sent.
+    /// Returns its progress, to watch while the body is being sent.
     pub fn progress(&self) -> Rc<Progress> {
         self.progress.clone()
     }

@@ -1,11 +1,11 @@
-//! The transport of a connection to an origin.
+//! Transport of an upstream connection.
 
 use std::io::{self, Read};
 
 use crate::connection::tls_stream::TlsStream;
 use net::socket::{Socket, transport};
 
-/// A transport with or without TLS: one type, so that the HTTP code exists once.
+/// A transport with or without TLS, as one type so that the HTTP code is compiled once.
 pub(crate) enum Stream {
     Plain(Socket),
     Tls(Box<TlsStream>),
@@ -13,33 +13,34 @@ pub(crate) enum Stream {
 
 transport!(Stream { Plain, Tls });
 
-/// The bytes that lie unread on a connection between two requests.
+/// Kind of unread data on an idle connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
     Nothing,
-    /// Bytes, or a part of a record of TLS, in which there may be some.
+    /// Bytes, or part of a TLS record, which may hold some.
     Bytes,
-    /// The end of the connection, an error, or the answer 408, with which servers announce the end.
+    /// The end of the connection, an error, or the 408 response by which servers announce the end.
     End,
 }
 
-/// The beginnings of the answer with which a server gives up an idle connection.
+/// First bytes of the response by which a server closes an idle connection.
 const TIMED_OUT: [&[u8; 12]; 2] = [b"HTTP/1.1 408", b"HTTP/1.0 408"];
 
 impl Unread {
-    /// Returns what bytes are that begin with these.
+    /// Classifies unread bytes by their first ones.
     fn of(begin: [u8; 12]) -> Unread {
         if TIMED_OUT.contains(&&begin) { Unread::End } else { Unread::Bytes }
     }
 }
 
-/// Bytes that are read at once within TLS from an idle connection: a session ticket or two.
+/// Bytes per read from an idle TLS connection: a session ticket or two.
 const IDLE_READ: usize = 1024;
-/// Reads from an idle connection at most: what is sent without end is no session ticket.
+/// Maximum number of reads from an idle TLS connection. More data than that cannot be session
+/// tickets.
 const IDLE_READS: usize = 16;
 
 impl Stream {
-    /// Returns whether both sides chose HTTP/2 within TLS.
+    /// Returns whether both sides chose HTTP/2 by ALPN.
     pub fn chose_http2(&self) -> bool {
         let chosen = match self {
             Stream::Plain(_) => None,
@@ -48,7 +49,7 @@ impl Stream {
         chosen == Some(b"h2")
     }
 
-    /// Returns whether bytes that were written have not reached the origin, as far as is known.
+    /// Returns whether written bytes have not reached the origin, as far as is known.
     pub fn has_unacknowledged(&self) -> bool {
         match self {
             Stream::Plain(socket) => socket.has_unacknowledged(),
@@ -56,7 +57,7 @@ impl Stream {
         }
     }
 
-    /// Makes the system acknowledge at once what it has received.
+    /// Makes the kernel acknowledge received bytes at once.
     pub fn acknowledge_at_once(&self) {
         match self {
             Stream::Plain(socket) => socket.acknowledge_at_once(),
@@ -64,9 +65,9 @@ impl Stream {
         }
     }
 
-    /// Asks the system what lies unread on the socket: the runtime hears of it only when it next
-    /// waits for events. Messages of TLS that carry no data (session tickets, key updates) are
-    /// taken in.
+    /// Asks the kernel what is unread on the socket, because the runtime would notice only when it
+    /// next polls for events. TLS messages without data (session tickets, key updates) are
+    /// processed.
     pub fn unread(&mut self) -> Unread {
         match self {
             Stream::Plain(socket) => {

@@ -1,5 +1,5 @@
-//! A connection within TLS. Bytes that were decrypted before an error are read before it: rustls
-//! decrypts all that has come at once, and a server may end its answer with a fatal alert.
+//! TLS stream that returns bytes decrypted before an error ahead of the error. rustls decrypts
+//! everything received at once, and a server may end its response with a fatal alert.
 
 use std::io::{self, IoSlice, Read as _};
 use std::pin::Pin;
@@ -11,15 +11,15 @@ use tokio_rustls::client;
 
 use crate::connection::tls_transport::TlsTransport;
 
-/// A connection within TLS.
+/// A connection with TLS.
 pub(crate) struct TlsStream {
     inner: client::TlsStream<TlsTransport>,
-    /// The error that follows the bytes that are decrypted.
+    /// Error to return after the decrypted bytes.
     failed: Option<io::Error>,
 }
 
 impl TlsStream {
-    /// Makes it of a connection whose handshake is done.
+    /// Wraps a connection whose handshake is complete.
     pub fn new(inner: client::TlsStream<TlsTransport>) -> TlsStream {
         TlsStream { inner, failed: None }
     }

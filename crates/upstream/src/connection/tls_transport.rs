@@ -1,5 +1,5 @@
-//! The socket below TLS. It follows the records that are read from it (RFC 8446, 5.1), so that an
-//! idle connection with a part of a record in the buffers of TLS is told from one without.
+//! Socket below TLS. It tracks record boundaries in the bytes read (RFC 8446, 5.1), to detect
+//! whether an idle connection has part of a record in the TLS buffers.
 
 use std::io;
 use std::pin::Pin;
@@ -8,36 +8,36 @@ use std::task::{Context, Poll};
 use net::socket::Socket;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A socket, and how far the records that were read from it have come.
+/// A socket, and the position in the stream of records read from it.
 pub(crate) struct TlsTransport {
     socket: Socket,
     records: Records,
 }
 
 impl TlsTransport {
-    /// Makes the transport of a socket from which nothing was read yet.
+    /// Creates the transport of a socket that has not been read from.
     pub fn new(socket: Socket) -> TlsTransport {
         TlsTransport { socket, records: Records::default() }
     }
 
-    /// Does as [`Socket::read_now`].
+    /// Like [`Socket::read_now`].
     pub fn read_now(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let count = self.socket.read_now(buf)?;
         self.records.follow(&buf[..count]);
         Ok(count)
     }
 
-    /// Does as [`Socket::acknowledge_at_once`].
+    /// Like [`Socket::acknowledge_at_once`].
     pub fn acknowledge_at_once(&self) {
         self.socket.acknowledge_at_once();
     }
 
-    /// Does as [`Socket::has_unacknowledged`].
+    /// Like [`Socket::has_unacknowledged`].
     pub fn has_unacknowledged(&self) -> bool {
         self.socket.has_unacknowledged()
     }
 
-    /// Returns whether what was read ends with a record.
+    /// Returns whether the bytes read end at a record boundary.
     pub fn is_between_records(&self) -> bool {
         self.records.is_between()
     }
@@ -86,20 +86,20 @@ impl AsyncWrite for TlsTransport {
     }
 }
 
-/// Bytes of the header of a record: type, version, length.
+/// Length of a record header in bytes: type, version, length.
 const HEADER: usize = 5;
 
-/// The place in a stream of records.
+/// Position in a stream of records.
 #[derive(Debug, Default)]
 struct Records {
-    /// Bytes of the header that were read.
+    /// Bytes of the header read so far.
     of_header: usize,
-    /// Bytes of the record that are still to come. While the header is read: its first length byte.
+    /// Bytes of the record still to come. While the header is read: its first length byte.
     left: usize,
 }
 
 impl Records {
-    /// Follows these bytes, which come next.
+    /// Processes the next bytes of the stream.
     fn follow(&mut self, mut bytes: &[u8]) {
         while let Some((&first, rest)) = bytes.split_first() {
             if self.of_header == HEADER {

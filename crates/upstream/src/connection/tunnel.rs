@@ -1,5 +1,5 @@
-//! The upstream's end of a tunnel, whatever opened it: a CONNECT, an answer 101 of HTTP/1.1, or an
-//! extended CONNECT of HTTP/2. While it is open it counts as a request of its server.
+//! Upstream end of a tunnel, opened by CONNECT, a 101 response in HTTP/1.1, or extended CONNECT in
+//! HTTP/2. While open, it counts as a request at its server.
 
 use std::io;
 use std::pin::Pin;
@@ -14,13 +14,13 @@ use net::http2_stream::StreamIo;
 use net::put_back::PutBack;
 use net::socket::{Socket, transport};
 
-/// The upstream's end of a tunnel.
+/// Upstream end of a tunnel.
 pub struct UpstreamTunnel {
     carrier: Carrier,
     serving: Option<Serving>,
 }
 
-/// The transport of the bytes.
+/// Transport of the bytes.
 enum Carrier {
     Socket(Socket),
     Http1(Box<PutBack<Stream>>),
@@ -45,7 +45,7 @@ impl UpstreamTunnel {
         Carrier::Http2(Shared { io, _stream: stream }).into()
     }
 
-    /// Counts it as a request of its server until it is dropped.
+    /// Counts the tunnel as a request at its server until dropped.
     pub(crate) fn served_by(&mut self, serving: Serving) {
         self.serving = Some(serving);
     }

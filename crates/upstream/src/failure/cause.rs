@@ -1,15 +1,15 @@
-//! The causes of failures in plain words: the texts of the system's, TLS's and HTTP's errors are
-//! for programmers.
+//! Causes of failures in plain words. The error texts of the system, TLS and HTTP libraries are
+//! written for programmers.
 //!
-//! It promises: a cause has no address, no name and no path in it, so that it may be shown to the
-//! client that named the server; and nothing of how this program is written.
+//! Guarantees: a cause contains no address, name or path, so that it may be shown to the client
+//! that named the server, and no internals of this program.
 
 use std::error::Error;
 use std::io;
 
 use rustls::{AlertDescription, CertificateError, PeerIncompatible};
 
-/// Returns the cause of an error that others wrap.
+/// Returns the cause of an error, found in its chain of sources.
 pub(crate) fn of(error: &(dyn Error + 'static)) -> String {
     let mut next = Some(error);
     let mut last = error;
@@ -25,7 +25,7 @@ pub(crate) fn of(error: &(dyn Error + 'static)) -> String {
     last.to_string()
 }
 
-/// Returns the cause of an error of the system, or of the error within it.
+/// Returns the cause of an I/O error, or of the error that it wraps.
 pub(crate) fn of_io(error: &io::Error) -> String {
     if let Some(inner) = error.get_ref() {
         if let Some(tls) = inner.downcast_ref::<rustls::Error>() {
@@ -37,7 +37,7 @@ pub(crate) fn of_io(error: &io::Error) -> String {
         return inner.to_string();
     }
     let text = error.to_string();
-    // The word is better known than the number.
+    // Users know the text better than the error number.
     text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn of_http2(error: &h2::Error) -> String {
     format!("{what}{by}: {}", reason.description())
 }
 
-/// Returns why there is no TLS connection.
+/// Returns why a TLS connection could not be made.
 pub(crate) fn of_tls(error: &rustls::Error) -> &'static str {
     match error {
         rustls::Error::InvalidCertificate(why) => of_certificate(why),
@@ -90,7 +90,7 @@ fn of_certificate(why: &CertificateError) -> &'static str {
             "its certificate is not meant for servers"
         }
         CertificateError::BadEncoding => "its certificate cannot be read",
-        // An error without a variant in the library: as a rule a self-signed certificate.
+        // The library has no variant for this error, usually a self-signed certificate.
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
             "its certificate is an authority's own (it signed itself)"
         }

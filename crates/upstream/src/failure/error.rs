@@ -1,50 +1,50 @@
-//! The reasons why there is no answer from an origin.
+//! Reasons why an origin gave no response.
 
 use http::StatusCode;
 
-/// The reason why there is no answer.
+/// Why there is no response.
 #[derive(Debug)]
 pub enum Failure {
-    /// The caller's check permits no address of the origin.
+    /// The caller's check permits none of the origin's addresses.
     Denied,
-    /// The server or the proxy failed: the reason, and the cause in words that go behind the
-    /// server's name.
+    /// The server or the proxy failed: the reason, and the cause in words that follow the server's
+    /// name.
     Failed(Reason, String),
-    /// The request's own body broke off, or is not valid: a sentence. The client caused it, and
-    /// gets this status.
+    /// The request body broke off or is invalid, which the client caused: the status for the
+    /// client, and a message as a sentence.
     Request(StatusCode, String),
 }
 
-/// The kind of a failure of a server, or of the way to it.
+/// Kind of failure of a server or of the path to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Its name could not be resolved.
+    /// The server's name could not be resolved.
     Dns,
-    /// Its name was not resolved in time.
+    /// The server's name was not resolved in time.
     DnsTimeout,
-    /// No connection to it.
+    /// No connection to the server.
     Connect,
-    /// It refused the connection: nothing listens there.
+    /// The server refused the connection: nothing listens there.
     ConnectRefused,
-    /// No connection to it in time.
+    /// No connection to the server in time.
     ConnectTimeout,
-    /// No TLS connection to it: the two have no common version or cipher, or the handshake failed
+    /// No TLS connection to the server: no common version or cipher, or the handshake failed
     /// otherwise.
     Tls,
-    /// It ended the TLS handshake with an alert.
+    /// The server ended the TLS handshake with an alert.
     TlsAlert,
-    /// Its certificate does not prove its identity.
+    /// The server's certificate does not prove its identity.
     Certificate,
     /// All servers of the site are out of use.
     NoUpstream,
-    /// All servers of the site have as many requests as they may.
+    /// All servers of the site have reached their limit of concurrent requests.
     UpstreamBusy,
-    /// It closed or broke the connection before a whole answer.
+    /// The server closed or broke the connection before the response was complete.
     Upstream,
-    /// It sent no answer, or no more of it, in time.
+    /// The server sent no response, or no more of it, in time.
     UpstreamTimeout,
-    /// Its answer is not HTTP, or over a limit.
+    /// The response is not valid HTTP, or exceeds a limit.
     BadAnswer,
-    /// A broken invariant of the proxy, or settings that cannot be used.
+    /// A broken invariant of the proxy, or unusable settings.
     Internal,
 }

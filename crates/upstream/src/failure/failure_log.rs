@@ -1,30 +1,30 @@
-//! The log of servers' failures for operators: a line for each attempt that failed, whatever the
-//! outcome of the request.
+//! Log of server failures for operators: one line per failed attempt, whatever the outcome of the
+//! request.
 //!
-//! A server that is down fails every request, and the clients of a forward proxy name any servers.
-//! So a window of time has few lines for each server and phase, and a limited number in all;
-//! failures without a line are counted, and the count is logged when the window is over. It
-//! promises that every failure is in a line or in a count, and that its memory is bounded.
+//! A server that is down fails every request, and clients of a forward proxy can name any server.
+//! So the number of lines per window is limited, for each server and phase and in total. Failures
+//! beyond that are counted, and the counts are logged when the window is over. Guarantees: every
+//! failure is in a line or in a count, and memory use is bounded.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The phase of an attempt that failed.
+/// Phase in which an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Phase {
     Resolve,
     Connect,
     Tls,
-    /// The request was being sent.
+    /// While sending the request.
     Send,
-    /// All of the request was sent, and the head of the answer awaited.
+    /// While waiting for the response head, after the whole request was sent.
     Head,
-    /// The head of the answer has come, but cannot be used.
+    /// The response head arrived but cannot be used.
     Answer,
     Body,
-    /// No request was under way.
+    /// No request was in progress.
     Idle,
 }
 
@@ -43,16 +43,16 @@ impl fmt::Display for Phase {
     }
 }
 
-/// The length of a window.
+/// Length of a window.
 const WINDOW: Duration = Duration::from_secs(10);
-/// Lines for a server and phase in a window.
+/// Maximum number of lines per server and phase in a window.
 const LINES_EACH: u32 = 3;
-/// Lines in a window.
+/// Maximum number of lines in a window.
 const LINES_ALL: u32 = 100;
-/// Servers and phases that are told apart in a window.
+/// Maximum number of pairs of server and phase that are distinguished in a window.
 const KEYS_MAX: usize = 256;
 
-/// The failures of all workers.
+/// Failures of all workers.
 #[derive(Default)]
 pub struct FailureLog(Mutex<Window>);
 
@@ -61,7 +61,7 @@ struct Window {
     began: Option<Instant>,
     lines: u32,
     counts: HashMap<(String, Phase), Count>,
-    /// Failures left out, of servers that are not told apart.
+    /// Omitted failures of servers beyond [`KEYS_MAX`].
     others: u64,
 }
 
@@ -84,7 +84,7 @@ impl FailureLog {
         write(&lines);
     }
 
-    /// Logs what was left out in a window that is over. To be called at intervals.
+    /// Logs the omitted failures of a window that is over. Must be called periodically.
     pub fn tick(&self, now: Instant) {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner).turn(now);
         write(&lines);
@@ -104,7 +104,7 @@ fn write(lines: &[String]) {
 }
 
 impl Window {
-    /// Returns the line of a failure, unless there were too many.
+    /// Returns the line for a failure, or counts the failure if there were too many lines.
     fn note(&mut self, server: String, phase: Phase, cause: &str) -> Option<String> {
         let cause = plain(cause);
         let line = format!("upstream {server} failed: {phase}: {cause}");
@@ -124,7 +124,7 @@ impl Window {
         None
     }
 
-    /// Returns lines on what was left out, when the window is over; then another one begins.
+    /// Ends the window if it is over and begins another. Returns lines about its omitted failures.
     fn turn(&mut self, now: Instant) -> Vec<String> {
         match self.began {
             Some(began) if now.duration_since(began) < WINDOW => Vec::new(),
@@ -143,7 +143,7 @@ impl Window {
     fn end(&mut self) -> Vec<String> {
         let Window { counts, others, .. } = std::mem::take(self);
         let mut all: Vec<_> = counts.into_iter().filter(|(_, count)| count.left_out > 0).collect();
-        // The largest counts come first: the rest is added up.
+        // The largest counts get lines of their own; the rest is summed up.
         all.sort_by_key(|(_, count)| std::cmp::Reverse(count.left_out));
         let rest = all.split_off(all.len().min(LINES_ALL as usize / 4));
         let line = |((server, phase), count): ((String, Phase), Count)| {
@@ -159,7 +159,8 @@ impl Window {
     }
 }
 
-/// Returns a text as one line of a log: a server's text cannot begin another.
+/// Returns a text as at most 300 characters on one line, so that text from a server cannot begin
+/// another log line.
 fn plain(text: &str) -> String {
     let plain = |c: char| if c.is_control() { '?' } else { c };
     text.chars().take(300).map(plain).collect()
@@ -184,7 +185,7 @@ mod tests {
         let lines = noted(10);
         assert_eq!(lines.len(), LINES_EACH as usize);
         assert_eq!(lines[0], "upstream a:1 failed: connecting: refused 0?x");
-        // Another phase has lines of its own.
+        // Another phase has its own lines.
         assert!(window.note("a:1".to_owned(), Phase::Body, "x").is_some());
         assert!(window.turn(start + WINDOW / 2).is_empty());
         let left_out = window.turn(start + WINDOW);

@@ -1,10 +1,10 @@
-//! The resolver of names: addresses are remembered per worker for as long as they hold, so that a
-//! burst of misses asks once. Failures are not remembered.
+//! Resolver of host names. Each worker caches addresses for their lifetime, so that a burst of
+//! misses causes one lookup. Failures are not cached.
 //!
-//! A name that is in use is looked up again when its time is over, in the background: open
-//! connections are used meanwhile, and those to an address that the name no longer has are not used
-//! again. When it cannot be looked up, its last addresses are used for a while (RFC 8767); that a
-//! name does not exist any more is an answer, and ends that.
+//! A name in use is looked up again in the background when its lifetime is over. Open connections
+//! remain in use meanwhile; those to an address that the name no longer has are not reused. If a
+//! lookup fails, the last addresses are used for a while (RFC 8767), except for new connections
+//! after the answer that the name does not exist.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -24,17 +24,16 @@ mod dns;
 
 pub use dns::DnsLookup;
 
-/// Names remembered at most; past that the cache is emptied.
+/// Maximum number of cached names; beyond that the cache is cleared.
 const NAMES_MAX: usize = 4096;
-/// Time for which the addresses of a name are used beyond their lifetime, while it cannot be looked
-/// up.
+/// Time for which addresses are used beyond their lifetime while lookups of the name fail.
 const STALE_MAX: Duration = Duration::from_secs(3600);
-/// Time for which a lookup is waited for where there are stale addresses (RFC 8767, 5).
+/// Maximum wait for a lookup if there are stale addresses (RFC 8767, 5).
 const STALE_WAIT: Duration = Duration::from_millis(1800);
-/// A lookup that failed is repeated after this time.
+/// Time after which a failed lookup is repeated.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The resolver of one worker.
+/// Resolver of one worker.
 #[derive(Clone)]
 pub(crate) struct Resolver(Rc<Inner>);
 
@@ -45,22 +44,22 @@ struct Inner {
 
 struct Known {
     addresses: Rc<[IpAddr]>,
-    /// When its time is over.
+    /// End of the addresses' lifetime.
     until: Instant,
-    /// When it is looked up again.
+    /// When to look the name up again.
     ask_at: Instant,
-    /// It is being looked up again.
+    /// Set while a background lookup is in progress.
     renewing: bool,
 }
 
 impl Resolver {
-    /// Makes a resolver that knows no name.
+    /// Creates a resolver with an empty cache.
     pub fn new(clock: TokioClock) -> Resolver {
         Resolver(Rc::new(Inner { clock, known: RefCell::default() }))
     }
 
-    /// Returns the addresses of `host` (a name, or an IP literal without brackets), in the order in
-    /// which to try them: families alternate (RFC 8305 section 4). Never empty.
+    /// Returns the addresses of `host` (a name, or an IP literal without brackets) in the order in
+    /// which to try them: address families alternate (RFC 8305, 4). Never empty.
     pub async fn resolve(&self, host: &str, limits: &UpstreamLimits) -> io::Result<Rc<[IpAddr]>> {
         if let Ok(literal) = host.parse::<IpAddr>() {
             return Ok(Rc::from([literal]));
@@ -83,7 +82,7 @@ impl Resolver {
         Ok(stale)
     }
 
-    /// Keeps the known addresses of a name after a failure; it is looked up again a little later.
+    /// Keeps the cached addresses of a name after a failed lookup, to be repeated after [`RETRY`].
     fn failed(&self, host: &str) {
         if let Some(known) = self.0.known.borrow_mut().get_mut(host) {
             known.renewing = false;
@@ -91,8 +90,8 @@ impl Resolver {
         }
     }
 
-    /// Returns the addresses of an origin's name as far as they are known, to check open
-    /// connections against. Looks the name up again in the background when its time is over.
+    /// Returns the cached addresses of an origin's name, to check open connections against. Starts
+    /// a lookup in the background if their lifetime is over.
     pub fn current(&self, endpoint: &Endpoint, limits: &UpstreamLimits) -> Option<Rc<[IpAddr]>> {
         let At::Tcp(host, _) = &endpoint.at else { return None };
         let mut all = self.0.known.borrow_mut();
@@ -130,8 +129,8 @@ impl Resolver {
     }
 }
 
-/// Orders addresses so that the families alternate, beginning with the family that the system
-/// put first; duplicates are left out.
+/// Orders addresses so that the families alternate, beginning with the family of the first address.
+/// Removes duplicates.
 fn alternate(found: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
     let mut unique: Vec<IpAddr> = Vec::new();
     for address in found {
@@ -176,7 +175,8 @@ mod tests {
         assert_eq!(ordered, expected);
     }
 
-    /// A lookup that finds another address each time, which holds for 10 s; the third one fails.
+    /// A lookup that returns a different address each time, with a lifetime of 10 s; the third one
+    /// fails.
     #[derive(Debug, Default)]
     struct Counting(AtomicU8);
 
@@ -217,13 +217,13 @@ mod tests {
                 assert_eq!(current(), None);
                 assert_eq!(last(&resolver.resolve("a.example", &limits).await.unwrap()), 1);
                 advance(Duration::from_secs(9)).await;
-                // The answer's own lifetime counts, not the default.
+                // The lifetime in the answer counts, not the default.
                 assert_eq!((current(), lookup.0.load(Relaxed)), (Some(1), 1));
                 advance(Duration::from_secs(2)).await;
                 assert_eq!((current(), current()), (Some(1), Some(1)));
                 tokio::task::yield_now().await;
                 assert_eq!((current(), lookup.0.load(Relaxed)), (Some(2), 2));
-                // A lookup that fails leaves what is connected alone, and is repeated.
+                // A failed lookup does not affect open connections, and is repeated.
                 advance(Duration::from_secs(11)).await;
                 current();
                 tokio::task::yield_now().await;
@@ -232,14 +232,15 @@ mod tests {
                 current();
                 tokio::task::yield_now().await;
                 assert_eq!((current(), lookup.0.load(Relaxed)), (Some(4), 4));
-                // A new connection waits for the answer instead.
+                // A new connection waits for the lookup.
                 advance(Duration::from_secs(11)).await;
                 assert_eq!(last(&resolver.resolve("a.example", &limits).await.unwrap()), 5);
             })
             .await;
     }
 
-    /// A lookup that answers once, with a lifetime; then as told.
+    /// A lookup that succeeds once, with a lifetime; then it fails with `then`, or never completes
+    /// if that is `None`.
     #[derive(Debug)]
     struct Then {
         ttl: Duration,
@@ -276,7 +277,7 @@ mod tests {
                 continue;
             }
             assert_eq!(last(&resolve().await.unwrap()), 1);
-            // Later requests do not wait for it again.
+            // Later requests do not wait for the lookup again.
             assert_eq!(last(&resolve().await.unwrap()), 1);
             assert_eq!(lookup.asked.load(Relaxed), 2);
             advance(STALE_MAX).await;

@@ -1,4 +1,4 @@
-//! The servers that a request was sent to, one after another, for the access log.
+//! Servers that a request was sent to, in order, for the access log.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -6,12 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::settings::endpoint::{At, Endpoint};
 
-/// Steps that are kept: the request for a large object that is fetched in parts is sent again and
-/// again.
+/// Maximum number of attempts kept. A request for a large object that is fetched in parts is sent
+/// many times.
 const STEPS_MAX: usize = 16;
 
-/// The servers that one request was sent to. It fills while the request runs, and is read at its
-/// end.
+/// Servers that one request was sent to. Filled while the request runs, and read at its end.
 #[derive(Debug, Default)]
 pub struct Attempts(Mutex<Vec<Step>>);
 
@@ -19,13 +18,13 @@ pub struct Attempts(Mutex<Vec<Step>>);
 #[derive(Debug, PartialEq)]
 struct Step {
     endpoint: Arc<Endpoint>,
-    /// The address of the connection; `None`: there was none, or it is a socket in the file system.
+    /// Address of the connection; `None`: there was no connection, or it is a Unix socket.
     address: Option<IpAddr>,
 }
 
 impl Attempts {
-    /// Notes that a server is asked, or could not be connected to. The same server again is noted
-    /// once.
+    /// Records an attempt, including a failed connect. Consecutive attempts at the same server and
+    /// address are recorded once.
     pub fn note(&self, endpoint: &Arc<Endpoint>, address: Option<IpAddr>) {
         let step = Step { endpoint: endpoint.clone(), address };
         let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -38,8 +37,8 @@ impl Attempts {
         steps.push(step);
     }
 
-    /// Returns the server that was asked last, as the configuration names it, and the addresses of
-    /// all in their order, with commas between; `None` when none was asked.
+    /// Returns the last server, named as in the configuration, and the comma-separated addresses of
+    /// all attempts in order; `None` if there were none.
     pub fn told(&self) -> Option<(String, String)> {
         let steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let last = steps.last()?.endpoint.to_string();
@@ -49,7 +48,7 @@ impl Attempts {
 }
 
 impl fmt::Display for Step {
-    /// Writes the address and port; without a connection the server's name.
+    /// Writes address and port; without a connection the server's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.endpoint.at, self.address) {
             (At::Tcp(_, port), Some(ip)) => SocketAddr::new(ip.to_canonical(), *port).fmt(f),

@@ -1,5 +1,5 @@
-//! Active health checks: a server is sent a request at intervals, and its answers decide whether it
-//! is in use.
+//! Active health checks: a server is sent periodic requests, and the responses decide whether it is
+//! in use.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -20,10 +20,10 @@ use crate::servers::group::Group;
 use crate::servers::health_check::HealthCheck;
 use crate::settings::limits::UpstreamLimits;
 
-/// Checks one server at the interval of its site; returns at once where that has no checks.
+/// Checks one server at the interval of its site. Returns at once if the site has no checks.
 pub async fn watch(upstream: Rc<Upstream>, limits: UpstreamLimits, group: Arc<Group>, at: usize) {
     let Some(check) = &group.options().check else { return };
-    // Servers are not checked all at the same moment.
+    // A random delay keeps servers from being checked all at once.
     let spread = check.interval.as_millis().max(1) as u64;
     sleep(Duration::from_millis(random() % spread.min(1000))).await;
     let (mut good, mut bad) = (0, 0);
@@ -52,7 +52,7 @@ async fn ask(
     at: usize,
     check: &HealthCheck,
 ) -> Result<(), String> {
-    // The configuration names the server: no client's rights matter.
+    // The configuration names the server, so no client's permissions apply.
     let with = Connector { upstream, limits, check: &|_: SocketAddr| true };
     let outgoing = Outgoing {
         request: Some(request(check)),
@@ -77,7 +77,7 @@ async fn ask(
     }
 }
 
-/// Returns the request of a check.
+/// Returns the request of a health check.
 fn request(check: &HealthCheck) -> Box<Request<OutBody>> {
     let mut request = Box::new(Request::new(OutBody::Empty));
     *request.uri_mut() = check.path.clone();

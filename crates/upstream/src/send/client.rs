@@ -1,10 +1,10 @@
-//! The client of origins: connections per worker, in HTTP/1.1 and, over `h2`, in HTTP/2, to one
-//! server or to one of a site's servers.
+//! Client for origins: per-worker connections in HTTP/1.1 or, over `h2`, HTTP/2, to a single server
+//! or to one of a site's servers.
 //!
-//! It promises: no connection, fresh or pooled, is used for an address that the caller's check does
-//! not permit for this request; a request is sent twice only when the first sending cannot have had
-//! an effect (it was not sent at all, the origin says that it did nothing with it, or it is
-//! idempotent and has no body); every wait has a bound.
+//! Guarantees: no connection, new or pooled, is used for an address that the caller's check does
+//! not permit for this request. A request is sent twice only if the first attempt cannot have had
+//! an effect: it was not sent at all, the origin states that it did not process it, or it is
+//! idempotent and has no body. Every wait has a timeout.
 
 use std::cell::Cell;
 use std::fmt;
@@ -42,57 +42,58 @@ use net::network::Network;
 use semantics::Spellings;
 use semantics::connection_login::has_challenge;
 
-/// The upstream connections of one worker.
+/// Upstream connections of one worker.
 pub struct Upstream {
     pub(crate) pool: Rc<Pool>,
     pub(crate) resolver: Resolver,
     pub(crate) clock: TokioClock,
     pub(crate) network: Network,
     pub(crate) events: Arc<dyn Events>,
-    /// The log of failures; `None`: they are not logged.
+    /// Log of failures; `None`: they are not logged.
     pub(crate) failures: Option<Arc<FailureLog>>,
-    /// Frees descriptors when there is none left.
+    /// Means of freeing descriptors when they have run out.
     pub(crate) descriptors: Option<Arc<dyn FreeDescriptors>>,
     timers: Timers,
 }
 
-/// The failure of a server to answer.
+/// A server's failure to respond.
 pub(crate) struct ServerError {
     pub(crate) failure: Failure,
-    /// The request had no effect there: another server may get it, whatever its method.
+    /// True if the request had no effect there, so that another server may get it, whatever its
+    /// method.
     pub(crate) untouched: bool,
-    /// It counts against the server's health: a connection that had been idle for too long does
-    /// not.
+    /// True if the failure counts against the server's health. That of a connection that was idle
+    /// for too long does not.
     pub(crate) counts: bool,
-    /// There was a connection to it.
+    /// True if there was a connection to the server.
     pub(crate) had_connection: bool,
 }
 
 impl ServerError {
-    /// Makes the failure of a server to which there was a connection.
+    /// Creates the failure of a server after a connection to it existed.
     fn connected(failure: Failure, untouched: bool, counts: bool) -> ServerError {
         ServerError { failure, untouched, counts, had_connection: true }
     }
 }
 
-/// The failure of a connection to bring an answer.
+/// A connection's failure to return a response.
 struct ConnectionError {
-    /// The request, when it is as it was.
+    /// The request, if it is unmodified and can be retried.
     request: Option<Box<Request<OutBody>>>,
-    /// It was not sent.
+    /// True if the request was not sent.
     is_unsent: bool,
-    /// The origin says that it did nothing with it.
+    /// True if the origin states that it did not process the request.
     untouched: bool,
-    /// The connection was dead.
+    /// True if the connection was dead.
     dead: bool,
     failure: Failure,
 }
 
-/// Times that a request is sent to one server at most.
+/// Maximum number of times that a request is sent to one server.
 const ATTEMPTS: u32 = 3;
 
 impl Upstream {
-    /// Makes the client, without any connection.
+    /// Creates a client without any connections.
     pub fn new(events: Arc<dyn Events>, clock: TokioClock) -> Upstream {
         let overruns = Arc::default();
         let watch = OverrunWatch { overruns, events: events.clone(), failures: None, clock };
@@ -102,44 +103,44 @@ impl Upstream {
         Upstream { pool, resolver, clock, network, events, failures, descriptors, timers }
     }
 
-    /// Sets the network that it connects over.
+    /// Sets the network to connect over.
     pub fn through(self, network: Network) -> Upstream {
         Upstream { network, ..self }
     }
 
-    /// Sets the log that failures are written to, and the origins whose connections are not reused
-    /// after some answers, which workers share. To be called before the first request.
+    /// Sets the failure log and the record of overruns, both shared by the workers. Must be called
+    /// before the first request.
     pub fn with_log(self, failures: Arc<FailureLog>, overruns: Arc<Overruns>) -> Upstream {
         let (events, failures, clock) = (self.events.clone(), Some(failures), self.clock);
         let watch = OverrunWatch { overruns, events, failures: failures.clone(), clock };
         Upstream { pool: Rc::new(Pool::new(watch)), failures, ..self }
     }
 
-    /// Sets `descriptors`, which frees some when one is lacking.
+    /// Sets the means of freeing descriptors when they have run out.
     pub fn with_descriptors(self, descriptors: Arc<dyn FreeDescriptors>) -> Upstream {
         Upstream { descriptors: Some(descriptors), ..self }
     }
 
-    /// Returns an empty request to be filled and sent, in memory that is used again.
+    /// Returns an empty request to fill in and send, in recycled memory.
     pub fn request(&self) -> Box<Request<OutBody>> {
         self.pool.request()
     }
 
-    /// Logs an answer that cannot be used.
+    /// Logs a response that cannot be used.
     pub fn bad_answer(&self, server: &dyn fmt::Display, cause: &str) {
         if let Some(failures) = &self.failures {
             failures.note(server, Phase::Answer, cause, self.clock.instant());
         }
     }
 
-    /// Logs an attempt that failed. A failure that the client caused is not logged.
+    /// Logs a failed attempt, unless the client caused the failure.
     pub(crate) fn failed(&self, server: &dyn fmt::Display, phase: Phase, why: &Failure) {
         if let (Some(failures), Failure::Failed(_, cause)) = (&self.failures, why) {
             failures.note(server, phase, cause, self.clock.instant());
         }
     }
 
-    /// Sends a request to one server: over an open connection, or a new one.
+    /// Sends a request to one server, over an open connection or a new one.
     pub(crate) async fn ask(
         &self,
         endpoint: &Arc<Endpoint>,
@@ -161,7 +162,7 @@ impl Upstream {
             };
             let (connection, fresh) = had.map_err(|failure| {
                 outgoing.note(endpoint, None);
-                // It was not sent, or only on a connection that proved dead.
+                // The request was not sent, or only on a connection that proved dead.
                 let untouched = outgoing.request.is_some();
                 let had_connection = false;
                 ServerError { failure, untouched, counts: !outgoing.reuse_only, had_connection }
@@ -194,8 +195,8 @@ impl Upstream {
                     () if broke.untouched => outgoing.again.is_some(),
                     () => broke.dead && !fresh && outgoing.may_repeat(),
                 };
-            // A connection that was kept open for too long does not count as a failure while there
-            // are others.
+            // A connection that was kept open for too long is not logged as a failure while the
+            // request is retried.
             if !again || fresh || !broke.dead {
                 self.failed(endpoint, phase, &broke.failure);
             }
@@ -211,8 +212,8 @@ impl Upstream {
         Err(ServerError { failure, untouched: false, counts: false, had_connection: false })
     }
 
-    /// Takes the connection on which the request's client has logged in, if it can be used. Another
-    /// one is used else, on which the origin asks the client to log in again.
+    /// Takes the connection on which the request's client has authenticated, if it is usable.
+    /// Otherwise another one is used, on which the origin asks the client to authenticate again.
     fn pinned(
         &self,
         endpoint: &Arc<Endpoint>,
@@ -229,8 +230,8 @@ impl Upstream {
         Some(Connection::Http1(connection))
     }
 
-    /// Takes or opens a connection that is not pinned: as the request allows, which asks for
-    /// another protocol, logs in, or may not open one.
+    /// Takes or opens a connection that is not pinned, as the request permits: it may ask for
+    /// another protocol, authenticate its connection, or not be allowed to open one.
     async fn unpinned(
         &self,
         endpoint: &Arc<Endpoint>,
@@ -244,7 +245,7 @@ impl Upstream {
     ) -> Result<(Connection, bool), Failure> {
         match upgrade {
             _ if reuse_only => self.idle(endpoint, limits, check, may_pool),
-            // A connection in HTTP/2 is shared, and cannot be logged in.
+            // An HTTP/2 connection is shared, so it cannot be authenticated.
             _ if is_login && endpoint.may_be_http2() => {
                 let endpoint = Arc::new(endpoint.over_http1());
                 Box::pin(self.connection(&endpoint, limits, check, may_pool, serving)).await
@@ -257,7 +258,7 @@ impl Upstream {
         }
     }
 
-    /// Takes an idle open connection, for a request that may not open a new one.
+    /// Takes an open connection, for a request that may not open a new one.
     fn idle(
         &self,
         endpoint: &Arc<Endpoint>,
@@ -275,7 +276,7 @@ impl Upstream {
         Ok((taken, false))
     }
 
-    /// Takes or opens a connection. Returns also whether it was made for this request.
+    /// Takes or opens a connection. Also returns whether it was opened for this request.
     async fn connection(
         &self,
         endpoint: &Arc<Endpoint>,
@@ -315,8 +316,8 @@ impl Upstream {
         made.map(|made| (made, true))
     }
 
-    /// Takes or opens a connection over which another protocol can be asked for: in HTTP/2 where
-    /// that is defined for the protocol and the server accepts it, else in HTTP/1.1.
+    /// Takes or opens a connection on which another protocol can be requested: HTTP/2 if that is
+    /// defined for the protocol and the server accepts it, else HTTP/1.1.
     async fn connection_for_tunnel(
         &self,
         endpoint: &Arc<Endpoint>,
@@ -443,7 +444,7 @@ impl Upstream {
         }
     }
 
-    /// Closes connections that idle for too long. To be called at intervals.
+    /// Closes connections that have been idle for too long. Must be called periodically.
     pub fn prune(&self, limits: &UpstreamLimits) {
         self.pool.prune(limits);
         if let Some(failures) = &self.failures {
@@ -451,13 +452,13 @@ impl Upstream {
         }
     }
 
-    /// Closes all connections that are idle, and returns how many there were.
+    /// Closes all idle connections, and returns how many there were.
     pub fn let_go(&self) -> usize {
         self.pool.let_go()
     }
 }
 
-/// Sends a request to a single server and waits for the head of the answer.
+/// Sends a request to a single server and waits for the head of the response.
 pub(super) async fn ask_server(
     server: Arc<Endpoint>,
     with: Connector<'_>,
@@ -505,8 +506,8 @@ async fn ask_http2(
     Ok(Response::from_parts(parts, body))
 }
 
-/// Takes over the connection of an answer 101, when it changes to a protocol that was asked for.
-/// Any other 101 is an error, for the protocol of its connection is unknown then.
+/// Takes over the connection of a 101 response that switches to a requested protocol. Any other 101
+/// is an error, because the protocol of its connection is then unknown.
 fn switch(
     response: Response<Incoming>,
     upgrade: Option<&Upgrade>,
@@ -529,7 +530,7 @@ fn switch(
     Ok(Response::from_parts(head, body))
 }
 
-/// Asks for another protocol in HTTP/2. The answer has the form of HTTP/1.1.
+/// Requests another protocol over HTTP/2. The response is returned in the form of HTTP/1.1.
 async fn ask_for_tunnel(
     timers: &Timers,
     (endpoint, connection, limits): (
@@ -559,7 +560,7 @@ async fn ask_for_tunnel(
     Ok(Response::from_parts(parts, body))
 }
 
-/// Waits for the head of an answer in HTTP/2.
+/// Waits for the head of an HTTP/2 response.
 async fn answer_in_time<T>(
     timers: &Timers,
     connection: &crate::connection::http2::Http2,
@@ -569,7 +570,7 @@ async fn answer_in_time<T>(
 ) -> Result<T, ConnectionError> {
     match wait_for_head(timers, limits.head_timeout, progress, pin!(sending)).await {
         None => {
-            // It is not known whether this answer hangs or the connection.
+            // Either this response or the whole connection may hang.
             connection.retire();
             Err(ConnectionError::late(limits))
         }
@@ -587,7 +588,7 @@ async fn answer_in_time<T>(
 }
 
 impl ConnectionError {
-    /// Makes the error for an answer that did not come in time.
+    /// Creates the error for a response that did not arrive in time.
     fn late(limits: &UpstreamLimits) -> ConnectionError {
         let seconds = limits.head_timeout.as_secs_f32();
         let cause = format!("no answer within {seconds} s");
@@ -596,7 +597,7 @@ impl ConnectionError {
         ConnectionError { request, is_unsent, untouched: false, dead: false, failure }
     }
 
-    /// Returns the phase that it failed in.
+    /// Returns the phase in which the attempt failed.
     fn phase(&self, outgoing: &Outgoing<'_>) -> Phase {
         let is_sent = outgoing.progress.as_deref().is_none_or(Progress::ended);
         match &self.failure {
@@ -607,8 +608,8 @@ impl ConnectionError {
     }
 }
 
-/// Waits for an answer's head; `None` when it is late. The bound starts anew while the request's
-/// body still moves.
+/// Waits for the head of a response; returns `None` if it is late. The timeout restarts as long as
+/// the request body makes progress.
 async fn wait_for_head<T>(
     timers: &Timers,
     bound: Duration,
@@ -627,7 +628,7 @@ async fn wait_for_head<T>(
     }
 }
 
-/// Makes the failure of an error. `is_wrong`: the answer is not HTTP.
+/// Converts an error to a failure. `is_wrong`: the response is not valid HTTP.
 fn no_answer<E: std::error::Error + 'static>(error: &E, is_wrong: bool) -> Failure {
     let cause = crate::failure::cause::of(error);
     if is_wrong {

@@ -1,16 +1,17 @@
-//! Freeing what is short for a request to an origin: file descriptors, and places at its servers.
+//! Freeing scarce resources for a request to an origin: file descriptors, and concurrent requests
+//! at its servers.
 
 use std::pin::Pin;
 
-/// A holder of descriptors that it can close, and of requests that it can end.
+/// An owner of descriptors that it can close and of requests that it can end.
 pub trait FreeDescriptors {
-    /// Closes what can be closed; returns false when that is nothing.
+    /// Closes as many descriptors as possible; returns false if there are none to close.
     fn free(&self) -> Freeing<'_>;
 
     /// Ends at most `most` requests for these servers ([`crate::servers::group::Group::number`])
-    /// whose clients may be gone; returns false when there is none.
+    /// whose clients may be gone; returns false if there is none.
     fn free_places(&self, servers: usize, most: u32) -> Freeing<'_>;
 }
 
-/// A closing under way.
+/// A call of [`FreeDescriptors`] in progress. Resolves to whether it freed anything.
 pub type Freeing<'a> = Pin<Box<dyn Future<Output = bool> + 'a>>;

@@ -1,5 +1,5 @@
-//! Connecting to a server: the addresses of its name, each checked for the client that asks, tried
-//! as RFC 8305 says, and the TLS handshake.
+//! Connecting to a server: resolves its name, checks each address for the requesting client, tries
+//! the addresses as in RFC 8305, and performs the TLS handshake.
 
 use std::cell::Cell;
 use std::io;
@@ -48,7 +48,7 @@ impl Upstream {
         dialled.map(|(stream, _)| stream).inspect_err(|why| self.failed(endpoint, phase.get(), why))
     }
 
-    /// Opens a stream to the origin. Returns also the address at its other end.
+    /// Opens a stream to the origin. Also returns the address at its other end.
     pub(crate) async fn open(
         &self,
         endpoint: &Endpoint,
@@ -105,19 +105,19 @@ impl Upstream {
         Ok((stream, address))
     }
 
-    /// Frees descriptors; returns false when none could be freed.
+    /// Frees descriptors; returns false if none could be freed.
     async fn make_way(&self) -> bool {
         let Some(descriptors) = &self.descriptors else { return false };
         let freed = descriptors.free().await;
         if freed {
-            // Their tasks close them when they run next.
+            // The tasks that own them close them when they run next.
             sleep(Duration::from_millis(5)).await;
         }
         freed
     }
 
-    /// Checks that an address of any server that may be asked is permitted. An origin without
-    /// servers is permitted for every client.
+    /// Checks that at least one address of one of the origin's servers is permitted. An origin
+    /// without servers is permitted for every client.
     pub async fn permitted(
         &self,
         to: &dyn Origin,
@@ -141,7 +141,7 @@ impl Upstream {
         check: Check<'_>,
     ) -> Result<(), Failure> {
         match &endpoint.at {
-            // The configuration names it, a client cannot.
+            // The configuration names it; a client cannot.
             At::Unix(_) => Ok(()),
             At::Tcp(host, port) => {
                 let found = self.addresses(host, *port, limits, check).await;
@@ -175,9 +175,9 @@ impl Upstream {
     }
 }
 
-/// Does the TLS handshake.
+/// Performs the TLS handshake.
 async fn secure(host: &str, settings: &Tls, stream: Socket) -> Result<Stream, Failure> {
-    // The names of wrong files are for operators only.
+    // The file names in this error are for operators only.
     let config = settings.config().map_err(|why| Failure::Failed(Reason::Internal, why))?;
     let name = settings.server_name(host).map_err(|why| Failure::Failed(Reason::Tls, why))?;
     let secured = TlsConnector::from(config).connect(name, TlsTransport::new(stream)).await;
@@ -199,8 +199,8 @@ fn not_connected(error: &io::Error) -> Failure {
     Failure::Failed(reason, cause::of_io(error))
 }
 
-/// Connects to the first address that answers; each gets a head start of `stagger`. The other
-/// attempts are given up (RFC 8305 section 5).
+/// Connects to the first address that accepts. Each address gets a head start of `stagger`, and the
+/// other attempts are cancelled (RFC 8305, 5).
 async fn race(
     network: &Network,
     addresses: &[SocketAddr],
@@ -220,7 +220,7 @@ async fn race(
             return Err(last_error);
         }
         let bound = if rest.len() > 0 { stagger } else { Duration::from_secs(3600) };
-        // Elapsed: the next address is tried as well.
+        // On timeout the next address is tried as well.
         if let Ok(Some(Ok(result))) = timeout(bound, attempts.join_next()).await {
             match result {
                 Ok(stream) => return Ok(stream),

@@ -1,5 +1,5 @@
-//! Requests to a site with several servers: sent to one after another until one answers, as long as
-//! that is safe.
+//! Failover for a site with several servers: a request is sent to one server after another until
+//! one responds, as long as that is safe.
 
 use std::pin::pin;
 use std::rc::Weak;
@@ -21,10 +21,10 @@ use crate::servers::group::{Group, Next, Serving};
 use crate::servers::health::Blame;
 use crate::settings::endpoint::Endpoint;
 
-/// Pause between two looks for places that can be freed while a request waits.
+/// Interval between attempts to free server capacity while a request waits.
 const FREE_EVERY: Duration = Duration::from_secs(1);
 
-/// Sends a request to one server of a group after another, each once.
+/// Sends a request to the servers of a group, one after another and each at most once.
 async fn ask_any(
     group: Arc<Group>,
     with: Connector<'_>,
@@ -42,13 +42,15 @@ async fn ask_any(
     let (mut tried, mut tries, mut last) = (0u64, 0, None);
     let pinned = outgoing.pinned.as_ref().and_then(Weak::upgrade);
     let pinned = pinned.and_then(|pinned| group.at(|endpoint| pinned.leads_to(endpoint)));
-    // The client is logged in at one server. Where that is out of use, it has to log in at another.
+    // The client is authenticated at one server. If that is out of use, another server must be
+    // chosen, where the client has to authenticate again.
     let others = pinned.map(|at| !(1 << at));
     let others = others.filter(|others| group.has_other(*others, upstream.clock.millis()));
     loop {
         let chosen = match tries {
             0 if !outgoing.reuse_only => admit(&group, upstream, others.unwrap_or(0), hash).await,
-            // It has waited enough, or does not wait: it takes any server with room.
+            // A retry does not wait, nor does a request that must reuse a connection: take any
+            // server below its limit.
             _ => group.choose(tried, hash, upstream.clock),
         };
         let mut serving = match chosen {
@@ -78,7 +80,7 @@ async fn ask_any(
                 }
                 return Ok(response.map(|body| body.served_by(serving)));
             }
-            // The client is denied access: another server would not change that.
+            // The client is denied access, which another server would not change.
             Err(unanswered) if matches!(unanswered.failure, Failure::Denied) => {
                 return Err(unanswered.failure);
             }
@@ -96,8 +98,8 @@ async fn ask_any(
     }
 }
 
-/// Waits for a server. Places of requests whose clients may be gone are freed meanwhile, as many as
-/// there are requests in line.
+/// Waits for a server. Meanwhile ends requests whose clients may be gone, as many as there are
+/// requests in the queue.
 async fn admit(
     group: &Arc<Group>,
     upstream: &Upstream,
@@ -123,7 +125,7 @@ async fn admit(
     }
 }
 
-/// Returns the cause of a failure. `page`: the hash of the URL.
+/// Returns what to blame for a failure. `page` is the hash of the URL.
 fn blame_of(unanswered: &ServerError, page: u64) -> Blame {
     match &unanswered.failure {
         _ if unanswered.had_connection => Blame::Request(page),

@@ -1,8 +1,8 @@
-//! Origins, which answer a cache's requests: one server, a group of them, or another
+//! Origins, which answer a cache's requests: a single server, a group of them, or another
 //! implementation.
 //!
-//! It promises: a request that fails ends; an answer is read at the caller's pace, and one that
-//! breaks off is told from one that ended.
+//! Guarantees: every request ends, with a response or a failure. A response is read at the caller's
+//! pace, and one that breaks off is distinguishable from one that ended.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,73 +19,73 @@ use crate::send::outgoing::Outgoing;
 use crate::settings::endpoint::{Authority, Endpoint};
 use crate::settings::limits::{Check, UpstreamLimits};
 
-/// The means of a worker to connect to an origin for one request.
+/// Resources of a worker for sending one request to an origin.
 #[derive(Clone, Copy)]
 pub struct Connector<'a> {
     /// The worker's connections.
     pub upstream: &'a Upstream,
-    /// The limits on them.
+    /// Limits on the connections.
     pub limits: &'a UpstreamLimits,
-    /// The check of their addresses for this request.
+    /// Check of addresses for this request.
     pub check: Check<'a>,
 }
 
-/// A request under way.
+/// A request in progress.
 pub type Sending<'a> = Pin<Box<dyn Future<Output = Result<Response<OriginBody>, Failure>> + 'a>>;
 
-/// An origin, which answers requests. Shared by all workers; displayed, it is named as in the
+/// An origin, which answers requests. Shared by all workers. Its `Display` is its name in the
 /// configuration.
 pub trait Origin: fmt::Debug + fmt::Display + Send + Sync {
-    /// Sends a request and waits for the head of the answer, which may have a [`Group`] as an
+    /// Sends a request and waits for the head of the response, which may carry a [`Group`] as an
     /// extension.
     fn send<'a>(self: Arc<Self>, with: Connector<'a>, request: Outgoing<'a>) -> Sending<'a>;
 
-    /// Returns the server, if the origin is a single one: requests go to it without an allocation
-    /// (`<dyn Origin>::ask`).
+    /// Returns the server, if the origin is a single one. Requests then need no allocation for the
+    /// future (`<dyn Origin>::ask`).
     fn server(self: Arc<Self>) -> Option<Arc<Endpoint>> {
         None
     }
 
-    /// Returns one of the servers that requests may go to, by its number from 0 on; `None` beyond
-    /// the last. An origin without connections has none.
+    /// Returns one of the servers that requests may go to, numbered from 0; `None` beyond the last.
+    /// An origin without connections has none.
     fn endpoint(&self, number: usize) -> Option<&Endpoint>;
 
-    /// Returns what vouches for its earlier answers, if it does so itself; else they are current
-    /// for as long as HTTP says.
+    /// Returns the voucher for the origin's earlier responses, if it has one. Otherwise they are
+    /// fresh for as long as HTTP specifies.
     fn voucher(&self) -> Option<&dyn Voucher> {
         None
     }
 
-    /// Returns what it counts beside requests, for operators. Must not block for long.
+    /// Returns the origin's own counters, for operators. Must not block for long.
     fn figures(&self) -> Vec<Figure> {
         Vec::new()
     }
 }
 
-/// A name for what an answer belongs together with, when the origin knows better than the URL
-/// tells; a directory's is its path, which begins and ends with `/`. An extension of the answer,
-/// and a hint: answers of one group are likely to be asked for together and are stored so. What is
-/// found under a URL does not depend on it.
+/// Group that a response belongs to, where the origin knows better than the URL; for a directory,
+/// its path, which begins and ends with `/`. An extension of the response, and only a hint:
+/// responses of one group are likely to be requested together and are stored together. The group
+/// does not affect which response a URL returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group(pub Arc<str>);
 
-/// A number that an origin has of itself, as a metric.
+/// A metric of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// The name of the metric, without the suffix of its kind.
+    /// Metric name, without the suffix of its kind.
     pub name: &'static str,
-    /// What it says, in a sentence.
+    /// Help text, one sentence.
     pub help: &'static str,
-    /// Its kind and value.
+    /// Kind and value.
     pub amount: Amount,
 }
 
-/// The kinds of figures.
+/// Kinds of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// What is at the moment.
+    /// A gauge: the current value.
     Now(u64),
-    /// What was counted since the start.
+    /// A counter: the total since the start.
     Total(u64),
 }
 
@@ -98,45 +98,46 @@ impl Amount {
     }
 }
 
-/// An earlier answer of an origin, as a cache has it.
+/// An earlier response of an origin, as stored by a cache.
 #[derive(Clone, Copy, Debug)]
 pub struct Earlier<'a> {
-    /// Its [`VERSION`].
+    /// Value of its [`VERSION`] field.
     pub version: &'a [u8],
-    /// It says that the fields of requests choose among several (`Vary`).
+    /// True if request fields select among several responses (`Vary`).
     pub varies: bool,
-    /// The path of the request, without query.
+    /// Path of the request, without the query.
     pub path: &'a str,
-    /// The fields of the request.
+    /// Fields of the request.
     pub request: &'a http1::Fields,
 }
 
-/// A look at what an earlier answer was made of.
+/// A check in progress of whether an earlier response is current.
 pub type Looking<'a> = Pin<Box<dyn Future<Output = bool> + 'a>>;
 
-/// The part of an origin that tells whether its earlier answers are current: it knows of changes,
-/// or looks. Asked before every use of a stored answer, in place of lifetimes.
+/// Part of an origin that decides whether its earlier responses are current, from change
+/// notifications or by looking. Consulted before every use of a stored response, instead of
+/// freshness lifetimes.
 pub trait Voucher {
-    /// Gives the fields that choose among its answers one spelling for all that mean the same, so
-    /// that no request makes it answer anew by a spelling.
+    /// Normalizes the request fields that select among responses, so that equivalent spellings
+    /// share one stored response.
     fn tidy(&self, _request: &mut http1::Fields) {}
 
-    /// Returns the one spelling of the path of a URL that all spellings with the same answer share;
-    /// `None` for a path that names nothing.
+    /// Returns the canonical spelling of a URL path, shared by all spellings with the same
+    /// response; `None` for a path that names nothing.
     fn canonical_path<'p>(&self, path: &'p str) -> Option<Cow<'p, str>>;
 
-    /// Returns whether the answer is known to be current, without waiting for anything.
+    /// Returns whether the response is known to be current, without waiting.
     fn is_current(&self, earlier: &Earlier<'_>) -> bool;
 
-    /// Looks whether the answer is what the origin would answer by now.
+    /// Checks whether the origin would still give this response.
     fn look<'a>(&'a self, earlier: Earlier<'a>) -> Looking<'a>;
 }
 
-/// The name of an origin on this machine.
+/// Name of an origin on this machine.
 const LOCALHOST: &str = "localhost";
 
 impl dyn Origin {
-    /// Does as [`Origin::send`], and allocates no future where the origin is a single server.
+    /// Like [`Origin::send`], but allocates no future if the origin is a single server.
     pub async fn ask<'a>(
         self: &Arc<Self>,
         with: Connector<'a>,
@@ -148,12 +149,12 @@ impl dyn Origin {
         }
     }
 
-    /// Returns host and port as they are written in the `Host` of a request that names none.
+    /// Returns host and port for the `Host` of a request that names none.
     pub fn authority(&self) -> Authority<'_> {
         Authority(self.endpoint(0))
     }
 
-    /// Returns its name in URLs of requests that name no host.
+    /// Returns the origin's name for URLs of requests that name no host.
     pub fn name(&self) -> String {
         self.endpoint(0).map_or_else(|| LOCALHOST.to_owned(), |first| first.to_string())
     }

@@ -1,4 +1,4 @@
-//! Requests that are being sent to an origin.
+//! Requests on their way to an origin.
 
 use std::net::IpAddr;
 use std::rc::{Rc, Weak};
@@ -15,39 +15,39 @@ use crate::connection::request_body::{OutBody, Progress};
 use crate::send::attempts::Attempts;
 use crate::settings::endpoint::Endpoint;
 
-/// A request, and the means to make it again when that is allowed.
+/// A request, and the means to build it again if that is allowed.
 pub struct Outgoing<'a> {
-    /// `None` once it has been sent. In a box, as it is handed on a dozen times.
+    /// `None` once it has been sent. Boxed because it is moved many times.
     pub request: Option<Box<Request<OutBody>>>,
-    /// The spelling of its names, for a server in HTTP/1.1.
+    /// Spelling of its field names, for an HTTP/1.1 server.
     pub spellings: Spellings,
-    /// The progress of its body, if it has one.
+    /// Progress of its body, if it has one.
     pub progress: Option<Rc<Progress>>,
-    /// The receiver of its 1xx answers.
+    /// Receiver of its 1xx responses.
     pub interim: Option<&'a Arc<Informational>>,
-    /// Makes an equal request, unless it has a body.
+    /// Function that builds an equal request; `None` if the request has a body.
     pub again: Option<&'a dyn Fn() -> Box<Request<OutBody>>>,
-    /// It is idempotent (RFC 9110 section 9.2.2).
+    /// True if it is idempotent (RFC 9110, 9.2.2).
     pub idempotent: bool,
-    /// Its `Host` is the name of the server that gets it.
+    /// True if `Host` is replaced by the name of the chosen server.
     pub rewrite_host: bool,
-    /// No connection is opened for it.
+    /// True if no connection may be opened for it.
     pub reuse_only: bool,
-    /// The host that it is for, used when requests are balanced by URL.
+    /// Host that the request is for; used when requests are balanced by URL.
     pub place: &'a str,
-    /// The connection to an origin that belongs to its client's connection; `None`: a connection on
-    /// which this request logs in is closed after its answer.
+    /// Upstream connection pinned to the client's connection. `None`: a connection that this
+    /// request authenticates is closed after the response.
     pub pinned: Option<Weak<PinnedConnection>>,
-    /// Bytes of the largest body that the caller would store; 0: it stores none.
+    /// Size in bytes of the largest body that the caller would store; 0: none.
     pub store_max: u64,
-    /// It asks for another protocol.
+    /// Set if it asks for another protocol.
     pub upgrade: Option<&'a Upgrade>,
-    /// The list of servers that it was sent to.
+    /// List to record the servers that it is sent to.
     pub trail: Option<&'a Attempts>,
 }
 
 impl Outgoing<'_> {
-    /// Returns the request as `endpoint` gets it; `None` when it cannot be sent once more.
+    /// Returns the request as `endpoint` gets it; `None` if it cannot be sent again.
     pub(super) fn next(&mut self, endpoint: &Endpoint) -> Option<Box<Request<OutBody>>> {
         let mut request = self.request.take().or_else(|| self.again.map(|again| again()))?;
         if self.rewrite_host
@@ -58,7 +58,7 @@ impl Outgoing<'_> {
         Some(request)
     }
 
-    /// Returns whether it carries credentials that log in its connection.
+    /// Returns whether it carries credentials that authenticate its connection.
     pub(super) fn is_login(&mut self) -> bool {
         if self.request.is_none() {
             self.request = self.again.map(|again| again());
@@ -67,14 +67,14 @@ impl Outgoing<'_> {
         request.is_some_and(|request| connection_login::has_credentials(request.headers()))
     }
 
-    /// Notes a server that it is sent to.
+    /// Records a server that it is sent to.
     pub(super) fn note(&self, endpoint: &Arc<Endpoint>, address: Option<IpAddr>) {
         if let Some(trail) = self.trail {
             trail.note(endpoint, address);
         }
     }
 
-    /// Returns whether it may be sent once more, though it may have had its effect.
+    /// Returns whether it may be sent again even though it may have had an effect.
     pub(crate) fn may_repeat(&self) -> bool {
         self.idempotent && (self.again.is_some() || self.request.is_some())
     }

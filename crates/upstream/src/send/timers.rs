@@ -1,6 +1,6 @@
-//! Bounds on waits. Most of what is waited for comes in time, and a timer that is armed and
-//! disarmed for each request costs more than many a read: a worker keeps its timers armed, and one
-//! that ends before the bound of the request that has it by then is armed anew.
+//! Timeouts with reusable timers. Most waits end in time, and arming and disarming a timer for each
+//! request costs more than many reads. A worker therefore keeps its timers armed. A timer that
+//! fires before the deadline of its current request is armed again.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -12,18 +12,18 @@ use net::clock::TokioClock;
 use tokio::task::coop::{has_budget_remaining, unconstrained};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Timers that are kept at most: so many requests waited at once.
+/// Maximum number of timers kept, enough for this many concurrent waits.
 const KEPT_MAX: usize = 64;
 
 type Timer = Pin<Box<Sleep>>;
 
-/// The timers of one worker.
+/// Timers of one worker.
 pub(crate) struct Timers {
     clock: TokioClock,
     kept: RefCell<Vec<Timer>>,
 }
 
-/// The timer of one wait, which goes back when that ends.
+/// Timer of one wait, returned on drop.
 struct Lent<'a> {
     timers: &'a Timers,
     timer: Option<Timer>,
@@ -39,12 +39,12 @@ impl Drop for Lent<'_> {
 }
 
 impl Timers {
-    /// Makes them for a worker that has none yet.
+    /// Creates a set without timers.
     pub fn new(clock: TokioClock) -> Timers {
         Timers { clock, kept: RefCell::default() }
     }
 
-    /// Waits for `work`; `None` when it takes longer than `bound`.
+    /// Waits for `work`; returns `None` if it takes longer than `bound`.
     pub async fn within<T>(&self, bound: Duration, work: impl Future<Output = T>) -> Option<T> {
         let (mut work, mut deadline) = (pin!(work), None);
         let mut lent = Lent { timers: self, timer: None };
@@ -53,7 +53,7 @@ impl Timers {
             if let Poll::Ready(done) = work.as_mut().poll(cx) {
                 return Poll::Ready(Some(done));
             }
-            // Work that has always something to do must not keep its timer from being asked.
+            // Work that uses up the task's budget must not prevent its timer from being polled.
             let is_spent = had_budget && !has_budget_remaining();
             let arm = || Instant::from_std(self.clock.instant() + bound);
             let deadline = *deadline.get_or_insert_with(arm);
@@ -75,7 +75,7 @@ impl Timers {
         .await
     }
 
-    /// Takes a timer that is kept, or arms one.
+    /// Takes a kept timer, or arms a new one.
     fn take(&self, deadline: Instant) -> Timer {
         let kept = self.kept.borrow_mut().pop();
         kept.unwrap_or_else(|| Box::pin(sleep_until(deadline)))
@@ -101,7 +101,7 @@ mod tests {
             assert_eq!(ended, None);
             clock.since(began)
         };
-        // Armed for 9 s, and kept; then for less, for more, and when it had ended long ago.
+        // Armed for 9 s and kept; then used for less, for more, and after it had fired long ago.
         let slow = async { sleep(second * 2).await };
         assert_eq!(timers.within(second * 9, slow).await, Some(()));
         assert_eq!(timers.kept.borrow().len(), 1);

@@ -1,25 +1,24 @@
-//! The choice of the server for the next request.
+//! Choice of the server for the next request.
 //!
-//! Servers are numbered below 64, and sets of them are bits. Everything here is arithmetic: the set
-//! of servers that are in use and have room is given.
+//! Servers are numbered from 0 to 63, and sets of them are bit sets. Everything here is arithmetic:
+//! the caller provides the set of servers that may get a request.
 
 use std::sync::{Mutex, PoisonError};
 
-/// The way in which requests are spread over the servers of a site, each in proportion to its
-/// weight.
+/// How requests are distributed over the servers of a site, each in proportion to its weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Balance {
-    /// To one after another, without runs at one server (nginx's smooth weighted round-robin).
+    /// In turn, without bursts at one server (nginx's smooth weighted round-robin).
     #[default]
     RoundRobin,
-    /// To the server with the fewest requests under way, for its weight.
+    /// To the server with the fewest active requests relative to its weight.
     LeastConnections,
-    /// By the URL, so that each server gets its own share of the objects and a server that comes or
-    /// goes moves no others (rendezvous hashing): for servers that are caches themselves.
+    /// By URL (rendezvous hashing): each server gets its own share of the objects, and a server
+    /// that is added or removed moves no others. For servers that are caches themselves.
     UrlHash,
 }
 
-/// Returns the numbers of a set.
+/// Returns the members of a set.
 pub(crate) fn members(mut set: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let first = (set != 0).then(|| set.trailing_zeros() as usize)?;
@@ -28,12 +27,12 @@ pub(crate) fn members(mut set: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The state of the round-robin.
+/// State of the round-robin.
 #[derive(Debug, Default)]
 pub(crate) struct Turns(Mutex<Vec<i64>>);
 
 impl Turns {
-    /// Returns the next server of `set`, which is not empty.
+    /// Returns the next server of `set`, which must not be empty.
     pub fn next(&self, set: u64, weight: impl Fn(usize) -> u32) -> usize {
         let mut credit = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let last = 64 - set.leading_zeros() as usize;
@@ -55,7 +54,7 @@ impl Turns {
     }
 }
 
-/// Returns those of `set` with the least load for their weight.
+/// Returns the members of `set` with the least load relative to their weight.
 pub(crate) fn least(set: u64, load: impl Fn(usize) -> u32, weight: impl Fn(usize) -> u32) -> u64 {
     let mut chosen: Option<(usize, u64)> = None;
     for at in members(set) {
@@ -75,8 +74,8 @@ pub(crate) fn least(set: u64, load: impl Fn(usize) -> u32, weight: impl Fn(usize
     chosen.map_or(0, |(_, all)| all)
 }
 
-/// Returns the one of `set` that a hash belongs to: each server has a pseudo-random number from the
-/// hash and its own seed, weighted so that a heavier server wins in proportion.
+/// Returns the member of `set` that owns a hash. Each server draws a pseudo-random number from the
+/// hash and its seed, weighted so that a server wins in proportion to its weight.
 pub(crate) fn rendezvous(
     set: u64,
     hash: u64,
@@ -84,7 +83,7 @@ pub(crate) fn rendezvous(
     weight: impl Fn(usize) -> u32,
 ) -> usize {
     let lot = |at: usize| {
-        // In (0, 1): an exponential variable with the weight as its rate, the least one wins.
+        // In (0, 1). The draw is exponential with the weight as its rate; the smallest wins.
         let uniform = ((mix(hash ^ seed(at)) >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
         -uniform.ln() / f64::from(weight(at))
     };
@@ -96,21 +95,21 @@ pub(crate) fn rendezvous(
     members(set).fold((first, f64::INFINITY), better).0
 }
 
-/// Returns a hash of bytes that is the same on every machine and in every version: FNV-1a, well
-/// mixed.
+/// Returns a hash of `parts` that is stable across machines and versions: FNV-1a, mixed.
 pub(crate) fn hash<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for part in parts {
         for &byte in part {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
-        // Parts do not run into each other.
+        // Separates the parts.
         hash = (hash ^ 0xff).wrapping_mul(0x0000_0100_0000_01b3);
     }
     mix(hash)
 }
 
-/// Mixes bits by the finaliser of SplitMix64: each bit of the input changes half of the output.
+/// Mixes bits with the finalizer of SplitMix64: each input bit affects half of the output bits on
+/// average.
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -126,7 +125,7 @@ mod tests {
         let (turns, weights) = (Turns::default(), [5, 1, 1]);
         let order: Vec<_> = (0..7).map(|_| turns.next(0b111, |at| weights[at])).collect();
         assert_eq!(order, [0, 0, 1, 0, 2, 0, 0]);
-        // One is missing: the others share its turns.
+        // One server is missing: the others share its turns.
         let order: Vec<_> = (0..4).map(|_| turns.next(0b110, |at| weights[at])).collect();
         assert_eq!(order, [1, 2, 1, 2]);
     }
@@ -161,7 +160,7 @@ mod tests {
             }
         }
         assert_eq!(moved, counts[1]);
-        // Four shares of 1,000; the deviation of a share of a quarter is 27.
+        // Four shares of 1,000 each; the standard deviation of a quarter share is 27.
         for (count, expected) in counts.into_iter().zip([1000, 1000, 2000]) {
             assert!(count.abs_diff(expected) < 150, "{counts:?}");
         }

@@ -1,8 +1,8 @@
-//! The servers of one site of a reverse proxy: the choice among them, and their health.
+//! Servers of one site of a reverse proxy: the choice among them, and their health.
 //!
-//! It promises: a server that is out of use gets only the one request that tries it out, unless all
-//! are: then those are used that fail fast; none gets more requests at a time than it may; backup
-//! servers get requests only while none of the others can.
+//! Guarantees: a server that is out of use gets only one trial request at a time. If all servers
+//! are out of use, those that fail fast are used. No server exceeds its limit of concurrent
+//! requests. Backup servers get requests only if no other server can.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::servers::status::{QueueStatus, ServerStatus};
 use crate::settings::endpoint::Endpoint;
 use net::clock::TokioClock;
 
-/// The servers of one site.
+/// Servers of one site.
 #[derive(Debug)]
 pub struct Group {
     name: String,
@@ -33,30 +33,31 @@ pub struct Group {
     options: GroupOptions,
     turns: Turns,
     queue: Arc<Queue>,
-    /// Places of requests whose bodies are still being sent by their clients: half of all.
+    /// Permits for requests whose bodies are still being sent by their clients: half of the total
+    /// capacity. `None` if a server has no limit.
     uploads: Option<Arc<Semaphore>>,
 }
 
-/// The options of a site's servers.
+/// Options of a site's servers.
 #[derive(Clone, Debug)]
 pub struct GroupOptions {
-    /// The way in which requests are spread.
+    /// How requests are distributed.
     pub balance: Balance,
-    /// Failures in a row, of so many URLs, that take a server out of use; 0: none does. A site's
-    /// only server stays in use whatever happens. Default 3.
+    /// Failures in a row that take a server out of use; those of requests for one URL count once.
+    /// 0: none do. A site's only server always stays in use. Default 3.
     pub max_fails: u32,
-    /// Time for which it is out of use; then one request tries it out. Default 10 s.
+    /// Time for which a server is out of use before one request tries it. Default 10 s.
     pub fail_timeout: Duration,
-    /// The conditions under which a request is sent to another server.
+    /// When a request is sent to another server.
     pub next: Next,
-    /// Servers that one request is sent to at most. Default 3.
+    /// Maximum number of servers that one request is sent to. Default 3.
     pub tries: u32,
-    /// Checks of servers in the background; `None`: there are none.
+    /// Active health checks; `None`: there are none.
     pub check: Option<HealthCheck>,
-    /// Requests that wait at most while all servers have as many as they may; 0: none does.
+    /// Maximum number of requests that wait while all servers are at their limits; 0: none wait.
     /// Default 256.
     pub queue: u32,
-    /// Time that they wait at most. Default 10 s.
+    /// Maximum time that they wait. Default 10 s.
     pub queue_timeout: Duration,
 }
 
@@ -75,16 +76,16 @@ impl Default for GroupOptions {
     }
 }
 
-/// The conditions under which a request is sent to another server, as long as its client has got
-/// nothing. A request that may have had an effect is sent again only when it is idempotent and has
-/// no body.
+/// When a request is sent to another server, provided that its client has not received anything
+/// yet. A request that may have had an effect is sent again only if it is idempotent and has no
+/// body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Next {
-    /// No connection, or one that broke before an answer. Default true.
+    /// No connection, or one that broke before the response. Default true.
     pub error: bool,
-    /// No connection or no answer in time. Default true.
+    /// No connection or no response in time. Default true.
     pub timeout: bool,
-    /// Answers with these statuses; they count as failures of the server, too. Default none.
+    /// Responses with these statuses, which also count as failures of the server. Default none.
     pub statuses: Vec<StatusCode>,
 }
 
@@ -97,20 +98,20 @@ impl Default for Next {
 /// One server of a site.
 #[derive(Debug)]
 pub struct Server {
-    /// Its address and protocol.
+    /// Address and protocol.
     pub endpoint: Arc<Endpoint>,
-    /// Its share of the requests, against that of the others; at least 1.
+    /// Share of the requests relative to the other servers; at least 1.
     pub weight: u32,
-    /// It is a backup: it gets requests only while none of the others can.
+    /// True for a backup server, which gets requests only if no other server can.
     pub backup: bool,
-    /// Requests that it gets at a time; `None`: any number.
+    /// Maximum number of concurrent requests; `None`: no limit.
     pub max_requests: Option<u32>,
     seed: u64,
     pub(crate) health: Arc<Health>,
 }
 
 impl Server {
-    /// Makes a server of weight 1.
+    /// Creates a server of weight 1.
     pub fn new(endpoint: Endpoint) -> Server {
         let seed = hash([endpoint.to_string().as_bytes()]);
         let endpoint = Arc::new(endpoint);
@@ -118,7 +119,7 @@ impl Server {
         Server { endpoint, weight, backup: false, max_requests: None, seed, health }
     }
 
-    /// Returns its state `now`, in milliseconds of the clock.
+    /// Returns the server's state at `now`, in milliseconds of the clock.
     pub fn status(&self, now: u64) -> ServerStatus {
         self.health.status(now)
     }
@@ -128,38 +129,38 @@ impl Server {
     }
 }
 
-/// Servers of a site at most.
+/// Maximum number of servers of a site.
 pub const SERVERS_MAX: usize = 64;
 
 impl Group {
-    /// Makes the group of the site `name`: between 1 and 64 servers; more are left out.
+    /// Creates the group of the site `name`, with 1 to 64 servers; further ones are ignored.
     pub fn new(name: &str, mut servers: Vec<Server>, options: GroupOptions) -> Group {
         servers.truncate(SERVERS_MAX);
         let (name, turns, queue) = (name.to_owned(), Turns::default(), Arc::default());
-        // Without a limit at one server there is none for all.
+        // If one server has no limit, there is no total.
         let places = servers.iter().map(|server| Some(server.max_requests? as usize));
         let half = |places: usize| (places / 2).clamp(1, Semaphore::MAX_PERMITS);
         let uploads = places.sum::<Option<usize>>().map(|all| Arc::new(Semaphore::new(half(all))));
         Group { name, servers, options, turns, queue, uploads }
     }
 
-    /// Makes the group of a site with one server.
+    /// Creates the group of a site with one server.
     pub fn one(endpoint: Endpoint) -> Group {
         Group::new("default", vec![Server::new(endpoint)], GroupOptions::default())
     }
 
-    /// Returns a number that is this group's alone as long as it lives.
+    /// Returns a number that is unique to this group during its lifetime.
     pub fn number(self: &Arc<Self>) -> usize {
         Arc::as_ptr(self) as usize
     }
 
-    /// Waits for a place of a request whose body its client is still sending. They get at most half
-    /// of all, so that slow uploads leave some to others.
+    /// Waits for an upload permit, for a request whose client is still sending the body. Uploads
+    /// get at most half of the capacity, so that slow ones leave the rest to other requests.
     pub(crate) async fn admit_upload(&self) -> Result<Option<OwnedSemaphorePermit>, Failure> {
         let Some(uploads) = &self.uploads else { return Ok(None) };
         let bound = self.options.queue_timeout;
         match timeout(bound, uploads.clone().acquire_owned()).await {
-            // It is never closed.
+            // The semaphore is never closed.
             Ok(permit) => Ok(permit.ok()),
             Err(_) => {
                 let seconds = bound.as_secs_f32();
@@ -169,7 +170,7 @@ impl Group {
         }
     }
 
-    /// Returns whether a request has to wait for a server, or finds none.
+    /// Returns whether a request would have to wait for a server, or would find none.
     pub(crate) fn is_crowded(&self, now: u64) -> bool {
         let is_limited = self.servers.iter().any(|server| server.max_requests.is_some());
         is_limited && (self.waiting() > 0 || !self.has_room(now))
@@ -195,7 +196,7 @@ impl Group {
         &self.options
     }
 
-    /// Returns how many requests wait until a server has room, of all workers.
+    /// Returns how many requests of all workers wait for a server.
     pub fn waiting(&self) -> u32 {
         self.queue.waiting()
     }
@@ -205,8 +206,7 @@ impl Group {
         self.queue.status()
     }
 
-    /// Returns the hash of a URL that its server follows from; 0 where the choice does not depend
-    /// on it.
+    /// Returns the hash of a URL that determines its server; 0 if the choice does not depend on it.
     pub(crate) fn hash(&self, host: &str, uri: &Uri) -> u64 {
         if self.options.balance != Balance::UrlHash {
             return 0;
@@ -215,8 +215,8 @@ impl Group {
         hash([host.as_bytes(), path.as_bytes()])
     }
 
-    /// Returns the hash of a URL without its query, by which failures of one page are recognised; 0
-    /// where that is never needed.
+    /// Returns the hash of a URL without its query, which identifies failures of one page; 0 if it
+    /// is not needed.
     pub(crate) fn page(&self, host: &str, uri: &Uri) -> u64 {
         if self.servers.len() < 2 {
             return 0;
@@ -224,7 +224,7 @@ impl Group {
         hash([host.as_bytes(), uri.path().as_bytes()])
     }
 
-    /// Takes over the health of servers that were there before, and the queue.
+    /// Takes over the queue and the health of servers that exist in both groups.
     pub fn adopt(&mut self, before: &Group) {
         for server in &mut self.servers {
             let same = |old: &&Server| old.endpoint.at == server.endpoint.at;
@@ -232,7 +232,7 @@ impl Group {
                 server.health = old.health.clone();
             }
         }
-        // Requests that end at the old servers make room at these.
+        // Requests that end at the old servers free capacity at these.
         self.queue = before.queue.clone();
     }
 
@@ -240,7 +240,7 @@ impl Group {
         &self.queue
     }
 
-    /// Returns whether a server that is in use has room.
+    /// Returns whether a server that may be used is below its limit.
     pub(crate) fn has_room(&self, now: u64) -> bool {
         let all_out = self.is_all_out(now);
         let free = |server: &Server| {
@@ -255,19 +255,19 @@ impl Group {
         self.servers.iter().all(|server| server.health.fit(now) != Fit::Yes)
     }
 
-    /// Returns whether a server may get a request. `all_out`: all are out of use.
+    /// Returns whether a server may get a request. `all_out`: all servers are out of use.
     fn may_get(&self, server: &Server, all_out: bool, now: u64) -> bool {
         let health = &server.health;
         health.fit(now) != Fit::No || (all_out && health.is_last_resort())
     }
 
-    /// Returns whether a server besides `tried` might answer.
+    /// Returns whether a server outside `tried` may get the request.
     pub(crate) fn has_other(&self, tried: u64, now: u64) -> bool {
         let (left, all_out) = (self.all() & !tried, self.is_all_out(now));
         members(left).any(|at| self.may_get(&self.servers[at], all_out, now))
     }
 
-    /// Chooses the server for a request whose URL has this hash, besides those that were `tried`.
+    /// Chooses the server for a request whose URL has this hash, outside the set `tried`.
     pub(crate) fn choose(
         self: &Arc<Self>,
         tried: u64,
@@ -339,7 +339,7 @@ impl Group {
         }
     }
 
-    /// Logs that a server went out of use, or is back.
+    /// Logs that a server is out of use or back in use.
     pub(crate) fn report(&self, at: usize, back: bool, why: &str) {
         let (server, site) = (&self.servers[at].endpoint, &self.name);
         match back {
@@ -353,7 +353,7 @@ impl Group {
 }
 
 impl fmt::Display for Group {
-    /// Writes the server, when there is one only; else the site.
+    /// Writes the server if there is only one, else the site.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.servers.as_slice() {
             [only] => only.endpoint.fmt(f),
@@ -362,14 +362,14 @@ impl fmt::Display for Group {
     }
 }
 
-/// One request at one server, from the choice to the end of the answer's body.
+/// One request at one server, from the choice of the server to the end of the response body.
 #[derive(Debug)]
 pub(crate) struct Serving {
     group: Arc<Group>,
     pub at: usize,
     trial: Cell<bool>,
     clock: TokioClock,
-    /// Its place among the uploads.
+    /// Upload permit, if it has one.
     upload: Option<OwnedSemaphorePermit>,
 }
 
@@ -381,7 +381,7 @@ impl Serving {
         Serving { group, at, trial: Cell::new(trial), clock, upload: None }
     }
 
-    /// Keeps its place among the uploads until it ends.
+    /// Keeps its upload permit until it ends.
     pub fn keep_upload(&mut self, upload: Option<OwnedSemaphorePermit>) {
         self.upload = upload;
     }
@@ -402,7 +402,7 @@ impl Serving {
         figures.connect_us.fetch_add(us, Relaxed);
     }
 
-    /// Notes that the server answered.
+    /// Records that the server responded.
     pub fn succeeded(&self) {
         let trial = self.trial.replace(false);
         if self.health().succeeded(trial, self.clock.millis()) {
@@ -410,10 +410,10 @@ impl Serving {
         }
     }
 
-    /// Notes that it did not.
+    /// Records that the request failed at the server.
     pub fn failed(&self, blame: Blame, why: &str) {
         let GroupOptions { max_fails, fail_timeout, .. } = self.group.options;
-        // Without another server there is no use in sparing this one.
+        // Taking the only server out of use would not help.
         let limit = if self.group.servers.len() > 1 { max_fails } else { 0 };
         let trial = self.trial.replace(false);
         if self.health().failed(blame, trial, (limit, fail_timeout), self.clock.millis()) {
@@ -457,7 +457,7 @@ mod tests {
         CLOCK.with(|clock| *clock)
     }
 
-    /// Returns the numbers of the next `n` servers that get a request and answer.
+    /// Returns the numbers of the next `n` servers that get a request and respond.
     fn order(group: &Arc<Group>, n: usize) -> Vec<usize> {
         let next = || {
             let serving = group.choose(0, 0, clock()).unwrap();
@@ -481,7 +481,8 @@ mod tests {
         let all = group(options, |_, _| ());
         assert_eq!(order(&all, 3), [0, 1, 2]);
         fail(&all, 1, 2);
-        // Its time is over at once: one request gets it, no second one at the same time.
+        // The pause is over at once: one request gets the server, but not a second one at the same
+        // time.
         let trials: Vec<Serving> = (0..6).map(|_| all.choose(0, 0, clock()).unwrap()).collect();
         assert_eq!(trials.iter().filter(|serving| serving.at == 1).count(), 1);
         drop(trials);
@@ -503,7 +504,7 @@ mod tests {
         fail(&all, 2, 3);
         let Err(failure) = all.choose(0, 0, clock()) else { panic!("there is nobody") };
         assert!(matches!(failure, Failure::Failed(Reason::NoUpstream, _)));
-        // A reload keeps what is known.
+        // A reload keeps the health.
         let mut next = Group::new("site", vec![], GroupOptions::default());
         next.servers = vec![Server::new(Endpoint::plain("a.example", 8000))];
         next.adopt(&all);
@@ -521,7 +522,7 @@ mod tests {
         let used: Vec<Serving> = (0..4).map(|_| all.choose(0, 0, clock()).unwrap()).collect();
         assert!(used.iter().all(|serving| serving.at < 2));
         assert!(all.has_other(0b001, clock().millis()) && !all.has_other(0b011, clock().millis()));
-        // An answer brings its server back.
+        // A response brings its server back.
         used.iter().find(|serving| serving.at == 1).unwrap().succeeded();
         drop(used);
         assert_eq!(order(&all, 3), [1, 1, 1]);

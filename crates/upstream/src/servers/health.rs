@@ -1,13 +1,13 @@
-//! The health of a server, by its answers and its checks.
+//! Health of a server, by its responses and its checks.
 //!
-//! It goes out of use when so many requests in a row failed there (passive), and comes back when a
-//! request that is sent to try it out succeeds; or when its checks fail (active), until they
-//! succeed. The two are separate: a server must be well by both. All workers share it; only
+//! A server goes out of use when a number of consecutive requests failed (passive), and comes back
+//! when a trial request succeeds; or when its checks fail (active), until they succeed again. The
+//! two are separate, and a server must be healthy by both. All workers share this state; only
 //! failures take a lock.
 //!
 //! A single bad page must not take a server out of use. So failures of one URL count once, and a
-//! server that has answered another request within a second stays in use, unless it
-//! could not be connected to.
+//! server that has answered another request within the last second stays in use, unless connecting
+//! to it failed.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -15,81 +15,81 @@ use std::time::Duration;
 
 use crate::servers::status::ServerStatus;
 
-/// Time in milliseconds for which an answer proves that the server works, whatever other requests
-/// come to.
+/// Time in milliseconds for which a response proves that the server works, even if other requests
+/// fail.
 const ANSWERED_LATELY: u64 = 1000;
 
-/// URLs whose failures are remembered at most.
+/// Maximum number of failed URLs that are remembered.
 const URLS_MAX: usize = 64;
 
-/// The cause that a failure is put down to.
+/// Cause that a failure is attributed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blame {
-    /// The request, by the hash of its URL: the server was connected to, but did not answer it.
+    /// The request, by the hash of its URL: a connection was made, but the request failed on it.
     Request(u64),
-    /// The server: it could not be connected to.
+    /// The server: connecting to it failed.
     Server,
-    /// The server: a connection to it was not made in time.
+    /// The server: connecting to it timed out.
     Silence,
 }
 
-/// The health of a server, shared by all workers.
+/// Health of a server, shared by all workers.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
-    /// Failures since the last success that count.
+    /// Counted failures since the last success.
     failures: AtomicU32,
     /// Hashes of the URLs that failed since then.
     failed_urls: Mutex<Vec<u64>>,
-    /// When it last answered, in milliseconds of the clock; 0: it has not.
+    /// When the server last responded, in milliseconds of the clock; 0: never.
     answered: AtomicU64,
-    /// It went out of use because connections to it were not made in time.
+    /// True if it went out of use because of connect timeouts.
     silent: AtomicBool,
     /// When it may be tried again, in milliseconds of the clock; 0: in use.
     out_until: AtomicU64,
-    /// A request that tries it out is under way.
+    /// Set while a trial request is in progress.
     trying: AtomicBool,
-    /// Its checks say that it is not well.
+    /// Set while its checks fail.
     ill: AtomicBool,
-    /// Requests under way.
+    /// Requests in progress.
     pub active: AtomicU32,
     pub figures: Figures,
 }
 
-/// The counters of a server.
+/// Counters of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     pub requests: AtomicU64,
     pub failures: AtomicU64,
-    /// Times that it went out of use.
+    /// Number of times that it went out of use.
     pub outages: AtomicU64,
     pub connects: AtomicU64,
     pub connect_us: AtomicU64,
 }
 
-/// The answer to whether a server may get a request.
+/// Eligibility of a server for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
     Yes,
-    /// One request, to try it out.
+    /// One request, as a trial.
     ToTry,
     No,
 }
 
-/// The use of a server, and why it is out of use, for operators.
+/// Availability of a server, for operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// It is in use.
+    /// In use.
     Up,
-    /// Requests failed.
+    /// Out of use after failed requests.
     Failed,
-    /// The next request tries it out.
+    /// The next request is a trial.
     ToTry,
-    /// Its checks fail.
+    /// Out of use because its checks fail.
     Ill,
 }
 
 impl Use {
-    /// Returns the word for it.
+    /// Returns the name that operators see.
     pub fn name(self) -> &'static str {
         match self {
             Use::Up => "up",
@@ -101,7 +101,7 @@ impl Use {
 }
 
 impl Health {
-    /// Returns its state, `now`.
+    /// Returns the server's state at `now`.
     pub fn status(&self, now: u64) -> ServerStatus {
         let Figures { requests, failures, outages, connects, connect_us } = &self.figures;
         ServerStatus {
@@ -135,26 +135,27 @@ impl Health {
         }
     }
 
-    /// Takes the right to try it out; returns false when another request has it.
+    /// Acquires the trial; returns false if another request has it.
     pub fn begin_trial(&self) -> bool {
         self.trying.compare_exchange(false, true, Relaxed, Relaxed).is_ok()
     }
 
-    /// Notes that the trial ended without a result.
+    /// Records that the trial ended without a result.
     pub fn abandon_trial(&self) {
         self.trying.store(false, Relaxed);
     }
 
-    /// Returns whether it may get requests while all servers are out of use: it fails fast.
+    /// Returns whether the server may get requests while all servers are out of use, because it
+    /// fails fast.
     pub fn is_last_resort(&self) -> bool {
         !self.ill.load(Relaxed) && !self.silent.load(Relaxed)
     }
 
-    /// Notes that a request succeeded; `trial`: the one that tries it out. Returns whether it is
-    /// back in use.
+    /// Records that a request succeeded. `trial`: it was the trial request. Returns whether the
+    /// server is back in use.
     pub fn succeeded(&self, trial: bool, now: u64) -> bool {
         if self.out_until.load(Relaxed) != 0 && !trial {
-            // It began before the server went out of use, and proves nothing.
+            // The request began before the server went out of use, and proves nothing.
             return false;
         }
         self.answered.store(now, Relaxed);
@@ -168,8 +169,8 @@ impl Health {
         trial && self.out_until.swap(0, Relaxed) != 0
     }
 
-    /// Notes that a request failed. `limit`: how many in a row take it out of use, for `pause`.
-    /// Returns whether this one did.
+    /// Records that a request failed. `limit` failures in a row take the server out of use for
+    /// `pause`. Returns whether this one did.
     pub fn failed(
         &self,
         blame: Blame,
@@ -204,7 +205,7 @@ impl Health {
         fell
     }
 
-    /// Counts a failure, and returns whether the server goes out of use by it.
+    /// Counts a failure, and returns whether it takes the server out of use.
     fn count(&self, blame: Blame, limit: u32, now: u64) -> bool {
         if limit == 0 {
             return false;
@@ -230,7 +231,7 @@ impl Health {
         self.failed_urls.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Notes the result of its checks. Returns whether it changed.
+    /// Records the result of its checks. Returns whether it changed.
     pub fn checked(&self, well: bool) -> bool {
         let news = self.ill.swap(!well, Relaxed) == well;
         if news && !well {
@@ -246,12 +247,12 @@ mod tests {
 
     const PAUSE: Duration = Duration::from_millis(100);
 
-    /// Notes a failure that the server caused; two take it out of use.
+    /// Records a failure that the server caused; two take it out of use.
     fn fails(health: &Health, trial: bool, now: u64) -> bool {
         health.failed(Blame::Server, trial, (2, PAUSE), now)
     }
 
-    /// Notes a failure of the request for a URL; two URLs take the server out of use.
+    /// Records a failure of the request for a URL; two URLs take the server out of use.
     fn fails_at(health: &Health, url: u64, trial: bool, now: u64) -> bool {
         health.failed(Blame::Request(url), trial, (2, PAUSE), now)
     }
@@ -264,10 +265,10 @@ mod tests {
         assert!(!fails(&health, false, 2));
         assert_eq!(health.fit(2), Fit::Yes);
         assert!(fails(&health, false, 3));
-        // Told once.
+        // Reported once.
         assert!(!fails(&health, false, 4) && !fails(&health, false, 4));
         assert_eq!((health.fit(102), health.fit(103)), (Fit::No, Fit::ToTry));
-        // What was begun before does not bring it back.
+        // A request that began before does not bring it back.
         assert!(!health.succeeded(false, 50));
         assert_eq!(health.usage(50), Use::Failed);
         assert!(health.begin_trial() && !health.begin_trial());
@@ -285,7 +286,7 @@ mod tests {
         let health = Health::default();
         assert!(!(0..100).any(|now| fails_at(&health, 7, false, now)));
         assert!(fails_at(&health, 8, false, 100));
-        // As the request that tries it out, a page counts once as well.
+        // In a trial, too, a page counts once.
         for now in 200..300 {
             assert_eq!(health.fit(now), Fit::ToTry);
             assert!(health.begin_trial() && !fails_at(&health, 7, true, now));
@@ -299,7 +300,7 @@ mod tests {
         let health = Health::default();
         health.succeeded(false, 5);
         assert!(!(0..100).any(|url| fails_at(&health, url, false, 6)));
-        // Where there is no connection to it, its earlier answers prove nothing.
+        // After a failed connect, its earlier responses prove nothing.
         assert!(fails(&health, false, 7));
         let health = Health::default();
         health.succeeded(false, 5);

@@ -1,32 +1,31 @@
-//! The options of health checks.
+//! Options of health checks.
 
 use std::time::Duration;
 
 use http::header::HeaderValue;
 use http::{StatusCode, Uri};
 
-/// The health check of a site's servers.
+/// Health check of a site's servers.
 #[derive(Clone, Debug)]
 pub struct HealthCheck {
     /// Path and query of the GET request.
     pub path: Uri,
-    /// The `Host` that is sent; `None`: the server's own name.
+    /// `Host` field to send; `None`: the server's own name.
     pub host: Option<HeaderValue>,
     /// Time between checks. Default 5 s.
     pub interval: Duration,
-    /// Time for connecting, and for the head of the answer. Default 2 s.
+    /// Time to connect, and time to wait for the response head. Default 2 s.
     pub timeout: Duration,
-    /// Statuses that say that the server is well: each from one to another, both included.
-    /// Default 200 to 399.
+    /// Ranges of statuses, both ends included, by which a server is healthy. Default 200 to 399.
     pub statuses: Vec<(u16, u16)>,
-    /// Good checks in a row that bring a server back. Default 2.
+    /// Successful checks in a row that bring a server back into use. Default 2.
     pub rise: u32,
-    /// Bad checks in a row that take it out of use. Default 3.
+    /// Failed checks in a row that take a server out of use. Default 3.
     pub fall: u32,
 }
 
 impl HealthCheck {
-    /// Makes a check of `path` with the defaults.
+    /// Creates a check of `path` with the defaults.
     pub fn new(path: Uri) -> HealthCheck {
         HealthCheck {
             path,

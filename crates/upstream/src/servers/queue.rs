@@ -1,9 +1,8 @@
-//! The queue of requests that wait for a server while all have as many as they may.
+//! Queue of requests that wait for a server while all are at their limits.
 //!
-//! It promises: requests are served in the order of their arrival; no more wait than the site's
-//! `queue` has places for, and none for longer than `queue_timeout`; a request whose client leaves
-//! frees its place at once; a place that becomes free wakes a request that waits for it, on
-//! whatever worker.
+//! Guarantees: requests are served in order of arrival. At most `queue` requests of the site wait,
+//! none for longer than `queue_timeout`. A request whose client leaves frees its place at once.
+//! Freed server capacity wakes a waiting request, on whichever worker it is.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,31 +19,31 @@ use crate::servers::group::{Group, Serving};
 use crate::servers::status::QueueStatus;
 use net::clock::TokioClock;
 
-/// The queue of one site, of all workers together. A reload takes it over.
+/// Queue of one site, shared by all workers. Kept across reloads.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    /// Notified of each request that ended. It keeps one notification without a waiter, so that
-    /// none is missed between a check of the servers and the wait.
+    /// Notified when a request ends. Stores one notification if there is no waiter, so that none is
+    /// missed between a check of the servers and the wait.
     freed: Notify,
     waiting: AtomicU32,
     figures: Figures,
 }
 
-/// The counters of a queue.
+/// Counters of a queue.
 #[derive(Debug, Default)]
 struct Figures {
     /// Requests that waited, whatever the result.
     pub waits: AtomicU64,
-    /// Time that they waited, in microseconds.
+    /// Total time that they waited, in microseconds.
     pub wait_us: AtomicU64,
-    /// Requests that waited for too long.
+    /// Requests whose wait timed out.
     pub timeouts: AtomicU64,
-    /// Requests for which there was no place.
+    /// Requests that were refused because the queue was full.
     pub refused: AtomicU64,
 }
 
 impl Queue {
-    /// Returns how many requests wait.
+    /// Returns the number of waiting requests.
     pub fn waiting(&self) -> u32 {
         self.waiting.load(Relaxed)
     }
@@ -61,13 +60,13 @@ impl Queue {
         }
     }
 
-    /// Wakes a request, as a server has room or is back in use.
+    /// Wakes one request, because a server has capacity or is back in use.
     pub fn wake(&self) {
         self.freed.notify_one();
     }
 }
 
-/// A place in the queue, which is freed when it is dropped.
+/// A place in the queue, freed on drop.
 struct Place<'a> {
     queue: &'a Queue,
     since: Instant,
@@ -96,8 +95,8 @@ impl Drop for Place<'_> {
 }
 
 impl Group {
-    /// Waits for the server for a request that was sent to none yet: at once, or in its turn. It is
-    /// none of the set `refused`.
+    /// Waits for a server outside the set `refused`, for a request that was not sent to any server
+    /// yet. Returns at once if nothing else waits and a server is free.
     pub(crate) async fn admit(
         self: &Arc<Self>,
         refused: u64,
@@ -125,7 +124,7 @@ impl Group {
         }
     }
 
-    /// Waits until there is a server. `behind_others`: not before a notification.
+    /// Waits until there is a server. `behind_others`: only after a notification.
     async fn wait(
         self: &Arc<Self>,
         (refused, hash): (u64, u64),
@@ -135,15 +134,15 @@ impl Group {
         let queue = self.queue();
         loop {
             let mut freed = pin!(queue.freed.notified());
-            // The request is in line from here on: a server that becomes free during the choice is
-            // not missed.
+            // From here on the request is in the queue, so a server that becomes free during the
+            // choice is not missed.
             freed.as_mut().enable();
             if !behind_others {
                 match self.choose(refused, hash, clock) {
                     Err(failure) if is_busy(&failure) => {}
                     chosen => {
-                        // Several may have become free at once, and where all are out of use the
-                        // others need not wait either.
+                        // Several servers may have become free at once. If all are out of use, the
+                        // other requests need not wait either.
                         if queue.waiting() > 1 && (chosen.is_err() || self.has_room(clock.millis()))
                         {
                             queue.wake();
@@ -223,7 +222,7 @@ mod tests {
             settle().await;
             let numbers = || served.borrow().iter().map(|(n, _)| *n).collect::<Vec<_>>();
             assert_eq!(numbers(), [0]);
-            // Two places at once.
+            // Frees the capacity of two requests at once.
             held.pop();
             served.borrow_mut().clear();
             settle().await;
@@ -244,7 +243,7 @@ mod tests {
             let failure = all.admit(0, 0, clock()).await.unwrap_err();
             assert!(is_busy(&failure), "{failure:?}");
             assert_eq!(all.queue().figures.timeouts.load(Relaxed), 1);
-            // The first in line leaves in the moment in which its turn comes.
+            // The first in the queue leaves at the moment its turn comes.
             let (first, second) = (all.clone(), all.clone());
             let leaving = spawn_local(async move { drop(first.admit(0, 0, clock()).await) });
             settle().await;

@@ -1,37 +1,37 @@
-//! The state of a site's servers, for operators.
+//! State of a site's servers, for operators.
 
 use crate::servers::health::Use;
 
-/// The state of a server, and its counters.
+/// State and counters of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerStatus {
-    /// Its use.
+    /// Availability.
     pub usage: Use,
-    /// Requests under way.
+    /// Requests in progress.
     pub active: u32,
     /// Requests sent to it.
     pub requests: u64,
     /// Requests that failed there.
     pub failures: u64,
-    /// Times that it went out of use.
+    /// Number of times that it went out of use.
     pub outages: u64,
     /// Connections opened to it.
     pub connects: u64,
-    /// Time spent on opening them, in microseconds.
+    /// Total time spent opening them, in microseconds.
     pub connect_us: u64,
 }
 
-/// The state of the queue for a site's servers, and its counters.
+/// State and counters of the queue for a site's servers.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueStatus {
-    /// Requests that wait.
+    /// Requests that wait now.
     pub waiting: u32,
     /// Requests that waited, whatever the result.
     pub waits: u64,
-    /// Time that they waited, in microseconds.
+    /// Total time that they waited, in microseconds.
     pub wait_us: u64,
-    /// Requests that waited for too long.
+    /// Requests whose wait timed out.
     pub timeouts: u64,
-    /// Requests for which there was no place.
+    /// Requests that were refused because the queue was full.
     pub refused: u64,
 }

@@ -1,45 +1,44 @@
-//! The identity of connections: those with equal endpoints are interchangeable.
+//! Identity of upstream connections: connections with equal endpoints are interchangeable.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::settings::tls::Tls;
 
-/// A server, and the protocol to speak to it. Endpoints that differ in any of it share no
-/// connection.
+/// A server, and how to speak to it. Endpoints that differ in any field share no connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Endpoint {
-    /// Its address.
+    /// Address of the server.
     pub at: At,
-    /// The TLS settings that prove its identity; `None`: it is spoken to without TLS.
+    /// TLS settings, which include how the server proves its identity; `None`: no TLS.
     pub tls: Option<Tls>,
-    /// Whether it is spoken to in HTTP/2.
+    /// Use of HTTP/2.
     pub http2: Http2,
 }
 
-/// The address of a server.
+/// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum At {
     /// A TCP port of a host: a lower-case name, or an IP literal without brackets.
     Tcp(String, u16),
-    /// A socket in the file system.
+    /// A Unix socket.
     Unix(PathBuf),
 }
 
-/// The use of HTTP/2 with a server.
+/// Use of HTTP/2 with a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Http2 {
     /// Never: HTTP/1.1.
     Off,
-    /// Where both sides choose it within TLS (ALPN); without TLS it is HTTP/1.1.
+    /// If both sides choose it in TLS (ALPN); without TLS, HTTP/1.1.
     #[default]
     Negotiated,
-    /// Always, without asking first (RFC 9113 section 3.3).
+    /// Always, without negotiation (RFC 9113, 3.3).
     PriorKnowledge,
 }
 
 impl Endpoint {
-    /// Makes a server that is spoken to in HTTP/1.1 without TLS.
+    /// Creates a server that is reached over HTTP/1.1 without TLS.
     pub fn plain(host: &str, port: u16) -> Endpoint {
         let at = At::Tcp(host.to_ascii_lowercase(), port);
         Endpoint { at, tls: None, http2: Http2::Off }
@@ -50,19 +49,19 @@ impl Endpoint {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// Returns host and port as they are written in `Host`: without the scheme's own port. A socket
-    /// in the file system has no name: it gets `localhost`.
+    /// Returns host and port in the form of `Host`, without the scheme's default port. A Unix
+    /// socket has no host name and gets `localhost`.
     pub fn authority(&self) -> Authority<'_> {
         Authority(Some(self))
     }
 
-    /// Returns the same server, spoken to in HTTP/1.1.
+    /// Returns the same server, reached over HTTP/1.1.
     pub(crate) fn over_http1(&self) -> Endpoint {
         let tls = self.tls.as_ref().map(Tls::without_http2);
         Endpoint { at: self.at.clone(), tls, http2: Http2::Off }
     }
 
-    /// Returns whether HTTP/2 may be spoken, so that requests may share one connection.
+    /// Returns whether HTTP/2 may be used, so that requests may share one connection.
     pub fn may_be_http2(&self) -> bool {
         match self.http2 {
             Http2::Off => false,
@@ -72,7 +71,7 @@ impl Endpoint {
     }
 }
 
-/// Host and port as they are written in `Host`; without a server those of this machine.
+/// Host and port in the form of `Host`; without a server, those of this machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Authority<'a>(pub(crate) Option<&'a Endpoint>);
 

@@ -1,4 +1,4 @@
-//! Limits of connections to origin servers, and the check of their addresses.
+//! Limits of upstream connections, and the check of their addresses.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -14,54 +14,53 @@ use crate::settings::endpoint::Http2;
 use crate::settings::lookup::{Lookup, SystemLookup};
 use crate::settings::tls::{Tls, TlsOptions};
 
-/// A check whether an address may be connected to for the request at hand. It is called for each
-/// address, also of an open connection.
+/// A check whether connecting to an address is permitted for the request at hand. Called for each
+/// address, including those of open connections.
 pub type Check<'a> = &'a dyn Fn(SocketAddr) -> bool;
 
-/// The limits of connections to origins.
+/// Limits of upstream connections.
 #[derive(Clone, Debug)]
 pub struct UpstreamLimits {
-    /// Time to resolve a name and connect to one of its addresses; then a 504. Default 10 s.
+    /// Time to resolve a name and connect to one of its addresses; then the client gets a 504.
+    /// Default 10 s.
     pub connect_timeout: Duration,
-    /// Head start of each address before the next one is tried as well. Default 250 ms
-    /// (RFC 8305 section 5).
+    /// Head start of each address before the next one is tried as well (RFC 8305, 5). Default
+    /// 250 ms.
     pub stagger: Duration,
-    /// Time from the request to the head of the answer; then a 504. Default 60 s.
+    /// Time from the request to the response head; then the client gets a 504. Default 60 s.
     pub head_timeout: Duration,
-    /// Longest silence within a body; then the transfer is cut. Default 60 s.
+    /// Maximum time without a byte of a response body; then the transfer is aborted. Default 60 s.
     pub body_timeout: Duration,
-    /// Bytes of an answer's head, at least 8,192; a longer one is a 502. Default 64 KiB.
+    /// Maximum size of a response head in bytes, at least 8,192; a longer one is a 502. Default
+    /// 64 KiB.
     pub head_bytes: usize,
-    /// Bytes that a server may send of one answer in HTTP/2 before they are read. Default 1 MiB.
+    /// HTTP/2 flow-control window of a response, in bytes. Default 1 MiB.
     pub stream_window: u32,
-    /// Bytes that it may send so of all answers on one connection, at most 2 GiB less one. Default
-    /// 16 MiB.
+    /// HTTP/2 flow-control window of a connection, in bytes, at most 2 GiB - 1. Default 16 MiB.
     pub connection_window: u32,
-    /// While answers are awaited in HTTP/2 the other end is asked so often whether it is there.
-    /// Default 15 s.
+    /// Interval of pings on an HTTP/2 connection while responses are awaited. Default 15 s.
     pub ping_every: Duration,
-    /// Time in which it must answer that; then the connection counts as broken. Default 10 s.
+    /// Time to answer a ping; then the connection counts as broken. Default 10 s.
     pub ping_wait: Duration,
-    /// Idle connections kept per origin and worker. Default 32.
+    /// Maximum number of idle connections per origin and worker. Default 32.
     pub idle_per_origin: usize,
-    /// Idle connections kept per worker. Default 512.
+    /// Maximum number of idle connections per worker. Default 512.
     pub idle_total: usize,
     /// Time an idle connection is kept. Default 30 s: less than the usual 60 s or more of servers,
-    /// so that requests are seldom sent on a connection that is being closed.
+    /// so that requests are rarely sent on a connection that is being closed.
     pub idle_timeout: Duration,
-    /// Time the addresses of a name are remembered where their own lifetime is not known. Default
-    /// 30 s.
+    /// Time for which addresses are cached if their own lifetime is not known. Default 30 s.
     pub dns_ttl: Duration,
-    /// The bounds of the lifetimes that records say of themselves. Default 1 s and 1 h.
+    /// Lower bound on the lifetime that records state. Default 1 s.
     pub dns_ttl_min: Duration,
-    /// The upper bound: see `dns_ttl_min`.
+    /// Upper bound on the lifetime that records state. Default 1 h.
     pub dns_ttl_max: Duration,
-    /// The lookup of names. Default: the system's resolver.
+    /// How names are looked up. Default: the system's resolver.
     pub lookup: Arc<dyn Lookup>,
-    /// The TLS settings that prove the identity of servers which a forward proxy's clients name by
-    /// `https` URLs. Default: the system's authorities.
+    /// TLS settings for servers that clients of a forward proxy name by `https` URLs. Default:
+    /// trust the system's certificate authorities.
     pub tls: Tls,
-    /// Whether those servers are spoken to in HTTP/2. Default: where both sides choose it.
+    /// Use of HTTP/2 with those servers. Default: if both sides choose it.
     pub http2: Http2,
 }
 
@@ -90,7 +89,7 @@ impl Default for UpstreamLimits {
     }
 }
 
-/// Waits for a connection no longer than allowed; the error depends on the phase.
+/// Waits for a connection within the time allowed; the error depends on the phase.
 pub(crate) async fn in_time<T>(
     limits: &UpstreamLimits,
     phase: &Cell<Phase>,

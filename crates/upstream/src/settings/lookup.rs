@@ -1,30 +1,30 @@
-//! The lookup of names' addresses.
+//! Name lookup.
 
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::time::Duration;
 use std::{fmt, io};
 
-/// The result of a lookup.
+/// Result of a lookup.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// Its addresses, the preferred one first.
+    /// Addresses, the preferred one first.
     pub addresses: Vec<IpAddr>,
-    /// Time for which they hold, where that is known.
+    /// Lifetime of the addresses, if known.
     pub ttl: Option<Duration>,
 }
 
-/// A lookup under way.
+/// A lookup in progress.
 pub type Looking<'a> = Pin<Box<dyn Future<Output = io::Result<Found>> + 'a>>;
 
-/// A source of names' addresses. One for all workers.
+/// A source of addresses for names, shared by all workers.
 pub trait Lookup: fmt::Debug + Send + Sync {
-    /// Looks up the addresses of a name that is not an address itself. The error is
-    /// [`io::ErrorKind::NotFound`] when there is no such name, where that can be told.
+    /// Looks up the addresses of a name, which must not be an address itself. Returns
+    /// [`io::ErrorKind::NotFound`] if the name does not exist, where the source can tell.
     fn lookup<'a>(&'a self, name: &'a str) -> Looking<'a>;
 }
 
-/// The system's own resolver: all sources of `nsswitch.conf`, without lifetimes.
+/// The system's resolver: all sources of `nsswitch.conf`, without lifetimes.
 #[derive(Debug)]
 pub struct SystemLookup;
 

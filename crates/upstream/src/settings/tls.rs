@@ -1,9 +1,9 @@
-//! TLS with origins: the verification of their certificates, and the proxy's own.
+//! TLS with origins: verification of their certificates, and the proxy's own certificate.
 //!
-//! It promises: a server's certificate is verified against the authorities and the name unless the
-//! configuration says otherwise for that origin, which is warned about at every start; connections
-//! made under different settings are never exchanged for one another (each [`Tls`] is equal to its
-//! clones alone); a certificate that changed in its file is used from the next reload on.
+//! Guarantees: a server's certificate is verified against the authorities and its name, unless the
+//! configuration disables this for that origin, which is warned about at every start. Connections
+//! made under different settings are never interchanged (each [`Tls`] equals only its clones). A
+//! certificate that changed on disk is used from the next reload on.
 
 use std::fmt;
 use std::fs;
@@ -21,57 +21,58 @@ use crate::failure::error::Reason;
 use crate::settings::endpoint::Http2;
 use net::certificate;
 
-/// The options by which a server proves its identity, and the proxy its own.
+/// Options by which a server and the proxy prove their identities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsOptions {
-    /// A PEM file with the trusted authorities; `None`: those of the system.
+    /// PEM file with the trusted authorities; `None`: those of the system.
     pub authorities: Option<PathBuf>,
-    /// Certificate and key that are shown on request; `None`: none.
+    /// Certificate and key to present on request; `None`: none.
     pub identity: Option<Identity>,
-    /// The name that is asked for (SNI) and must be in the certificate; `None`: the origin's host.
+    /// Name to request (SNI) and to verify in the certificate; `None`: the origin's host.
     pub name: Option<String>,
-    /// Accept any certificate: then the identity of the server is unknown.
+    /// Accept any certificate, so that the server's identity is unknown.
     pub unverified: bool,
 }
 
 /// The proxy's certificate for a server (mutual TLS).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// A PEM file with the certificate and those between it and an authority.
+    /// PEM file with the certificate and the intermediate certificates.
     pub certificate: PathBuf,
-    /// A PEM file with its key.
+    /// PEM file with the key.
     pub key: PathBuf,
 }
 
-/// Settings of TLS, ready for use. Cheap to clone; equal to its clones alone.
+/// TLS settings, ready for use. Cheap to clone; equal only to its clones.
 #[derive(Clone)]
 pub struct Tls(Arc<Inner>);
 
 struct Inner {
     options: TlsOptions,
     http2: Http2,
-    /// Made when first needed: a proxy that fetches nothing by https does not read the authorities.
+    /// Built when first needed, so that a proxy that fetches nothing over https does not read the
+    /// authorities.
     config: OnceLock<Result<Arc<ClientConfig>, String>>,
-    /// The same without HTTP/2.
+    /// The same settings without HTTP/2.
     without_http2: OnceLock<Tls>,
 }
 
 impl Tls {
-    /// Makes settings; files are read by [`Tls::check`] or when first needed.
+    /// Creates settings. The files are read by [`Tls::check`] or when first needed.
     pub fn new(options: TlsOptions, http2: Http2) -> Tls {
         let (config, without_http2) = (OnceLock::new(), OnceLock::new());
         Tls(Arc::new(Inner { options, http2, config, without_http2 }))
     }
 
-    /// Makes settings of a configuration that is ready, for servers that are asked for `name`
-    /// whatever their address: their identity is for the configuration to verify.
+    /// Creates settings from a complete configuration, for servers that are requested as `name`
+    /// whatever their address. The configuration must verify their identity.
     pub fn ready(config: Arc<ClientConfig>, name: &str) -> Tls {
         let options = TlsOptions { name: Some(name.to_owned()), ..TlsOptions::default() };
         let (config, without_http2) = (OnceLock::from(Ok(config)), OnceLock::new());
         Tls(Arc::new(Inner { options, http2: Http2::PriorKnowledge, config, without_http2 }))
     }
 
-    /// Returns the same settings with only HTTP/1.1 offered: always equal to itself.
+    /// Returns the same settings offering only HTTP/1.1. Repeated calls return equal values.
     pub(crate) fn without_http2(&self) -> Tls {
         if self.0.http2 == Http2::Off {
             return self.clone();
@@ -84,12 +85,12 @@ impl Tls {
     ///
     /// # Errors
     ///
-    /// A sentence that names the file and what is wrong with it.
+    /// Fails with a sentence that names the file and the problem.
     pub fn check(&self) -> Result<(), String> {
         self.config().map(drop)
     }
 
-    /// Returns the options that it was made from.
+    /// Returns the options that the settings were created from.
     pub fn options(&self) -> &TlsOptions {
         &self.0.options
     }
@@ -99,7 +100,7 @@ impl Tls {
         config.get_or_init(|| build(options, *http2).map(Arc::new)).clone()
     }
 
-    /// Returns the name to ask a server on `host` for.
+    /// Returns the name to request from a server on `host`.
     pub(crate) fn server_name(&self, host: &str) -> Result<ServerName<'static>, String> {
         let name = self.0.options.name.as_deref().unwrap_or(host);
         // A final dot is not part of the name in TLS (RFC 6066, 3).
@@ -157,7 +158,7 @@ fn build(options: &TlsOptions, http2: Http2) -> Result<ClientConfig, String> {
     Ok(config)
 }
 
-/// Reads the authorities of a file, or those that the system trusts.
+/// Reads the authorities in a file, or those that the system trusts.
 fn authorities(file: Option<&Path>) -> Result<RootCertStore, String> {
     if let Some(file) = file {
         return certificate::authorities(file);
@@ -185,7 +186,7 @@ fn read_key(file: &Path) -> Result<PrivateKeyDer<'static>, String> {
     certificate::private_key(file, &text)
 }
 
-/// Returns why a handshake failed, for the outcome.
+/// Returns why a handshake failed, for the request's outcome.
 pub(crate) fn reason(error: &io::Error) -> Reason {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {
@@ -197,8 +198,8 @@ pub(crate) fn reason(error: &io::Error) -> Reason {
     }
 }
 
-/// Returns the TLS reason of an error that came later, if it has one: with TLS 1.3 a server may
-/// refuse the proxy's certificate only after the request was sent.
+/// Returns the TLS reason of an error that occurred after the handshake, if any. With TLS 1.3 a
+/// server may reject the proxy's certificate only after the request was sent.
 pub(crate) fn refusal(error: &(dyn std::error::Error + 'static)) -> Option<Reason> {
     let mut source = Some(error);
     while let Some(inner) = source {
@@ -211,9 +212,8 @@ pub(crate) fn refusal(error: &(dyn std::error::Error + 'static)) -> Option<Reaso
     None
 }
 
-/// The verifier for origins that the configuration exempts from verification. The signature of the
-/// handshake is still checked: a server must at least have the key of the certificate that it
-/// shows.
+/// Verifier for origins that are configured as unverified. The handshake signature is still
+/// checked: the server must at least hold the key of the certificate that it presents.
 #[derive(Debug)]
 struct NoVerification(Arc<CryptoProvider>);
 

@@ -1,4 +1,4 @@
-//! The body of a request in HTTP/1, read from its connection as it is wanted.
+//! Body of an HTTP/1 request, read from its connection on demand.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -12,15 +12,15 @@ use message::request_body::BrokenOff;
 use crate::client::connection_state::ConnectionState;
 use crate::downstream::http1::wire::Wire;
 
-/// A head that asks the client for the body (RFC 9110, 10.1.1).
+/// Interim response that asks the client for the body (RFC 9110, 10.1.1).
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// The body of a request. The connection is used again only when it has ended.
+/// Body of a request. The connection is reused only when it has ended.
 pub(super) struct WireBody {
-    /// Gone when the connection has ended.
+    /// Dangling once the connection has ended.
     wire: Weak<RefCell<Wire>>,
     state: Rc<ConnectionState>,
-    /// The client waits until it is asked for the body.
+    /// True while the client waits for a 100 Continue.
     is_expected: bool,
 }
 

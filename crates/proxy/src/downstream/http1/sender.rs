@@ -1,8 +1,8 @@
-//! The sending of a response in HTTP/1: head and body in as few writes as it can, at the pace of
-//! the client.
+//! Sends a response in HTTP/1: head and body in as few writes as possible, at the pace of the
+//! client.
 //!
-//! It promises: what came of a body before it broke off is sent, and the break is visible to the
-//! client; a long response takes turns with the other connections of the worker.
+//! Guarantees: the bytes of a body that arrived before it broke off are sent, and the client can
+//! detect the break. A long response takes turns with other connections of the worker.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -26,21 +26,21 @@ use crate::response::response_body::ResponseBody;
 use crate::response::stored_fields::Written;
 use crate::response::trailers::announced;
 
-/// Bytes that are sent before other connections of the worker have their turn.
+/// Bytes sent before other connections of the worker have their turn.
 const TURN: u64 = 1 << 20;
 
-/// The way in which the end of a body is shown.
+/// How the end of a body is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
-    /// The head is all.
+    /// There is no body.
     Nothing,
     Length(u64),
     Chunked,
-    /// It ends with the connection.
+    /// The body ends when the connection closes.
     UntilClose,
 }
 
-/// The properties of a request that decide how its response is written.
+/// Properties of a request that decide how its response is written.
 #[derive(Clone, Copy)]
 pub(super) struct Form {
     pub is_head: bool,
@@ -59,14 +59,14 @@ impl Form {
         !self.is_head && self.may_have_length(status)
     }
 
-    /// Returns whether a response with this status may say how long its body is (RFC 9110, 8.6).
+    /// Returns whether a response with this status may have `Content-Length` (RFC 9110, 8.6).
     pub fn may_have_length(self, status: StatusCode) -> bool {
         let is_bodiless = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         let opens_tunnel = self.is_connect && status.is_success();
         !(is_bodiless || opens_tunnel || status.is_informational())
     }
 
-    /// Returns whether a length among the fields is sent as it is.
+    /// Returns whether a stored `Content-Length` is sent unchanged.
     pub fn takes_stored_length(self, status: StatusCode, encoding: Encoding) -> bool {
         match encoding {
             Encoding::Length(_) => status != StatusCode::PARTIAL_CONTENT,
@@ -75,7 +75,7 @@ impl Form {
         }
     }
 
-    /// Returns how a body is sent.
+    /// Returns how to send a body.
     pub fn encoding(self, status: StatusCode, fields: &HeaderMap, body: &ResponseBody) -> Encoding {
         if body.is_end_stream() || !self.may_have_body(status) {
             return Encoding::Nothing;
@@ -89,8 +89,9 @@ impl Form {
         }
     }
 
-    /// Writes the end of a head behind its other fields: what it says of the connection and of its
-    /// body. `closes`: it is the last response. `has_length`: the fields have the length.
+    /// Writes the last fields of a head, which describe the connection and the body, and the empty
+    /// line. `closes`: this is the last response. `has_length`: the fields include
+    /// `Content-Length`.
     pub fn write_end(
         self,
         status: StatusCode,
@@ -115,7 +116,7 @@ impl Form {
         out.extend_from_slice(b"\r\n");
     }
 
-    /// Writes the fields of a head up to what [`Form::write_end`] writes.
+    /// Writes the fields of a head before those that [`Form::write_end`] writes.
     pub fn write_fields(
         self,
         status: StatusCode,
@@ -148,8 +149,8 @@ impl Form {
     }
 }
 
-/// Bytes that wait to be written: a head or the line before a chunk, a piece of the body, and what
-/// follows it.
+/// Bytes to be written: a head or a chunk-size line, a piece of the body, and the bytes that follow
+/// it.
 #[derive(Default)]
 struct Output {
     front: Vec<u8>,
@@ -185,8 +186,7 @@ impl Output {
     }
 }
 
-/// Writes a head and a body that is all there, as far as the socket takes them. Returns what is
-/// left, if anything.
+/// Writes a head and a complete body as far as the socket takes them. Returns the rest, if any.
 pub(super) fn try_send(
     cx: &mut Context<'_>,
     wire: &mut Wire,
@@ -210,39 +210,39 @@ pub(super) fn try_send(
     Ok(Some(Unsent(Output { front, sent: 0, piece: body, tail: b"" })))
 }
 
-/// The rest of a response whose body is all there.
+/// The rest of a response whose body is complete in memory.
 pub(super) struct Unsent(Output);
 
 impl Unsent {
-    /// Waits until all of it was sent.
+    /// Waits until everything is sent.
     pub fn poll(&mut self, cx: &mut Context<'_>, wire: &mut Wire) -> Poll<std::io::Result<()>> {
         ready!(self.0.poll_write(cx, wire))?;
         wire.poll_flush(cx)
     }
 }
 
-/// A response that is being sent while its body comes.
+/// A response that is sent while its body arrives.
 pub(super) struct Sender {
     wire: Rc<RefCell<Wire>>,
     output: Output,
     body: ResponseBody,
     encoding: Encoding,
-    /// The trailers that the head announces.
+    /// Trailer names that the head announces.
     announced: Vec<HeaderName>,
-    /// The body has ended, or broke off.
+    /// True once the body has ended or broken off.
     is_done: bool,
-    /// Why it broke off: what came before is sent first.
+    /// Why the body broke off; reported after the bytes before the break are sent.
     broken: Option<Box<dyn Error>>,
-    /// The kernel sends the body, as far as it can.
+    /// True if the kernel sends the body, as far as it can.
     is_file: bool,
-    /// The next bytes come in a frame.
+    /// True if the next bytes are taken as a frame.
     takes_frames: bool,
-    /// Bytes that may be sent in this turn.
+    /// Bytes that may still be sent in this turn.
     turn: u64,
 }
 
 impl Sender {
-    /// Makes the sender of a response whose head was written. `fields` are those of the head.
+    /// Creates the sender of a response with the serialized `head`, whose fields are `fields`.
     pub fn new(
         wire: Rc<RefCell<Wire>>,
         head: &[u8],
@@ -275,18 +275,18 @@ impl Sender {
         }
     }
 
-    /// Sends all of it.
+    /// Sends the response to its end.
     ///
     /// # Errors
     ///
-    /// The client is gone, or the body broke off: the connection must not be used again.
+    /// Fails if the client is gone or the body broke off; the connection must not be reused.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<dyn Error>>> {
         loop {
             if self.turn == 0 {
                 self.turn = TURN;
                 return pin!(yield_now()).poll(cx).map(Ok);
             }
-            // The head goes out with the first piece, if that is there.
+            // The head goes out together with the first piece, if that is available.
             let is_free = self.output.piece.is_empty() && self.output.tail.is_empty();
             if !self.is_done && self.takes_frames && is_free {
                 match self.poll_body(cx) {
@@ -296,7 +296,8 @@ impl Sender {
                         ready!(self.poll_output(cx))?;
                         let mut wire = self.wire.borrow_mut();
                         ready!(wire.poll_flush(cx))?;
-                        // The socket wakes one task: that of a body that is still read.
+                        // The socket wakes only one task; leave it to the task that still reads the
+                        // request body.
                         if Rc::weak_count(&self.wire) == 0 {
                             wire.look_for_end(cx, false);
                         }
@@ -341,7 +342,7 @@ impl Sender {
         Poll::Ready(Ok(()))
     }
 
-    /// Puts a piece of the body behind what waits to be written.
+    /// Appends a piece of the body to the output.
     fn put(&mut self, data: Bytes) -> Result<(), Truncated> {
         match &mut self.encoding {
             Encoding::Length(left) => {
@@ -373,7 +374,7 @@ impl Sender {
                 match (trailers.is_empty(), self.output.tail.is_empty()) {
                     (true, true) => self.output.tail = b"0\r\n\r\n",
                     (true, false) => self.output.tail = b"\r\n0\r\n\r\n",
-                    // Trailers come in a frame of their own.
+                    // Trailers come in a frame of their own, so the previous chunk was written.
                     (false, _) => write_last_chunk(sent, &mut self.output.front),
                 }
                 Ok(())
@@ -382,7 +383,7 @@ impl Sender {
         }
     }
 
-    /// Has the kernel send the next bytes.
+    /// Lets the kernel send the next bytes.
     fn poll_file(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Box<dyn Error>>> {
         self.takes_frames = false;
         let polled = self.wire.borrow_mut().poll_send_file(cx, &mut self.body);

@@ -1,9 +1,9 @@
-//! The transport of one client in HTTP/1: its socket, the bytes that were read and not used yet,
-//! and what is left of the request's body. It is shared by the connection and the body of its
-//! request, which is read while the response is made.
+//! Transport of one HTTP/1 client: its socket, the bytes read but not yet consumed, and the state
+//! of the request body. It is shared by the connection and the body of its request, which is read
+//! while the response is made.
 //!
-//! Waits for the client are recorded in its state, so that one sweep a second finds the slow ones:
-//! a timer for each request would cost more than many a cache hit.
+//! Waits for the client are recorded in its state, where one periodic sweep finds slow clients. A
+//! timer per request would cost more than many cache hits.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
@@ -23,32 +23,32 @@ use crate::client::connection_state::{CloseReason, ConnectionState};
 use crate::downstream::stream::Stream;
 use crate::response::response_body::ResponseBody;
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const READ: usize = 16 << 10;
 
 thread_local! {
-    /// The buffer that heads are read into: a connection that waits for a request has none.
+    /// Buffer that heads are read into, so that a connection that waits for a request needs none.
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ]);
 }
 
-/// The transport of one client.
+/// Transport of one client.
 pub(super) struct Wire {
     stream: Stream,
     state: Rc<ConnectionState>,
-    /// Bytes that were read and not used yet.
+    /// Bytes read but not yet consumed.
     input: BytesMut,
-    /// How many of them are the beginning of a head whose end has not come.
+    /// Length of the input already searched for the end of a head.
     seen: usize,
     body: BodyRest,
-    /// The client has ended its side.
+    /// True once the client has closed its side.
     is_ended: bool,
 }
 
-/// The unread rest of a request's body.
+/// The unread rest of a request body.
 enum BodyRest {
     Bytes(u64),
     Chunked(Chunks),
-    /// It is malformed or was cut: no byte behind it is a request.
+    /// Malformed or cut short: no byte after it may be read as a request.
     Broken,
 }
 
@@ -58,19 +58,19 @@ impl Wire {
         Wire { stream, state, input: BytesMut::new(), seen: 0, body, is_ended: false }
     }
 
-    /// Returns the stream, and the bytes that were read and not used.
+    /// Returns the stream and the bytes read but not consumed.
     pub fn into_parts(self) -> (Stream, Bytes) {
         (self.stream, self.input.freeze())
     }
 
-    /// Returns whether bytes were read that nothing has used.
+    /// Returns whether there are bytes read but not consumed.
     pub fn has_input(&self) -> bool {
         !self.input.is_empty()
     }
 
-    /// Has `take` look at the bytes that have come, each time that there are more, until it returns
-    /// something. It is told how many of them it has seen before, and returns how many it has used.
-    /// `None`: the client has ended its side, and what was shown is all.
+    /// Calls `take` with the input, again whenever more has arrived, until it returns a value. Its
+    /// second argument is the length of input it has seen before; it returns the number of bytes
+    /// consumed. Returns `None` if the client has closed its side and `take` has seen all input.
     pub fn poll_take<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -102,14 +102,14 @@ impl Wire {
         }
     }
 
-    /// Gives up the memory of input that was used: a connection that waits has none.
+    /// Frees the buffer of consumed input, so that a waiting connection holds none.
     fn forget_empty(&mut self) {
         if self.input.is_empty() {
             (self.input, self.seen) = (BytesMut::new(), 0);
         }
     }
 
-    /// Reads into the buffer of the thread, and keeps what `take` does not use.
+    /// Reads into the thread's buffer, and keeps the bytes that `take` does not consume.
     fn poll_buffer<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -129,7 +129,7 @@ impl Wire {
         })
     }
 
-    /// Reads more bytes behind those that have come.
+    /// Appends more bytes to the input.
     fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut input = std::mem::take(&mut self.input);
         let polled = BUFFER.with_borrow_mut(|buffer| {
@@ -163,7 +163,7 @@ impl Wire {
         };
     }
 
-    /// Returns whether all of the request's body was taken.
+    /// Returns whether all of the request body was taken.
     pub fn body_is_done(&self) -> bool {
         match &self.body {
             BodyRest::Bytes(left) => *left == 0,
@@ -172,7 +172,7 @@ impl Wire {
         }
     }
 
-    /// Returns how many bytes of the body are left, when that is known.
+    /// Returns the number of body bytes left, if known.
     pub fn body_left(&self) -> Option<u64> {
         match &self.body {
             BodyRest::Bytes(left) => Some(*left),
@@ -180,7 +180,7 @@ impl Wire {
         }
     }
 
-    /// Waits for the next piece of the request's body.
+    /// Waits for the next piece of the request body.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
@@ -211,7 +211,7 @@ impl Wire {
         }
     }
 
-    /// Takes the next piece of the body that has come.
+    /// Takes the next piece of the body from the input.
     fn take_body(&mut self) -> Result<Piece, Malformed> {
         match &mut self.body {
             BodyRest::Bytes(0) => Ok(Piece::End),
@@ -226,7 +226,7 @@ impl Wire {
         }
     }
 
-    /// Returns whether all of the body has come, as far as its head tells.
+    /// Returns whether the input is known to hold the rest of the body.
     pub fn body_has_come(&self) -> bool {
         match &self.body {
             BodyRest::Bytes(left) => *left <= self.input.len() as u64,
@@ -235,7 +235,7 @@ impl Wire {
         }
     }
 
-    /// Discards what has come of a body that nothing reads.
+    /// Discards received bytes of a body that is not read.
     pub fn discard_body(&mut self) {
         loop {
             match self.take_body() {
@@ -260,14 +260,14 @@ impl Wire {
         }
     }
 
-    /// Waits until the socket has taken what was written: TLS keeps what did not fit into it.
+    /// Waits until the socket has taken all bytes written. TLS buffers those that did not fit.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_flush(cx);
         self.state.write_blocked.set(polled.is_pending());
         polled
     }
 
-    /// Writes the 1xx heads that wait. Called between two responses' bytes, never inside one.
+    /// Writes the queued 1xx heads. Must be called between responses, never inside one.
     pub fn poll_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             let Some(mut head) = self.state.interim.borrow_mut().pop_front() else {
@@ -284,7 +284,7 @@ impl Wire {
         }
     }
 
-    /// Has the kernel send the next bytes of a body, or waits until it can.
+    /// Lets the kernel send the next bytes of a body, or waits until it can.
     pub fn poll_send_file(
         &mut self,
         cx: &mut Context<'_>,
@@ -312,10 +312,10 @@ impl Wire {
         self.stream.bare_socket().is_some()
     }
 
-    /// Looks whether the client has left while its request is being answered and nothing is read
-    /// from it. `runs_on`: the request is one that the origin may have carried out. What its
-    /// response makes invalid is still to be removed (RFC 9111, 4.4), so that it ends only where
-    /// another needs its place, as that of a client which may still read.
+    /// Checks whether the client has left while its request is being answered and nothing is read
+    /// from it. With `runs_on` the origin may already have acted on the request, and the stored
+    /// responses that it invalidates must still be removed (RFC 9111, 4.4). Then a reset only marks
+    /// the connection as half-closed: the request is cut only if another one needs its resources.
     pub fn look_for_end(&mut self, cx: &mut Context<'_>, runs_on: bool) {
         if self.state.read_blocked.get() || self.is_ended {
             return;

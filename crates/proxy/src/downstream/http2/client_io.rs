@@ -1,5 +1,5 @@
-//! The socket of a client in HTTP/2, as the `h2` crate sees it: bytes are counted, waits for the
-//! client are recorded for the sweep, and frames are watched.
+//! Socket of an HTTP/2 client for the `h2` crate. It counts bytes, records waits for the client for
+//! the sweep, and watches frames.
 
 use std::cell::Cell;
 use std::io;
@@ -16,7 +16,7 @@ use crate::client::handle::Client;
 use crate::downstream::http2::frame_watch::FrameWatch;
 use crate::downstream::stream::Stream;
 
-/// The socket of a client in HTTP/2.
+/// Socket of an HTTP/2 client.
 pub(super) struct ClientIo {
     stream: Stream,
     state: Rc<ConnectionState>,
@@ -27,8 +27,8 @@ pub(super) struct ClientIo {
 }
 
 impl ClientIo {
-    /// Makes the socket of a client, or of another node of the fleet. It sets `is_flooded` when the
-    /// client sends more than it may, and reads nothing from then on.
+    /// Creates the socket of a client or of another node of the fleet. The returned flag is set
+    /// when the client exceeds the frame limit; nothing is read from then on.
     pub fn new(stream: Stream, client: &Client, clock: TokioClock) -> (ClientIo, Rc<Cell<bool>>) {
         let (state, is_flooded) = (client.state.clone(), Rc::default());
         let watch = (!client.link.is_peer).then(|| FrameWatch::new(clock.instant()));
@@ -95,7 +95,7 @@ impl AsyncWrite for ClientIo {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let ClientIo { stream, state, .. } = self.get_mut();
-        // TLS keeps what did not fit into the socket.
+        // TLS buffers bytes that did not fit into the socket.
         let polled = Pin::new(stream).poll_flush(cx);
         state.write_blocked.set(polled.is_pending());
         polled

@@ -1,21 +1,20 @@
-//! Detection of clients that send frames without end and ask for nothing by them: SETTINGS, PING,
-//! PRIORITY, WINDOW_UPDATE, RST_STREAM, frames of unknown kinds, and DATA without bytes each cost
-//! work and are answered or taken, whatever the limits of streams and of their bytes say
-//! (RFC 9113, 10.5).
+//! Detects clients that flood the proxy with frames without effect: SETTINGS, PING, PRIORITY,
+//! WINDOW_UPDATE, RST_STREAM, frames of unknown types, and empty DATA frames. Each costs work, and
+//! the limits on streams and bytes do not bound them (RFC 9113, 10.5).
 //!
-//! Such a frame takes one of [`FRAMES_MAX`] permits. Some come back with time, and with what the
-//! client is sent, for a client that takes a large response opens its window again and again; all
-//! come back with a frame that begins a request or carries its body.
+//! Such a frame takes one of [`FRAMES_MAX`] permits. Permits come back with time and with bytes
+//! sent to the client, because a client that reads a large response opens its window again and
+//! again. A frame that begins a request or carries its body restores all of them.
 
 use std::time::{Duration, Instant};
 
-/// Bytes that a client's side of a connection begins with, before its first frame (RFC 9113, 3.4).
+/// Length of the client's connection preface (RFC 9113, 3.4).
 const PREFACE: usize = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
 
-/// Bytes of a frame before its payload (RFC 9113, 4.1): its length, type, flags and stream.
+/// Length of a frame header (RFC 9113, 4.1): payload length, type, flags, stream.
 const HEAD: usize = 9;
 
-/// Types of frames (RFC 9113, 6), and a flag.
+/// Frame types (RFC 9113, 6) and flags.
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
@@ -24,35 +23,35 @@ const PING: u8 = 6;
 const END_STREAM: u8 = 1;
 const ACK: u8 = 1;
 
-/// Frames that bring nothing, at most, one behind another.
+/// Maximum number of frames without effect in a row.
 const FRAMES_MAX: u64 = 1000;
-/// Time after which a permit comes back.
+/// Time after which one permit comes back.
 const TIME_PER_PERMIT: Duration = Duration::from_millis(5);
-/// Bytes that were sent, answers to frames that bring nothing left out, after which a permit comes
-/// back. A client may answer each short message of a stream with a PING and a WINDOW_UPDATE.
+/// Bytes sent to the client for which one permit comes back, not counting replies to frames without
+/// effect. A client may answer each short message of a stream with a PING and a WINDOW_UPDATE.
 const SENT_PER_PERMIT: u64 = 8;
 
-/// The frames that one client sends.
+/// Monitor of the frames that one client sends.
 pub(super) struct FrameWatch {
     head: [u8; HEAD],
-    /// Bytes of the head that have come.
+    /// Bytes of the frame header received so far.
     length: usize,
-    /// Bytes to come before the next head.
+    /// Bytes to skip before the next frame header.
     skip: usize,
     permits: u64,
-    /// Up to when, and up to which count of bytes sent, permits have come back.
+    /// Time and count of bytes sent up to which permits have been restored.
     renewed: (Instant, u64),
 }
 
 impl FrameWatch {
-    /// Begins to watch a connection at its preface.
+    /// Begins to watch a connection, at its preface.
     pub fn new(now: Instant) -> FrameWatch {
         let (head, renewed) = ([0; HEAD], (now, 0));
         FrameWatch { head, length: 0, skip: PREFACE, permits: FRAMES_MAX, renewed }
     }
 
-    /// Takes bytes of the client. `sent`: bytes that it was sent so far. Returns whether it may
-    /// send more.
+    /// Takes bytes from the client. `sent` is the number of bytes sent to it so far. Returns
+    /// whether the client may send more.
     pub fn take(&mut self, mut bytes: &[u8], now: Instant, sent: u64) -> bool {
         self.renew(now, sent);
         loop {
@@ -73,7 +72,7 @@ impl FrameWatch {
         }
     }
 
-    /// Takes the head of a frame. Returns whether the client may send it.
+    /// Takes a frame header. Returns whether the client may send the frame.
     fn begin_frame(&mut self) -> bool {
         let [long, middle, short, kind, flags, ..] = self.head;
         self.skip = u32::from_be_bytes([0, long, middle, short]) as usize;
@@ -82,7 +81,7 @@ impl FrameWatch {
             HEADERS | CONTINUATION => true,
             _ => false,
         };
-        // What answers it earns nothing.
+        // The reply to such a frame restores no permits.
         self.renewed.1 += match kind {
             PING if flags & ACK == 0 => (HEAD + 8) as u64,
             SETTINGS if flags & ACK == 0 => HEAD as u64,
@@ -100,7 +99,7 @@ impl FrameWatch {
         let by_bytes = sent.saturating_sub(sent_before) / SENT_PER_PERMIT;
         self.permits = self.permits.saturating_add(by_time).saturating_add(by_bytes);
         self.permits = self.permits.min(FRAMES_MAX);
-        // What is left of either counts next time.
+        // Carry the remainders over to the next call.
         let time = TIME_PER_PERMIT.saturating_mul(u32::try_from(by_time).unwrap_or(u32::MAX));
         self.renewed = (at + time, sent_before + by_bytes * SENT_PER_PERMIT);
     }
@@ -117,7 +116,8 @@ mod tests {
         [&head[..], &vec![kind; usize::from(length)]].concat()
     }
 
-    /// Returns how many such frames in a row are taken, of 3,000, in pieces of so many bytes.
+    /// Returns how many of 3,000 such frames in a row are accepted when delivered in pieces of
+    /// `piece` bytes.
     fn taken(frame: &[u8], piece: usize) -> u64 {
         let now = TokioClock::system().instant();
         let mut watch = FrameWatch::new(now);
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn frames_that_bring_nothing_are_bounded_however_they_are_split() {
         for piece in [1, 5, 9, 100] {
-            // SETTINGS, PING, PRIORITY, WINDOW_UPDATE, RST_STREAM, an unknown one, empty DATA.
+            // SETTINGS, PING, PRIORITY, WINDOW_UPDATE, RST_STREAM, an unknown type, empty DATA.
             for (kind, length) in [(4, 6), (6, 8), (2, 5), (8, 4), (3, 4), (77, 1), (DATA, 0)] {
                 assert_eq!(taken(&frame(kind, 0, length), piece), FRAMES_MAX, "{kind} {piece}");
             }
@@ -148,7 +148,7 @@ mod tests {
         // Messages of 7 bytes, without a pause; each PING is answered, too.
         let is_taken = |number: &u64| watch.take(&answers, begin, number * (16 + 17));
         assert_eq!((1..=5000).take_while(is_taken).count(), 5000);
-        // Answered pings alone earn nothing, however slowly they come.
+        // Replies to pings restore no permits, however slowly they come.
         let mut watch = FrameWatch::new(begin);
         assert!(watch.take(&[0; PREFACE], begin, 0));
         let ping = frame(PING, 0, 8);

@@ -1,5 +1,5 @@
-//! Detection of clients that are gone: a client that is silent for a while is sent a PING (RFC
-//! 9113, 6.7) and has some time to answer.
+//! Detects clients that are gone: a client that is silent for a while is sent a PING (RFC 9113,
+//! 6.7) and must answer in time.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,17 +11,17 @@ use tokio::time::{Sleep, sleep};
 
 use crate::client::http2_options::Http2Options;
 
-/// The pings of one connection.
+/// Keepalive pings of one connection.
 pub(super) struct Keepalive {
     sender: PingPong,
     clock: TokioClock,
     interval: Duration,
     patience: Duration,
-    /// The count of the client's bytes when something came last, and when that was seen.
+    /// Byte count of the client at the last check that saw new bytes or a pong, and when that was.
     heard: (u64, Instant),
-    /// A ping has been sent and not answered.
+    /// True while a ping is unanswered.
     asked: bool,
-    /// When it was sent.
+    /// When the last ping was sent.
     asked_at: Instant,
     timer: Pin<Box<Sleep>>,
 }
@@ -40,7 +40,8 @@ impl Keepalive {
         }
     }
 
-    /// Waits until the client gave no sign of life in time. `received` bytes came from it so far.
+    /// Completes when the client has been silent for too long. `received` is the number of bytes
+    /// received from it so far.
     pub fn poll_silence(&mut self, received: u64, cx: &mut Context<'_>) -> Poll<()> {
         if self.heard.0 != received {
             self.heard = (received, self.clock.instant());
@@ -51,7 +52,7 @@ impl Keepalive {
             self.timer.as_mut().reset((self.heard.1 + self.interval).into());
         }
         while self.timer.as_mut().poll(cx).is_ready() {
-            // Any byte shows that the client is there: its pong may wait behind much else.
+            // Any byte shows that the client is alive; its pong may be queued behind other data.
             let wait = if self.asked { self.patience } else { self.interval };
             let due = self.heard.1 + wait;
             if due > self.clock.instant() && (!self.asked || self.heard.1 > self.asked_at) {
@@ -61,7 +62,7 @@ impl Keepalive {
             if self.asked {
                 return Poll::Ready(());
             }
-            // It fails when the connection ends, which is noticed elsewhere.
+            // Fails when the connection ends, which is noticed elsewhere.
             self.asked = self.sender.send_ping(Ping::opaque()).is_ok();
             self.asked_at = self.clock.instant();
             let wait = if self.asked { self.patience } else { self.interval };

@@ -1,5 +1,5 @@
-//! Sending an answer on a stream of HTTP/2: its head as HTTP/2 has it, its body no faster than the
-//! client permits.
+//! Sends a response on an HTTP/2 stream: converts its head to HTTP/2, and sends its body as flow
+//! control permits.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -19,10 +19,10 @@ use tokio::task::yield_now;
 use crate::response::response_body::ResponseBody;
 use crate::response::trailers::may_be_trailer;
 
-/// Room that a stream asks for at a time: many that send at once share the connection's.
+/// Capacity that a stream reserves at a time. Concurrent streams share that of the connection.
 const CLAIM: usize = 32 << 10;
 
-/// Fields without a meaning in HTTP/2 (RFC 9113, 8.2.2).
+/// Connection-specific fields, which are forbidden in HTTP/2 (RFC 9113, 8.2.2).
 static OF_HTTP_1: [HeaderName; 6] = [
     header::CONNECTION,
     header::TRANSFER_ENCODING,
@@ -32,8 +32,8 @@ static OF_HTTP_1: [HeaderName; 6] = [
     HeaderName::from_static("proxy-connection"),
 ];
 
-/// Turns a head of HTTP/1 into one of HTTP/2. `body`: the body that follows, or would follow if it
-/// were not for a HEAD.
+/// Converts an HTTP/1 response head to HTTP/2. `body` is the body of the response; for HEAD, the
+/// one that GET would get.
 pub(super) fn settle(
     headers: &mut HeaderMap,
     body: &ResponseBody,
@@ -71,19 +71,19 @@ pub(super) fn send_whole(body: &mut ResponseBody, sink: &mut SendStream<Bytes>) 
     true
 }
 
-/// Sends a body to its end, or until the client wants no more of it.
+/// Sends a body to its end, or until the client resets the stream.
 pub(super) async fn send_body(mut body: ResponseBody, mut sink: SendStream<Bytes>) {
     loop {
         let next = poll_fn(|cx| poll_next(&mut body, &mut sink, cx)).await;
         match next {
             Next::Gone => return,
             Next::Frame(None) => {
-                // It fails when the client is gone.
+                // Fails if the client is gone.
                 let _ = sink.send_data(Bytes::new(), true);
                 return;
             }
-            // The client gets what came before, but cannot take it for the whole: a reset drops
-            // what waits to be written, so the connection has its turn first.
+            // The client gets the bytes before the break but must not take them for the whole body.
+            // A reset drops queued writes, so let the connection write first.
             Next::Frame(Some(Err(_))) => {
                 yield_now().await;
                 return sink.send_reset(Reason::INTERNAL_ERROR);
@@ -105,7 +105,7 @@ pub(super) async fn send_body(mut body: ResponseBody, mut sink: SendStream<Bytes
     }
 }
 
-/// Ends a stream with the trailers that may be some. It fails when the client is gone.
+/// Ends a stream with those trailers that are permitted. Fails silently if the client is gone.
 fn end(sink: &mut SendStream<Bytes>, trailers: HeaderMap) {
     let all = trailers.iter().filter(|(name, _)| may_be_trailer(name));
     let trailers: HeaderMap = all.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -115,10 +115,10 @@ fn end(sink: &mut SendStream<Bytes>, trailers: HeaderMap) {
     };
 }
 
-/// The next event of a body.
+/// Next event while a body is sent.
 enum Next {
     Frame(Option<Result<Frame<Bytes>, Truncated>>),
-    /// The client wants no more.
+    /// The client reset the stream.
     Gone,
 }
 
@@ -133,7 +133,7 @@ fn poll_next(
     }
 }
 
-/// Sends a piece as the client makes room for it. `None` when the stream is over.
+/// Sends a piece as flow control permits. Returns `None` if the stream is over.
 async fn send_data(sink: &mut SendStream<Bytes>, mut data: Bytes, last: bool) -> Option<()> {
     if data.is_empty() {
         return sink.send_data(data, last).ok();

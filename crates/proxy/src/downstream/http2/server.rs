@@ -1,9 +1,10 @@
 //! One HTTP/2 connection of a client from its preface to its end (RFC 9113).
 //!
-//! Its task drives the connection, and answers streams whose response is there at once (`dispatch`);
-//! any other stream has a task of its own. It promises: a request that the client takes back, or whose connection
-//! ends, is given up; a client that is told to end (GOAWAY) gets the answers to its earlier
-//! requests; a connection that the sweep cuts ends at once.
+//! Its task drives the connection and answers the streams whose response is available at once
+//! (`dispatch`); any other stream has a task of its own. Guarantees: a request is given up when the
+//! client cancels it or its connection ends, unless its response may invalidate stored ones
+//! (`run_on`). After a GOAWAY the client still gets the responses to its earlier requests. A
+//! connection that the sweep cuts ends at once.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -41,29 +42,29 @@ use crate::response::stored_fields;
 use crate::response::tunnel::Tunnel;
 use crate::services::Services;
 
-/// Requests of a connection that are answered before those of others have their turn. Responses
-/// that are there at once leave in as few writes as they can.
+/// Upper bound on the requests of a connection that are answered in one turn. Responses that are
+/// available at once share their writes.
 const ANSWERED_AT_ONCE: usize = 32;
 
 thread_local! {
-    /// Requests that were accepted and not begun: memory that all connections of a worker share.
+    /// Requests that were accepted but not begun. All connections of a worker share this memory.
     static ACCEPTED: Cell<Vec<(Request<RecvStream>, SendResponse<Bytes>)>> =
         const { Cell::new(Vec::new()) };
 }
 
-/// The stage of a connection.
+/// Stage of a connection.
 enum Http2Stage {
     Handshake(Handshake<ClientIo, Bytes>),
     Serving { http: server::Connection<ClientIo, Bytes>, pings: Option<Keepalive> },
 }
 
-/// A connection, and whether its client has been told that it ends.
+/// A connection and its shutdown state.
 struct Server<'a> {
     services: &'a Rc<Services>,
     client: &'a Rc<Client>,
     stage: Http2Stage,
     told_to_end: bool,
-    /// It sends frames without end, which are read no longer.
+    /// Set when the client floods the connection with frames, which are no longer read.
     is_flooded: Rc<Cell<bool>>,
     told_to_calm: bool,
 }
@@ -84,18 +85,18 @@ pub(crate) async fn serve(connections: &Connections, client: &Rc<Client>, stream
 }
 
 impl Server<'_> {
-    /// Waits until the connection is over, also when the sweep has cut it.
+    /// Completes when the connection has ended or the sweep has cut it.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
         let state = &self.client.state;
         state.note_task(cx);
         match state.cut() {
-            // The client is told first: a request may be on its way. If it does not end, it is cut
-            // next time.
+            // Send GOAWAY first, because a request may be on its way. If the connection stays idle,
+            // the next sweep cuts it.
             Some(CloseReason::Idle) if !self.told_to_end => {
                 state.undo_cut();
                 self.tell_to_end();
             }
-            // A request came in time.
+            // A request arrived in time.
             Some(CloseReason::Reclaimed) if state.phase() == Phase::Busy => state.undo_cut(),
             Some(CloseReason::Reclaimed) => {
                 self.close_for_room(cx);
@@ -118,12 +119,12 @@ impl Server<'_> {
         self.poll_requests(cx)
     }
 
-    /// Tells the client that no further request was processed, if its socket takes that at once:
-    /// requests on their way may be sent again.
+    /// Sends GOAWAY, if the socket takes it at once, so that the client may resend requests on
+    /// their way.
     fn close_for_room(&mut self, cx: &mut Context<'_>) {
         if let Http2Stage::Serving { http, .. } = &mut self.stage {
             http.abrupt_shutdown(Reason::NO_ERROR);
-            // The connection ends whatever comes of it.
+            // The connection ends whether or not the frame was sent.
             let _ = http.poll_closed(cx);
         }
     }
@@ -193,7 +194,7 @@ fn begin_stream(
     let named = connection.link.is_peer.then(|| question::client(request.headers())).flatten();
     let client = connection.of_stream(reply, named.unwrap_or(connection.address));
     let (mut parts, stream) = request.into_parts();
-    // Bytes behind a CONNECT are not part of the request.
+    // Bytes after a CONNECT are not part of the request.
     let (body, behind) = match parts.method == Method::CONNECT {
         true => (RequestBody::Empty, Some(stream)),
         false if stream.is_end_stream() => (RequestBody::Empty, None),
@@ -277,7 +278,7 @@ impl Unsent {
     }
 }
 
-/// Puts the head of a stream's request into `head`.
+/// Copies the request head of a stream into `head`.
 fn read_head(parts: &Parts, is_extended_connect: bool, head: &mut RequestHead) {
     let uri = &parts.uri;
     let path = uri.path_and_query().map_or("", |path| path.as_str());
@@ -289,7 +290,7 @@ fn read_head(parts: &Parts, is_extended_connect: bool, head: &mut RequestHead) {
     head.is_extended_connect = is_extended_connect;
 }
 
-/// Returns the response, unless the client has taken the request back.
+/// Returns the response, or `None` if the client cancelled the request.
 async fn unless_reset(
     services: &Services,
     client: &Client,
@@ -300,7 +301,7 @@ async fn unless_reset(
             return Poll::Ready(Some(response));
         }
         let Some(reply) = &client.reply else { return Poll::Pending };
-        // An error: the connection has ended.
+        // An error means that the connection has ended.
         reply.borrow_mut().poll_reset(cx).map(|_| None)
     })
     .await;
@@ -310,7 +311,7 @@ async fn unless_reset(
     answered
 }
 
-/// Sends the head of an answer; `None` when that cannot be done.
+/// Sends the head of a response; returns `None` if that fails.
 fn send_head(client: &Client, head: Response<()>, ends: bool) -> Option<SendStream<Bytes>> {
     let reply: &mut SendResponse<Bytes> = &mut client.reply.as_ref()?.borrow_mut();
     let sent = reply.send_response(head, ends);
@@ -321,7 +322,8 @@ fn send_head(client: &Client, head: Response<()>, ends: bool) -> Option<SendStre
     .ok()
 }
 
-/// Joins a stream with its tunnel. It ends with its connection, which counts its bytes.
+/// Relays bytes between a stream and its tunnel. Both end with the connection, which counts the
+/// bytes.
 async fn open_tunnel(
     services: &Services,
     tunnel: Tunnel,

@@ -12,7 +12,7 @@ use super::*;
 
 const LONG: Duration = Duration::from_secs(3600);
 
-/// Returns a lifetime that ends when nothing moved for `idle`.
+/// Returns a lifetime with only an idle limit.
 fn life(idle: Duration) -> Lifetime {
     Lifetime { idle, longest: None }
 }
@@ -35,7 +35,7 @@ async fn bytes_flow_both_ways_and_each_side_may_end_first() {
     let ended =
         tokio::join!(join(inner, early, outer, life(LONG), clock(), pending(), |_| ()), async {
             client.write_all(b"upstream").await.unwrap();
-            // The client says no more, but still listens.
+            // The client sends no more, but still reads.
             client.shutdown().await.unwrap();
             let mut heard = String::new();
             server.read_to_string(&mut heard).await.unwrap();
@@ -86,7 +86,7 @@ async fn a_cut_ends_both_sides_and_what_moved_is_known() {
 #[tokio::test]
 async fn a_broken_upstream_ends_the_tunnel() {
     let ((mut client, inner), (outer, server)) = (pair().await, pair().await);
-    // Closing with a pending linger of zero resets the connection.
+    // Closing with a linger time of zero resets the connection.
     server.set_zero_linger().unwrap();
     drop(server);
     let ended = tokio::join!(
@@ -116,7 +116,7 @@ async fn silence_ends_it_but_any_byte_either_way_keeps_it() {
                 server.write_all(b"yz").await.unwrap();
                 client.read_exact(&mut [0; 2]).await.unwrap();
             }
-            // Its sides stay open: nothing but the silence ends it.
+            // Both sides stay open: only the idle limit ends the tunnel.
             assert_eq!(client.read(&mut [0]).await.unwrap(), 0);
             assert_eq!(server.read(&mut [0]).await.unwrap(), 0);
         }

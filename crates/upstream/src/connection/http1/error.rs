@@ -1,23 +1,23 @@
-//! The errors of an exchange in HTTP/1.1.
+//! Errors of an HTTP/1.1 exchange.
 
 use std::{error, fmt, io};
 
 use http1::{HeadError, Malformed};
 
-/// The error of an exchange in HTTP/1.1.
+/// Error of an HTTP/1.1 exchange.
 #[derive(Debug)]
 pub enum Http1Error {
-    /// What came is not HTTP, or could be read in two ways.
+    /// The response is not valid HTTP, or ambiguous.
     Malformed(&'static str),
-    /// The head is longer than is taken.
+    /// The response head exceeds the size limit.
     HeadTooLarge,
-    /// Bytes came on a connection in use before, to which the request had not gone yet.
+    /// Bytes arrived on a reused connection before the request had reached the origin.
     Premature,
-    /// The connection ended before the answer did.
+    /// The connection ended before the response was complete.
     Closed,
-    /// The system's error, or TLS's.
+    /// I/O or TLS error.
     Io(io::Error),
-    /// The body of the request broke off.
+    /// The request body broke off.
     RequestBody,
 }
 
@@ -37,7 +37,7 @@ impl From<HeadError> for Http1Error {
 }
 
 impl Http1Error {
-    /// Returns whether the connection ended, which may have been idle for too long.
+    /// Returns whether the connection ended, possibly because it was idle for too long.
     pub(crate) fn is_end(&self) -> bool {
         match self {
             Http1Error::Closed => true,
@@ -46,19 +46,19 @@ impl Http1Error {
                 io::ErrorKind::ConnectionReset
                     | io::ErrorKind::BrokenPipe
                     | io::ErrorKind::ConnectionAborted
-                    // A TLS peer that ends without a close_notify.
+                    // A TLS peer that closes without close_notify.
                     | io::ErrorKind::UnexpectedEof
             ),
             _ => false,
         }
     }
 
-    /// Returns whether what came may be bytes behind an earlier answer on the connection.
+    /// Returns whether the bytes read may follow an earlier response on the connection.
     pub(crate) fn may_be_overrun(&self) -> bool {
         self.is_bad_answer() || matches!(self, Http1Error::Premature)
     }
 
-    /// Returns whether what came is not HTTP as it is taken here.
+    /// Returns whether the bytes read are not an acceptable HTTP response.
     pub(crate) fn is_bad_answer(&self) -> bool {
         matches!(self, Http1Error::Malformed(_) | Http1Error::HeadTooLarge)
     }

@@ -1,4 +1,4 @@
-//! The body of an answer in HTTP/1.1, which has the connection until it has ended.
+//! Body of an HTTP/1.1 response, which owns the connection until it has ended.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -19,22 +19,22 @@ use super::error::Http1Error;
 use super::{Exchange, Http1};
 use crate::connection::stream::Stream;
 
-/// The body of an answer.
+/// Body of a response.
 pub(crate) struct Incoming {
     carrier: Carrier,
     decoder: Decoder,
-    /// The connection can be used again when the body has ended.
+    /// True if the connection can be reused once the body has ended.
     keeps_open: bool,
-    /// The spelling of the names in the answer's head.
+    /// Spelling of the field names in the response head.
     spellings: Spellings,
 }
 
-/// What the body comes over.
+/// Source of the body.
 enum Carrier {
     Own(Box<Http1>),
-    /// The request is still being sent, by a task.
+    /// A task is still sending the request.
     Sending(Rc<RefCell<Exchange>>, AbortHandle),
-    /// It was given back, or given up.
+    /// The connection was returned or dropped.
     Gone,
 }
 
@@ -56,7 +56,8 @@ impl Incoming {
         Incoming { carrier: Carrier::Own(connection), decoder, keeps_open, spellings }
     }
 
-    /// Makes the body of an answer that came before its request was sent: that goes on beside it.
+    /// Creates the body of a response that arrived before its request was sent completely. A task
+    /// sends the rest of the request.
     pub(super) fn while_sending(
         exchange: Exchange,
         length: ResponseLength,
@@ -65,20 +66,20 @@ impl Incoming {
         let exchange = Rc::new(RefCell::new(exchange));
         let sent = exchange.clone();
         let sending = async move {
-            // An origin that wants no more of it may have answered all the same.
+            // An origin that stops reading may have responded nevertheless.
             drop(poll_fn(|cx| sent.borrow_mut().poll_send(cx)).await);
         };
         let carrier = Carrier::Sending(exchange, spawn_local(sending).abort_handle());
         Incoming { carrier, decoder: Decoder::new(length), keeps_open: false, spellings }
     }
 
-    /// Takes the spelling of the names in the answer's head.
+    /// Takes the spelling of the field names in the response head.
     pub fn take_spellings(&mut self) -> Spellings {
         std::mem::take(&mut self.spellings)
     }
 
-    /// Returns the connection, once the body has ended, if it can be used again, as far as the
-    /// messages say. Bytes may have come behind the answer.
+    /// Returns the connection if the body has ended and both messages permit reuse. Does not check
+    /// for bytes after the response.
     pub fn take_connection(&mut self) -> Option<Box<Http1>> {
         let carrier = std::mem::replace(&mut self.carrier, Carrier::Gone);
         match carrier {
@@ -91,8 +92,7 @@ impl Incoming {
         }
     }
 
-    /// Takes the connection of an answer that changed the protocol, with the bytes that came behind
-    /// the answer.
+    /// Takes the connection of a 101 response, with the bytes received after the response head.
     pub fn into_switched(mut self) -> Option<PutBack<Stream>> {
         match std::mem::replace(&mut self.carrier, Carrier::Gone) {
             Carrier::Own(connection) => {
@@ -103,7 +103,8 @@ impl Incoming {
         }
     }
 
-    /// Returns how many bytes it has, if all of it has come and its length is known.
+    /// Returns the length of the body if it is known and all of it has arrived; `None` if it is
+    /// empty.
     pub fn whole(&self) -> Option<usize> {
         match (&self.carrier, &self.decoder) {
             (Carrier::Own(connection), Decoder::Length(left @ 1..)) => {
@@ -113,7 +114,7 @@ impl Incoming {
         }
     }
 
-    /// Takes a body that has come whole.
+    /// Takes a body that has arrived completely.
     pub fn take_whole(&mut self) -> Option<Bytes> {
         let length = self.whole()?;
         let Carrier::Own(connection) = &mut self.carrier else { return None };
@@ -140,7 +141,7 @@ impl Incoming {
         polled
     }
 
-    /// Returns whether all of it has come.
+    /// Returns whether the body has ended.
     pub fn is_end_stream(&self) -> bool {
         match &self.decoder {
             Decoder::Length(left) => *left == 0,
@@ -150,7 +151,7 @@ impl Incoming {
         }
     }
 
-    /// Returns what is known of the bytes to come.
+    /// Returns bounds on the bytes to come.
     pub fn size_hint(&self) -> SizeHint {
         match &self.decoder {
             Decoder::Length(left) => SizeHint::with_exact(*left),
@@ -201,7 +202,7 @@ impl Decoder {
                 Decoder::Length(left) => Some(*left),
                 Decoder::UntilClose => Some(u64::MAX),
                 Decoder::Chunked(chunks) => {
-                    // Thousands of chunks may have come with one read.
+                    // One read may bring thousands of chunks.
                     ready!(pin!(consume_budget()).poll(cx));
                     match chunks.take(input) {
                         Ok(Piece::Data(bytes)) => return data(bytes),

@@ -1,4 +1,4 @@
-//! A request as it is sent in HTTP/1.1.
+//! Writes a request in HTTP/1.1.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -17,35 +17,35 @@ use crate::connection::raw_target::RawTarget;
 use crate::connection::request_body::OutBody;
 use crate::connection::stream::Stream;
 
-/// A place for heads of more bytes is not kept.
+/// Capacity in bytes above which the head buffer is not kept.
 const PLACE_MAX: usize = 4 << 10;
 
 /// A request that is being sent.
 pub(super) struct Sending {
-    /// The head, or the line before a chunk, and how much of it was sent.
+    /// Head, or chunk-size line; `sent` is the number of its bytes already sent.
     output: Vec<u8>,
     sent: usize,
-    /// A piece of the body, and what follows it.
+    /// Piece of the body; `tail` holds the bytes that follow it.
     piece: Bytes,
     tail: &'static [u8],
     rest: Rest,
-    /// The body was not asked for yet.
+    /// True until the body is first polled.
     is_new: bool,
     is_untouched: bool,
     is_done: bool,
 }
 
-/// What of the body is still to be asked for.
+/// The part of the body that was not polled yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rest {
     Nothing,
-    /// So many bytes.
+    /// This many bytes.
     Length(u64),
     Chunks,
 }
 
 impl Sending {
-    /// Makes the head of a request, in `output`. `spellings`: that of its names.
+    /// Serializes the request head into `output`. `spellings` is the spelling of its field names.
     pub fn new(request: &Request<OutBody>, spellings: &Spellings, mut output: Vec<u8>) -> Sending {
         output.clear();
         let target = match request.extensions().get() {
@@ -79,23 +79,23 @@ impl Sending {
         Sending { output, sent: 0, piece, tail, rest, is_new, is_untouched, is_done }
     }
 
-    /// Returns whether nothing was sent, nor taken of the body.
+    /// Returns whether no byte was sent and nothing was taken from the body.
     pub fn is_untouched(&self) -> bool {
         self.is_untouched
     }
 
-    /// Returns whether all was sent.
+    /// Returns whether the request was sent completely.
     pub fn is_done(&self) -> bool {
         self.is_done
     }
 
-    /// Returns the place of the head, for the next.
+    /// Returns the head buffer for the next request.
     pub fn into_place(self) -> Vec<u8> {
         if self.output.capacity() > PLACE_MAX { Vec::new() } else { self.output }
     }
 
-    /// Sends on until all was sent. What has come of the body by then is sent with the head: a body
-    /// that is found to be none before sends nothing.
+    /// Sends the request to its end. The part of the body that is available is sent with the head;
+    /// if the body fails at once, nothing is sent.
     pub fn poll(
         &mut self,
         stream: &mut Stream,
@@ -121,7 +121,7 @@ impl Sending {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes all that there is.
+    /// Writes all buffered bytes.
     fn poll_write(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut stream = Pin::new(stream);
         while self.sent < self.output.len() || !self.piece.is_empty() || !self.tail.is_empty() {
@@ -180,7 +180,7 @@ impl Sending {
     /// Ends the body.
     fn end(&mut self) -> Result<(), Http1Error> {
         match std::mem::replace(&mut self.rest, Rest::Nothing) {
-            // Half a body would pass for a whole one.
+            // Otherwise the origin would take half a body for a whole one.
             Rest::Length(1..) => Err(Http1Error::RequestBody),
             Rest::Chunks if self.tail.is_empty() => {
                 self.tail = b"0\r\n\r\n";
@@ -195,7 +195,7 @@ impl Sending {
     }
 }
 
-/// Returns the framing of a request's body: as its head says, or as is known of it.
+/// Returns the framing of a request body: as its head states, or by its known length.
 fn rest_of(request: &Request<OutBody>) -> Rest {
     let headers = request.headers();
     if headers.contains_key(header::TRANSFER_ENCODING) {
@@ -203,7 +203,7 @@ fn rest_of(request: &Request<OutBody>) -> Rest {
     }
     match said(headers).or(request.body().size_hint().exact()) {
         Some(length) => Rest::Length(length),
-        // They have no body unless their head says so.
+        // GET and HEAD have no body unless their head states one.
         None if matches!(*request.method(), Method::GET | Method::HEAD) => Rest::Nothing,
         None => Rest::Chunks,
     }

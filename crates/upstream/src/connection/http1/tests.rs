@@ -1,4 +1,4 @@
-//! Exchanges with an origin at the other end of a socket, which answers what the test says.
+//! Exchanges over a socket pair with an origin scripted by the test.
 
 #![allow(clippy::unwrap_used)]
 
@@ -24,13 +24,13 @@ use crate::settings::tls::{Tls, TlsOptions};
 
 const LOWER: &Spellings = &Spellings::LOWER_CASE;
 
-/// A connection, and the origin's end of it.
+/// Returns a connection and the origin's end of it.
 fn connected() -> (Box<Http1>, UnixStream) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     (Box::new(Http1::new(Stream::Plain(Socket::Unix(ours)), None, 8192)), theirs)
 }
 
-/// Reads a request without a body: with unread bytes a close would be a reset.
+/// Reads a request without a body. Unread bytes would turn the close into a reset.
 async fn read_request(origin: &mut UnixStream) {
     let mut text = Vec::new();
     while !text.ends_with(b"\r\n\r\n") {
@@ -43,7 +43,7 @@ fn request(method: &str, path: &str) -> Box<Request<OutBody>> {
     Box::new(request.body(OutBody::Empty).unwrap())
 }
 
-/// A body that comes out of a pipe, with this length or without one.
+/// Returns a body read from a pipe, with this length or without one.
 fn body(source: DuplexStream, length: Option<u64>) -> OutBody {
     struct Piped(DuplexStream, Option<u64>);
     impl http_body::Body for Piped {
@@ -80,7 +80,7 @@ async fn read_all(body: &mut Incoming) -> Result<(Vec<u8>, Option<HeaderMap>), H
     Ok((bytes, trailers))
 }
 
-/// What came of an answer: its status, fields, body, and whether the connection can be used again.
+/// A received response: status, fields, body, and whether the connection can be reused.
 #[derive(Debug, PartialEq)]
 struct Came {
     status: u16,
@@ -90,8 +90,8 @@ struct Came {
     again: bool,
 }
 
-/// Asks with this method, while the origin answers in pieces of `size` bytes, and then closes or
-/// not. The name of the error, if there is one.
+/// Sends a request. The origin sends `answer` in pieces of `size` bytes, and then closes the
+/// connection if `closes`. An error is returned by name.
 async fn ask(method: &str, answer: &[u8], size: usize, closes: bool) -> Result<Came, String> {
     let (connection, mut origin) = connected();
     let answer = answer.to_vec();
@@ -166,7 +166,7 @@ async fn an_answer_that_breaks_off_anywhere_is_not_whole() {
     }
 }
 
-/// Reads a body to its end or its error, and returns the bytes that came before.
+/// Reads a body to its end or its error, and returns the bytes before it.
 async fn read_until_error(body: &mut Incoming) -> (String, Option<Http1Error>) {
     let mut text = String::new();
     while let Some(frame) = poll_fn(|cx| body.poll_frame(cx)).await {
@@ -205,7 +205,7 @@ async fn what_was_decrypted_before_an_error_is_read_before_it() {
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello";
     let (connection, mut origin) = connected_in_tls().await;
     origin.write_all(answer.as_bytes()).await.unwrap();
-    // A record that is none, behind the one with the answer.
+    // An invalid record after the one with the response.
     origin.get_mut().0.write_all(&[23, 3, 3, 0, 20, 0, 0, 0]).await.unwrap();
     origin.get_mut().0.write_all(&[0; 17]).await.unwrap();
     let Ok(response) = connection.send(request("GET", "/"), LOWER, None).await else {
@@ -255,7 +255,7 @@ async fn a_connection_is_used_again_only_when_nothing_is_in_doubt() {
     let (mut idle, mut origin) = connected();
     assert_eq!(idle.unread(), Unread::Nothing);
     origin.write_all(b"x").await.unwrap();
-    // The runtime has had no turn to hear of it.
+    // The runtime has not polled the socket since.
     assert_eq!(idle.unread(), Unread::Bytes);
     let (mut idle, origin) = connected();
     drop(origin);
@@ -341,7 +341,7 @@ async fn interim_answers_are_told_and_a_change_keeps_what_follows() {
     assert_eq!(text, "early, late");
 }
 
-/// Sends this request, and returns what the origin reads of it.
+/// Sends this request, and returns the bytes that the origin reads.
 async fn written(request: Box<Request<OutBody>>) -> String {
     let (connection, mut origin) = connected();
     let reading = tokio::task::spawn_local(async move {
@@ -394,7 +394,7 @@ async fn an_answer_may_come_before_the_request_was_sent() {
     origin.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe").await.unwrap();
     let Ok(response) = connection.send(request, LOWER, None).await else { panic!("no answer") };
     let mut incoming = response.into_body();
-    // What is sent goes on, though nobody reads the answer.
+    // Sending goes on although nothing reads the response.
     let sending = tokio::task::spawn_local(async move {
         source.write_all(&vec![b'x'; 3_000_000]).await.unwrap();
     });
@@ -469,7 +469,8 @@ async fn a_buffer_is_used_again_when_nobody_has_it_any_more() {
     assert!(places.iter().all(|place| *place == places[0]));
 }
 
-/// Sends a request with two fields, which the origin answers with this; what came of the request.
+/// Sends a request with two fields, to which the origin responds with `answer`. Returns the
+/// failure.
 async fn broke(answer: &[u8]) -> Broke {
     let (connection, mut origin) = connected();
     let mut asked = request("GET", "/x");
@@ -513,14 +514,14 @@ async fn interim_answers_end() {
     }
 }
 
-/// Returns whether the task may not go on: what it waits for may be there.
+/// Returns whether the task has used up its budget, so that a pending result may be artificial.
 fn has_had_its_turn() -> bool {
     !tokio::task::coop::has_budget_remaining()
 }
 
 #[tokio::test(flavor = "local")]
 async fn what_comes_at_once_is_read_in_turns() {
-    // As much as one read may bring.
+    // Together as large as one read may be.
     let chunks = "1\r\nx\r\n".repeat(2000);
     let (connection, mut origin) = connected();
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -560,7 +561,7 @@ async fn a_connection_that_ended_is_seen_by_a_task_that_has_had_its_turn() {
     assert!(has_had_its_turn());
 }
 
-/// A connection within TLS, and the origin's end of it.
+/// Returns a connection with TLS and the origin's end of it.
 async fn connected_in_tls() -> (Box<Http1>, tokio_rustls::server::TlsStream<UnixStream>) {
     let made = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -582,7 +583,7 @@ async fn connected_in_tls() -> (Box<Http1>, tokio_rustls::server::TlsStream<Unix
 
 #[tokio::test(flavor = "local")]
 async fn what_was_decrypted_behind_an_answer_is_not_the_next_one() {
-    // The answer fills the buffer to the last byte, or leaves room: what is behind it is found.
+    // Bytes after the response are found whether it fills the buffer exactly or leaves room.
     for total in [1000, FIRST_READ - 1, FIRST_READ, FIRST_READ + 1] {
         for has_more in [false, true] {
             let (connection, mut origin) = connected_in_tls().await;
@@ -608,12 +609,12 @@ async fn what_was_decrypted_behind_an_answer_is_not_the_next_one() {
 #[tokio::test(flavor = "local")]
 async fn an_idle_connection_in_tls_may_get_tickets_and_keys_but_no_data() {
     let (mut idle, mut origin) = connected_in_tls().await;
-    // The tickets of the handshake have come by now.
+    // The session tickets of the handshake have arrived by now.
     assert_eq!(idle.unread(), Unread::Nothing);
     origin.get_mut().1.refresh_traffic_keys().unwrap();
     origin.flush().await.unwrap();
     assert_eq!(idle.unread(), Unread::Nothing);
-    // Only the header of a record, and the rest of it later.
+    // The header of a record, without the rest.
     origin.get_mut().0.write_all(&[23, 3, 3, 0, 100]).await.unwrap();
     assert_eq!(idle.unread(), Unread::Bytes);
     let (mut idle, mut origin) = connected_in_tls().await;
@@ -627,7 +628,7 @@ async fn an_idle_connection_in_tls_may_get_tickets_and_keys_but_no_data() {
     assert_eq!(idle.unread(), Unread::End);
 }
 
-/// A socket whose other end has acknowledged nothing.
+/// A socket whose peer has acknowledged nothing.
 struct Unacknowledged(DuplexStream);
 
 impl AsyncRead for Unacknowledged {
@@ -689,7 +690,7 @@ async fn bytes_that_come_before_the_request_has_arrived_are_no_answer() {
     let last = Some(LastAnswer::Head);
     let premature = Err(("Premature".to_owned(), Some(LastAnswer::Framed)));
     assert_eq!(ask(request("GET", "/"), last).await, premature);
-    // A new connection has no earlier answer, and a body may be answered before it was sent.
+    // A new connection has no earlier response, and a request with a body may be answered early.
     assert_eq!(ask(request("GET", "/"), None).await, Ok(()));
     let (_source, sink) = tokio::io::duplex(10);
     let mut post = request("POST", "/");

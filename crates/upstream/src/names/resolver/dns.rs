@@ -1,8 +1,7 @@
-//! The lookup of names by DNS itself (`hickory-resolver`), which also returns the lifetime of
-//! records.
+//! Name lookups by DNS (`hickory-resolver`), which also returns the lifetime of records.
 //!
-//! The hosts file is asked first, then the name servers and search domains of `resolv.conf`, or the
-//! servers that the configuration names. Other sources of `nsswitch.conf` are not asked.
+//! The hosts file is consulted first, then the name servers and search domains of `resolv.conf`, or
+//! the servers in the configuration. Other sources of `nsswitch.conf` are not used.
 
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -18,30 +17,30 @@ use hickory_resolver::{TokioResolver, system_conf};
 
 use crate::settings::lookup::{Found, Looking, Lookup};
 
-/// The DNS lookup. Each worker has connections to name servers of its own.
+/// DNS lookup. Each worker has its own connections to name servers.
 pub struct DnsLookup {
-    /// The number by which the threads' resolvers find the settings that they were made for.
+    /// Number by which each thread tells whether its resolver was built from these settings.
     number: u64,
     servers: ResolverConfig,
     options: ResolverOpts,
 }
 
 thread_local! {
-    /// The resolver of this thread, and the number of its settings.
+    /// Resolver of this thread, and the number of its settings.
     static RESOLVER: RefCell<Option<(u64, TokioResolver)>> = const { RefCell::new(None) };
 }
 
-/// Records of the hosts file hold until it is changed: they are treated as records without a
-/// lifetime.
+/// Records from the hosts file have no real lifetime. Those reported with at least this one are
+/// treated as records without a lifetime.
 const WITHOUT_END: Duration = Duration::from_secs(23 * 3600);
 
 impl DnsLookup {
-    /// Makes a lookup that asks these servers; without any, those of the system's `resolv.conf`, as
-    /// it is now.
+    /// Creates a lookup that queries these servers, or if there are none those currently in the
+    /// system's `resolv.conf`.
     ///
     /// # Errors
     ///
-    /// A sentence: `resolv.conf` cannot be read, or names no server.
+    /// Fails with a sentence if `resolv.conf` cannot be read or names no server.
     pub fn new(servers: &[SocketAddr]) -> Result<DnsLookup, String> {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let (servers, mut options) = match servers {
@@ -53,7 +52,7 @@ impl DnsLookup {
             }
         };
         options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
-        // The caller remembers what was found, for as long as it holds.
+        // The caller caches results for their lifetime.
         options.cache_size = 0;
         Ok(DnsLookup { number: MADE.fetch_add(1, Relaxed), servers, options })
     }
@@ -80,7 +79,7 @@ impl DnsLookup {
         #[allow(clippy::disallowed_methods)] // The library has counted from the system's clock.
         let holds = found.valid_until().saturating_duration_since(Instant::now());
         let mut addresses: Vec<IpAddr> = found.iter().collect();
-        // The servers rotate them; within a family that order is kept.
+        // Servers rotate the addresses; keep their order within a family.
         addresses.sort_by_key(|&address| rank(address));
         Ok(Found { addresses, ttl: (holds < WITHOUT_END).then_some(holds) })
     }
@@ -92,8 +91,8 @@ fn server(address: SocketAddr) -> NameServerConfig {
     server
 }
 
-/// Converts an error. That a name does not exist is an answer; any other error may be over in a
-/// moment.
+/// Converts an error. Only the answer that a name or its records do not exist becomes `NotFound`;
+/// any other error may be temporary.
 fn error(error: NetError) -> io::Error {
     let kind = match &error {
         _ if error.is_nx_domain() || error.is_no_records_found() => io::ErrorKind::NotFound,
@@ -103,8 +102,8 @@ fn error(error: NetError) -> io::Error {
     io::Error::new(kind, error.to_string())
 }
 
-/// Returns the rank of an address: addresses with a route first, those of IPv6 before the others
-/// (RFC 6724, rules 1 and 6). Nothing is sent for that.
+/// Returns the rank of an address: addresses with a route come first, and among these IPv6 before
+/// IPv4 (RFC 6724, rules 1 and 6). No packet is sent for this.
 fn rank(address: IpAddr) -> u8 {
     let any: SocketAddr = match address {
         IpAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
