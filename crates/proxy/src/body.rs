@@ -1,5 +1,5 @@
-//! Bodies of responses: from the store, from a running fill, and the rest from the origin when the
-//! store loses it.
+//! Response bodies: from the store, from a running fill, from the origin, and from another node. If
+//! the store or the node loses the rest of a body, the rest is fetched by range.
 
 pub(crate) mod fill_body;
 pub(crate) mod peer_body;

@@ -1,4 +1,4 @@
-//! Running fills: their state, their readers, the requests that may join, the memory they hold.
+//! Running fills: their state and readers, the requests that may join them, and their memory.
 
 pub(crate) mod detached;
 pub(crate) mod fill_budget;

@@ -1,5 +1,5 @@
-//! Stored objects: responses, their variants, the labels they are purged by. Who needs the store,
-//! and what is removed from it as soon as it is open.
+//! Stored objects: responses, their variants, and the labels by which they are purged. Also the
+//! leases of the store, and the removals that wait until the store is open.
 
 pub(crate) mod buffers;
 pub(crate) mod deferred_invalidations;

@@ -1,4 +1,4 @@
-//! Objects stored in parts: which bytes are there, which are missing, and ranges composed of both.
+//! Objects stored in parts: which bytes are stored, which are missing, and ranges composed of both.
 
 pub(crate) mod multipart_body;
 pub(crate) mod partial_body;

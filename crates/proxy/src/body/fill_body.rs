@@ -16,7 +16,8 @@ use crate::observe::outcome::Error;
 
 /// The pause before a piece that a fill has just given to the store is read again.
 const NOT_YET_PAUSE: Duration = Duration::from_millis(2);
-/// Pauses after which the transfer is cut if the piece is still not readable.
+/// Number of pauses in a row (5 s) after which the reader gives up on the store: it continues from
+/// the origin, or the transfer is cut.
 const NOT_YET_MAX: u32 = 2500;
 
 /// The body of a fill for one of its clients.
@@ -25,17 +26,17 @@ pub(crate) struct FillBody {
     store: Option<Store>,
     lagging: Option<Reading<UnfinishedRead>>,
     pauses: u32,
-    /// Where it ends, when that is known.
+    /// Position behind the last byte, if known.
     end: Option<u64>,
     rescue: Option<Resume>,
     rest: Option<ResumedBody>,
-    /// The client takes trailers.
+    /// The client accepts trailers.
     trailers: bool,
     done: bool,
 }
 
 impl FillBody {
-    /// Makes the body. `end`: position behind the last byte to come, when known.
+    /// Creates the body. `end` is the position behind the last byte, if known.
     pub fn new(reader: Reader, store: Option<Store>, end: Option<u64>, trailers: bool) -> FillBody {
         FillBody {
             reader,
@@ -50,12 +51,12 @@ impl FillBody {
         }
     }
 
-    /// Returns the fill, when it is one that is stored.
+    /// Returns the fill, if it is stored.
     pub fn stored_fill(&self) -> Option<&Arc<Fill>> {
         Some(self.reader.fill()).filter(|fill| fill.is_stored())
     }
 
-    /// Adds the means to fetch the rest from the origin when the store cannot give it.
+    /// Sets how to fetch the rest from the origin if the store cannot return it.
     pub fn with_rescue(mut self, rescue: Option<Resume>) -> FillBody {
         if rescue.is_some() {
             self.reader.set_resumable();
@@ -64,12 +65,12 @@ impl FillBody {
         self
     }
 
-    /// Returns how many bytes are still to come, when known.
+    /// Returns the number of bytes still to come, if known.
     pub fn left(&self) -> Option<u64> {
         self.end.map(|end| end.saturating_sub(self.reader.at()))
     }
 
-    /// Waits for the next frame.
+    /// Polls for the next frame.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         loop {
             if self.done {
@@ -121,8 +122,8 @@ impl FillBody {
         }
     }
 
-    /// Begins to fetch from the origin what the window and the store have lost. Returns whether it
-    /// is asked.
+    /// Requests from the origin the bytes that the window and the store have lost. Returns whether
+    /// that is possible.
     fn go_on_from_origin(&mut self) -> bool {
         let (Some(end), Some(rescue)) = (self.end, self.rescue.take()) else { return false };
         self.rest = Some(rescue.begin(self.reader.at()..end));
@@ -140,7 +141,7 @@ impl FillBody {
         }));
     }
 
-    /// Cuts a piece that reaches beyond what this client wants.
+    /// Truncates a piece that extends beyond this client's range.
     fn within_end(&self, mut bytes: Bytes) -> Bytes {
         if let Some(left) = self.left() {
             bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));

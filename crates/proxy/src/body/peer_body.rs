@@ -1,8 +1,8 @@
-//! The body of another node's answer: when it breaks off, the rest comes from the next place that
-//! the plan names, the last time from the origin itself, by range.
+//! The body of another node's response. If it breaks off, the rest is requested by range: from the
+//! next source that the plan names, and the last time from the origin itself.
 //!
-//! It promises: a node that ends costs the answers that it was sending a moment and not their end,
-//! where a strong validator proves that a rest fits.
+//! Guarantee: if a node stops, the responses that it was sending are delayed, not cut, provided
+//! that a strong validator proves that the rest fits.
 
 use std::future::poll_fn;
 use std::io;
@@ -22,22 +22,22 @@ use crate::peers::origin::FromPeer;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::services::Services;
 
-/// How often the rest of one body is asked for; the last time of the origin itself.
+/// Upper bound on requests for the rest of one body. The last one goes to the origin itself.
 const RESUMPTIONS: u32 = 3;
 
-/// See the module.
+/// The body of another node's response, continued elsewhere if it breaks off.
 struct PeerBody {
     services: Rc<Services>,
     options: Arc<Options>,
-    /// The request that it answers.
+    /// The request that the response answers.
     request: UpstreamRequest,
-    /// What had come by the time that its head was looked at.
+    /// Bytes that had arrived when the head was examined.
     early: Option<Bytes>,
     same: Same,
     length: u64,
     came: u64,
     source: Source,
-    /// How often the rest may still be asked for.
+    /// How many more times the rest may be requested.
     left: u32,
 }
 
@@ -46,8 +46,9 @@ enum Source {
     Rest(Box<ResumedBody>),
 }
 
-/// Makes the body of an answer outlast the node that sends it, if it is one of another node and
-/// whole, and can be continued. `request` makes the request that it answers.
+/// Makes the body of a response continue from elsewhere if the node that sends it stops. Applies
+/// only to a whole response of another node with a strong validator. `request` makes the request
+/// that the response answers.
 pub(crate) async fn outlasting(
     services: &Rc<Services>,
     options: &Arc<Options>,
@@ -58,7 +59,7 @@ pub(crate) async fn outlasting(
     let early = at_hand(response.body_mut()).await;
     let is_all = early.as_ref().is_some_and(|data| data.len() as u64 == length);
     let early = match early {
-        // Nothing can break off any more.
+        // The whole body has arrived, so nothing can break off.
         Some(all) if is_all && response.body().is_end_stream() => {
             return response.map(|_| OriginBody::whole(all));
         }
@@ -81,8 +82,8 @@ pub(crate) async fn outlasting(
     })
 }
 
-/// Returns by what validator the rest of an answer could be asked for, and how long it is; `None`
-/// of an answer that is not another node's, or no whole one.
+/// Returns the validators for requesting the rest of a response, and its length; `None` unless it
+/// is another node's and whole.
 fn continuable(response: &Response<OriginBody>) -> Option<(Same, u64)> {
     response.extensions().get::<FromPeer>().filter(|_| response.status() == StatusCode::OK)?;
     let same = Same::of(response.headers())?;
@@ -90,8 +91,8 @@ fn continuable(response: &Response<OriginBody>) -> Option<(Same, u64)> {
     Some((same, length))
 }
 
-/// Takes what has come of a body already, without waiting for it. That it broke off is told when it
-/// is read the next time, too.
+/// Takes the bytes of a body that have already arrived, without waiting. If the body broke off, the
+/// next read reports that again.
 async fn at_hand(body: &mut OriginBody) -> Option<Bytes> {
     let frame = poll_fn(|cx| match Pin::new(&mut *body).poll_frame(cx) {
         Poll::Ready(frame) => Poll::Ready(frame),
@@ -101,10 +102,10 @@ async fn at_hand(body: &mut OriginBody) -> Option<Bytes> {
 }
 
 impl PeerBody {
-    /// Goes on with the rest from elsewhere.
+    /// Requests the rest from elsewhere.
     ///
     /// # Errors
-    /// It was asked for too often.
+    /// The rest has been requested too often.
     fn resume(&mut self, why: &str) -> io::Result<()> {
         let Some(left) = self.left.checked_sub(1) else {
             return Err(io::Error::other(format!("another node's answer broke off: {why}")));
@@ -112,7 +113,8 @@ impl PeerBody {
         log::debug!("another node's answer broke off, the rest is asked for: {why}");
         self.left = left;
         if left == 0 {
-            // Whatever the ways between the nodes are like: it ends as without a fleet.
+            // The last attempt works as without a fleet, whatever the paths between the nodes are
+            // like.
             self.request.ask_origin();
         }
         let (services, options) = (self.services.clone(), self.options.clone());
@@ -154,7 +156,7 @@ impl Body for PeerBody {
                 }
             };
             if self.came >= self.length {
-                // Trailers that did not come are no part of the content.
+                // Missing trailers are not part of the content.
                 return Poll::Ready(None);
             }
             if let Err(error) = self.resume(why.as_deref().unwrap_or("it ended too early")) {

@@ -1,13 +1,14 @@
-//! The body of an answer that is for one client alone, taken off the origin at the origin's own
-//! speed: a slow client does not hold the connection to the origin, nor a place there.
+//! The body of a response for one client only, read from the origin at the origin's own speed: a
+//! slow client does not occupy the connection to the origin.
 //!
-//! Bytes that the client has not taken yet wait in memory, up to `fill.window` and as far as the
-//! memory for such bodies allows. The rest goes through the store, up to `fill.spill-max` bytes,
-//! under a key that no request can name; it is never committed, and gone when the body has been
-//! sent, or after a crash. A body with `no-store` or `private` waits in memory alone. Beyond that
-//! the origin waits for the client.
+//! Bytes that the client has not taken yet wait in memory, up to `fill.window` and within the limit
+//! on memory for such bodies. The rest goes through the store, up to `fill.spill-max` bytes, under
+//! a key that no request can name. It is never committed, and is gone once the body has been sent
+//! or after a crash. A body with `no-store` or `private` waits in memory only, up to
+//! `fill.spill-max` bytes if that is more than the window. Beyond these limits the origin waits for
+//! the client.
 //!
-//! It promises: a byte that has come is offered to the client at once.
+//! Guarantee: received bytes are offered to the client at once.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -37,22 +38,22 @@ use crate::observe::outcome::Error;
 use crate::options::Options;
 use crate::services::Services;
 
-/// Memory of a body that goes through the store: the end of its window, and the piece that is
-/// being collected.
+/// Memory in bytes of a body that goes through the store: the end of its window, and the piece that
+/// is being collected.
 const SPILL_MEMORY: u64 = 2 * PIECE_MAX as u64;
 
-/// The means to take a body off its origin.
+/// The limits and options for reading a body from its origin.
 pub(crate) struct Relay {
     services: Rc<Services>,
     options: Arc<Options>,
-    /// Whose memory it counts as: the client's and the host's.
+    /// The memory shares that the body counts in: the client's and the host's.
     shares: [u64; 2],
-    /// It may go through the store.
+    /// The body may go through the store.
     may_spill: bool,
 }
 
 impl Relay {
-    /// Makes the means for an answer to this client of a host.
+    /// Creates a `Relay` for a response of `host` to this client.
     pub fn new(
         services: &Rc<Services>,
         options: &Arc<Options>,
@@ -80,12 +81,12 @@ impl Relay {
     }
 }
 
-/// The body of an answer on its way from the origin to one client.
+/// The body of a response on its way from the origin to one client.
 pub(crate) struct RelayedBody {
     source: Source,
-    /// Bytes that come before those that are wanted.
+    /// Bytes to skip before the requested ones.
     skip: u64,
-    /// Wanted bytes that are still to come, if that is known.
+    /// Requested bytes still to come, if known.
     left: Option<u64>,
     is_done: bool,
 }
@@ -93,42 +94,42 @@ pub(crate) struct RelayedBody {
 /// The next frame of a body; `None` at its end.
 type NextFrame = Option<Result<Frame<Bytes>, Error>>;
 
-/// The place that the next bytes come from.
+/// The source of the next bytes.
 enum Source {
-    /// The origin: nothing has been read yet.
+    /// The origin, read directly. A body that continues after its first frame moves to `Queue`.
     Origin(Option<Box<(OriginBody, Relay)>>),
-    /// Bytes that a task has taken off the origin.
+    /// Bytes that a task has read from the origin.
     Queue(Rc<Queue>),
     /// Bytes that went through the store.
     Spilled(Box<FillBody>),
 }
 
 impl RelayedBody {
-    /// Makes the body of an origin's answer.
+    /// Creates the body of an origin's response.
     pub fn new(body: OriginBody, relay: Relay) -> RelayedBody {
         let left = body.size_hint().exact();
         let source = Source::Origin(Some(Box::new((body, relay))));
         RelayedBody { source, skip: 0, left, is_done: false }
     }
 
-    /// Makes a body of a range of an origin's answer.
+    /// Creates a body of a range of an origin's response.
     pub fn part(body: OriginBody, relay: Relay, range: ByteRange) -> RelayedBody {
         let mut part = RelayedBody::new(body, relay);
         (part.skip, part.left) = (range.start, Some(range.count()));
         part
     }
 
-    /// Returns how many bytes are still to come, when known.
+    /// Returns the number of bytes still to come, if known.
     pub fn left(&self) -> Option<u64> {
         self.left
     }
 
-    /// Returns whether it has ended.
+    /// Returns whether the body has ended.
     pub fn is_end_stream(&self) -> bool {
         self.is_done || self.left == Some(0)
     }
 
-    /// Waits for the next frame.
+    /// Polls for the next frame.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         loop {
             let frame = match ready!(self.poll_source(cx)) {
@@ -192,7 +193,7 @@ impl Drop for RelayedBody {
     }
 }
 
-/// Bytes that a task has taken off an origin and the client has not taken yet.
+/// Bytes that a task has read from an origin and the client has not taken yet.
 struct Queue {
     waiting: RefCell<Waiting>,
     /// The client is gone.
@@ -203,7 +204,7 @@ struct Queue {
 
 struct Waiting {
     window: Window,
-    /// Bytes of the window that the client has.
+    /// Bytes of the body that the client has taken.
     at: u64,
     held: Buffered,
     trailers: Option<HeaderMap>,
@@ -218,7 +219,7 @@ enum Next {
 }
 
 impl Queue {
-    /// Begins to take a body off its origin.
+    /// Starts a task that reads a body from its origin.
     fn begin(body: OriginBody, relay: Relay) -> Rc<Queue> {
         let (window, held) = (Window::default(), relay.begin());
         let waiting = Waiting { window, at: 0, held, trailers: None, end: None, spilled: None };
@@ -255,7 +256,7 @@ impl Queue {
         }
     }
 
-    /// Waits for the next frame of the origin; `None` when the client is gone.
+    /// Polls for the origin's next frame; `None` if the client is gone.
     fn poll_origin(&self, body: &mut OriginBody, cx: &mut Context<'_>) -> Poll<Option<NextFrame>> {
         if self.is_left.get() {
             return Poll::Ready(None);
@@ -265,7 +266,7 @@ impl Queue {
         Poll::Ready(Some(frame.map(|frame| frame.map_err(|error| error.reason().into()))))
     }
 
-    /// Waits until the client has all that came, or is gone.
+    /// Waits until the client has taken all received bytes, or is gone.
     fn poll_taken(&self, cx: &mut Context<'_>) -> Poll<()> {
         let waiting = self.waiting.borrow();
         if self.is_left.get() || waiting.at == waiting.window.end() {
@@ -275,7 +276,8 @@ impl Queue {
         Poll::Pending
     }
 
-    /// Adds bytes, if there is memory for them. With `always` they are added in any case.
+    /// Appends bytes if there is memory for them, or in any case with `always`. Returns whether
+    /// they were appended.
     fn push(&self, bytes: &Bytes, most: u64, always: bool) -> bool {
         let waiting = &mut *self.waiting.borrow_mut();
         let length = bytes.len() as u64;
@@ -302,7 +304,6 @@ impl Queue {
 }
 
 impl Waiting {
-    /// Takes the next bytes.
     fn read(&mut self) -> Option<Bytes> {
         let bytes = self.window.read(self.at, u64::MAX)?;
         self.at += bytes.len() as u64;
@@ -314,7 +315,7 @@ impl Waiting {
     }
 }
 
-/// Takes a body off its origin, to its end or as long as its client wants it.
+/// Reads a body from its origin, to its end or for as long as its client wants it.
 async fn take(queue: Rc<Queue>, mut body: OriginBody, relay: Relay) {
     let most = relay.window();
     loop {
@@ -341,7 +342,7 @@ async fn take(queue: Rc<Queue>, mut body: OriginBody, relay: Relay) {
     }
 }
 
-/// The rest of a body that goes through the store.
+/// The rest of a body, which goes through the store.
 struct Spill {
     fill: Arc<Fill>,
     writer: Writer,
@@ -349,8 +350,8 @@ struct Spill {
 }
 
 impl Spill {
-    /// Begins to send the rest of a body through the store, if that is possible: `data`, and what
-    /// follows it.
+    /// Begins to send `data` and the rest of the body behind it through the store, if that is
+    /// possible.
     async fn begin(queue: &Queue, relay: &Relay, left: Option<u64>, data: &Bytes) -> Option<Spill> {
         let services = &relay.services;
         let store = services.store().filter(|_| relay.may_spill)?;
@@ -367,7 +368,7 @@ impl Spill {
         Some(Spill { fill, writer, _held: held })
     }
 
-    /// Carries the rest to its end, and waits until the client has it.
+    /// Carries the rest to its end, and waits until the client has taken it.
     async fn run(self, relay: &Relay, first: Bytes, body: OriginBody) {
         let Relay { services, options, .. } = relay;
         let (fill, mut sink) = (&*self.fill, Sink::Open(self.writer));
@@ -383,13 +384,13 @@ impl Spill {
             Carried::Broken(why) => fill.end(End::Broken(why)),
             Carried::Abandoned => return,
         }
-        // The connection to the origin is free by now.
+        // Frees the connection to the origin.
         drop(incoming);
         pump.discard(Refusal::NotAdmitted).await;
     }
 }
 
-/// Opens a place in the store that no request finds.
+/// Opens a writer in the store under a key that no request can name, and a fill for it.
 async fn open(store: &Store, relay: &Relay) -> Option<(Arc<Fill>, Writer)> {
     let Relay { services, shares: [_, host], .. } = relay;
     let number = new_epoch();

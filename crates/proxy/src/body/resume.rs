@@ -1,7 +1,7 @@
-//! The rest of a body whose stored pieces were lost while it was being sent: fetched from the
-//! origin by range, under the strong validator of what was sent so far, and where the origin
-//! vouches for its answers its version. When that fails, or the origin has another representation
-//! by now, the transfer is cut.
+//! The rest of a body whose source was lost while the body was being sent. It is requested by
+//! range, under the strong entity tag of the part sent so far and, if the origin vouches for its
+//! responses, under its version. The transfer is cut if the request fails or if the origin has
+//! another representation now.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -24,28 +24,28 @@ use crate::request::context::RequestContext;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::services::Services;
 
-/// The means to fetch the rest of a body. Made before the head is sent, used seldom.
+/// A fetch of the rest of a body, prepared before the head is sent and rarely begun.
 pub(crate) struct Resume {
     services: Rc<Services>,
     options: Arc<Options>,
     upstream_request: UpstreamRequest,
     same: Same,
-    /// Length of the whole body in bytes.
+    /// Length of the whole body, in bytes.
     length: u64,
 }
 
-/// The fields that an answer with the rest must share with the one that was begun.
+/// The fields that a response with the rest must share with the response that was begun.
 #[derive(Clone)]
 pub(crate) struct Same {
-    /// The strong tag.
+    /// The strong entity tag.
     etag: HeaderValue,
-    /// The [`VERSION`]: files that took each other's place may share a tag.
+    /// The [`VERSION`]: files that replaced each other may share an entity tag.
     version: Option<HeaderValue>,
 }
 
 impl Same {
-    /// Takes them from an answer; `None` when it has no strong tag: then nothing proves that a rest
-    /// fits.
+    /// Takes the fields from a response. Returns `None` if it has no strong entity tag, because
+    /// then nothing proves that the rest fits.
     pub fn of(headers: &HeaderMap) -> Option<Same> {
         let etag = headers.get(header::ETAG).filter(|tag| tag.as_bytes().starts_with(b"\""))?;
         Some(Same { etag: etag.clone(), version: headers.get(VERSION).cloned() })
@@ -57,15 +57,15 @@ impl Same {
     }
 }
 
-/// The rest of a body, from the origin.
+/// The rest of a body.
 pub(crate) struct ResumedBody {
     state: State,
     left: u64,
-    /// Bytes that come before those that are wanted.
+    /// Bytes to skip before the requested ones.
     skip: u64,
 }
 
-/// The body of an answer, and how many of its bytes come before those that are wanted.
+/// The body of a response, and the number of bytes to skip before the requested ones.
 type ResumeAnswer = Option<(OriginBody, u64)>;
 
 enum State {
@@ -75,7 +75,8 @@ enum State {
 }
 
 impl Resume {
-    /// Makes the means; `None` when the head has no strong validator.
+    /// Creates a `Resume` for a stored response; `None` unless it is a 200 with a strong entity
+    /// tag.
     pub fn new(context: &RequestContext, head: &StoredHead, length: u64) -> Option<Resume> {
         if head.status() != StatusCode::OK || !head.packed().is(Flag::StrongEtag) {
             return None;
@@ -85,7 +86,7 @@ impl Resume {
         Some(Resume::of(services, options, context.upstream_request(), same, length))
     }
 
-    /// Makes the means for the answer to a request, with these validators and this length.
+    /// Creates a `Resume` for the response to a request, with these validators and this length.
     pub fn of(
         services: Rc<Services>,
         options: Arc<Options>,
@@ -99,7 +100,7 @@ impl Resume {
         Resume { services, options, upstream_request, same, length }
     }
 
-    /// Asks for `range` of the body.
+    /// Requests `range` of the body.
     pub fn begin(self, range: Range<u64>) -> ResumedBody {
         let left = range.end - range.start;
         let asking = async move {
@@ -118,7 +119,7 @@ impl Resume {
     }
 }
 
-/// Returns how many bytes an answer has before the part asked for; `None` when it is not of exactly
+/// Returns how many bytes a response has before the requested part; `None` if it is not of exactly
 /// the same representation. An origin without range requests sends the whole.
 fn fits<B: Body>(response: &Response<B>, same: &Same, part: ByteRange, length: u64) -> Option<u64> {
     let headers: &HeaderMap = response.headers();
@@ -138,12 +139,12 @@ fn fits<B: Body>(response: &Response<B>, same: &Same, part: ByteRange, length: u
 }
 
 impl ResumedBody {
-    /// Returns how many bytes are still to come.
+    /// Returns the number of bytes still to come.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// Waits for the next bytes; `None` when there are no more, which is an error while
+    /// Polls for the next bytes; `None` when there are no more, which is an error while
     /// [`ResumedBody::left`] is not zero.
     pub fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Bytes>> {
         loop {

@@ -1,7 +1,7 @@
 //! Bodies that are read from the store while they are sent: of a stored object, of parts of one,
-//! and of a fill. The store's reads are `async fn`s that borrow what they read from; a body is
-//! polled. So each read is a boxed future that owns its source and returns it: one allocation for
-//! each piece of 128 KiB, none for objects in one record.
+//! and of a fill. Reads of the store are `async fn`s that borrow their source, but a body is
+//! polled. Each read is therefore a boxed future that owns its source and returns it: one
+//! allocation for each piece of up to 128 KiB, none for objects in one record.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -24,11 +24,11 @@ type ReadOne = (Body, Option<Result<Bytes, ReadError>>);
 /// The body of a range of a stored object.
 pub(crate) struct EntryBody {
     state: State,
-    /// Position of the next byte, and of the one behind the last.
+    /// Positions of the next byte and behind the last byte.
     range: Range<u64>,
     rescue: Option<Resume>,
-    /// The object's key: it is removed when a piece is gone, for every further hit would lack the
-    /// same piece.
+    /// The object's key. The object is removed if a piece is gone, because every further hit would
+    /// lack the same piece.
     place: Option<(Store, Key)>,
 }
 
@@ -40,8 +40,8 @@ enum State {
 }
 
 impl EntryBody {
-    /// Makes a body of the bytes `range` of `stored`. With a rescue the origin supplies the rest
-    /// when the store cannot.
+    /// Creates a body of the bytes `range` of `stored`. With a rescue, the origin supplies the rest
+    /// if the store cannot.
     pub fn new(
         store: Option<Store>,
         stored: &StoredResponse,
@@ -53,13 +53,13 @@ impl EntryBody {
         EntryBody { state, range, rescue, place }
     }
 
-    /// Makes a body of the bytes `range` of `entry`, which is stored under `key` in `store`.
+    /// Creates a body of the bytes `range` of `entry`, which is stored under `key` in `store`.
     pub fn of_entry(store: Store, key: Key, entry: &Entry, range: Range<u64>) -> EntryBody {
         let state = State::Idle(entry.body(range.clone()));
         EntryBody { state, range, rescue: None, place: Some((store, key)) }
     }
 
-    /// Returns whether the origin may supply the rest when the store cannot.
+    /// Returns whether the origin may supply the rest if the store cannot.
     pub fn has_rescue(&self) -> bool {
         self.rescue.is_some()
     }
@@ -70,12 +70,12 @@ impl EntryBody {
         }
     }
 
-    /// Returns how many bytes are still to come.
+    /// Returns the number of bytes still to come.
     pub fn left(&self) -> u64 {
         self.range.end - self.range.start
     }
 
-    /// Waits for the next bytes.
+    /// Polls for the next bytes.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Truncated>>> {
         loop {
             if self.range.is_empty() {
@@ -123,7 +123,7 @@ impl EntryBody {
     }
 }
 
-/// Lets a fill carry what is stored.
+/// Lets a fill carry a stored body.
 impl http_body::Body for EntryBody {
     type Data = Bytes;
     type Error = Truncated;
@@ -161,17 +161,17 @@ impl TrailedBody {
         TrailedBody { body, trailers: Some(trailers) }
     }
 
-    /// Returns whether it is read from the store while it is sent.
+    /// Returns whether the body is read from the store while it is sent.
     pub fn is_read(&self) -> bool {
         matches!(self.body, Stored::Entry(_))
     }
 
-    /// Returns whether nothing is left, trailers included.
+    /// Returns whether the body and its trailers have been returned.
     pub fn is_done(&self) -> bool {
         self.trailers.is_none()
     }
 
-    /// Waits for the next frame.
+    /// Polls for the next frame.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
         let next = match &mut self.body {
             Stored::Whole(bytes) if bytes.is_empty() => None,

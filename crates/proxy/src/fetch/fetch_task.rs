@@ -1,7 +1,7 @@
-//! The work of a fill: it asks the origin, judges its answer, and carries the body to the readers
-//! and into the store. It belongs to no client, though one may drive it
-//! ([`crate::fill::detached`]): it ends when the body does, or when too much of the body is missing
-//! and no reader is left.
+//! The work of a fill: sends a request to the origin, judges the response, and carries the body to
+//! the readers and into the store. A fetch belongs to no client, though a client's request may
+//! drive it ([`crate::fill::detached`]). It ends when the body does, or when too much of the body
+//! is missing and no reader is left.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -44,78 +44,77 @@ use crate::request::upstream_request;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::services::Services;
 
-/// One fetch of the origin for a fill, with all that its task needs.
+/// One fetch from the origin for a fill, with everything that its task needs.
 pub(crate) struct FetchTask {
     pub services: Rc<Services>,
     pub options: Arc<Options>,
     pub store: Store,
     pub fill: Arc<Fill>,
-    /// The key it is known under in the table of fills, and stored under unless the answer varies
-    /// in a new way.
+    /// The key under which the fill is registered. The response is stored under it too, unless its
+    /// `Vary` leads to another key.
     pub key: Key,
     pub primary: Key,
     pub marker: Option<VaryMarker>,
     pub upstream_request: UpstreamRequest,
     pub facts: RequestFacts,
-    /// The client's fields: they choose the variant.
+    /// The client's fields: they select the variant.
     pub request: HeaderMap,
-    /// What is stored, to be validated.
+    /// The stored response to validate.
     pub stale: Option<Rc<StoredResponse>>,
-    /// The errors of the origin that must not take the place of what is stored.
+    /// The origin's errors that must not replace the stored response.
     pub fallback: Fallback,
-    /// The client's `Range` is what is to be fetched: the answer may be a part.
+    /// The client's `Range` is fetched: the response may be a part.
     pub ranged: bool,
-    /// With nothing stored to ask about, the client's own conditions go on: the answer may be for
-    /// this client alone.
+    /// With nothing stored to validate, the client's own conditions are forwarded: the response may
+    /// be for this client only.
     pub asks_for_client: bool,
-    /// Known in the table: further clients may follow.
+    /// The fill is registered: other clients may follow it.
     pub joinable: bool,
-    /// The reason for the fetch.
     pub purpose: FetchPurpose,
-    /// The group that the origin named in its answer, for the store.
+    /// The group that the origin named in its response, for the store.
     pub group: Option<u64>,
-    /// What other nodes are asked before the origin.
+    /// The plan for asking other nodes before the origin.
     pub asking: Option<Arc<Asking>>,
-    /// Where the answer is kept.
+    /// Where the response is kept.
     pub home: Home,
-    /// The request that began it drives it until there is a head, and wants the body: an answer
-    /// that is for its client alone is handed over to it.
+    /// The request that began the fetch drives it until there is a head, and wants the body: a
+    /// response for its client only is handed over to it.
     pub is_driven: bool,
-    /// Its answer may be stored; else only requests that came at the same time share it.
+    /// The response may be stored; otherwise only requests that follow the running fill share it.
     pub is_kept: bool,
-    /// The body of such an answer.
+    /// The body of a response that is handed over.
     pub handed_over: Option<Box<OriginBody>>,
 }
 
-/// The reason for a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FetchPurpose {
-    /// A client waits for the answer.
+    /// A client waits for the response.
     Client,
-    /// No client waits: a stale answer was given, and this validates it in the background. It may
-    /// try an origin again that failed.
+    /// No client waits: a stale response was served, and this fetch validates it in the background.
+    /// It may be the trial of an origin that failed.
     Behind(Option<Trial>),
-    /// No client asked: it is a neighbour of something that was validated
-    /// ([`crate::fetch::piggyback_validation`]). Only a 304 or a new answer of moderate size is
-    /// used; a request that joined meanwhile then fetches for itself.
+    /// No client asked: this validates a neighbour of a validated object
+    /// ([`crate::fetch::piggyback_validation`]). Only a 304 or a new response of moderate size is
+    /// used; otherwise a request that joined meanwhile fetches for itself.
     Neighbour,
 }
 
-/// A neighbour that has become larger than this many bytes is not fetched without a reader.
+/// A neighbour that is now larger than this many bytes is not fetched without a reader.
 const NEIGHBOUR_MAX: u64 = 1 << 20;
 
-/// A guard that takes a fill out of the registry and ends it, however its task ends.
+/// A guard that removes a fill from the registry and ends it, however its task ends.
 pub(crate) struct FillGuard {
     services: Rc<Services>,
     fill: Arc<Fill>,
-    /// Known under them: that of the request, and that of its answer.
+    /// The names under which the fill is registered: for the key of the request, and for the key of
+    /// the response if that differs.
     keys: [Option<Bytes>; 2],
-    /// The event that it is counted as.
+    /// The event that the fill is counted as.
     pub counted: Event,
 }
 
 impl FillGuard {
-    /// Takes the fill out of the registry: new requests find what it stored instead.
+    /// Removes the fill from the registry: new requests find what it stored instead.
     pub fn leave_table(&mut self) {
         for key in self.keys.iter_mut().filter_map(Option::take) {
             self.services.shared.fills.remove(&key, &self.fill);
@@ -126,7 +125,7 @@ impl FillGuard {
 impl Drop for FillGuard {
     fn drop(&mut self) {
         self.leave_table();
-        // Unless the task was dropped on the way there is a head.
+        // The head is missing only if the task was dropped.
         if matches!(self.fill.stage(), FillStage::Waiting) {
             let failed = Failed {
                 status: StatusCode::SERVICE_UNAVAILABLE,
@@ -136,14 +135,14 @@ impl Drop for FillGuard {
             };
             self.fill.publish(FillStage::Failed(Arc::new(failed)), None);
         }
-        // Does nothing when the body has ended.
+        // Has no effect if the body has ended.
         self.fill.end(End::Broken(Error::Draining));
         self.services.observer.count(self.counted, 1);
     }
 }
 
 impl FetchTask {
-    /// Makes other nodes be asked before the origin.
+    /// Plans to ask other nodes before the origin.
     pub fn ask_fleet(&mut self, asking: Option<Arc<Asking>>) {
         if let Some(asking) = &asking {
             self.upstream_request.ask_fleet(asking.clone());
@@ -151,8 +150,8 @@ impl FetchTask {
         self.asking = asking;
     }
 
-    /// Makes the answer one that is not stored, whatever it says: the client wants nothing of the
-    /// exchange stored (RFC 9111, 5.2.1.5).
+    /// Prevents storing the response whatever its fields say: the client allows nothing of the
+    /// exchange to be stored (RFC 9111, 5.2.1.5).
     pub fn keep_nothing(&mut self) {
         (self.is_kept, self.facts.directives.no_store) = (false, false);
     }
@@ -168,7 +167,7 @@ impl FetchTask {
         FillGuard { services, fill, keys, counted: Event::FillAborted }
     }
 
-    /// Runs a fill whose origin has answered already.
+    /// Runs a fill whose origin has already responded.
     pub async fn run_answered(
         mut self: Box<Self>,
         response: Response<OriginBody>,
@@ -193,18 +192,18 @@ impl FetchTask {
         self.stream(response, times, fill_guard).await;
     }
 
-    /// Runs the fill to its end, then validates the neighbours of what was validated. Returns the
-    /// body of an answer that is for the client alone that drives it.
+    /// Runs the fill to its end, then validates the neighbours of the validated object. Returns the
+    /// body of a response that is only for the client whose request drives the fill.
     pub async fn run(mut self: Box<Self>) -> Option<Box<OriginBody>> {
         if !piggyback_validation::has(&self) {
             self.fetch().await;
             return self.handed_over;
         }
-        // It goes on when the answer is there.
+        // The neighbours are validated after the response has arrived.
         self.is_driven = false;
         let near = piggyback_validation::near(&self);
         let came = self.fetch().await;
-        // This runs rarely, and would make the future of every fill larger.
+        // Boxed: it runs rarely, and would enlarge the future of every fill.
         Box::pin(piggyback_validation::attend(&self, near, came)).await;
         None
     }
@@ -221,7 +220,7 @@ impl FetchTask {
         let requested = clock.time();
         let fields = &mut self.upstream_request.headers;
         let validated = self.stale.clone().filter(|stale| stale.make_conditional(fields));
-        // With nothing stored to ask about, the client's conditions go on (RFC 9111, 4.3.2).
+        // With nothing stored to validate, forward the client's conditions (RFC 9111, 4.3.2).
         let asks_for_client =
             validated.is_none() && self.asks_for_client && validators::keep_questions(fields);
         if validated.is_none() && !asks_for_client {
@@ -254,7 +253,7 @@ impl FetchTask {
                 if Box::pin(self.not_modified(question, response, times, fill_guard)).await {
                     return;
                 }
-                // It is about something else: ask without conditions.
+                // The 304 is about something else: ask again without conditions.
                 validators::remove_conditions(&mut self.upstream_request.headers);
                 if self.ranged {
                     self.ask_for_range(false);
@@ -286,7 +285,7 @@ impl FetchTask {
         }
     }
 
-    /// Notes for later requests whether the origin answered what was sent at `sent`.
+    /// Records whether the origin responded to the request sent at `sent`, for later requests.
     fn note_health(&self, answer: &Result<Response<OriginBody>, Failure>, sent: u64) {
         let (outages, now) = (&self.services.shared.outages, self.services.clock.millis());
         let hold = self.options.fill.stale_refresh_time;
@@ -305,13 +304,14 @@ impl FetchTask {
                 let error = self.fallback.covers(status).then_some(status);
                 outages.answered(&attempt, error, now, hold);
             }
-            // That of a neighbour takes no new connection: it says nothing of the origin.
+            // A neighbour's request opens no new connection, so its failure says nothing about the
+            // origin.
             Err(_) if self.purpose == FetchPurpose::Neighbour => {}
             Err(failure) => outages.failed(&attempt, failure, now, hold),
         }
     }
 
-    /// Ends the fill without an answer: what is stored stays as it is.
+    /// Ends the fill without a response; the stored response stays unchanged.
     pub fn leave(&self, fill_guard: &mut FillGuard) {
         fill_guard.leave_table();
         self.fill.publish(FillStage::Absent(false), None);
@@ -329,7 +329,7 @@ impl FetchTask {
         self.fill.publish(FillStage::Failed(Arc::new(Failed::of(failure))), None);
     }
 
-    /// Notes that the next clients of this key are to fetch for themselves at once.
+    /// Records that the next clients of this key must fetch for themselves at once.
     pub fn remember_hit_for_miss(&self, why: HitForMiss) {
         self.services.shared.fills.remember(
             &self.key,
@@ -339,7 +339,7 @@ impl FetchTask {
         );
     }
 
-    /// Runs the fill with an answer that has a body.
+    /// Runs the fill with a response that has a body.
     async fn stream(
         &mut self,
         response: Response<OriginBody>,
@@ -374,13 +374,13 @@ impl FetchTask {
                 (Some(head), hit_for_miss)
             }
             Err(why) => {
-                // In place of an error all that wait get what is stored.
+                // In place of an error all waiting requests get the stored response.
                 if !self.fallback.covers(status) {
                     self.remember_hit_for_miss(why);
                 }
                 let is_for_all = why != HitForMiss::Personal && !reuse::is_error(status);
                 if self.stale.is_some() && is_for_all {
-                    // What is stored is no longer what the origin answers.
+                    // The stored response is no longer the one that the origin sends.
                     self.store.remove(&self.key).await;
                 }
                 (None, Some(why))
@@ -410,8 +410,8 @@ impl FetchTask {
         Box::pin(self.bring(Arc::new(head), writer, body, fill_guard)).await;
     }
 
-    /// Ends the fill with an answer that is for the client alone that began it, and drives it: that
-    /// reads the body itself.
+    /// Ends the fill with a response that is only for the client whose request began the fill and
+    /// drives it. That request reads the body itself.
     pub(crate) fn hand_over(
         &mut self,
         head: FillHead,
@@ -424,8 +424,8 @@ impl FetchTask {
         self.handed_over = Some(Box::new(body));
     }
 
-    /// Removes what was to be validated when the answer that came instead varies by less, and is
-    /// therefore stored under another key.
+    /// Removes the response that was to be validated if the new one varies by less and is therefore
+    /// stored under another key.
     async fn remove_superseded(&self, head: &StoredHead) {
         if let Some(stale) = &self.stale
             && stale.key != self.key
@@ -435,7 +435,7 @@ impl FetchTask {
         }
     }
 
-    /// Notes whether waiting for each other helps the next clients of this key.
+    /// Records for the next clients of this key whether they should wait for each other.
     pub fn note_hit_for_miss(&self, hit_for_miss: Option<HitForMiss>) {
         match hit_for_miss {
             None => self.services.shared.fills.clear_hit_for_miss(self.key.as_bytes()),
@@ -475,8 +475,8 @@ impl FetchTask {
         sink.let_go(&self.fill).await;
     }
 
-    /// Returns the head as it is shared, and whether its marker is new, if the answer may be
-    /// stored. Sets `key` to where such an answer belongs, stored or not: requests for another key
+    /// Returns the head as it is shared, and whether its marker is new, if the response may be
+    /// stored. Sets `key` to the key of such a response, stored or not: requests for another key
     /// must not get it.
     pub fn judge(
         &mut self,
@@ -501,26 +501,26 @@ impl FetchTask {
         Ok((head, is_new))
     }
 
-    /// Returns why requests that wait for an answer that is stored may not have it, if so.
+    /// Returns why waiting requests may not use a response that is stored, if they may not.
     pub fn hit_for_miss_of(&self, head: &StoredHead, when_asked: Millis) -> Option<HitForMiss> {
         let settings = self.upstream_request.settings(&self.options);
         let is_for_all = reuse::is_for_waiters(head.packed(), when_asked, settings);
         (!is_for_all).then_some(HitForMiss::NotFresh)
     }
 
-    /// Returns where an answer with this `Vary` belongs; `None`: its key is too long.
+    /// Returns where a response with this `Vary` is stored; `None` if its key is too long.
     pub fn place(&self, vary: &Vary) -> Option<StorageKey> {
         let found = (&self.key, self.marker.as_ref());
         StorageKey::of(vary, &self.primary, found, &self.request)
     }
 
-    /// Returns the writer of the stored object for this fetch.
+    /// Returns the writer of stored objects for this fetch.
     pub fn object_writer(&self) -> ObjectWriter<'_> {
         let (store, token, primary) = (&self.store, self.fill.token(), &self.primary);
         ObjectWriter { store, token, primary }
     }
 
-    /// Opens a writer; `None` when the store refuses.
+    /// Opens a writer; `None` if the store refuses.
     pub async fn begin_writing(
         &self,
         head: &StoredHead,
@@ -548,7 +548,7 @@ impl FetchTask {
         self.object_writer().insert(&self.key, marker, head.encode(), hint).await
     }
 
-    /// Returns where the fleet's policy keeps the answer at this node, if at all.
+    /// Returns where the fleet's policy keeps the response on this node, if anywhere.
     fn home_of(&self, headers: &HeaderMap, length: Option<u64>) -> Option<Home> {
         let Some(asking) = &self.asking else { return Some(Home::MemoryAndDisk) };
         let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
@@ -560,7 +560,7 @@ impl FetchTask {
         }
     }
 
-    /// Returns whether the operator's rule keeps an object of so many bytes out of the store.
+    /// Returns whether the operator's rule excludes an object of `length` bytes from the store.
     pub fn is_too_large(&self, length: u64) -> bool {
         self.upstream_request
             .rule
@@ -569,13 +569,13 @@ impl FetchTask {
             .is_some_and(|max| length > max)
     }
 
-    /// Returns what the store may know of an object before its body arrives.
+    /// Returns hints for the store about an object whose body has not arrived.
     pub fn hint(&self, head: &StoredHead, length: Option<u64>) -> Hint {
         let html = head.headers().get(header::CONTENT_TYPE).is_some_and(|content_type| {
             content_type.as_bytes().to_ascii_lowercase().starts_with(b"text/html")
         });
         let kind = if html { Kind::Html } else { Kind::Other };
-        // Dates beyond 2106 and before 1970 count as unknown.
+        // Dates after 2106 or before 1970 count as unknown.
         let modified = head.packed().last_modified().map_or(0, |time| time.unix());
         let stamp = u32::try_from(modified).unwrap_or(0);
         Hint { size: length, kind, stamp, group: self.group, home: self.home }
@@ -619,15 +619,16 @@ impl FetchTask {
         (End::Whole(trailers.map(Arc::new)), counted)
     }
 
-    /// Returns the metadata of an answer that ended with trailers.
+    /// Returns the metadata of a response that ended with trailers.
     fn trailed(&self, head: &StoredHead, trailers: &HeaderMap) -> Bytes {
         let settings = self.upstream_request.settings(&self.options);
         head.clone().with_trailers(trailers, settings).encode()
     }
 
-    /// Returns whether a stored body without readers is fetched to its end: most of it is there, or
-    /// little is missing. Without a known length only as many bytes are fetched as may be missing
-    /// otherwise.
+    /// Returns whether a stored body without readers is fetched to its end: most of it has arrived,
+    /// or little is missing. Without a known length, at most `finish_rest` bytes are fetched after
+    /// the last reader has left. Background validations always finish; neighbours finish up to
+    /// [`NEIGHBOUR_MAX`].
     fn worth_finishing(&self, produced: u64, alone_since: u64, length: Option<u64>) -> bool {
         match self.purpose {
             FetchPurpose::Client => {}
@@ -646,7 +647,7 @@ impl FetchTask {
     }
 }
 
-/// Returns whether an answer is about the range alone, not the whole.
+/// Returns whether a response is about the range only, not the whole.
 fn is_about_the_range(status: StatusCode) -> bool {
     matches!(status, StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE)
 }

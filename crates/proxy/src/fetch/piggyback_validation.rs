@@ -1,22 +1,23 @@
-//! Neighbours: after a validation, stale objects beside the validated one are validated in the
-//! background, on connections that are open anyway (systems C14; piggyback cache validation of
-//! Krishnamurthy and Wills, which section 5 of the UCFS paper would do by clusters). Off unless the
-//! operator says how many.
+//! Neighbours: after a validation, validates stale objects near the validated one in the
+//! background, on connections that are already open (systems C14; piggyback cache validation of
+//! Krishnamurthy and Wills, which section 5 of the UCFS paper would do by clusters). Disabled
+//! unless the operator sets how many.
 //!
-//! They are ordinary conditional requests, one after another, each the validation that the first
-//! client to ask would have waited for: it keeps the stored head or brings a new answer, and
-//! requests that come meanwhile join it. It promises:
+//! These are ordinary conditional requests, one after another. Each is the validation that the
+//! first client to request the neighbour would have waited for: it keeps the stored head or brings
+//! a new response, and requests that arrive meanwhile join it. Guarantees:
 //!
-//! * only what is stale, stored whole, of the same site and front, and in the same cluster or
-//!   directory is asked about; and only if it would be fresh again. It is in memory; where too few
-//!   are, one read brings what is on the device around the object that was validated;
-//! * a request carries nothing of a client's but its `User-Agent`, and what the stored answer's own
-//!   key says selects it; where that is personal (`Cookie`, `Authorization`) nothing is sent;
-//! * no request exceeds the budget: so many behind one validation, so many a second and site, one
-//!   at a time for each site and worker, on no new connection;
-//! * what was validated so and never asked for since is not validated so again; nor is what the
-//!   origin had no good answer for;
-//! * no client gets an error that it would not have got anyway.
+//! * Only stale objects that are stored whole, belong to the same site and front, lie in the same
+//!   cluster or directory, and would be fresh again are validated. They are in memory; if too few
+//!   are, a read brings those around the validated object on the device.
+//! * Of the client's own fields a request carries only `User-Agent`. The fields that the key of the
+//!   stored response names select the variant; if they are personal (`Cookie`, `Authorization`),
+//!   nothing is sent. Forwarding headers, where configured, name the client's address.
+//! * No request exceeds the budget: a limit for each validation, a rate for each site, one request
+//!   at a time for each site and worker, no new connection.
+//! * An object validated this way and not requested since is not validated this way again, whether
+//!   or not the origin had a usable response.
+//! * No client gets an error that it would not have got otherwise.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -50,18 +51,18 @@ use crate::rules::access::{Query, Verdict};
 use crate::rules::request_rules::Rule;
 use crate::services::Services;
 
-/// Sites whose neighbours one worker validates at a time.
+/// Number of sites whose neighbours one worker validates at a time.
 const ATTENDED_MAX: usize = 16;
 
-/// A guard of a site whose neighbours a worker validates, until it is dropped.
+/// A guard that marks a site whose neighbours a worker validates, until it is dropped.
 struct SiteGuard {
     services: Rc<Services>,
     site: u64,
 }
 
 impl SiteGuard {
-    /// Enters the site; `None` when its neighbours are being validated already, or those of many
-    /// others.
+    /// Marks the site. Returns `None` if its neighbours are being validated already, or if
+    /// [`ATTENDED_MAX`] sites are marked.
     fn begin(services: &Rc<Services>, site: u64) -> Option<SiteGuard> {
         let mut attended = services.attended.borrow_mut();
         let free = attended.len() < ATTENDED_MAX && attended.insert(site);
@@ -75,7 +76,7 @@ impl Drop for SiteGuard {
     }
 }
 
-/// Returns whether the neighbours of what `fetch_task` fetches are to be validated.
+/// Returns whether to validate the neighbours of the object that `fetch_task` fetches.
 pub(crate) fn has(fetch_task: &FetchTask) -> bool {
     most(fetch_task) > 0
         && fetch_task.stale.is_some()
@@ -86,7 +87,7 @@ fn most(fetch_task: &FetchTask) -> u8 {
     fetch_task.upstream_request.settings(&fetch_task.options).validate_neighbours
 }
 
-/// Returns the stale neighbours in memory of what `fetch_task` validates, the nearest first.
+/// Returns the stale neighbours in memory of the object that `fetch_task` validates, nearest first.
 pub(crate) fn near(fetch_task: &FetchTask) -> Vec<Key> {
     let settings = fetch_task.upstream_request.settings(&fetch_task.options);
     let (now, joinable) =
@@ -99,17 +100,16 @@ pub(crate) fn near(fetch_task: &FetchTask) -> Vec<Key> {
     neighbours.into_iter().filter(is_wanted).map(|neighbour| neighbour.key).collect()
 }
 
-/// Returns whether what is stored with these metadata is worth a validation that no client waits
-/// for.
+/// Returns whether an object with these metadata is worth a validation that no client waits for.
 fn is_worth_it(meta: &[u8], outdated: Option<u64>, now: Time, settings: &Settings) -> bool {
     let outdated = outdated.map(Time::from_unix);
     meta::facts(meta)
         .is_some_and(|facts| reuse::is_worth_validating(&facts, outdated, now, settings))
 }
 
-/// Validates what is still worth it of `near`, one after another, when the origin had a good answer
-/// for what `of` has validated. Where too few were in memory, and `of` had to be read from the
-/// device, what is around it there is read first.
+/// Validates the keys of `near` that still need it, one after another, if the origin had a usable
+/// response for the validation `of`. If too few were in memory, and the object of `of` was read
+/// from the device, first reads the objects around it there.
 pub(crate) async fn attend(of: &FetchTask, mut near: Vec<Key>, came: Event) {
     if came == Event::FillAborted {
         return;
@@ -144,22 +144,22 @@ pub(crate) async fn attend(of: &FetchTask, mut near: Vec<Key>, came: Event) {
     }
 }
 
-/// A validation of a neighbour that may be made.
+/// A permitted validation of a neighbour.
 struct NeighbourValidation {
     key: Key,
     primary: Key,
     marker: Option<VaryMarker>,
     stored: Rc<StoredResponse>,
     upstream_request: UpstreamRequest,
-    /// The fields by which the origin would choose a variant.
+    /// The fields by which the origin would select a variant.
     request: HeaderMap,
     facts: RequestFacts,
 }
 
 impl NeighbourValidation {
-    /// Returns the validation of what is in memory under `key`, on behalf of the client that had
-    /// `of` validated. `None` when it is not needed, cannot be asked as it was asked, or must not
-    /// be.
+    /// Returns the validation of the object in memory under `key`, on behalf of the client whose
+    /// request began `of`. `None` if it is not needed, if the original request cannot be repeated,
+    /// or if it is not permitted.
     fn about(key: &Key, of: &FetchTask) -> Option<NeighbourValidation> {
         let options = &of.options;
         let name = cache_key::describe(key.as_bytes())?;
@@ -179,7 +179,7 @@ impl NeighbourValidation {
         let scheme = target::distrust(&mut head.fields, client.ip(), scheme, options);
         let Prepared { target, rule, identity } = prepare(&mut head, options, scheme).ok()?;
         let (head, target) = (&head, target.target(&head, &options.front));
-        // The parameters that the origin was asked with are not known where the name lacks some.
+        // If the key omits query parameters, the query that the origin was sent is not known.
         let is_unknown = |rule: &Rule| {
             let is_named_whole = rule.query == QueryRule::default();
             rule.bypass || !(is_named_whole || rule.rewrites_query(&Method::GET))
@@ -213,8 +213,8 @@ impl NeighbourValidation {
         Some(NeighbourValidation { key, primary, marker, stored, upstream_request, request, facts })
     }
 
-    /// Begins the fill; `None` when another request fetches it, or its like could lately not be
-    /// shared.
+    /// Begins the fill; `None` if another request fetches the object, its response could recently
+    /// not be shared, or the budget of the windows is full.
     fn ask(self, of: &FetchTask) -> Option<FetchTask> {
         let NeighbourValidation { key, primary, marker, stored, upstream_request, request, facts } =
             self;
@@ -253,8 +253,8 @@ impl NeighbourValidation {
     }
 }
 
-/// Returns what a key says of the request that its answer was for: the primary key, and of a
-/// variant the marker and the fields that select it. `None` when that is not known, or personal.
+/// Reads from a key how its response is selected: by the primary key, and for a variant by the
+/// marker and its fields. `None` if that is not known, or if the fields are personal.
 fn selection(key: &Key, of: &FetchTask) -> Option<(Key, Option<VaryMarker>, HeaderMap)> {
     let Some(primary) = cache_key::primary_of(key.as_bytes()) else {
         return Some((key.clone(), None, HeaderMap::new()));
@@ -264,7 +264,8 @@ fn selection(key: &Key, of: &FetchTask) -> Option<(Key, Option<VaryMarker>, Head
     let (marker, fields) = marker.choices().find_map(|marker| {
         cache_key::selecting(key.as_bytes(), &marker).map(|fields| (marker, fields))
     })?;
-    // What such fields select is for one user only, whatever the operator counts.
+    // A response selected by such fields is for one user only, whatever the operator lists as
+    // identifying.
     let (known, own) = (IdentifyingFields::default(), &of.options.semantics.identifying);
     let identifies = |name: &str| known.includes(name) || own.includes(name);
     let is_personal = marker.names().iter().any(|name| identifies(name.as_str()));
@@ -282,8 +283,8 @@ fn head(url: &Url, front: &Front, fields: &HeaderMap) -> RequestHead {
     head
 }
 
-/// Returns whether the access rules permit this to the client; the server's address is checked when
-/// a connection is chosen.
+/// Returns whether the access rules permit the client this request. The server's address is checked
+/// when a connection is chosen.
 fn may_ask(options: &Options, client: SocketAddr, target: &Target<'_>) -> bool {
     let method = &Method::GET;
     let query = Query { client: client.ip(), method, host: target.host, port: target.port };

@@ -1,5 +1,5 @@
-//! Storing an object in parts: by the answer to a range of what is not stored, or by a fetch of the
-//! whole that breaks off.
+//! Stores an object in parts: after a response to a range of an object that is not stored, or after
+//! a fetch of the whole that breaks off.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -27,8 +27,9 @@ use crate::partial::range_fetch::RangeFetch;
 use crate::request::upstream_request;
 
 impl FetchTask {
-    /// Puts the client's `Range` back, when a range is to be fetched. The proxy's own condition
-    /// comes before it (RFC 9110, 13.2.2); without one the client's `If-Range` counts.
+    /// Restores the client's `Range` if a range is fetched. The proxy's own condition takes
+    /// precedence over the client's `If-Range` (RFC 9110, 13.2.2), which is restored only if there
+    /// is none.
     pub(crate) fn ask_for_range(&mut self, validates: bool) {
         let names = [header::RANGE, header::IF_RANGE];
         for name in &names[..if validates { 1 } else { 2 }] {
@@ -38,8 +39,8 @@ impl FetchTask {
         }
     }
 
-    /// Runs the fill with the answer to a range, a 206 or a 416: stores the part if it may, else
-    /// passes it to its client.
+    /// Runs the fill with the response to a range, a 206 or a 416. Stores the part if it may be
+    /// stored, otherwise passes it to its client.
     pub(crate) async fn part(
         &mut self,
         response: Response<OriginBody>,
@@ -58,13 +59,14 @@ impl FetchTask {
         };
         let window = match partial::combines(&stored) {
             true => Some(self.options.fill.part_window),
-            // No other part can be combined with it: one window for all of it.
+            // No other part can be combined with this one: use one window for all of it.
             false => u32::try_from(part.length).ok(),
         };
         let Some(window) = window else {
             return self.pass_part(head.status, head.headers, body, fill_guard).await;
         };
-        // Ranges of a local file that the store does not take whole cost no more than its parts.
+        // For a local file that the store does not take whole, ranges cost no more to read than
+        // parts.
         let is_unstored = body.is_file() && part.length > self.store.object_max();
         if is_unstored || self.is_too_large(part.length) {
             return self.pass_part(head.status, head.headers, body, fill_guard).await;
@@ -72,7 +74,7 @@ impl FetchTask {
         let layout = Layout { epoch: new_epoch(), length: part.length, window };
         let sparse = SparseHead { layout, head: stored };
         let parts = self.parts(&sparse);
-        // Others find the object as soon as it is stored: by then its fill is known.
+        // Other requests find the object as soon as it is stored: register its fill first.
         let Some((key, fill)) = parts.next_fill(part.range.start) else {
             return self.pass_part(head.status, head.headers, body, fill_guard).await;
         };
@@ -88,7 +90,8 @@ impl FetchTask {
             self.remember_hit_for_miss(why);
         }
         fill_guard.counted = Event::FillStored;
-        // Until the client that began this has joined, the window and what follows are wanted.
+        // Keep the window and the rest of the range wanted until the client that began this has
+        // joined.
         let leader = fill.join();
         let (key, marker, epoch) = (self.key.clone(), self.marker.clone(), layout.epoch);
         let stage = SparseStage { key, marker, epoch, hit_for_miss };
@@ -106,8 +109,8 @@ impl FetchTask {
         fetch_task.carry(body).await;
     }
 
-    /// Returns the parts of an object that is about to be stored. What was removed since the fetch
-    /// began is not stored again.
+    /// Returns the parts of an object that is about to be stored. Uses the token of this fetch, so
+    /// an object removed since the fetch began is not stored again.
     fn parts(&self, sparse: &SparseHead) -> Rc<PartialObject> {
         let mut upstream_request = self.upstream_request.clone();
         upstream_request.interim = None;
@@ -129,8 +132,8 @@ impl FetchTask {
         })
     }
 
-    /// Reads the part that a 206 brings. Returns it, its head as the whole would have it, and
-    /// whether its marker is new; `None` when it is not to be kept.
+    /// Reads the part in a 206. Returns the part, the head that the whole response would have, and
+    /// whether its marker is new; `None` if the part must not be kept.
     fn judge_part(
         &mut self,
         headers: &HeaderMap,
@@ -158,7 +161,7 @@ impl FetchTask {
         self.object_writer().insert(&self.key, marker, sparse.encode(), hint).await?.commit().await
     }
 
-    /// Streams the answer to the client that asked, and to no other.
+    /// Streams the response to the client that asked, and to no other.
     async fn pass_part(
         &mut self,
         status: StatusCode,
@@ -191,7 +194,7 @@ impl FetchTask {
         self.fill.end(end);
     }
 
-    /// Keeps the begin of a whole that broke off, when the rest can be asked for.
+    /// Keeps the start of a body that broke off, if the rest can be requested.
     pub(crate) async fn keep_trunk(
         &self,
         sink: &mut Sink,

@@ -1,6 +1,6 @@
-//! Validation: what a 304 is about, and what becomes of it. It confirms the answer that is stored
-//! for the request, selects another stored variant (`fetch::variant_validation`), or is about the
-//! client's own copy (RFC 9111, 4.3.3 and 4.3.4).
+//! Validation: determines what a 304 is about and applies it. A 304 confirms the response that is
+//! stored for the request, selects another stored variant (`fetch::variant_validation`), or
+//! confirms the client's own copy (RFC 9111, 4.3.3 and 4.3.4).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,18 +19,19 @@ use crate::object::variants::Variant;
 use crate::observe::event::Event;
 use crate::request::upstream_request;
 
-/// The stored answers that the origin was asked about in one conditional request.
+/// The stored responses that one conditional request asked the origin about.
 pub(crate) struct ValidationRequest {
-    /// The answer that is stored for this request.
+    /// The response stored for this request.
     pub validated: Option<Rc<StoredResponse>>,
-    /// The variants that are stored for other requests.
+    /// The variants stored for other requests.
     pub others: Vec<Variant>,
     /// The client's own copy was asked about.
     pub for_client: bool,
 }
 
 impl FetchTask {
-    /// Answers with what a 304 is about. Returns false when that is nothing that was asked about.
+    /// Ends the fill with the response that a 304 is about. Returns false if the 304 is about none
+    /// of the responses asked about.
     pub(crate) async fn not_modified(
         &mut self,
         question: ValidationRequest,
@@ -40,7 +41,7 @@ impl FetchTask {
     ) -> bool {
         let ValidationRequest { validated, others, for_client } = question;
         let headers = response.headers();
-        // Where several were asked about, only a tag tells them apart.
+        // If several responses were asked about, only an entity tag tells them apart.
         let is_told = others.is_empty() || headers.contains_key(ETAG);
         let confirmed =
             |stale: &&Rc<StoredResponse>| merge::confirms(stale.head.stored(), headers, times);
@@ -64,7 +65,7 @@ impl FetchTask {
         is_for_client
     }
 
-    /// Publishes a 304: the stored body is good, its head is updated.
+    /// Publishes a 304 that confirms the stored response: the body stays, the head is updated.
     async fn validated(
         &self,
         stale: &StoredResponse,
@@ -101,9 +102,9 @@ impl FetchTask {
         self.fill.publish(FillStage::Validated(Arc::new(validated)), None);
     }
 
-    /// Stores a validated answer again under the key that the 304's `Vary` leads to, if its body is
-    /// in one piece, and removes it from the old one: the 304 named fields that the answer was not
-    /// found by (RFC 9111, 3.2).
+    /// Moves a validated response to the key that the 304's `Vary` leads to: the 304 named fields
+    /// that did not select the stored response (RFC 9111, 3.2). The response is only removed if its
+    /// body is not in one piece or if it must not be stored again.
     async fn store_elsewhere(
         &self,
         stale: &StoredResponse,
@@ -111,7 +112,7 @@ impl FetchTask {
     ) -> Result<(), Refusal> {
         let (vary, options) = (head.vary(), &self.options);
         let is_shared = !forwarded::tells_clients_apart(&options.forwarded.add, &vary);
-        // A removal between the lookup and the begin of the fetch does not overtake the fetch.
+        // A removal between the lookup and the start of the fetch does not overtake the fetch.
         let may_be_stored = is_shared && stale.sparse.is_none() && stale.entry.is_current();
         let body = stale.entry.whole().filter(|_| may_be_stored);
         let place = self.place(&vary).filter(|place| place.new_marker.is_some());
@@ -135,8 +136,8 @@ impl FetchTask {
         tag.is_some_and(|tag| validators::is_named(&self.request, &tag))
     }
 
-    /// Publishes a 304 to the client's own condition: its copy is good. It says nothing to other
-    /// clients.
+    /// Publishes a 304 to the client's own condition: the client's copy is current. It says nothing
+    /// about other clients.
     pub fn answer_condition(&self, response: Response<OriginBody>, fill_guard: &mut FillGuard) {
         let (mut parts, body) = response.into_parts();
         upstream_request::sanitize_response(

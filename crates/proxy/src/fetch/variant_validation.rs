@@ -1,8 +1,8 @@
-//! Validation of all stored variants at once, where the operator permits it
+//! Validates all stored variants at once, if the operator permits it
 //! ([`semantics::Settings::validate_variants`]): a request that selects no stored variant, or a
-//! stale one, asks the origin about all of them. A 304 then names one by its tag, and the body is
-//! taken from the store (RFC 9111, 4.1 and 4.3.1). A copy is stored for the next request like this
-//! one. The variant itself is not refreshed: the request did not select it (4.3.4).
+//! stale one, asks the origin about all of them. A 304 then names one by its entity tag, and the
+//! body is read from the store (RFC 9111, 4.1 and 4.3.1). A copy is stored for later requests like
+//! this one. The variant itself is not refreshed, because the request did not select it (4.3.4).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use crate::object::stored_response::StoredResponse;
 use crate::object::variants::Variant;
 use crate::request::upstream_request;
 
-/// Larger bodies, in bytes, are sent, but not stored a second time.
+/// Size in bytes above which a body is sent but not stored a second time.
 const COPY_MAX: u64 = 8 << 20;
 
 impl FetchTask {
-    /// Remembers the answer stored under `key`, if it is a variant.
+    /// Remembers the response stored under `key` if it is a variant.
     pub(crate) fn note_variant(&self, key: &Key, head: &StoredHead) {
         if let Some(marker) = &self.marker
             && let Some(variant) = Variant::of(key, head)
@@ -35,8 +35,8 @@ impl FetchTask {
         }
     }
 
-    /// Adds the tags of the other stored variants to the request, and returns these. `validated` is
-    /// what it asks about already.
+    /// Adds the entity tags of the other stored variants to the request, and returns these
+    /// variants. `validated` is the response that the request already asks about.
     pub(crate) fn ask_about_others(&mut self, validated: Option<&StoredResponse>) -> Vec<Variant> {
         let has_tag = |stored: &StoredResponse| stored.head.stored().selected().etag().is_some();
         let asks = self.upstream_request.settings(&self.options).validate_variants
@@ -44,7 +44,8 @@ impl FetchTask {
             && self.is_kept
             && self.purpose != FetchPurpose::Neighbour;
         let Some(marker) = self.marker.as_ref().filter(|_| asks) else { return Vec::new() };
-        // Beside tags a date is ignored: what has no tag is asked about alone.
+        // An origin ignores a date next to entity tags, so a response without a tag is validated
+        // alone.
         if !validated.is_none_or(has_tag) {
             return Vec::new();
         }
@@ -59,7 +60,7 @@ impl FetchTask {
         if asked { others } else { Vec::new() }
     }
 
-    /// Returns the other variant that a 304 names, if it is still there, and its head updated with
+    /// Returns the other variant that a 304 names, if it is still stored, and its head updated with
     /// the 304.
     pub(crate) async fn selected(
         &self,
@@ -93,7 +94,7 @@ impl FetchTask {
         Some((stored, head))
     }
 
-    /// Answers with a stored variant, and stores it for requests like this one.
+    /// Responds with a stored variant, and stores a copy for requests like this one.
     pub(crate) async fn copy(
         &mut self,
         other: &Rc<StoredResponse>,

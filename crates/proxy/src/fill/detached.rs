@@ -1,9 +1,9 @@
-//! Fetches that a request's own task drives as long as the request waits for the head: most end in
-//! that time, and need no task of their own.
+//! Drives a fetch in the task of the request that began it while that request waits for the head.
+//! Most fetches end in that time and need no task of their own.
 //!
-//! It promises: a fetch goes on in a task of its own when the head is there and the body is not,
-//! and when the request leaves before and others wait for it. Without a head it ends when no client
-//! waits for it any more; from the head on the fetch itself decides whether it is still wanted.
+//! Guarantees: a fetch moves to a task of its own when its head has arrived and its body has not,
+//! and when its request leaves while other clients wait. Before the head, the fetch ends when no
+//! client waits for it; from the head on, the fetch itself decides whether it is still wanted.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -17,14 +17,14 @@ use upstream::connection::origin_body::OriginBody;
 
 use crate::fill::state::Fill;
 
-/// A fetch under way. It returns the body of an answer that is for the request alone that drives
-/// it: dropped without being read, that is cancelled.
+/// A running fetch. It returns the response body if the response is only for the request that
+/// drives the fetch; dropping that body unread cancels the transfer.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Option<Box<OriginBody>>>>>;
 
-/// A fetch whose request has left.
+/// A fetch that its request no longer drives, and the fill whose clients keep it alive.
 type LeftFetch = (Running, Option<Arc<Fill>>);
 
-/// A worker's fetches whose request has left.
+/// The fetches of one worker that their requests no longer drive.
 pub(crate) struct Detached {
     sender: UnboundedSender<LeftFetch>,
     receiver: RefCell<Option<UnboundedReceiver<LeftFetch>>>,
@@ -38,7 +38,7 @@ impl Default for Detached {
 }
 
 impl Detached {
-    /// Gives each a task of its own, for ever. Only the first call does.
+    /// Spawns a task for each such fetch, and never returns. Further calls return at once.
     pub async fn run(&self) {
         let Some(mut receiver) = self.receiver.take() else { return };
         while let Some((mut running, fill)) = receiver.recv().await {
@@ -51,8 +51,10 @@ impl Detached {
         }
     }
 
-    /// Drives a fetch until its fill has a head, and as far as that goes without waiting. Dropped
-    /// before, the fetch goes on all the same. Returns what the fetch does, if it has ended.
+    /// Drives a fetch until its fill has a head, and then as far as it gets without waiting. If
+    /// this future is dropped earlier, [`Detached::run`] continues the fetch while clients wait for
+    /// its head. A fetch that has its head but not its body continues in a task of its own. Returns
+    /// the output of the fetch, if it has ended.
     pub async fn drive(&self, fill: &Arc<Fill>, fetch: Running) -> Option<Box<OriginBody>> {
         let mut led = Led { running: Some(fetch), fill: Some(fill), detached: self };
         let handed_over = poll_fn(|cx| {
@@ -72,17 +74,17 @@ impl Detached {
     }
 }
 
-/// A fetch that is driven by a request.
+/// A fetch driven by a request.
 struct Led<'a> {
     running: Option<Running>,
-    /// The fill, without whose clients the fetch ends; `None`: it goes on in any case.
+    /// The fill whose clients keep the fetch alive; `None` if the fetch continues in any case.
     fill: Option<&'a Arc<Fill>>,
     detached: &'a Detached,
 }
 
 impl Drop for Led<'_> {
     fn drop(&mut self) {
-        // A worker that ends takes no more: the fetch is dropped, which ends its fill.
+        // The receiver is gone when the worker is ending: dropping the fetch then ends its fill.
         self.running
             .take()
             .into_iter()

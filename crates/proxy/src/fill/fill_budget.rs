@@ -1,10 +1,10 @@
-//! The windows of all running fills together: bodies in memory on their way to clients.
+//! The memory budget for the windows of all running fills: body bytes on their way to clients.
 //!
-//! It bounds the memory that fetches with slow clients or stalled origins take, and shares it out
-//! by site. A window shrinks to what the store cannot give back when half of the memory is used and
-//! its site uses more than its share. Beyond the limit fills end: of the site with the most bytes
-//! those that make no progress, the largest first. A fetch may always begin, so whether requests
-//! share fetches does not depend on the memory.
+//! The budget bounds the memory that fetches with slow clients or stalled origins use, and divides
+//! it among sites. When half of the memory is used, the windows of sites that use more than their
+//! share shrink to the bytes that the store cannot return. At the limit fills end: those without
+//! progress, from the site with the most bytes, the largest first. A fetch may always begin, so
+//! memory pressure does not decide whether requests share fetches.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -16,22 +16,22 @@ use net::clock::TokioClock;
 
 use crate::observe::metrics::{Samples, Source};
 
-/// Counters of sites. Sites whose hashes meet in one share it.
+/// Number of per-site counters. Sites whose hashes collide share one.
 const SITES: usize = 256;
-/// Fills with windows of at most so many bytes never end for the memory that they take.
+/// Fills with windows of at most this many bytes are never ended for memory.
 const SMALL: u64 = 16 * 1024;
-/// Nor do those with windows of at most so many bytes that make progress.
+/// Fills that make progress are not ended either, up to this many bytes.
 const MODERATE: u64 = 64 * 1024;
-/// Time between two searches for fills without progress.
+/// Minimum time between two searches for fills without progress.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Bytes in windows, shared by all workers.
+/// The budget, shared by all workers.
 pub(crate) struct FillBudget {
     limit: u64,
     clock: TokioClock,
     bytes: AtomicU64,
     sites: [AtomicU64; SITES],
-    /// Counters that are not zero.
+    /// Number of counters that are not zero.
     active: AtomicUsize,
     hasher: RandomState,
     large: Mutex<LargeWindows>,
@@ -46,7 +46,7 @@ struct LargeWindows {
 }
 
 impl FillBudget {
-    /// Makes a budget of about `limit` bytes.
+    /// Creates a budget of about `limit` bytes.
     pub fn new(limit: u64, clock: TokioClock) -> FillBudget {
         FillBudget {
             limit,
@@ -60,7 +60,7 @@ impl FillBudget {
         }
     }
 
-    /// Returns an empty share for a fill of `site`, which is any hash of its name.
+    /// Returns an empty share for a fill of `site`, which is any hash of the site's name.
     pub fn share(self: &Arc<Self>, site: u64) -> Arc<WindowShare> {
         Arc::new(WindowShare {
             budget: self.clone(),
@@ -74,7 +74,7 @@ impl FillBudget {
         })
     }
 
-    /// Returns whether the limit is reached: work that no client waits for should not begin.
+    /// Returns whether the limit is reached. Work that no client waits for should then not begin.
     pub fn is_full(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) >= self.limit
     }
@@ -83,8 +83,8 @@ impl FillBudget {
         self.sites[site].load(Ordering::Relaxed)
     }
 
-    /// Returns whether windows of `site` should shrink: half of the memory is used, and the site
-    /// uses more than its share of that half.
+    /// Returns whether windows of `site` should shrink: the limit is reached, or half of the memory
+    /// is used and the site uses more than its share of that half.
     fn is_crowded(&self, site: usize) -> bool {
         let (bytes, half) = (self.bytes.load(Ordering::Relaxed), self.limit / 2);
         let active = self.active.load(Ordering::Relaxed).max(1) as u64;
@@ -106,9 +106,10 @@ impl FillBudget {
         }
     }
 
-    /// Ends fills until the windows of those that go on fit, when the limit is reached. At most one
-    /// search per [`SEARCH_INTERVAL`] looks for fills without progress, unless twice the limit is
-    /// reached: then progress does not count.
+    /// When the limit is reached, ends fills until about three quarters of it are used. Searches
+    /// for fills without progress at most once per [`SEARCH_INTERVAL`]. At twice the limit it
+    /// searches at once, and also ends fills that make progress if they are larger than
+    /// [`MODERATE`].
     fn relieve(&self, now: Instant) {
         let bytes = self.bytes.load(Ordering::Relaxed);
         if bytes < self.limit {
@@ -152,23 +153,23 @@ impl FillBudget {
     }
 }
 
-/// The bytes that one window has of the budget.
+/// The share of one window in the budget.
 pub(crate) struct WindowShare {
     budget: Arc<FillBudget>,
     site: usize,
     counted: AtomicU64,
-    /// Bytes that came or were taken by a reader.
+    /// Bytes received, plus bytes taken by readers.
     progress: AtomicU64,
-    /// The progress at the last search for fills without any.
+    /// `progress` at the last search for fills without any.
     seen: AtomicU64,
     is_listed: AtomicBool,
     is_ended: AtomicBool,
-    /// The fill's task, where it waits.
+    /// The waker of the fill's task while that waits.
     task: Mutex<Option<Waker>>,
 }
 
 impl WindowShare {
-    /// Counts the bytes that the window occupies now. Returns whether that is more than before.
+    /// Sets the bytes that the window occupies. Returns whether they are more than before.
     pub fn set(self: &Arc<Self>, bytes: u64) -> bool {
         let before = self.counted.swap(bytes, Ordering::Relaxed);
         self.budget.count(self.site, before, bytes);
@@ -178,25 +179,25 @@ impl WindowShare {
         bytes > before
     }
 
-    /// Notes bytes that came or were taken by a reader.
+    /// Records bytes that were received or taken by a reader.
     pub fn advance(&self, bytes: u64) {
         self.progress.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Ends fills that make no progress, this one perhaps, when there is no memory left.
+    /// Ends fills, possibly this one, if the memory limit is reached.
     pub fn relieve(&self) {
         if self.budget.is_full() {
             self.budget.relieve(self.budget.clock.instant());
         }
     }
 
-    /// Returns how many bytes the window may keep: `most`, or `least` when memory is scarce and its
-    /// site has its share.
+    /// Returns how many bytes the window may keep: `most`, or `least` when memory is scarce and the
+    /// site uses its share.
     pub fn keep(&self, least: u64, most: u64) -> u64 {
         if self.budget.is_crowded(self.site) { least } else { most.max(least) }
     }
 
-    /// Returns whether the fill is to end for the memory that it takes.
+    /// Returns whether the fill must end to free memory.
     pub fn is_ended(&self) -> bool {
         self.is_ended.load(Ordering::Relaxed)
     }
@@ -209,7 +210,6 @@ impl WindowShare {
         }
     }
 
-    /// Wakes the fill's task.
     pub fn wake_task(&self) {
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         task.into_iter().for_each(Waker::wake);
@@ -219,7 +219,8 @@ impl WindowShare {
         self.counted.load(Ordering::Relaxed)
     }
 
-    /// Returns whether it is large and has made no progress since the last call.
+    /// Returns whether the window is larger than [`SMALL`] and made no progress since the last
+    /// call.
     fn is_stalled(&self) -> bool {
         let progress = self.progress.load(Ordering::Relaxed);
         self.seen.swap(progress, Ordering::Relaxed) == progress && self.counted() > SMALL

@@ -1,9 +1,9 @@
-//! Carries a body to the readers of a fill and into the store: all of one, or window by window one
-//! that is stored in parts.
+//! Carries a body to the readers of a fill and into the store: all of it, or window by window for
+//! an object that is stored in parts.
 //!
-//! It promises: readers never wait for the store, nor for long for another reader; what the store
-//! can give back does not stay in the window of the fill; and while the store may be written to, a
-//! lease is held.
+//! Guarantees: readers get every piece but the last before the store does, and never wait long for
+//! another reader; of bytes that the store can return, the window keeps at most `fill.window`; a
+//! lease is held while the store may be written to.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -23,16 +23,16 @@ use crate::object::store_lease::{Lease, Leases};
 use crate::observe::outcome::Error;
 use crate::options::fill::FillOptions;
 
-/// Time for which the readers of a fill wait for the slowest of them before it is detached.
+/// Time that readers wait for the slowest of them before it is detached.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Bytes that a reader must have taken in that time to stay: one that can go on from the origin,
-/// and one whose transfer would break off.
+/// Bytes that a reader must have taken since the last check to stay attached: one that can continue
+/// from the origin, and one whose transfer would break off.
 const SLOW: (u64, u64) = (4 << 20, 64 << 10);
 
 /// A body that is being carried.
 pub(crate) struct Incoming<B> {
     body: B,
-    /// Bytes that have come and were not carried yet.
+    /// Bytes received and not carried yet.
     rest: Bytes,
 }
 
@@ -41,54 +41,54 @@ impl<B> Incoming<B> {
         Incoming { body, rest: Bytes::new() }
     }
 
-    /// Makes a body of which `rest` has come already.
+    /// Creates a body whose bytes `rest` have already been received.
     pub fn behind(rest: Bytes, body: B) -> Incoming<B> {
         Incoming { body, rest }
     }
 }
 
-/// A task's means to carry bodies into one fill and one sink.
+/// A pump that carries bodies into one fill and one sink, on behalf of a task.
 pub(crate) struct Pump<'a> {
     leases: &'a Rc<Leases>,
     clock: TokioClock,
     options: &'a FillOptions,
     fill: &'a Fill,
     sink: &'a mut Sink,
-    /// Bytes that the sink took before those of this fill.
+    /// Bytes that the sink took ahead of this fill's first byte.
     before: u64,
-    /// Larger bodies, in bytes, are not stored.
+    /// Size in bytes above which bodies are not stored.
     store_max: Option<u64>,
     /// Held while bytes may reach the store.
     lease: Option<Lease>,
-    /// Bytes that have been carried.
+    /// Bytes carried so far.
     carried: u64,
-    /// Time that readers waited for the slowest since readers were last checked for progress.
+    /// Time that readers have waited for the slowest since the last check for progress.
     blocked: Duration,
 }
 
 /// The progress of a fill without readers.
 pub(crate) struct Unwatched {
-    /// Bytes that have been carried.
+    /// Bytes carried so far.
     pub carried: u64,
-    /// How many had been carried when the last reader left.
+    /// Bytes that had been carried when the last reader left.
     pub since: u64,
-    /// The store takes it, or has it: [`Sink::stores`].
+    /// The store takes the body, or has it: [`Sink::stores`].
     pub is_stored: bool,
 }
 
 /// The end of a body, or of a window of it.
 pub(crate) enum Carried {
-    /// With its last byte. The last piece is in the sink, but no reader has it yet: a client that
-    /// has it and asks again is to find the whole in the store.
+    /// Complete. The last piece is in the sink, but no reader has it yet: a client that has it and
+    /// repeats its request must find the whole body in the store.
     Complete { last: Bytes, trailers: Option<HeaderMap> },
-    /// It broke off.
+    /// The body broke off.
     Broken(Error),
     /// No reader is left, and the rest is not wanted without one.
     Abandoned,
 }
 
 impl<'a> Pump<'a> {
-    /// Makes a pump into `fill` and `sink`, which took `before` bytes already.
+    /// Creates a pump into `fill` and `sink`, which already took `before` bytes.
     pub fn new(
         leases: &'a Rc<Leases>,
         clock: TokioClock,
@@ -101,14 +101,14 @@ impl<'a> Pump<'a> {
         Pump { leases, clock, options, fill, sink, before, store_max, lease, carried, blocked }
     }
 
-    /// Sets the largest body, in bytes, that is stored.
+    /// Sets the size in bytes above which bodies are not stored.
     pub fn with_store_max(mut self, bytes: Option<u64>) -> Pump<'a> {
         self.store_max = bytes;
         self
     }
 
-    /// Carries `count` bytes, or without a count all that come. `is_wanted` says whether to go on
-    /// while there is no reader.
+    /// Carries `count` bytes, or without a count the whole body. `is_wanted` decides whether to
+    /// continue while there is no reader.
     pub async fn carry<B: ByteStream>(
         &mut self,
         incoming: &mut Incoming<B>,
@@ -161,8 +161,8 @@ impl<'a> Pump<'a> {
         }
     }
 
-    /// Commits what was carried to the store, with other metadata if they changed on the way,
-    /// unless the fetch was overtaken.
+    /// Commits the carried bytes to the store, with `meta` if the metadata have changed. Does not
+    /// commit if the fetch was overtaken.
     pub async fn commit(&mut self, is_overtaken: bool, meta: Option<Bytes>) {
         if is_overtaken {
             self.sink.refuse_open(Refusal::Overtaken);
@@ -176,13 +176,14 @@ impl<'a> Pump<'a> {
         }
     }
 
-    /// Drops what was carried, once no reader needs it from the store.
+    /// Drops the carried bytes from the store once no reader needs them.
     pub async fn discard(&mut self, why: Refusal) {
         self.sink.refuse_open(why);
         self.sink.let_go(self.fill).await;
     }
 
-    /// Waits, when nothing more is stored, until the readers have taken enough of what has come.
+    /// Waits, when nothing more is stored, until the readers have taken enough of the received
+    /// bytes.
     async fn make_room(&mut self) {
         if matches!(self.sink, Sink::Open(_) | Sink::Committed) {
             return;
@@ -199,11 +200,11 @@ impl<'a> Pump<'a> {
         self.wait_for_readers(|fill, cx| fill.poll_room(cx, window)).await;
     }
 
-    /// Waits for the readers of the fill. The slow ones are detached when others wait for them.
+    /// Waits for the readers of the fill. Detaches slow ones when others wait for them.
     async fn wait_for_readers(&mut self, ready: impl Fn(&Fill, &mut Context<'_>) -> Poll<()>) {
         loop {
             let mut waiting = poll_fn(|cx| ready(self.fill, cx));
-            // Most often there is nothing to wait for, and no timer is needed.
+            // Usually there is nothing to wait for, and no timer is needed.
             let at_once = poll_fn(|cx| Poll::Ready(Pin::new(&mut waiting).poll(cx).is_ready()));
             if at_once.await {
                 return;
@@ -249,8 +250,8 @@ impl<'a> Pump<'a> {
         }
     }
 
-    /// Drops from the fill's window what the store can give back, which is all but the last
-    /// [`PIECE_MAX`] bytes that it was given.
+    /// Drops from the fill's window bytes that the store can return: all but the last [`PIECE_MAX`]
+    /// bytes that it was given.
     fn trim(&self) {
         if matches!(self.sink, Sink::Open(_)) {
             let own = u64::from(PIECE_MAX);

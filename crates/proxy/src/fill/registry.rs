@@ -1,6 +1,7 @@
-//! The fills that run, by key: at most one for each, over all workers. Beside them the keys whose
-//! answers could lately not be shared, so that their clients do not wait for each other in vain,
-//! and the keys whose fills have just ended, so that nobody who looked before that begins another.
+//! The registry of running fills: at most one joinable fill for each key, across all workers. It
+//! also remembers two kinds of keys: keys whose responses could recently not be shared, so that
+//! their clients do not wait for each other in vain, and keys whose fills have just ended, so that
+//! a request that looked up before the end does not begin another fill.
 
 use std::collections::hash_map::{Entry, RandomState};
 use std::collections::{HashMap, VecDeque};
@@ -19,61 +20,61 @@ use crate::options::fill::FillOptions;
 
 const SHARDS: usize = 16;
 
-/// The first bytes of the names of fills that are known apart from those of their keys: no key
-/// begins with them.
+/// First byte of the names of HEAD fetches and of fills that are not kept. No key begins with these
+/// bytes, so the names never equal a key.
 const HEADS: u8 = 0xF0;
 const UNKEPT: u8 = 0xF1;
 
-/// Fills whose end a shard remembers. More end during one look-up only on a disk that is slow
-/// beside the origin; then a document may be fetched twice.
+/// Number of ended fills that a shard remembers. More fills end during one lookup only if the disk
+/// is slow compared with the origin; a document may then be fetched twice.
 const ENDED_MAX: usize = 64;
 
-/// The running fills of all workers, and the keys whose answers could not be shared.
+/// The running fills of all workers, and the keys whose responses could not be shared.
 pub(crate) struct FillRegistry {
     shards: [Mutex<Shard>; SHARDS],
-    /// Of keys, which strangers choose.
+    /// Randomly seeded, because clients choose the keys.
     hasher: RandomState,
-    /// Fills that have begun.
+    /// Number of fills that have begun.
     begun: AtomicU64,
-    /// Fills that have ended.
+    /// Number of fills that have ended.
     ended: AtomicU64,
 }
 
-/// How many fills had begun at a moment.
+/// The number of fills that had begun at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BegunSoFar(u64);
 
-/// How many fills had ended at a moment.
+/// The number of fills that had ended at a moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EndedSoFar(u64);
 
-/// What comes of a request for a fill.
+/// The result of asking for a fill.
 pub(crate) enum Joining {
     /// The running fill of the key.
     Running(Arc<Fill>),
-    /// A new one.
+    /// A new fill.
     Begun(Arc<Fill>),
-    /// The key's fill ended after the moment that was named: what it stored was not seen.
+    /// The key's fill ended after the given moment: the lookup may have missed what it stored.
     Ended,
 }
 
-/// The reason why requests for a key should not wait for each other.
+/// Why requests for a key should not wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HitForMiss {
-    /// The answer was not for the cache.
+    /// The response was not storable.
     NotStorable,
-    /// It is stored, but was stale already when it was asked for, or must be validated for each
+    /// The response is stored, but was stale when it was requested, or must be validated for each
     /// request.
     NotFresh,
-    /// It was for a client that sent credentials or a cookie, which says nothing of answers to
-    /// others.
+    /// The response was for a client that sent credentials or a cookie. That does not predict
+    /// responses to other clients.
     Personal,
-    /// It was about the range that its client asked for.
+    /// The response was for the range that its client requested.
     Range,
 }
 
 impl HitForMiss {
-    /// Returns the reason for an answer to a request with these facts that must not be stored.
+    /// Converts the reason why the response to a request with these facts must not be stored.
     pub fn of(why: NotStorable, request: &RequestFacts) -> HitForMiss {
         match why {
             NotStorable::Authorization | NotStorable::Cookie | NotStorable::Identified => {
@@ -84,7 +85,7 @@ impl HitForMiss {
         }
     }
 
-    /// Returns whether a request with these facts should not wait for another one's fetch.
+    /// Returns whether a request with these facts should not wait for another request's fetch.
     pub fn concerns(self, client: &RequestFacts) -> bool {
         match self {
             HitForMiss::NotStorable | HitForMiss::NotFresh => true,
@@ -94,7 +95,7 @@ impl HitForMiss {
     }
 }
 
-/// A key with its hash, which is made once for all that is asked about it.
+/// A key with its hash, which is computed once and used for all tables.
 #[derive(Clone, PartialEq, Eq)]
 struct HashedKey {
     hash: u64,
@@ -107,7 +108,7 @@ impl Hash for HashedKey {
     }
 }
 
-/// Takes the hash of a [`HashedKey`] as it is.
+/// A hasher that returns the hash of a [`HashedKey`] unchanged.
 #[derive(Default)]
 struct AsItIs(u64);
 
@@ -131,28 +132,27 @@ type ByKey<V> = HashMap<HashedKey, V, BuildHasherDefault<AsItIs>>;
 struct Shard {
     running: ByKey<Arc<Fill>>,
     hit_for_miss: ByKey<(HitForMiss, Instant)>,
-    /// The same keys, oldest first.
+    /// The keys of `hit_for_miss`, oldest first.
     order: VecDeque<HashedKey>,
     /// The fills that ended last, oldest first.
     ended: VecDeque<EndedFill>,
 }
 
-/// A fill that has ended.
 struct EndedFill {
-    /// The hash of its key.
+    /// The hash of the fill's key.
     key: u64,
-    /// Its number among those that have ended.
+    /// The fill's number among those that have ended.
     number: u64,
-    /// Its number among those that have begun, if what is stored is from it.
+    /// The fill's number among those that have begun, if the stored response came from it.
     renewal: Option<BegunSoFar>,
 }
 
-/// Returns the name of the HEAD that is under way for `key`.
+/// Returns the registry name of a running HEAD fetch for `key`.
 pub(crate) fn name_of_head(key: &Key) -> Bytes {
     name(HEADS, key)
 }
 
-/// Returns the name of the fill of `key` of which nothing is kept.
+/// Returns the registry name of the fill of `key` whose response is not kept.
 pub(crate) fn name_of_unkept(key: &Key) -> Bytes {
     name(UNKEPT, key)
 }
@@ -191,8 +191,8 @@ impl FillRegistry {
         }
     }
 
-    /// Returns how many fills have begun. A request that notes it when it comes can tell the fills
-    /// that began later ([`Fill::began_after`]).
+    /// Returns the number of fills that have begun. A request that records it on arrival can
+    /// recognize fills that began later ([`Fill::began_after`]).
     pub fn begun_so_far(&self) -> BegunSoFar {
         BegunSoFar(self.begun.load(Ordering::Acquire))
     }
@@ -201,19 +201,20 @@ impl FillRegistry {
         fill.numbered(BegunSoFar(self.begun.fetch_add(1, Ordering::AcqRel) + 1))
     }
 
-    /// Returns the running fill of `key` that may be joined, if there is one.
+    /// Returns the running fill of `key`, if it may be joined.
     pub fn running(&self, key: &Bytes) -> Option<Arc<Fill>> {
         let (shard, key) = self.shard(key);
         shard.running.get(&key).filter(|fill| fill.joinable()).cloned()
     }
 
-    /// Returns how many fills have ended. Asked before a look-up, it tells whether what the look-up
-    /// did not find has come since ([`FillRegistry::join_if`]).
+    /// Returns the number of fills that have ended. Read before a lookup, it shows whether a fill
+    /// of the key has ended since ([`FillRegistry::join_if`]).
     pub fn ended_so_far(&self) -> EndedSoFar {
         EndedSoFar(self.ended.load(Ordering::Acquire))
     }
 
-    /// Returns the running fill of `key`, or the one that `new` makes (then `true`).
+    /// Returns the running fill of `key`, or registers the one that `new` makes and returns it with
+    /// `true`.
     pub fn join_or_begin(&self, key: &Bytes, new: impl FnOnce() -> Fill) -> (Arc<Fill>, bool) {
         let (mut shard, key) = self.shard(key);
         match shard.running.get(&key).filter(|fill| fill.joinable()) {
@@ -222,8 +223,9 @@ impl FillRegistry {
         }
     }
 
-    /// Returns the running fill of `key` if it `suits`. Else a new one takes its place, which is no
-    /// longer found, though it runs on; unless a fill of this key has ended `since`.
+    /// Returns the running fill of `key` if it may be joined and `suits` accepts it. Otherwise
+    /// registers a new fill; a fill that it replaces runs on unregistered. Returns
+    /// [`Joining::Ended`] if no fill of the key is running and one has ended after `since`.
     pub fn join_if(
         &self,
         key: &Bytes,
@@ -241,13 +243,12 @@ impl FillRegistry {
         }
     }
 
-    /// Makes a running fill known under a further key, unless another runs under it.
+    /// Registers a running fill under a second key, unless the key has a fill already.
     pub fn alias(&self, key: &Bytes, fill: &Arc<Fill>) {
         let (mut shard, key) = self.shard(key);
         shard.running.entry(key).or_insert_with(|| fill.clone());
     }
 
-    /// Wakes the tasks of all fills.
     pub fn wake(&self) {
         for shard in &self.shards {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -255,7 +256,7 @@ impl FillRegistry {
         }
     }
 
-    /// Forgets a fill that has ended: what it stored is found from now on.
+    /// Removes a fill that has ended. Lookups find what it stored from now on.
     pub fn remove(&self, key: &Bytes, fill: &Arc<Fill>) {
         let (mut shard, key) = self.shard(key);
         if let Entry::Occupied(running) = shard.running.entry(key.clone())
@@ -267,16 +268,16 @@ impl FillRegistry {
         shard.note_ended(EndedFill { key: key.hash, number, renewal: fill.renewal() });
     }
 
-    /// Returns whether what is stored under `key` is known to be from a fill that began after so
-    /// many had begun.
+    /// Returns whether the response stored under `key` is known to come from a fill that began
+    /// after `begun` was read.
     pub fn is_renewed_after(&self, key: &Bytes, begun: BegunSoFar) -> bool {
         let (shard, key) = self.shard(key);
         let renews = |ended: &EndedFill| ended.renewal.is_some_and(|number| number > begun);
         shard.ended.iter().any(|ended| ended.key == key.hash && renews(ended))
     }
 
-    /// Remembers that the answer for `key` could not be shared, for as long and of as many keys as
-    /// the options say.
+    /// Remembers that the response for `key` could not be shared. The options bound the time and
+    /// the number of keys.
     pub fn remember(&self, key: &Key, why: HitForMiss, options: &FillOptions, now: Instant) {
         self.set_hit_for_miss(
             key.as_bytes(),
@@ -312,21 +313,22 @@ impl FillRegistry {
         }
     }
 
-    /// Forgets that the answer for `key` could not be shared.
+    /// Forgets that the response for `key` could not be shared.
     pub fn clear_hit_for_miss(&self, key: &Bytes) {
         let (mut shard, key) = self.shard(key);
         shard.hit_for_miss.remove(&key);
     }
 
-    /// Returns why the answer for `key` could lately not be shared; `None` when it could, or when
-    /// this is not known.
+    /// Returns why the response for `key` could recently not be shared; `None` if it could, or if
+    /// that is not known.
     pub fn hit_for_miss(&self, key: &Bytes, now: Instant) -> Option<HitForMiss> {
         let (shard, key) = self.shard(key);
         let (why, until) = shard.hit_for_miss.get(&key)?;
         (*until > now).then_some(*why)
     }
 
-    /// Locks the shard of a key. The bits that choose it are not those by which its tables do.
+    /// Locks the shard of a key. The hash bits that choose the shard are not those that choose the
+    /// place in its tables.
     fn shard(&self, key: &Bytes) -> (MutexGuard<'_, Shard>, HashedKey) {
         let hash = self.hasher.hash_one(key);
         let shard = &self.shards[(hash >> 32) as usize % SHARDS];
@@ -350,7 +352,7 @@ mod tests {
         note(&mut shard, b, 7);
         assert!(ended(&shard, a, 4) && ended(&shard, b, 4) && ended(&shard, b, 6));
         assert!(!ended(&shard, a, 5) && !ended(&shard, b, 7) && !ended(&shard, 3, 0));
-        // Only the latest are known.
+        // Only the latest are remembered.
         (8..8 + ENDED_MAX as u64 - 1).for_each(|number| note(&mut shard, 3, number));
         assert!(!ended(&shard, a, 4) && ended(&shard, b, 4) && ended(&shard, 3, 0));
     }

@@ -1,4 +1,4 @@
-//! The destination of a fill's bytes besides its readers, and the steps in which a body comes.
+//! The destination of a fill's bytes besides its readers, and the events of a body.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -16,22 +16,21 @@ use crate::fill::state::Fill;
 use crate::object::store::Writer;
 use crate::observe::outcome::Error;
 
-/// Bytes of a body that is not stored which may wait for its readers, however little memory there
-/// is.
+/// Bytes of an unstored body that may wait for its readers, however scarce memory is.
 pub(crate) const UNSTORED_WINDOW_MIN: u64 = 32 * 1024;
 
-/// What comes next of a body.
+/// The next event of a body.
 pub(crate) enum BodyEvent {
     Data(Bytes),
     Trailers(HeaderMap),
     End,
     Broken(Error),
     Abandoned,
-    /// The store is being handed over: nothing more is to be written.
+    /// The store is being handed over: write nothing more to it.
     Unstored,
 }
 
-/// A body that a fill carries: the origin's, or a stored one.
+/// A body that a fill carries: from the origin or from the store.
 pub(crate) trait ByteStream:
     Body<Data = Bytes, Error: fmt::Display + Into<Error>> + Unpin
 {
@@ -72,24 +71,24 @@ pub(crate) fn next_frame(body: &mut impl ByteStream, cx: &mut Context<'_>) -> Po
 
 /// The destination of a body besides its readers.
 pub(crate) enum Sink {
-    /// Into the store.
+    /// The store.
     Open(Writer),
-    /// The store takes no more, but readers that lag may need what it took.
+    /// The store takes no more, but lagging readers may need the bytes that it took.
     Refused(Writer),
-    /// The body is in the store.
+    /// The store has the whole body.
     Committed,
-    /// The answer is not for the store, or the store refused it.
+    /// The response is not to be stored, or the store refused it.
     Nowhere,
 }
 
 impl Sink {
-    /// Returns whether the store takes bytes of the body, keeps those that it took for readers that
-    /// lag, or has the whole: false only for [`Sink::Nowhere`].
+    /// Returns whether the store takes bytes of the body, keeps bytes for lagging readers, or has
+    /// the whole body: false only for [`Sink::Nowhere`].
     pub fn stores(&self) -> bool {
         !matches!(self, Sink::Nowhere)
     }
 
-    /// Returns what readers that lag read from.
+    /// Returns the source for lagging readers.
     pub fn unfinished(&self) -> Option<Unfinished> {
         match self {
             Sink::Open(writer) => Some(writer.unfinished()),
@@ -97,8 +96,7 @@ impl Sink {
         }
     }
 
-    /// Drops what the store took of a body that it refused in the end, once no reader of `fill`
-    /// needs it.
+    /// Waits until no reader of `fill` needs the bytes of a refused body, and then drops them.
     pub async fn let_go(&mut self, fill: &Fill) {
         if matches!(self, Sink::Refused(_)) {
             poll_fn(|cx| fill.poll_unneeded(cx)).await;
@@ -106,7 +104,7 @@ impl Sink {
         }
     }
 
-    /// Does as [`Sink::let_go`], if no reader needs it now.
+    /// Drops the bytes of a refused body if no reader needs them now.
     pub fn let_go_if_unneeded(&mut self, fill: &Fill) {
         let mut cx = Context::from_waker(Waker::noop());
         if matches!(self, Sink::Refused(_)) && fill.poll_unneeded(&mut cx).is_ready() {
@@ -120,8 +118,8 @@ impl Sink {
         }
     }
 
-    /// Commits what has come, be it less than was announced, with other metadata. Returns whether
-    /// it is in the store.
+    /// Commits the bytes received so far with other metadata, even if they are fewer than
+    /// announced. Returns whether they are in the store.
     pub async fn commit_as(&mut self, meta: Bytes) -> bool {
         match std::mem::replace(self, Sink::Nowhere) {
             Sink::Open(writer) => match writer.commit_short(meta).await {
@@ -133,7 +131,7 @@ impl Sink {
         matches!(self, Sink::Committed)
     }
 
-    /// Writes a piece; a refusal ends the writing, not the fill.
+    /// Writes a piece. A refusal ends the writing, not the fill.
     pub async fn write(&mut self, piece: Bytes) {
         if let Sink::Open(writer) = self
             && let Err(refusal) = writer.write(piece).await

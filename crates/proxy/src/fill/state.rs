@@ -1,19 +1,19 @@
-//! A fill: one fetch from an origin, and any number of clients on any worker that follow it.
+//! A fill: one fetch from an origin, followed by any number of clients on any worker.
 //!
-//! The life of a fill: *waiting* for the head; then one of *failed* (no answer), *validated* (a
-//! 304: there is no body, the stored one is good), *sparse* (the answer is stored in parts, each of
-//! which has a fill of its own) or *streaming* (a body follows). The fill of a gap in such an
-//! object is at a *part*, whose bytes follow, or the part is *absent*. Bodies end *whole* or
-//! *broken*. A fill leaves *waiting* once and never returns to it.
+//! Stages of a fill: it is *waiting* for the head, and then *failed* (no response), *validated* (a
+//! 304: there is no body, the stored one is current), *sparse* (the response is stored in parts,
+//! each with a fill of its own) or *streaming* (a body follows). The fill of a gap in a sparse
+//! object becomes a *part*, whose bytes follow, or *absent*. A body ends *whole* or *broken*. A
+//! fill leaves *waiting* once and never returns to it.
 //!
 //! Pieces of the body pass through a window in memory. A fill that is stored ([`Fill::is_stored`])
-//! drops from the window what the store can give back; a reader that lags reads on from there. One
-//! that is not stored keeps what its readers still need, and its fetch waits (`fill::pump`) while
-//! that is too much. A reader that makes others wait is detached: the window drops what it needs,
-//! and it reads on elsewhere or breaks off.
+//! drops from the window bytes that the store can return, and lagging readers read those from the
+//! store. A fill that is not stored keeps the bytes that its readers still need, and its fetch
+//! waits (`fill::pump`) while there are too many. A reader that makes others wait is detached: the
+//! window drops bytes that it needs, and it continues elsewhere or breaks off.
 //!
-//! It promises: no reader sees a byte that the fetch did not deliver, in its order; a reader whose
-//! fill broke gets an error, never a clean end. The lock is never held over an await.
+//! Guarantees: a reader sees only bytes that the fetch delivered, in their order; a reader whose
+//! fill broke gets an error, never a clean end. The lock is never held across an await.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -34,28 +34,29 @@ use crate::object::store_lease::Followed;
 use crate::observe::outcome::{Denied, Error};
 use crate::origin::failure::Failure;
 
-/// Largest number of ranges that are asked of the origin although a fill brings them.
+/// Upper bound on the ranges that are requested from the origin although a fill will bring them.
 const PASSED_MAX: u8 = 2;
 
 /// The state of one fill, shared by its task and its readers.
 pub(crate) struct Fill {
     state: Mutex<State>,
-    /// Proof of when the fetch began: an answer that was purged since must not be joined.
+    /// Marks when the fetch began: a response purged since then must not be joined.
     token: FetchToken,
     begun: Instant,
-    /// Its number among the fills of the table; `None`: it is not in the table.
+    /// The fill's number in the registry; `None` if it is not registered.
     number: Option<BegunSoFar>,
-    /// Its answer is the one that is stored under its key.
+    /// The response stored under the fill's key came from this fill.
     renews: AtomicBool,
-    /// Ranges that were asked of the origin although this fill brings them.
+    /// Ranges requested from the origin although this fill will bring them.
     passed: AtomicU8,
-    /// Another node may be asked to fetch, with so many hops.
+    /// Hop count with which another node may be asked to fetch; `None` if none may.
     waits_with: Option<u8>,
-    /// The request that began it carries credentials.
+    /// The request that began the fill carries credentials.
     has_credentials: bool,
-    /// The mark of the rule that decides the request that began it, if the rule is part of the key.
+    /// The mark of the rule that matched the request that began the fill, if the key includes the
+    /// rule.
     rule_mark: Option<HeaderValue>,
-    /// The window's part of the memory for windows, and the fill's task.
+    /// The window's share of the memory budget. It also wakes the fill's task.
     share: Arc<WindowShare>,
 }
 
@@ -64,70 +65,73 @@ struct State {
     stage: FillStage,
     window: Window,
     end: Option<End>,
-    /// What lagging readers read from; `None` when the fill is not stored.
+    /// The source for lagging readers; `None` when the fill is not stored.
     unfinished: Option<Unfinished>,
-    /// How many bytes the store was given before those of this fill.
+    /// Bytes that the store received ahead of this fill's first byte.
     before: u64,
-    /// The store takes no more of it than so many bytes.
+    /// Number of bytes that the store takes, once it has refused the rest.
     stored_end: Option<u64>,
-    /// One place for each client, from when it joins.
+    /// One slot for each client, from when it joins until it leaves.
     readers: SmallVec<[Option<ReaderSlot>; 1]>,
-    /// Places in use.
+    /// Number of slots in use.
     interested: usize,
-    /// The fetch ends before its body does, for it has no reader.
+    /// The fetch ends before its body because no reader is left.
     is_abandoned: bool,
 }
 
-/// The state of the head.
+/// The stage of a fill.
 #[derive(Clone, Default)]
 pub(crate) enum FillStage {
-    /// The origin has not answered yet.
+    /// The origin has not responded yet.
     #[default]
     Waiting,
-    /// There is no answer.
+    /// There is no response.
     Failed(Arc<Failed>),
-    /// 304: what was stored as `meta` is good, with this head in place of its own.
+    /// 304: the object stored as `meta` is current, with this head in place of its own.
     Validated(Arc<Validated>),
     /// A body follows.
     Streaming(Arc<FillHead>),
-    /// 206: the answer is being stored in parts.
+    /// 206: the response is being stored in parts.
     Sparse(Arc<SparseStage>),
     /// The fill of a gap: these bytes follow.
     Part(Arc<PartStage>),
-    /// The fill of a gap: the origin did not send such a part. With `true` it has something else
-    /// now.
+    /// The fill has nothing to follow. For a gap: the origin did not send this part, and with
+    /// `true` it has another representation now. For a HEAD: with `true` its response has arrived.
+    /// Also set, with `false`, when no client waits for the head or the validation of a neighbour
+    /// brought nothing.
     Absent(bool),
 }
 
-/// The place of an answer that is stored in parts.
+/// The location of a response that is stored in parts.
 pub(crate) struct SparseStage {
     pub key: Key,
     pub marker: Option<VaryMarker>,
     pub epoch: u128,
-    /// Why the requests that wait may not have it, if so.
+    /// Why waiting requests may not use the response, if they may not.
     pub hit_for_miss: Option<HitForMiss>,
 }
 
 /// The part that the fill of a gap brings.
 pub(crate) struct PartStage {
-    /// The part of the whole that is this fill's body.
+    /// The range of the whole that is this fill's body.
     pub range: ByteRange,
-    /// Alive while a holder wants what follows the part, too.
+    /// Upgradable while a holder also wants the bytes after the part.
     pub interest: Weak<()>,
 }
 
-/// The reason why a fill has no answer, for all that waited.
+/// Why a fill has no response, for all waiting requests.
 pub(crate) struct Failed {
     pub status: StatusCode,
     pub reason: Error,
-    /// The cause, to be put behind the server's name; for a denial, the text for the client.
+    /// The cause, appended to the server's name; for a denial, the text for the client.
     pub text: String,
-    /// An access rule denied it to the client that began the fill: others ask for themselves.
+    /// Set when an access rule denied the request that began the fill: other requests fetch for
+    /// themselves.
     pub denied: Option<Denied>,
 }
 
 impl Failed {
-    /// Returns what clients are told of a request that got no answer.
+    /// Converts the failure of an upstream request.
     pub fn of(failure: Failure) -> Failed {
         let status = failure.status();
         match failure {
@@ -136,7 +140,7 @@ impl Failed {
                 Failed { status, reason: Error::Connect, text: denial.text, denied }
             }
             Failure::Failed(reason, text) => Failed { status, reason, text, denied: None },
-            // A fetch for several has no body.
+            // A fetch for several clients sends no request body.
             Failure::Request(_, text) => {
                 Failed { status, reason: Error::Internal, text, denied: None }
             }
@@ -146,19 +150,19 @@ impl Failed {
 
 /// A successful validation.
 pub(crate) struct Validated {
-    /// The metadata of the object that was validated.
+    /// The metadata of the validated object.
     pub meta: Bytes,
     pub head: StoredHead,
-    /// Fields that only the client that began the fill gets.
+    /// Fields for the client that began the fill only.
     pub for_asker: HeaderMap,
     /// False when the 304 was only for the client that began the fill.
     pub shareable: bool,
-    /// Why requests that waited must ask for themselves all the same.
+    /// Why waiting requests must still fetch for themselves, if they must.
     pub hit_for_miss: Option<HitForMiss>,
 }
 
-/// The fields of an answer for the client that asked, and the spelling of their names. The client's
-/// request takes them.
+/// The response fields for the client that began the fill, and the spelling of their names. That
+/// client's request takes them.
 pub(crate) struct AskerFields(Mutex<Option<(HeaderMap, Spellings)>>);
 
 impl AskerFields {
@@ -166,64 +170,63 @@ impl AskerFields {
         AskerFields(Mutex::new(Some((fields, spellings))))
     }
 
-    /// Takes the fields; `None` when they were taken.
+    /// Takes the fields; `None` if they were taken before.
     pub fn take(&self) -> Option<(HeaderMap, Spellings)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-/// The head of an answer with a body.
+/// The head of a response with a body.
 pub(crate) struct FillHead {
     pub status: StatusCode,
-    /// The fields for the client that began the fill: those of the origin.
+    /// The origin's fields, for the client that began the fill.
     pub asker_fields: AskerFields,
-    /// The head as it is stored and shared; `None` when the answer is for one client alone.
+    /// The head as it is stored and shared; `None` when the response is for one client only.
     pub shared: Option<StoredHead>,
-    /// Why requests that waited must ask for themselves; `None` also when only the next answer will
+    /// Why waiting requests must fetch for themselves; `None` also when only the next response will
     /// tell.
     pub hit_for_miss: Option<HitForMiss>,
-    /// The key that the answer is stored under, and that a follower's request must lead to.
+    /// The key of the response. A follower's request must lead to the same key.
     pub key: Key,
-    /// True when the answer goes into the store.
+    /// True when the response is being stored.
     pub stored: bool,
-    /// Body length in bytes, when the origin says so.
+    /// Body length in bytes, if the origin states it.
     pub length: Option<u64>,
-    /// The origin selected a stored answer with a 304, whose body this is.
+    /// The body is that of a stored response, which the origin selected with a 304.
     pub selected: bool,
-    /// It came from another node, which had stored it.
+    /// The response came from another node, which had it stored.
     pub of_peer: bool,
 }
 
 /// The end of a body.
 #[derive(Clone)]
 pub(crate) enum End {
-    /// With all its bytes.
+    /// Complete; its trailers, if any.
     Whole(Option<Arc<HeaderMap>>),
-    /// Without them.
+    /// Incomplete.
     Broken(Error),
 }
 
 #[derive(Default)]
 struct ReaderSlot {
     at: u64,
-    /// Where it was when readers were last checked for progress.
+    /// The reader's position at the last check for progress.
     checked_at: u64,
-    /// The fetch does not wait for it.
+    /// The fetch does not wait for this reader.
     is_detached: bool,
-    /// It goes on elsewhere when it is left behind.
+    /// The reader can continue elsewhere when it is detached.
     can_resume: bool,
     waker: Option<Waker>,
 }
 
 /// The next event of a body for one reader.
 pub(crate) enum Next {
-    /// The next bytes.
     Bytes(Bytes),
     /// The body ended; its trailers.
     End(Option<Arc<HeaderMap>>),
     /// The body broke off.
     Broken(Error),
-    /// The bytes are no longer in the window: read them from the store, at this offset there.
+    /// The bytes have left the window: read them from the store at this offset.
     Lagging(Unfinished, u64),
 }
 
@@ -246,64 +249,63 @@ impl Fill {
         }
     }
 
-    /// Notes that what is stored under its key is from it.
+    /// Records that the response stored under the fill's key came from this fill.
     pub fn note_renewal(&self) {
         self.renews.store(true, Ordering::Release);
     }
 
-    /// Returns its number in the table, if what is stored under its key is from it.
+    /// Returns the fill's number in the registry if the response stored under its key came from it.
     pub fn renewal(&self) -> Option<BegunSoFar> {
         self.number.filter(|_| self.renews.load(Ordering::Acquire))
     }
 
-    /// Sets its number in the table.
+    /// Sets the fill's number in the registry.
     pub fn numbered(self, number: BegunSoFar) -> Fill {
         Fill { number: Some(number), ..self }
     }
 
-    /// Returns whether it began after so many had begun.
+    /// Returns whether this fill began after `begun` was read.
     pub fn began_after(&self, begun: BegunSoFar) -> bool {
         self.number.is_some_and(|number| number > begun)
     }
 
-    /// Returns whether one more request may ask the origin for a range that is far from what has
-    /// come: only a few may.
+    /// Returns whether one more request may fetch a range from the origin that is far from the
+    /// bytes received so far, and counts it. At most `PASSED_MAX` may.
     pub fn may_be_passed(&self) -> bool {
         let one_more = |passed: u8| (passed < PASSED_MAX).then_some(passed + 1);
         self.passed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
-    /// Notes the mark of the rule that decides the request that begins it: its answer is for
-    /// requests that the same rule decides.
+    /// Sets the mark of the rule that matched the request that begins the fill. The response is
+    /// only for requests that the same rule matches.
     pub fn with_rule_mark(mut self, rule_mark: Option<HeaderValue>) -> Fill {
         self.rule_mark = rule_mark;
         self
     }
 
-    /// Returns the mark of the rule that decides the request that began it.
+    /// Returns the mark of the rule that matched the request that began the fill.
     pub fn rule_mark(&self) -> Option<&HeaderValue> {
         self.rule_mark.as_ref()
     }
 
-    /// Notes whether the request that begins it carries credentials: its answer may then be for
-    /// that client alone, and other requests do not wait to find out.
+    /// Records whether the request that begins the fill carries credentials. The response may then
+    /// be for that client only, and other requests do not wait to find out.
     pub fn with_credentials(mut self, has_credentials: bool) -> Fill {
         self.has_credentials = has_credentials;
         self
     }
 
-    /// Returns whether the request that began it carries credentials.
     pub fn has_credentials(&self) -> bool {
         self.has_credentials
     }
 
-    /// Notes that another node may be asked to fetch, with so many hops.
+    /// Sets the hop count with which another node may be asked to fetch.
     pub fn waiting_with(mut self, waits_with: Option<u8>) -> Fill {
         self.waits_with = waits_with;
         self
     }
 
-    /// Returns with how many hops another node may be asked to fetch, if one may be
+    /// Returns the hop count with which another node may be asked to fetch, or `None` if none may
     /// ([`fleet::lookup::may_wait`]).
     pub fn waits_with(&self) -> Option<u8> {
         self.waits_with
@@ -313,48 +315,46 @@ impl Fill {
         &self.token
     }
 
-    /// Returns whether a new request may join: nothing that concerns the answer was purged since
-    /// the fetch began, and the fetch did not fail.
+    /// Returns whether a new request may join: no purge since the fetch began concerns the
+    /// response, and the fetch has neither failed nor been abandoned.
     pub fn joinable(&self) -> bool {
         if self.token.overtaken() || self.lock().is_abandoned {
             return false;
         }
         match self.stage() {
             FillStage::Failed(_) | FillStage::Absent(_) => false,
-            // Whether a purge concerns a fill without a head is checked when the head has come.
+            // Without a head, check for purges when the head arrives.
             FillStage::Streaming(head) => !self.is_purged(&head),
             _ => true,
         }
     }
 
-    /// Returns the stage.
     pub fn stage(&self) -> FillStage {
         self.lock().stage.clone()
     }
 
-    /// Returns whether the head has still to come.
+    /// Returns whether the head has not arrived yet.
     pub fn is_waiting(&self) -> bool {
         matches!(self.lock().stage, FillStage::Waiting)
     }
 
-    /// Returns when the fetch began.
     pub fn begun(&self) -> Instant {
         self.begun
     }
 
-    /// Returns whether a new reader can still have the begin of the body.
+    /// Returns whether a new reader can still get the body from its first byte.
     pub fn has_begin(&self) -> bool {
         self.lock().has_begin()
     }
 
-    /// Returns whether a purge that came after the fetch began concerns its answer.
+    /// Returns whether a purge since the fetch began concerns the response.
     fn is_purged(&self, head: &FillHead) -> bool {
         let shared = head.shared.as_ref();
         shared.is_some_and(|shared| self.token.purged(&head.key, || shared.encode()))
     }
 
-    /// Registers a client at the begin of the body, until the [`Reader`] is dropped. Returns `None`
-    /// when the begin of the body is no longer to be had.
+    /// Registers a client at the start of the body, until the [`Reader`] is dropped. Returns `None`
+    /// when the start of the body is no longer available or the fill is abandoned.
     pub fn join(self: &Arc<Self>) -> Option<Reader> {
         let mut state = self.lock();
         if !state.has_begin() || state.is_abandoned {
@@ -376,7 +376,7 @@ impl Fill {
         Some(Reader { fill: self.clone(), id, at: 0, limit: u64::MAX, waited })
     }
 
-    /// Publishes the head; only the first call counts.
+    /// Publishes the head. Only the first call has an effect.
     pub fn publish(&self, stage: FillStage, unfinished: Option<Unfinished>) {
         let mut state = self.lock();
         if !matches!(state.stage, FillStage::Waiting) {
@@ -387,23 +387,23 @@ impl Fill {
         state.wake_readers();
     }
 
-    /// Does as [`Fill::publish`], when the store was given `before` bytes ahead of this fill's.
+    /// Publishes the head like [`Fill::publish`]; the store received `before` bytes ahead of this
+    /// fill's first byte.
     pub fn publish_behind(&self, stage: FillStage, unfinished: Option<Unfinished>, before: u64) {
         self.lock().before = before;
         self.publish(stage, unfinished);
     }
 
-    /// Makes lagging readers of a body without a head read from what the store takes of it.
+    /// Lets lagging readers of a body without a head read from `unfinished`.
     pub fn publish_spill(&self, unfinished: Unfinished) {
         self.lock().unfinished = Some(unfinished);
     }
 
-    /// Returns whether the store has, or is to have, the body.
+    /// Returns whether the store has the body or is receiving it.
     pub fn is_stored(&self) -> bool {
         self.lock().unfinished.is_some()
     }
 
-    /// Appends a piece of the body.
     pub fn push(&self, piece: Bytes) {
         if piece.is_empty() {
             return;
@@ -417,7 +417,6 @@ impl Fill {
         self.share.relieve();
     }
 
-    /// Appends the last piece of the body.
     pub fn push_last(&self, piece: Bytes) {
         if piece.is_empty() {
             return;
@@ -428,9 +427,9 @@ impl Fill {
         state.wake_readers();
     }
 
-    /// Drops from the window of a fill that is stored what the store can give back (the first
-    /// `readable` bytes of the body), unless a reader still needs it and the memory allows the
-    /// window more than `least` bytes, up to `most`.
+    /// Drops from the window of a stored fill bytes that the store can return (the first `readable`
+    /// bytes of the body). Bytes that a reader still needs stay while the window is at most `least`
+    /// bytes, or up to `most` if the memory budget allows it.
     pub fn trim(&self, (least, most): (u64, u64), readable: u64) {
         let keep = self.share.keep(least, most);
         let mut state = self.lock();
@@ -445,14 +444,14 @@ impl Fill {
         self.count(&state);
     }
 
-    /// Notes that the store has the first `bytes` of the body and takes no more. From now on no
-    /// reader joins that would need them. Only the first call counts.
+    /// Records that the store has the first `bytes` of the body and takes no more. From now on
+    /// readers that would need those bytes cannot join. Only the first call has an effect.
     pub fn refuse(&self, bytes: u64) {
         self.lock().stored_end.get_or_insert(bytes);
     }
 
-    /// Waits, after the store refused the rest, until no reader that is waited for needs what the
-    /// store has.
+    /// Waits, after the store refused the rest, until all attached readers have passed the bytes
+    /// that only the store has.
     pub fn poll_caught_up(&self, cx: &mut Context<'_>) -> Poll<()> {
         let state = self.lock();
         if state.slowest().is_none_or(|at| at >= state.window.begin()) {
@@ -462,7 +461,7 @@ impl Fill {
         Poll::Pending
     }
 
-    /// Waits, after the store refused the rest, until no reader needs what the store has.
+    /// Waits, after the store refused the rest, until no reader needs bytes from the store.
     pub fn poll_unneeded(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         let (begin, end) = (state.window.begin(), state.stored_end.unwrap_or(u64::MAX));
@@ -474,8 +473,8 @@ impl Fill {
         Poll::Pending
     }
 
-    /// Detaches the readers that others wait for and that took fewer than `least` bytes since the
-    /// last call: so many if they can go on elsewhere, so many if not.
+    /// Detaches readers that are behind the fastest one and took too few bytes since the last call:
+    /// fewer than `resumable` if they can continue elsewhere, fewer than `other` if not.
     pub fn detach_slow(&self, (resumable, other): (u64, u64)) {
         let mut state = self.lock();
         let first = state.readers.iter().flatten().map(|place| place.at).max().unwrap_or(0);
@@ -486,7 +485,7 @@ impl Fill {
         }
     }
 
-    /// Ends the body; only the first call counts.
+    /// Ends the body. Only the first call has an effect.
     pub fn end(&self, end: End) {
         let mut state = self.lock();
         if state.end.is_none() {
@@ -495,9 +494,9 @@ impl Fill {
         state.wake_readers();
     }
 
-    /// Waits, for a fill that is not stored, until at most `least` bytes wait for a reader, `most`
-    /// bytes if the memory allows it; or until there is no reader, or the fill is to end. Drops
-    /// first what all readers have.
+    /// Waits, for a fill that is not stored, until its window holds at most `least` bytes, or
+    /// `most` if the memory budget allows it; or until it has no reader or is to end. First drops
+    /// the bytes that all attached readers have taken.
     pub fn poll_room(&self, cx: &mut Context<'_>, (least, most): (u64, u64)) -> Poll<()> {
         let mut state = self.lock();
         let slowest = state.slowest().unwrap_or(u64::MAX);
@@ -506,7 +505,7 @@ impl Fill {
         }
         self.count(&state);
         let has_room = state.window.occupied() <= self.share.keep(least, most);
-        // The end of the fill wakes the task that is set by then.
+        // If the fill is to end, that wakes the task set here.
         self.share.set_task(cx.waker());
         if has_room || state.interested == 0 || self.share.is_ended() {
             return Poll::Ready(());
@@ -514,15 +513,15 @@ impl Fill {
         Poll::Pending
     }
 
-    /// Ends a fill without a head that no client waits for any more, and returns whether it did.
-    /// The task is woken when the last client leaves.
+    /// Ends a fill that has neither a head nor a waiting client, and returns whether it did.
+    /// Otherwise the task is woken when a client leaves.
     pub fn is_abandoned(&self, cx: &mut Context<'_>) -> bool {
         let mut state = self.lock();
         if !matches!(state.stage, FillStage::Waiting) {
             return false;
         }
         if state.interested == 0 {
-            // A request that finds it all the same looks again.
+            // A request that still finds this fill then looks up again.
             state.stage = FillStage::Absent(false);
             return true;
         }
@@ -530,39 +529,37 @@ impl Fill {
         false
     }
 
-    /// Returns whether any client still wants this. The task is woken when that changes.
+    /// Returns whether the fill has a client. The task is woken when a client leaves.
     pub fn poll_interest(&self, cx: &mut Context<'_>) -> bool {
         let state = self.lock();
         self.share.set_task(cx.waker());
         state.interested > 0
     }
 
-    /// Ends the fetch for readers, if there is none: from now on none joins. Returns whether it
-    /// does.
+    /// Closes the fill to new readers if it has none. Returns whether it did.
     pub fn abandon(&self) -> bool {
         let mut state = self.lock();
         state.is_abandoned = state.interested == 0;
         state.is_abandoned
     }
 
-    /// Returns how many bytes of the body have come.
+    /// Returns the number of body bytes received so far.
     pub fn produced(&self) -> u64 {
         self.lock().window.end()
     }
 
-    /// Returns whether the fetch is to end: it makes no progress, and others need the memory of its
-    /// window.
+    /// Returns whether the fetch must end because the memory of its window is needed.
     pub fn is_to_end(&self) -> bool {
         self.share.is_ended()
     }
 
-    /// Counts what the window occupies now.
+    /// Updates the memory budget with the size of the window.
     fn count(&self, state: &State) {
         self.share.set(state.window.occupied());
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic under the lock leaves plain data that is still consistent enough to fail with.
+        // After a panic under the lock the plain data are still consistent enough to fail with.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -585,7 +582,7 @@ impl State {
         self.window.begin() == 0 || is_stored
     }
 
-    /// Returns the position of the slowest reader that is waited for.
+    /// Returns the position of the slowest attached reader.
     fn slowest(&self) -> Option<u64> {
         let attached = self.readers.iter().flatten().filter(|place| !place.is_detached);
         attached.map(|place| place.at).min()
@@ -606,7 +603,7 @@ impl State {
     }
 }
 
-/// A client of a fill, which waits for the head and then reads the body.
+/// A client of a fill: it waits for the head and then reads the body.
 pub(crate) struct Reader {
     fill: Arc<Fill>,
     id: usize,
@@ -621,7 +618,7 @@ impl Reader {
         std::future::poll_fn(|cx| self.poll_head(cx)).await
     }
 
-    /// Polls for the head, as [`Reader::head`].
+    /// Polls for the head.
     pub fn poll_head(&self, cx: &mut Context<'_>) -> Poll<FillStage> {
         let mut state = self.fill.lock();
         if matches!(state.stage, FillStage::Waiting) {
@@ -631,36 +628,34 @@ impl Reader {
         Poll::Ready(state.stage.clone())
     }
 
-    /// Returns whether it joined before the head was there.
+    /// Returns whether the reader joined before the head arrived.
     pub fn waited(&self) -> bool {
         self.waited
     }
 
-    /// Returns whether a purge that came after the fetch began concerns its answer, which is to be
-    /// stored under `key` with this head.
+    /// Returns whether a purge since the fetch began concerns the response, which is to be stored
+    /// under `key` with this head.
     pub fn is_purged(&self, key: &Key, head: &StoredHead) -> bool {
         self.fill.token.purged(key, || head.encode())
     }
 
-    /// Returns the fill that is followed.
     pub fn fill(&self) -> &Arc<Fill> {
         &self.fill
     }
 
-    /// Returns how many bytes of the body have come already.
+    /// Returns the number of body bytes received so far.
     pub fn produced(&self) -> u64 {
         self.fill.produced()
     }
 
-    /// Notes that the reader goes on elsewhere when it is left behind.
+    /// Records that the reader can continue elsewhere when it is detached.
     pub fn set_resumable(&self) {
         if let Some(place) = &mut self.fill.lock().readers[self.id] {
             place.can_resume = true;
         }
     }
 
-    /// Returns all of the body, if it has ended without trailers, and lies in the window in one
-    /// piece.
+    /// Returns the whole body if it has ended without trailers and is in the window in one piece.
     pub fn whole(&self) -> Option<Bytes> {
         let state = self.fill.lock();
         match state.end {
@@ -669,18 +664,17 @@ impl Reader {
         }
     }
 
-    /// Limits what is read to `range` of the body (which may end before).
+    /// Limits reading to `range` of the body, which may end earlier.
     pub fn seek(&mut self, range: std::ops::Range<u64>) {
         self.limit = range.end;
         self.advance(range.start - self.at);
     }
 
-    /// Returns the position of the next byte.
     pub fn at(&self) -> u64 {
         self.at
     }
 
-    /// Waits for what comes next.
+    /// Polls for the next event of the body.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
         let mut state = self.fill.lock();
         if self.at >= self.limit {
@@ -710,7 +704,7 @@ impl Reader {
         }
     }
 
-    /// Moves on by bytes that were taken, from the window or from the store.
+    /// Moves the reader past bytes that it took from the window, the store or elsewhere.
     pub fn advance(&mut self, bytes: u64) {
         self.at += bytes;
         self.fill.share.advance(bytes);

@@ -1,53 +1,52 @@
-//! The part of a body that is in memory between the task that brings it and the clients that read
+//! The part of a body that is in memory between the task that receives it and the clients that read
 //! it.
 //!
-//! An origin may send a body in pieces of a single byte. So small pieces are collected in blocks,
-//! and a piece is found by binary search: the cost of a body depends on its bytes, not on its
-//! pieces. The window counts all that it occupies, its own bookkeeping included.
+//! An origin may send a body one byte at a time. Small pieces are therefore collected in blocks,
+//! and a piece is found by binary search: the cost of a body depends on its bytes, not on the
+//! number of pieces. The window counts all memory that it occupies, including its own bookkeeping.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// Pieces of fewer bytes are collected.
+/// Pieces of fewer bytes are collected in a block.
 const SMALL: usize = 4 << 10;
-/// Bytes of a block of small pieces.
+/// Size of a block of small pieces, in bytes.
 const BLOCK: usize = 16 << 10;
-/// Bytes that a piece occupies besides its own.
+/// Bytes that a piece occupies besides its data.
 const OVERHEAD: u64 = 64;
 
-/// A window on a body: consecutive pieces, the oldest of which are dropped.
+/// A window on a body: consecutive pieces, dropped oldest first.
 #[derive(Default)]
 pub(crate) struct Window {
-    /// Where it begins in the body.
+    /// Position in the body where the window begins.
     begin: u64,
-    /// Where it ends.
+    /// Position in the body where the window ends.
     end: u64,
     /// The pieces, each with the position in the body where it ends.
     pieces: VecDeque<(u64, Bytes)>,
-    /// Small pieces, which follow all others.
+    /// Small pieces, collected; they follow all others.
     block: Vec<u8>,
-    /// Bytes of the pieces with their overhead.
+    /// Bytes of the pieces, including their overhead.
     occupied: u64,
 }
 
 impl Window {
-    /// Returns where it begins in the body.
+    /// Returns the position in the body where the window begins.
     pub fn begin(&self) -> u64 {
         self.begin
     }
 
-    /// Returns where it ends in the body: so many bytes have come.
+    /// Returns the position in the body where the window ends: the number of bytes received.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Returns the bytes of memory that it occupies.
+    /// Returns the bytes of memory that the window occupies.
     pub fn occupied(&self) -> u64 {
         self.occupied + self.block.capacity() as u64
     }
 
-    /// Appends a piece of the body.
     pub fn push(&mut self, piece: Bytes) {
         if piece.len() >= SMALL || self.block.len() + piece.len() > BLOCK {
             self.close_block();
@@ -60,7 +59,8 @@ impl Window {
         }
     }
 
-    /// Appends the last piece of the body: what is small is not collected for others.
+    /// Appends the last piece of the body. It is not collected, even if small, unless a block is
+    /// open.
     pub fn push_last(&mut self, piece: Bytes) {
         if self.block.is_empty() {
             self.end += piece.len() as u64;
@@ -70,7 +70,7 @@ impl Window {
         }
     }
 
-    /// Returns all of the body so far, if it is here and in one piece.
+    /// Returns the body received so far, if the window holds all of it in one piece.
     pub fn whole(&self) -> Option<Bytes> {
         match self.pieces.front() {
             Some((end, piece)) if *end == self.end && *end == piece.len() as u64 => {
@@ -81,8 +81,7 @@ impl Window {
         }
     }
 
-    /// Returns where the first piece ends that can be dropped as a whole; `None` for an empty
-    /// window.
+    /// Returns where the first droppable piece ends; `None` for an empty window.
     pub fn first_end(&self) -> Option<u64> {
         match self.pieces.front() {
             Some((end, _)) => Some(*end),
@@ -90,7 +89,6 @@ impl Window {
         }
     }
 
-    /// Drops the first piece.
     pub fn drop_first(&mut self) {
         if let Some((end, piece)) = self.pieces.pop_front() {
             self.begin = end;
@@ -101,8 +99,8 @@ impl Window {
         }
     }
 
-    /// Returns the bytes from `at` on, which must not lie before the window, at most up to `limit`;
-    /// `None` when they have not come.
+    /// Returns bytes from `at` on, at most up to `limit`; `None` if they have not arrived. `at`
+    /// must not lie before the window.
     pub fn read(&self, at: u64, limit: u64) -> Option<Bytes> {
         debug_assert!(self.begin <= at && at < limit);
         if at >= self.end {
@@ -118,13 +116,13 @@ impl Window {
         Some(piece.slice((at - begin) as usize..(limit.min(*end) - begin) as usize))
     }
 
-    /// Appends a piece that ends where the window does.
+    /// Appends a piece that ends where the window ends.
     fn append(&mut self, piece: Bytes) {
         self.occupied += piece.len() as u64 + OVERHEAD;
         self.pieces.push_back((self.end, piece));
     }
 
-    /// Makes a piece of the bytes that were collected.
+    /// Makes a piece of the collected bytes.
     fn close_block(&mut self) {
         if !self.block.is_empty() {
             let block = std::mem::take(&mut self.block).into_boxed_slice();
@@ -138,7 +136,7 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// Returns bytes of a body, each of which follows from its position.
+    /// Returns bytes of a body in which each byte follows from its position.
     fn body(range: std::ops::Range<u64>) -> Bytes {
         range.map(|at| (at % 251) as u8).collect()
     }

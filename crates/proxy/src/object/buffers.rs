@@ -1,9 +1,9 @@
-//! Memory for bodies that wait: those of requests until they have come, and those of answers until
+//! Memory for waiting bodies: request bodies until they have arrived, and response bodies until
 //! their clients take them.
 //!
-//! It exists so that a slow client does not keep an origin server busy. All bodies together have
-//! one limit, and it is shared out: a host gets at most half of what is free at the moment, and a
-//! client half of what its host may have. So the slow clients of one host cannot take the
+//! This memory prevents a slow client from occupying an origin server. All bodies together have one
+//! limit, which is divided: a host gets at most half of the memory that is free at the moment, and
+//! a client half of what its host may have. The slow clients of one host therefore cannot take the
 //! memory of other hosts, and one client cannot take that of its host.
 
 use std::collections::HashMap;
@@ -14,31 +14,31 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::observe::metrics::{Samples, Source};
 
-/// The memory of all bodies that wait, shared by all workers.
+/// The memory of all waiting bodies, shared by all workers.
 #[derive(Default)]
 pub(crate) struct Buffers {
     used: AtomicU64,
-    /// Bytes of each client and host that has any, by hash.
+    /// Bytes of each client and host with waiting bodies, by hash.
     shares: Mutex<HashMap<u64, Arc<AtomicU64>>>,
     hasher: RandomState,
 }
 
-/// The memory of one body. It is given back when this is dropped.
+/// The memory of one body, released on drop.
 pub(crate) struct Buffered {
     all: Arc<Buffers>,
     limit: u64,
     held: u64,
-    /// Of its client and of its host.
+    /// The shares of the body's client and host.
     shares: [(u64, Arc<AtomicU64>); 2],
 }
 
 impl Buffers {
-    /// Returns the names of the shares of a client and a host.
+    /// Returns the hashes that name the shares of a client and a host.
     pub fn shares(&self, client: impl Hash, host: &str) -> [u64; 2] {
         [self.hasher.hash_one((0, client)), self.hasher.hash_one((1, host))]
     }
 
-    /// Begins a body that counts in these shares, when all may have `limit` bytes.
+    /// Registers a body that counts in these shares. All bodies together may have `limit` bytes.
     pub fn begin(all: &Arc<Buffers>, shares: [u64; 2], limit: u64) -> Buffered {
         let mut table = all.table();
         let shares = shares.map(|share| (share, table.entry(share).or_default().clone()));
@@ -51,12 +51,12 @@ impl Buffers {
 }
 
 impl Buffered {
-    /// Takes so many bytes more; returns false, and takes nothing, when they are not to be had.
+    /// Takes `bytes` more bytes. Returns false, and takes nothing, if they are not available.
     pub fn grow(&mut self, bytes: u64) -> bool {
         let free = self.limit.saturating_sub(self.all.used.load(Relaxed));
         let Some(rest) = free.checked_sub(bytes) else { return false };
         let [client, host] = self.shares.each_ref().map(|(_, share)| share.load(Relaxed) + bytes);
-        // What the host may still have is half of the difference.
+        // The host may still take half of the difference.
         let Some(rest) = rest.checked_sub(host) else { return false };
         if client > rest / 2 {
             return false;
@@ -69,7 +69,7 @@ impl Buffered {
         true
     }
 
-    /// Gives so many bytes back.
+    /// Releases `bytes` bytes.
     pub fn shrink(&mut self, bytes: u64) {
         let bytes = bytes.min(self.held);
         self.held -= bytes;
@@ -85,7 +85,7 @@ impl Drop for Buffered {
         self.shrink(self.held);
         let mut table = self.all.table();
         for (name, share) in &mut self.shares {
-            // Dropped under the lock: the last one must see that it is.
+            // Dropped under the lock, so that the last holder sees that it is the last.
             drop(std::mem::take(share));
             if table.get(name).is_some_and(|share| Arc::strong_count(share) == 1) {
                 table.remove(name);

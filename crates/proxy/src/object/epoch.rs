@@ -1,4 +1,4 @@
-//! Random numbers that tell one version of an object from all others.
+//! Random numbers that distinguish one version of an object from all others.
 
 use net::random::random;
 

@@ -1,5 +1,5 @@
-//! The head of a stored response. A request that is answered from the cache needs its facts and its
-//! bytes; a map of its fields is made when something else needs one.
+//! The head of a stored response. A cache hit needs its facts and its encoded bytes. A map of its
+//! fields is built only when other code needs it.
 
 use std::cell::OnceCell;
 
@@ -11,7 +11,7 @@ use semantics::{EncodedHead, Meta, StoredHead};
 #[derive(Debug)]
 pub(crate) struct Head {
     facts: Packed,
-    /// Its encoded form; `None` where it was changed since it was read.
+    /// The encoded form; `None` if the head has been changed since it was read.
     meta: Option<Bytes>,
     parsed: OnceCell<StoredHead>,
 }
@@ -30,17 +30,16 @@ impl Head {
         Some(Head { facts, meta: Some(meta.clone()), parsed: OnceCell::new() })
     }
 
-    /// Returns its facts.
     pub fn packed(&self) -> &Packed {
         &self.facts
     }
 
-    /// Returns its encoded form, from which it can be sent.
+    /// Returns the encoded form, from which the head can be sent.
     pub fn meta(&self) -> Option<&Bytes> {
         self.meta.as_ref()
     }
 
-    /// Returns it with a map of its fields.
+    /// Returns the head with a map of its fields, which the first call decodes.
     pub fn stored(&self) -> &StoredHead {
         self.parsed.get_or_init(|| match self.meta.as_ref().map(Meta::decode) {
             Some(Ok(Meta::Head(head))) => head,

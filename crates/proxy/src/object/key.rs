@@ -1,42 +1,42 @@
-//! The keys of stored objects, and of their variants.
+//! The keys of stored objects and of their variants.
 
 use semantics::cache_key::UrlPlace;
 use semantics::{Fields, Url, VaryMarker, cache_key};
 use store::{Key, Locality};
 use upstream::send::origin::Group;
 
-/// Returns what the keys of all objects of a site begin with: of a reverse site by its name, `None`
+/// Returns the prefix of the keys of all objects of a reverse site with this name; `None` stands
 /// for the forward proxy.
 pub fn key_prefix(site: Option<&str>) -> String {
     site.map_or_else(|| "forward".to_owned(), |site| format!("site {site}"))
 }
 
-/// Returns the key of the object that `url` is on the site of a [`key_prefix`]. A removal under
-/// this key reaches all its variants. `None` when it is too long.
+/// Returns the key of the object with this URL in the site of a [`key_prefix`]; `None` if it is too
+/// long. A removal under this key reaches all variants of the object.
 pub fn primary_key(prefix: &str, url: &Url) -> Option<Key> {
     Key::new(cache_key::primary(prefix, url), locality(url))
 }
 
-/// Returns the FNV-1a hashes of the URL's site and of its directory.
+/// Returns the FNV-1a hashes of the URL's site and directory.
 fn locality(url: &Url) -> Locality {
     let site = hashed(0xcbf2_9ce4_8422_2325, url.site());
     Locality { site, group: hashed(site, &url.group()[url.site().len()..]) }
 }
 
-/// Returns the locality of a key in which the URL lies so, as [`primary_key`] has it.
+/// Returns the locality of a key whose URL lies at `place`, equal to that of [`primary_key`].
 pub(crate) fn locality_at(key: &[u8], place: UrlPlace) -> Locality {
     let UrlPlace { begin, site_end, group_end } = place;
     let site = hashed_bytes(0xcbf2_9ce4_8422_2325, &key[begin..site_end]);
     Locality { site, group: hashed_bytes(site, &key[site_end..group_end]) }
 }
 
-/// Returns the hash of a group that the origin named in its answer to a request for an object of
-/// this key: that of the URL's directory when the name is its path.
+/// Returns the hash of a group that the origin named in its response for this key. It equals the
+/// group of the URL's directory if the name is that directory's path.
 pub(crate) fn named_group(key: &Key, group: &Group) -> u64 {
     hashed(key.locality().site, &group.0)
 }
 
-/// Goes on with the FNV-1a hash of what stands before `text`.
+/// Continues the FNV-1a hash `before` with `text`.
 fn hashed(before: u64, text: &str) -> u64 {
     hashed_bytes(before, text.as_bytes())
 }
@@ -46,7 +46,7 @@ fn hashed_bytes(before: u64, text: &[u8]) -> u64 {
     text.iter().copied().fold(before, step)
 }
 
-/// Returns the key of a request's variant under a marker; `None` when it is too long.
+/// Returns the key of the variant that a request selects under a marker; `None` if it is too long.
 pub(crate) fn variant_key(
     primary: &Key,
     marker: &VaryMarker,

@@ -14,15 +14,15 @@ use crate::object::stored_response::StoredResponse;
 
 /// The result of a lookup.
 pub(crate) enum LookupResult {
-    /// A stored answer. Its key is the variant's, if there are variants.
+    /// A stored response. Its key is the variant's, if there are variants.
     Stored(Rc<StoredResponse>),
-    /// Nothing. With a marker there are variants, but not this one.
+    /// Nothing. With a marker there are variants, but none that the request selects.
     Nothing { key: Key, marker: Option<VaryMarker> },
 }
 
-/// Looks an object up, through its marker if it has one. The answer to a HEAD is found for HEADs
-/// only. `options`: the tiers that are asked, and what becomes of memory. `None`: the variant's key
-/// is too long.
+/// Looks up an object, through its marker if it has one. The response to a HEAD is found by HEADs
+/// only. `options` sets the tiers to look in, and whether memory keeps the object. Returns `None`
+/// if the variant's key is too long.
 pub(crate) async fn find(
     store: &Store,
     primary: &Key,
@@ -47,8 +47,8 @@ pub(crate) async fn find(
     Box::pin(find_selected((store, options), primary, marker, request, is_for)).await
 }
 
-/// Looks for what a request selects among the variants under a marker: the latest under any of its
-/// sets of fields (RFC 9111, 4). A variant that is not stored would have its key by the latest set.
+/// Looks up the variants that a request selects under any of a marker's sets of fields, and returns
+/// the latest (RFC 9111, 4). If none is stored, returns the key by the latest set.
 async fn find_selected(
     (store, options): (&Store, LookupOptions),
     primary: &Key,
@@ -78,7 +78,7 @@ async fn find_selected(
     Some(LookupResult::Nothing { key, marker: Some(marker) })
 }
 
-/// Returns the answer that is stored whole under a variant's key.
+/// Returns the response that is stored whole under a variant's key.
 pub(crate) async fn find_variant(
     store: &Store,
     key: &Key,
@@ -103,8 +103,8 @@ pub(crate) async fn find_sparse(
     (sparse.layout.epoch == epoch).then(|| StoredResponse::new(key.clone(), marker, entry, found))
 }
 
-/// Returns the whole answer that is in memory under `key`, whose marker is known. It does not count
-/// as a use, and no device is read.
+/// Returns the whole response in memory under `key`, reached through `marker`. This does not count
+/// as a use, and reads no device.
 pub(crate) fn resident(
     store: &Store,
     key: &Key,
@@ -119,7 +119,7 @@ pub(crate) fn resident(
     }
 }
 
-/// Returns the marker that is in memory under `primary`, as [`resident`] finds answers.
+/// Returns the marker in memory under `primary`. Like [`resident`], it does not count as a use.
 pub(crate) fn resident_marker(store: &Store, primary: &Key) -> Option<VaryMarker> {
     Metadata::of(&store.resident(primary)?)?.into_marker()
 }

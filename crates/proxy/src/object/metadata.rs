@@ -13,10 +13,10 @@ pub(crate) enum Metadata {
     Marker(VaryMarker),
 }
 
-/// The head of a response, as it was found.
+/// The head of a response that a lookup found.
 pub(crate) struct FoundHead {
     pub head: Head,
-    /// The response is stored in parts.
+    /// The layout, if the response is stored in parts.
     pub sparse: Option<Layout>,
 }
 
@@ -31,11 +31,11 @@ impl FoundHead {
 }
 
 impl Metadata {
-    /// Reads the metadata of an entry; `None` when they are not the proxy's, of another version, or
-    /// of a part.
+    /// Reads the metadata of an entry; `None` if they are not the proxy's, have another version, or
+    /// belong to a part.
     pub fn of(entry: &Entry) -> Option<Metadata> {
         let Some(since) = entry.outdated_since() else { return Metadata::as_stored(entry) };
-        // It was outdated by a soft purge: the head that is kept beside the object does not say so.
+        // A soft purge outdated the object: the head stored with it does not say so.
         let outdated = |head: StoredHead| head.outdated(Time::from_unix(since));
         match Meta::decode(entry.meta()) {
             Ok(Meta::Head(head)) => Some(FoundHead::whole(outdated(head).into())),

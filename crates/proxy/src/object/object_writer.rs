@@ -1,8 +1,8 @@
-//! Writes the stored responses of one object on behalf of a fetch: all heads are stored and updated
+//! Writes the stored responses of one object on behalf of a fetch. All heads are stored and updated
 //! here.
 //!
-//! It promises: what was removed or purged since the fetch began does not come back, and no request
-//! finds a response that its `Vary` tells apart from it (RFC 9111, 4.1).
+//! Guarantees: responses removed or purged since the fetch began do not come back, and no request
+//! finds a response whose `Vary` excludes it (RFC 9111, 4.1).
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -18,26 +18,26 @@ use crate::object::metadata::Metadata;
 use crate::object::store::{Store, Writer};
 use crate::object::stored_response::StoredResponse;
 
-/// The means of one fetch to write the responses of one object.
+/// A writer of the responses of one object, for one fetch.
 pub(crate) struct ObjectWriter<'a> {
     pub store: &'a Store,
     /// Taken when the fetch began.
     pub token: &'a FetchToken,
-    /// The key of the object, whose marker leads to its variants.
+    /// The key of the object. Its marker leads to its variants.
     pub primary: &'a Key,
 }
 
-/// The place of a stored response.
+/// The key under which a response is stored.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StorageKey {
     pub key: Key,
-    /// The marker that leads there, when it is not the stored one.
+    /// The marker that leads to the key, if it is not the stored one.
     pub new_marker: Option<VaryMarker>,
 }
 
 impl StorageKey {
-    /// Returns the place of a response with this `Vary`, to a request that looked under `key` by
-    /// way of `marker`. `None`: its key is too long.
+    /// Returns where to store a response with this `Vary` to a request that looked under `key` by
+    /// way of `marker`; `None` if the key is too long.
     pub fn of(
         vary: &Vary,
         primary: &Key,
@@ -58,7 +58,7 @@ impl StorageKey {
     }
 }
 
-/// The facts that decide on storing a response, and on keeping a refreshed one.
+/// The facts that decide whether a response is stored, and whether a refreshed one is kept.
 pub(crate) struct Judge<'a> {
     pub facts: &'a RequestFacts,
     pub times: ExchangeTimes,
@@ -68,13 +68,13 @@ pub(crate) struct Judge<'a> {
 /// The result of refreshing a stored response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RefreshResult {
-    /// It stays under its key, with the new head.
+    /// The response stays under its key, with the new head.
     InPlace,
-    /// It varies by fields that it was not found by: it belongs under another key.
+    /// The response varies by fields that did not select it: it belongs under another key.
     Elsewhere,
-    /// The new head was for this client alone, and says nothing of what others have.
+    /// The new head was for this client only, and says nothing about other clients' responses.
     ForClient,
-    /// It must not be kept.
+    /// The response must not be kept.
     Forbidden,
 }
 
@@ -85,7 +85,7 @@ impl Judge<'_> {
         storability::judge(facts, status, headers, *times, settings)
     }
 
-    /// Decides what becomes of a response stored under `marker`, with this head.
+    /// Decides what to do with a response stored under `marker` that gets this head.
     pub fn refreshed(&self, head: &StoredHead, marker: Option<&VaryMarker>) -> RefreshResult {
         match self.permits(head.status(), head.headers()) {
             Err(NotStorable::Authorization | NotStorable::Cookie | NotStorable::Identified) => {
@@ -99,10 +99,10 @@ impl Judge<'_> {
 }
 
 impl ObjectWriter<'_> {
-    /// Opens a writer for a response with this metadata, after storing its new marker, if any.
+    /// Opens a writer for a response with this metadata. Stores its new marker first, if any.
     ///
     /// # Errors
-    /// As [`store::Store::insert`]; `Overtaken` also when the marker was removed meanwhile.
+    /// As [`store::Store::insert`]; `Overtaken` also if the marker was removed meanwhile.
     pub async fn insert(
         &self,
         key: &Key,
@@ -116,9 +116,9 @@ impl ObjectWriter<'_> {
         self.store.insert(self.token, key, meta, hint).await
     }
 
-    /// Stores a marker, an object without a body. The marker that it extends must still be there:
-    /// it was read before the fetch began, and what was removed since must not come back. A later
-    /// removal overtakes the fetch.
+    /// Stores a marker, an object without a body. The marker that it extends must still be stored:
+    /// it was read before the fetch began, and objects removed since then must not come back. A
+    /// later removal overtakes the fetch.
     async fn insert_marker(&self, marker: &VaryMarker, group: Option<u64>) -> Result<(), Refusal> {
         let stored = match self.store.lookup(self.primary).await {
             Lookup::Hit(entry) => Metadata::of(&entry).and_then(Metadata::into_marker),
@@ -131,7 +131,7 @@ impl ObjectWriter<'_> {
         self.store.insert(self.token, self.primary, marker.encode(), hint).await?.commit().await
     }
 
-    /// Replaces the head of a stored response. It stays as it was when the store refuses.
+    /// Replaces the head of a stored response. The old head stays if the store refuses the new one.
     pub async fn replace(&self, stored: &StoredResponse, head: &StoredHead) {
         let (key, entry, meta) = (&stored.key, &stored.entry, stored.encode(head));
         if let Err(refusal) = self.store.replace_meta(self.token, key, entry, meta).await {
@@ -140,7 +140,8 @@ impl ObjectWriter<'_> {
     }
 
     /// Updates a stored response with a head that the origin has freshened (RFC 9111, 3.2 and
-    /// 4.3.4): replaces the head where that may be, removes what must not be kept.
+    /// 4.3.4): replaces the head if that is permitted, and removes the response if it must not be
+    /// kept.
     pub async fn refresh(
         &self,
         stored: &StoredResponse,
@@ -185,7 +186,7 @@ mod tests {
             .unwrap();
         let wider = old.with(&Vary::Names(names("accept-language")), 2);
         store.remove(primary).await;
-        // The fetch begins after the removal, so that nothing overtakes it.
+        // The fetch begins after the removal, so nothing overtakes it.
         let token = &store.begin_fetch(primary);
         let later = ObjectWriter { store, token, primary };
         let stored = later.insert_marker(&wider, None).await;

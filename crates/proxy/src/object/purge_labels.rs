@@ -1,9 +1,9 @@
-//! The labels that an operator may purge stored objects by: their host, their tags, the begin of
-//! their URL.
+//! The labels by which an operator may purge stored objects: their host, their tags, and prefixes
+//! of their URL.
 //!
-//! The store reads them from an object's key and metadata when a purge may concern it, and keeps
-//! only a summary that says which labels no object bears. The scheme is not part of a label: a
-//! purge removes an object whatever scheme it is asked for with.
+//! The store reads the labels from an object's key and metadata when a purge may concern the
+//! object. It keeps only a summary that says which labels no object bears. The scheme is not part
+//! of a label: a purge removes an object whatever scheme is used to request it.
 
 use ring::digest;
 use semantics::{TagFields, Url, cache_key};
@@ -20,7 +20,7 @@ pub(crate) struct ObjectLabels {
     pub tags: TagFields,
 }
 
-/// The version of how labels are read: it changes when an object gets other labels than before.
+/// Version of the label rules. It changes when an object gets other labels than before.
 const READING: &[u8] = b"1";
 
 impl Labels for ObjectLabels {
@@ -76,23 +76,23 @@ fn without_port(authority: &str) -> &str {
     }
 }
 
-/// Returns the target of a purge of `url`: all variants, whatever its scheme.
+/// Returns the target of a purge of `url`: all variants, whatever the scheme.
 pub(crate) fn of_url(url: &Url) -> Target<'_> {
     let name = without_scheme(url.as_str()).as_bytes();
     Target::Label(Label { kind: URL, name })
 }
 
-/// Returns the target of a purge of everything whose URL begins with `url`, whatever its scheme.
+/// Returns the target of a purge of all objects whose URL begins with `url`, whatever the scheme.
 pub(crate) fn of_prefix(url: &Url) -> Target<'_> {
     Target::Prefix(without_scheme(url.as_str()).as_bytes())
 }
 
-/// Returns the target of a purge of a host on all its ports, or on the one that is named.
+/// Returns the target of a purge of a host: on the port that `host` names, or on all ports.
 pub(crate) fn of_host(host: &str) -> Target<'_> {
     Target::Label(Label { kind: HOST, name: host.as_bytes() })
 }
 
-/// Returns the target of a purge of everything with a tag.
+/// Returns the target of a purge of all objects with a tag.
 pub(crate) fn of_tag(tag: &str) -> Target<'_> {
     Target::Label(Label { kind: TAG, name: tag.as_bytes() })
 }
@@ -125,7 +125,8 @@ mod tests {
             ObjectLabels { tags }.version()
         };
         let default = ObjectLabels { tags: TagFields::default() }.version();
-        // What a cache remembers is believed after an upgrade of the program, too.
+        // The default must not change: caches keep their label summaries across upgrades of the
+        // program.
         assert_eq!(default, 0x1c2c_7f16_d9dc_b82b);
         assert_eq!(version(&["xkey", "surrogate-key"], &["cache-tag"]), default);
         let others: [(&[&str], &[&str]); 5] = [
@@ -150,7 +151,7 @@ mod tests {
             labels("https://A.example:8443/"),
             ["u a.example:8443/", "h a.example", "h a.example:8443"]
         );
-        // All spellings have the labels of the normal one.
+        // All spellings of a URL have the labels of the normalized one.
         assert_eq!(labels("http://a.example/%61?%c3"), ["u a.example/a?%C3", "h a.example"]);
         assert_eq!(labels("http://[::1]/"), ["u [::1]/", "h [::1]"]);
         assert_eq!(labels("http://[::1]:81/"), ["u [::1]:81/", "h [::1]", "h [::1]:81"]);

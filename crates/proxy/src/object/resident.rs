@@ -1,5 +1,5 @@
-//! Stored responses in memory, as a lookup finds them that waits for nothing and allocates nothing:
-//! the bytes of their heads are read as they are stored.
+//! Stored responses in memory, found by a lookup that neither waits nor allocates: their heads are
+//! read in encoded form.
 
 use std::cell::RefCell;
 
@@ -9,7 +9,7 @@ use store::Glance;
 
 use crate::object::store::{Entry, Store};
 
-/// Bytes of a key at most: what has a longer one is looked up otherwise.
+/// Upper bound on the bytes of a key. Objects with longer keys are looked up another way.
 pub(crate) const KEY_MAX: usize = 4096;
 
 thread_local! {
@@ -20,13 +20,13 @@ thread_local! {
 /// A stored response in memory, whole and with its body in one record.
 pub(crate) struct Resident {
     pub entry: Entry,
-    /// The marker that led to it, if it is a variant.
+    /// The marker that led to the response, if it is a variant.
     marker: Option<Entry>,
 }
 
 impl Resident {
-    /// Returns what a request with these fields selects of what is stored under `key`, in a group
-    /// of objects. It counts as looked up.
+    /// Returns the response that a request with these fields selects under `key`, an object of
+    /// `group`. The lookup counts as a use.
     pub fn find(store: &Store, key: &[u8], group: u64, fields: &impl Fields) -> Option<Resident> {
         let Glance::Found(entry) = store.glance(key, || group) else { return None };
         if entry.outdated_since().is_some() {
@@ -46,12 +46,12 @@ impl Resident {
         is_current.then_some(Resident { entry: found, marker: Some(entry) })
     }
 
-    /// Returns its head, if it is one that can be sent as it is stored.
+    /// Returns the head, if it can be sent in encoded form.
     pub fn head(&self) -> Option<EncodedHead<'_>> {
         EncodedHead::read(self.entry.meta())
     }
 
-    /// Returns whether a request field of this name has selected it.
+    /// Returns whether a request field of this name selected the response.
     pub fn is_selected_by(&self, name: &str) -> bool {
         let set = self.marker.as_ref().and_then(|marker| EncodedSet::read(marker.meta()));
         set.is_some_and(|set| set.names().any(|selects| selects == name))

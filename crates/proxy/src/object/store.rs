@@ -9,7 +9,7 @@ pub type Store = store::Store<AnyDevice, TokioClock>;
 /// A stored object.
 pub(crate) type Entry = store::Entry<AnyDevice, TokioClock>;
 
-/// A stored object that is being written.
+/// The writer of a stored object.
 pub(crate) type Writer = store::Writer<AnyDevice, TokioClock>;
 
 /// The body of a stored object.

@@ -1,17 +1,17 @@
-//! Leases of the store: which requests still use it, so that it can be handed over to another
+//! Leases of the store: the requests that still use it before it can be handed over to another
 //! process.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A fetch that clients follow while it is stored: what one of them lags behind by, only the store
+/// A fetch that clients follow while it is stored. A lagging client needs bytes that only the store
 /// has.
 pub(crate) trait Followed {
     /// Returns whether a client needs bytes that only the store has.
     fn lags(&self) -> bool;
 
-    /// Wakes the fetch, so that it sees that nothing more is to be stored.
+    /// Wakes the fetch, so that it notices that nothing more is to be stored.
     fn wake(&self);
 }
 
@@ -20,7 +20,7 @@ pub(crate) trait Followed {
 pub(crate) struct Leases {
     brief: Cell<usize>,
     firm: Cell<usize>,
-    /// Fetches that clients of this worker follow, each at a place of its own.
+    /// Fetches that clients of this worker follow, one slot for each client.
     followed: RefCell<Vec<Option<Arc<dyn Followed>>>>,
     vacant: RefCell<Vec<u32>>,
     handover: Cell<Handover>,
@@ -29,7 +29,7 @@ pub(crate) struct Leases {
 /// The progress of a hand-over.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Handover {
-    /// None has begun, or only the grace period has.
+    /// No hand-over has begun, or it is in its grace period.
     #[default]
     Kept,
     /// Nothing more is to be stored.
@@ -38,7 +38,7 @@ enum Handover {
     Released,
 }
 
-/// A need of the store, which ends when it is dropped.
+/// A lease of the store, which ends when it is dropped.
 pub(crate) struct Lease {
     leases: Rc<Leases>,
     kind: Kind,
@@ -51,22 +51,23 @@ enum Kind {
 }
 
 impl Leases {
-    /// Takes a lease that is waited for during the grace period only.
+    /// Takes a lease that a hand-over waits for during its grace period only.
     pub fn lease_until_grace(self: &Rc<Leases>) -> Lease {
         self.brief.set(self.brief.get() + 1);
         Lease { leases: self.clone(), kind: Kind::Brief }
     }
 
-    /// Takes a lease that is waited for until it is dropped.
+    /// Takes a lease that a hand-over waits for until it is dropped.
     pub fn lease_until_done(self: &Rc<Leases>) -> Lease {
         self.firm.set(self.firm.get() + 1);
         Lease { leases: self.clone(), kind: Kind::Firm }
     }
 
-    /// Takes the lease of a client that follows a fetch: it is waited for while the client lags.
+    /// Takes the lease of a client that follows a fetch. A hand-over waits for it while the client
+    /// lags.
     pub fn following(self: &Rc<Leases>, fetch: Arc<dyn Followed>) -> Lease {
         let mut followed = self.followed.borrow_mut();
-        // There is no memory for 2^32 clients.
+        // The slots fit in `u32`: there is no memory for 2^32 clients.
         let place = self.vacant.borrow_mut().pop().unwrap_or(followed.len() as u32);
         if place as usize == followed.len() {
             followed.push(None);
@@ -75,34 +76,33 @@ impl Leases {
         Lease { leases: self.clone(), kind: Kind::Follows(place) }
     }
 
-    /// Returns whether nothing more is to be stored: writers stop.
+    /// Returns whether writers must stop: nothing more is to be stored.
     pub fn is_ending(&self) -> bool {
         self.handover.get() != Handover::Kept
     }
 
-    /// Returns whether the store has been handed over.
     pub fn is_released(&self) -> bool {
         self.handover.get() == Handover::Released
     }
 
-    /// Has writers stop: nothing more is to be stored.
+    /// Makes writers stop: nothing more is to be stored.
     pub fn end_writing(&self) {
         self.handover.set(Handover::Ending);
         self.followed.borrow().iter().flatten().for_each(|fetch| fetch.wake());
     }
 
-    /// Notes that the store has been handed over.
+    /// Records that the store has been handed over.
     pub fn release(&self) {
         self.handover.set(Handover::Released);
     }
 
-    /// Returns whether there is a lease that is waited for during the grace period only.
+    /// Returns whether there is a lease that a hand-over waits for during its grace period only.
     pub fn are_brief(&self) -> bool {
         self.brief.get() > 0
     }
 
-    /// Returns whether there is a lease that is waited for until it is dropped, or a client that
-    /// lags.
+    /// Returns whether there is a lease that a hand-over waits for until it is dropped, or a client
+    /// that lags.
     pub fn are_firm(&self) -> bool {
         self.firm.get() > 0 || self.followed.borrow().iter().flatten().any(|fetch| fetch.lags())
     }

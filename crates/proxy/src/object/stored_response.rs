@@ -19,12 +19,12 @@ pub(crate) struct StoredResponse {
     pub marker: Option<VaryMarker>,
     pub entry: Entry,
     pub head: Head,
-    /// It is stored in parts: `entry` has the trunk at most.
+    /// The layout, if the response is stored in parts: `entry` then has at most the trunk.
     pub sparse: Option<Layout>,
 }
 
 impl StoredResponse {
-    /// Makes the response of an entry with the head that was read for it.
+    /// Creates the response of an entry with the head that was read from it.
     pub fn new(
         key: Key,
         marker: Option<VaryMarker>,
@@ -35,8 +35,8 @@ impl StoredResponse {
         Rc::new(StoredResponse { key, marker, entry, head, sparse })
     }
 
-    /// Returns whether the origin made it after `other`, by its `Date`; when these are equal,
-    /// whether it was received later.
+    /// Returns whether the origin made this response later than `other`, by their `Date` fields; if
+    /// these are equal, whether it was received later.
     pub fn is_later_than(&self, other: &StoredResponse) -> bool {
         let when = |response: &StoredResponse| {
             let received = response.head.packed().received();
@@ -46,28 +46,28 @@ impl StoredResponse {
         when(self) > when(other)
     }
 
-    /// Returns the request fields that selected it.
+    /// Returns the request fields that selected the response.
     pub fn selected_by(&self) -> &[HeaderName] {
         self.marker.as_ref().map_or(&[], VaryMarker::names)
     }
 
-    /// Returns whether a request field of this name has selected it.
+    /// Returns whether a request field of this name selected the response.
     pub fn is_selected_by(&self, name: &str) -> bool {
         self.selected_by().iter().any(|selects| selects == name)
     }
 
-    /// Returns whether it is the answer to a HEAD: there is no body.
+    /// Returns whether this is the response to a HEAD, without a body.
     pub fn is_of_head(&self) -> bool {
         self.head.packed().is(HeadOnly)
     }
 
-    /// Turns a request into the question whether this response still holds. Returns false when
-    /// there is no validator to ask with; the request then asks for a new one.
+    /// Makes a request conditional on this response being current. Returns false if the response
+    /// has no validator; the request then asks for a new response.
     pub fn make_conditional(&self, request: &mut HeaderMap) -> bool {
         validators::make_conditional(request, &self.head.stored().selected())
     }
 
-    /// Returns the length of the whole body in bytes.
+    /// Returns the length of the whole body, in bytes.
     pub fn length(&self) -> u64 {
         self.sparse.map_or(self.entry.len(), |layout| layout.length)
     }

@@ -1,9 +1,9 @@
-//! The stored variants of resources and their tags, so that the origin can be asked about all of
-//! them at once (RFC 9111, 4.3.1).
+//! The stored variants of resources and their entity tags, so that the origin can be asked about
+//! all of them at once (RFC 9111, 4.3.1).
 //!
-//! They are known in memory only, of the resources whose variants came last, and of each the latest
-//! few variants. A variant that is not known costs a fetch and nothing else: an entry is a hint
-//! where to look, which the store confirms.
+//! They are known in memory only: the latest few variants of each of the most recently added
+//! resources. An unknown variant costs a fetch and nothing else. An entry is only a hint, which a
+//! lookup in the store confirms.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,9 +13,9 @@ use http::header::{CONTENT_ENCODING, ETAG};
 use semantics::{EntityTag, StoredHead};
 use store::Key;
 
-/// Resources whose variants are known, at most.
+/// Upper bound on resources with known variants.
 const RESOURCES_MAX: usize = 1024;
-/// Variants of each at most: every tag makes the question longer.
+/// Upper bound on variants of a resource: every tag makes the conditional request longer.
 const VARIANTS_MAX: usize = 8;
 /// Longer keys and tags, in bytes, are not worth the memory.
 const LENGTH_MAX: usize = 512;
@@ -28,7 +28,7 @@ pub(crate) struct Variants {
 
 #[derive(Default)]
 struct Known {
-    /// By the epoch of the marker of the variants.
+    /// Resources by the epoch of the variants' marker.
     resources: HashMap<u128, Resource>,
     /// The same epochs, oldest first.
     order: VecDeque<u128>,
@@ -38,7 +38,7 @@ struct Known {
 struct Resource {
     /// Latest first.
     variants: VecDeque<Variant>,
-    /// The origin's 304 does not say which variant it means.
+    /// The origin's 304 does not name the variant that it confirms.
     is_mute: bool,
 }
 
@@ -52,9 +52,10 @@ pub(crate) struct Variant {
 }
 
 impl Variant {
-    /// Returns the variant stored under `key` with this head; `None` when it cannot be asked about.
+    /// Returns the variant stored under `key` with this head; `None` if it cannot be validated by
+    /// tag.
     pub fn of(key: &Key, head: &StoredHead) -> Option<Variant> {
-        // A copy: the value may share the memory of a whole record.
+        // Copied, because the value may share the memory of a whole record.
         let own = |value: &HeaderValue| HeaderValue::from_bytes(value.as_bytes()).ok();
         let tag = own(head.headers().get(ETAG)?)?;
         EntityTag::parse(tag.as_bytes())?;
@@ -64,8 +65,8 @@ impl Variant {
         is_good.then(|| Variant { key: key.clone(), tag, coding })
     }
 
-    /// Returns whether a 304 with this tag means this variant: strong tags exactly, else weak ones
-    /// (RFC 9111, 4.3.4).
+    /// Returns whether a 304 with this tag names this variant. A strong tag matches by strong
+    /// comparison, a weak one by weak comparison (RFC 9111, 4.3.4).
     pub fn is_named(&self, named: &EntityTag<'_>) -> bool {
         EntityTag::parse(self.tag.as_bytes())
             .is_some_and(|own| if named.weak { own.weak_eq(named) } else { own.strong_eq(named) })
@@ -105,8 +106,8 @@ impl Variants {
         }
     }
 
-    /// Notes that the origin's 304 did not say which variant it means: it is not asked about
-    /// several again.
+    /// Records that the origin's 304 did not name a variant: the origin is not asked about several
+    /// variants again.
     pub fn mute(&self, epoch: u128) {
         if let Some(resource) = self.lock().resources.get_mut(&epoch) {
             resource.is_mute = true;
@@ -114,7 +115,7 @@ impl Variants {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // A panic under the lock leaves hints that are as good as before.
+        // After a panic under the lock the hints are as good as before.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct MultipartBody {
     next_part: usize,
     part: Option<PartBody>,
     left: u64,
-    /// Keeps the ranges readable until the last part is sent.
+    /// Keeps the ranges of an object that is stored whole readable until the last part is sent.
     _held: Option<Box<store::ReadHold>>,
 }
 
@@ -61,12 +61,12 @@ impl MultipartBody {
         MultipartBody { whole, frame, next_part: 0, part: None, left, _held: held }
     }
 
-    /// Returns how many bytes are still to come.
+    /// Returns the number of bytes still to come.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// Waits for the next bytes.
+    /// Polls for the next bytes.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Truncated>>> {
         let next = ready!(self.poll_next(cx));
         if let Some(Ok(bytes)) = &next {

@@ -1,6 +1,6 @@
-//! The body of an object that is stored in parts: stored bytes from the store, missing ones from
-//! the origin, in order. A fetch that breaks off is repeated from where it broke, under the
-//! validator of what was sent; when that fails the transfer is cut.
+//! The body of an object that is stored in parts: stored bytes from the store and missing ones from
+//! the origin, in order. A fetch that breaks off is repeated from the point where it broke, under
+//! the validator of the bytes already sent. If that fails, the transfer is cut.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -13,25 +13,26 @@ use semantics::range::ByteRange;
 use crate::observe::outcome::Error;
 use crate::partial::partial_object::{PartialObject, Segment, SegmentBody, Unavailable};
 
-/// Times that a broken fetch is repeated …
+/// Upper bound on repetitions of a broken fetch without [`PROGRESS`] bytes in between.
 const RETRIES: u32 = 2;
-/// … without this many bytes between: an origin that closes after each byte is not asked for ever.
+/// Bytes since the last break after which repetitions are counted anew. Prevents endless requests
+/// to an origin that closes after each byte.
 const PROGRESS: u64 = 64 * 1024;
 
 /// A body that is read from parts.
 pub(crate) struct PartsBody {
     parts: Rc<PartialObject>,
-    /// Position of the next byte, and of the one behind the last.
+    /// Positions of the next byte and behind the last byte.
     range: ByteRange,
     state: State,
-    /// A segment that was opened before its turn, and where it begins.
+    /// A segment that was opened before it is needed, and its start.
     ahead: Option<(u64, Segment)>,
     /// Keeps a fetch running into the windows that follow.
     interest: Option<Arc<()>>,
     breaks: Breaks,
 }
 
-/// The count of a body's breaks.
+/// The retry count of a body, reset by progress.
 #[derive(Default)]
 struct Breaks {
     retries: u32,
@@ -44,7 +45,7 @@ impl Breaks {
         self.progress += bytes as u64;
     }
 
-    /// Returns whether a fetch that broke off now is repeated.
+    /// Returns whether a fetch that has just broken off is repeated.
     fn may_retry(&mut self) -> bool {
         if std::mem::take(&mut self.progress) >= PROGRESS {
             self.retries = 0;
@@ -65,8 +66,8 @@ enum State {
 }
 
 impl PartsBody {
-    /// Makes a body of the bytes `range`. `ahead` is a segment of it that is open already, and
-    /// where it begins.
+    /// Creates a body of the bytes `range`. `ahead` is a segment of it that is already open, and
+    /// its start.
     pub fn new(
         parts: Rc<PartialObject>,
         range: ByteRange,
@@ -77,12 +78,12 @@ impl PartsBody {
         PartsBody { parts, range, state, ahead, interest, breaks }
     }
 
-    /// Returns how many bytes are still to come.
+    /// Returns the number of bytes still to come.
     pub fn left(&self) -> u64 {
         self.range.end - self.range.start
     }
 
-    /// Waits for the next bytes.
+    /// Polls for the next bytes.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
         loop {
             if self.left() == 0 {
@@ -92,7 +93,7 @@ impl PartsBody {
                 State::Between => self.state = self.next_segment(),
                 State::Opening(opening) => match ready!(opening.as_mut().poll(cx)) {
                     Ok(mut segment) => {
-                        // An interest in a fetch that goes on is kept through stored windows.
+                        // Keep an interest in a running fetch while stored windows are read.
                         self.interest = segment.interest.take().or(self.interest.take());
                         self.state = State::Reading(segment.body);
                     }
@@ -144,7 +145,7 @@ impl PartsBody {
     }
 }
 
-/// Waits for the next bytes of a segment; `None` at its end.
+/// Polls for the next bytes of a segment; `None` at its end.
 fn poll_segment(
     body: &mut SegmentBody,
     cx: &mut Context<'_>,
@@ -166,7 +167,7 @@ fn poll_segment(
 }
 
 impl Unavailable {
-    /// Returns the error that a running transfer is cut with.
+    /// Returns the error with which a running transfer is cut.
     fn reason(&self) -> Error {
         match self {
             Unavailable::Changed | Unavailable::Refused | Unavailable::Other(_) => Error::Upstream,

@@ -1,8 +1,8 @@
-//! One object that is stored in parts, as one request uses it: which bytes are there, and how to
+//! An object that is stored in parts, as one request uses it: which bytes are stored, and how to
 //! get the rest.
 //!
-//! It promises: bytes that are handed out belong to one representation, the one whose head the
-//! request was given. Bytes that cannot be proved to belong to it are never used.
+//! Guarantee: all returned bytes belong to one representation, the one whose head the request was
+//! given. Bytes that cannot be proved to belong to it are never used.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -32,29 +32,29 @@ use crate::request::context::RequestContext;
 use crate::request::upstream_request::UpstreamRequest;
 use crate::services::Services;
 
-/// Windows that one fetch brings at most. One window bounds what it may bring after its client has
-/// gone, all of them how long it holds a connection.
+/// Upper bound on the windows that one fetch brings. A single window bounds the bytes it may bring
+/// after its client has gone; all windows together bound how long it occupies a connection.
 const GAP_WINDOWS: u64 = 16;
-/// Attempts to get one byte, when others fetch or evict at the same time.
+/// Attempts to open a segment while other requests fetch or evict the same bytes.
 const ATTEMPTS: u32 = 4;
 
-/// An object in parts, and the request to fetch missing ones with.
+/// An object in parts, and the request for fetching missing ones.
 pub(crate) struct PartialObject {
     pub services: Rc<Services>,
     pub options: Arc<Options>,
     pub store: Store,
-    /// The request for the origin, without conditions.
+    /// The request to the origin, without conditions.
     pub upstream_request: UpstreamRequest,
     /// The facts of a GET of the whole.
     pub facts: RequestFacts,
     pub key: Key,
     pub marker: Option<VaryMarker>,
     pub primary: Key,
-    /// Taken when the object was found: what is removed since is not stored again.
+    /// Taken when the object was found: parts removed since then are not stored again.
     pub token: FetchToken,
     pub layout: Layout,
     pub head: StoredHead,
-    /// The object, when it has a trunk.
+    /// The object, if it has a trunk.
     pub trunk: Option<Rc<StoredResponse>>,
     /// The trunk turned out to be gone.
     pub trunk_is_lost: Cell<bool>,
@@ -70,9 +70,9 @@ pub(crate) struct Part {
 /// Consecutive bytes from one source.
 pub(crate) struct Segment {
     pub body: SegmentBody,
-    /// Position behind its last byte.
+    /// Position behind the last byte.
     pub until: u64,
-    /// Held while the bytes that follow are wanted, too.
+    /// Held while the bytes after the segment are wanted, too.
     pub interest: Option<Arc<()>>,
     pub from: SegmentOrigin,
 }
@@ -92,20 +92,20 @@ pub(crate) enum SegmentOrigin {
     Fetched,
 }
 
-/// The reason why bytes cannot be had.
+/// Why bytes are not available.
 pub(crate) enum Unavailable {
-    /// The origin has another representation by now.
+    /// The origin has another representation now.
     Changed,
-    /// The origin does not give this part.
+    /// The origin does not send this part, or the attempts to open it are used up.
     Refused,
-    /// The origin answered this request's fetch with something else.
+    /// The origin sent another response to this request's fetch.
     Other(Box<OtherResponse>),
-    /// There is no answer.
+    /// There is no response.
     Failed(Arc<Failed>),
 }
 
 impl PartialObject {
-    /// Returns the parts of what was found for a request.
+    /// Returns the parts of the object that was found for a request.
     pub fn of(
         context: &RequestContext,
         store: &Store,
@@ -156,7 +156,7 @@ impl PartialObject {
         trunk.map_or(0, |trunk| trunk.entry.len().min(self.layout.length))
     }
 
-    /// Notes that the trunk's bytes cannot be read: from now on they are fetched.
+    /// Records that the trunk cannot be read: its bytes are fetched from now on.
     pub fn lose_trunk(&self) {
         self.trunk_is_lost.set(true);
     }
@@ -183,8 +183,8 @@ impl PartialObject {
         Some(Segment { body, until, interest: None, from })
     }
 
-    /// Returns what to fetch so that the bytes from `at` to `end` come, or at least the first of
-    /// them. `None` when the first has come meanwhile.
+    /// Returns the range to fetch so that the bytes from `at` to `end` arrive, or at least the
+    /// first of them. `None` if the first has been stored meanwhile.
     async fn gap(&self, at: u64, end: u64) -> Option<ByteRange> {
         let layout = &self.layout;
         let aligned = layout.length >= self.options.fill.aligned_from;
@@ -208,8 +208,8 @@ impl PartialObject {
         Some(gap)
     }
 
-    /// Opens the bytes from `at` on: from the store, from a fetch that runs, or from a new one,
-    /// whose answer is known to fit before this returns.
+    /// Opens the bytes from `at` on: from the store, from a running fetch, or from a new one. The
+    /// response of a fetch is known to fit before this returns.
     pub async fn open(self: &Rc<Self>, at: u64, end: u64) -> Result<Segment, Unavailable> {
         let mut alone = false;
         for _ in 0..ATTEMPTS {
@@ -220,7 +220,8 @@ impl PartialObject {
             let running = self.services.shared.fills.running(key.as_bytes());
             let (fill, began) = match running.filter(|_| !alone) {
                 Some(fill) => (fill, None),
-                // It may have been stored between the two looks.
+                // Parts of this response cannot be combined, so nothing is fetched. The part may
+                // have been stored since the first look.
                 None if !partial::combines(&self.head) => continue,
                 None => {
                     let Some(gap) = self.gap(at, end).await else { continue };
@@ -264,15 +265,15 @@ impl PartialObject {
                 FillStage::Failed(failed) if interest.is_some() => {
                     return Err(Unavailable::Failed(failed));
                 }
-                // It is another part of the window, or another client's failure.
+                // The fill brings another part of the window, or another client's request failed.
                 _ => alone = true,
             }
         }
         Err(Unavailable::Refused)
     }
 
-    /// Begins a fill for `gap`, known under `key` unless it is `alone`; returns the running one if
-    /// there is one by now.
+    /// Begins a fill for `gap`, registered under `key` unless it is `alone`. Returns the running
+    /// fill if there is one by now.
     fn begin(
         self: &Rc<Self>,
         key: Key,
@@ -298,7 +299,7 @@ impl PartialObject {
         Fill::new(token, clock.instant(), share)
     }
 
-    /// Begins a fill for the window of `at`; `None` when one runs there.
+    /// Begins a fill for the window of `at`; `None` if one is running there.
     pub fn next_fill(&self, at: u64) -> Option<(Key, Arc<Fill>)> {
         let key = self.part_key(self.layout.number(at))?;
         let fills = &self.services.shared.fills;
@@ -331,15 +332,14 @@ impl PartialObject {
         find_sparse(&self.store, &self.key, marker, epoch).await
     }
 
-    /// Removes the object with all its parts, unless another has taken its place, on behalf of the
-    /// fetch of `token`.
+    /// Removes the object with all its parts on behalf of the fetch of `token`, unless another
+    /// object has replaced it.
     pub async fn forget(&self, token: &mut FetchToken) {
         if self.current().await.is_some() {
             self.store.remove_for_fetch(token, &self.key).await;
         }
     }
 
-    /// Counts an event.
     pub fn count(&self, event: Event) {
         self.services.observer.count(event, 1);
     }

@@ -1,9 +1,9 @@
-//! The task that fetches a gap of an object that is stored in parts: one request to the origin, a
-//! run of windows, each a fill of its own that any number of clients follow.
+//! The task that fetches a gap of an object that is stored in parts: one request to the origin for
+//! consecutive windows, each a fill of its own that any number of clients follow.
 //!
-//! Windows are begun one by one, so that a request for bytes further on does not wait for those
-//! before them. The task ends at the gap's end, where another fetch has begun, or with the window
-//! after which no client holds an interest in it.
+//! Windows are begun one by one, so that a request for later bytes does not wait for the bytes
+//! before them. The task ends at the end of the gap, where another fetch has begun, where the store
+//! takes no more, or with the window after which no client holds an interest.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -38,17 +38,17 @@ pub(crate) struct RangeFetch {
     other_response: Rc<Cell<Option<OtherResponse>>>,
 }
 
-/// An answer that does not fill the gap, unchanged: it may answer the client's own request.
+/// A response that does not fill the gap, unchanged. It may answer the client's own request.
 pub(crate) struct OtherResponse {
     pub response: Response<OriginBody>,
     pub times: ExchangeTimes,
-    /// The origin has another representation by now.
+    /// The origin has another representation now.
     pub changed: bool,
-    /// Taken before the origin was asked.
+    /// Taken before the request was sent to the origin.
     pub token: FetchToken,
 }
 
-/// A fill in the registry, which is taken out and ended however the task ends.
+/// A registered fill, which is removed from the registry and ended however the task ends.
 struct RegisteredFill {
     parts: Rc<PartialObject>,
     fill: Arc<Fill>,
@@ -56,7 +56,7 @@ struct RegisteredFill {
 }
 
 impl RegisteredFill {
-    /// Takes the fill out of the registry: new requests find what it stored instead.
+    /// Removes the fill from the registry: new requests find what it stored instead.
     fn leave_table(&self) {
         self.parts.services.shared.fills.remove(self.key.as_bytes(), &self.fill);
     }
@@ -65,23 +65,23 @@ impl RegisteredFill {
 impl Drop for RegisteredFill {
     fn drop(&mut self) {
         self.leave_table();
-        // Both do nothing unless the task was dropped on the way.
+        // Neither has an effect if the fill has a head and its body has ended.
         self.fill.publish(FillStage::Absent(false), None);
         self.fill.end(End::Broken(Error::Draining));
     }
 }
 
-/// The part of one window while it is written.
+/// The writer of one window's part.
 struct PartWriter {
     sink: Sink,
     /// Bytes of the old part that come before the fetched ones.
     before: u64,
-    /// The old part, when it continues where the fetched bytes end.
+    /// The old part, if it continues where the fetched bytes end.
     after: Option<Part>,
 }
 
 impl RangeFetch {
-    /// Makes a fetch of `gap`, whose first window is `fill`, known under `key`.
+    /// Creates a fetch of `gap`, whose first window is `fill`, registered under `key`.
     pub fn new(
         parts: Rc<PartialObject>,
         gap: ByteRange,
@@ -99,13 +99,13 @@ impl RangeFetch {
         }
     }
 
-    /// Returns the place for an answer that does not fill the gap, which is put there before the
-    /// fill ends as [`FillStage::Absent`].
+    /// Returns the slot for a response that does not fill the gap. It is filled before the fill
+    /// ends as [`FillStage::Absent`].
     pub fn other_response(&self) -> Rc<Cell<Option<OtherResponse>>> {
         self.other_response.clone()
     }
 
-    /// Asks the origin for the gap and carries what comes.
+    /// Requests the gap from the origin and carries the response.
     pub async fn fetch(mut self) {
         self.parts.count(Event::FillBegun);
         let parts = self.parts.clone();
@@ -176,7 +176,7 @@ impl RangeFetch {
             let fill = self.now.fill.clone();
             fill.publish_behind(FillStage::Part(Arc::new(stage)), unfinished, part_writer.before);
             let carried = self.window(&mut body, range, &mut part_writer).await;
-            // A reader that goes on finds the next window before this one has ended.
+            // Begin the next window before this one ends, so that readers that continue find it.
             let is_full = matches!(carried, Carried::Complete { .. });
             let wanted =
                 self.interest.strong_count() > 0 && matches!(part_writer.sink, Sink::Open(_));
@@ -213,8 +213,8 @@ impl RangeFetch {
         parts.count(counted);
     }
 
-    /// Opens the part for `range` of a window, beginning with the bytes that the window has before
-    /// it.
+    /// Opens the part for `range` of a window, starting with the bytes that the window has before
+    /// `range`.
     async fn begin_part(&self, range: ByteRange) -> PartWriter {
         let part = self.parts.part(self.parts.layout.number(range.start)).await;
         let mut after = None;
@@ -272,8 +272,8 @@ impl RangeFetch {
         pump.carry(body, Some(range.count()), is_wanted).await
     }
 
-    /// Appends the old bytes behind the range, and commits the part. The begin of a window that
-    /// broke off is kept.
+    /// If the range is complete, appends the old bytes behind it; then commits the part. The start
+    /// of a window that broke off is kept.
     async fn finish_part(&self, part_writer: &mut PartWriter, at: u64, full: bool) {
         let _lease = self.parts.services.leases.lease_until_done();
         if let Some(after) = part_writer.after.take().filter(|_| full) {
