@@ -1,4 +1,4 @@
-//! Content codings that files lie ready in, as siblings: `app.js.br` beside `app.js`.
+//! Content codings of precompressed sibling files: `app.js.br` beside `app.js`.
 
 use semantics::{Fields, coding};
 
@@ -14,11 +14,11 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// All of them. Between those that a client likes as well, the first is taken: prepared in
-    /// advance, at leisure, they are as small in this order.
+    /// All codings, in the order of how small they make files compressed ahead of time. Between
+    /// codings that a client prefers equally, the first one is used.
     pub const ALL: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
 
-    /// Returns its name in `Content-Encoding`.
+    /// Returns the coding's name in `Content-Encoding`.
     pub const fn name(self) -> &'static str {
         match self {
             Coding::Brotli => "br",
@@ -27,7 +27,7 @@ impl Coding {
         }
     }
 
-    /// Returns what is appended to a file's name.
+    /// Returns the extension appended to the file's name.
     pub const fn extension(self) -> &'static str {
         match self {
             Coding::Brotli => ".br",
@@ -37,7 +37,7 @@ impl Coding {
     }
 }
 
-/// The codings that a client accepts, the preferred one first.
+/// The codings that a client accepts, in order of preference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Accepted([Option<Coding>; Coding::ALL.len()]);
 
@@ -45,7 +45,7 @@ impl Accepted {
     /// No coding at all.
     pub const NONE: Accepted = Accepted([None; Coding::ALL.len()]);
 
-    /// Makes a list; what comes again is left out.
+    /// Creates a list, without repeated codings.
     pub fn new(codings: impl IntoIterator<Item = Coding>) -> Accepted {
         let mut list = Accepted::NONE;
         for coding in codings {
@@ -58,15 +58,15 @@ impl Accepted {
         list
     }
 
-    /// Reads `Accept-Encoding` (RFC 9110, 12.5.3) in a request's fields.
+    /// Parses `Accept-Encoding` (RFC 9110, 12.5.3) from a request's fields.
     pub fn of(fields: &impl Fields) -> Accepted {
         let preferred = coding::preferred(fields, &Coding::ALL.map(Coding::name));
         let named = |name: &str| Coding::ALL.into_iter().find(|coding| coding.name() == name);
         Accepted::new(preferred.into_iter().filter_map(named))
     }
 
-    /// Returns the one spelling of `Accept-Encoding` for it; `None` when it is none. It reads back
-    /// as the same.
+    /// Returns a canonical `Accept-Encoding` value for the list, which parses back to the same
+    /// list; `None` if the list is empty.
     pub fn to_field(self) -> Option<String> {
         let weights = ["", ";q=0.9", ";q=0.8"];
         let members = self.iter().zip(weights).map(|(coding, q)| format!("{}{q}", coding.name()));
@@ -74,7 +74,7 @@ impl Accepted {
         (!members.is_empty()).then(|| members.join(", "))
     }
 
-    /// Returns the codings in order.
+    /// Returns the codings in order of preference.
     pub fn iter(self) -> impl Iterator<Item = Coding> {
         self.0.into_iter().flatten()
     }

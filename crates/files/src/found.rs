@@ -1,4 +1,4 @@
-//! What answers a request, and what that answer depends on.
+//! The result of a lookup and what it depends on.
 
 use std::borrow::Cow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,47 +8,47 @@ use crate::reader::Reader;
 use crate::request_path::{encode, parent};
 use crate::version::Version;
 
-/// What answers a request. `F` is what is known of a file: a [`File`] that is open, or its
-/// [`Representation`] alone.
+/// The result of a lookup. `F` describes a file: an open [`File`], or only its [`Representation`].
 #[derive(Debug)]
 pub struct Found<F = File> {
-    /// The answer.
+    /// The kind of response, with the file if there is one.
     pub outcome: Outcome<F>,
-    /// The directories below the root whose entries led to it, few, in the order of the looks; the
-    /// root is the empty path. One need not exist. What befalls a directory itself (it is moved,
-    /// removed, created, its permissions are changed), or one that leads to it, counts as a change
-    /// in it: the directory above is not named for that alone.
+    /// The directories, as paths below the root, whose entries determined the outcome, in the order
+    /// of the lookups; usually few. The root is the empty path. A directory in the list need not
+    /// exist. An event on a directory itself (moved, removed, created, permissions changed) or on
+    /// one above it counts as a change in that directory, so its parent is not listed for that
+    /// reason alone.
     pub directories: Vec<Vec<u8>>,
-    /// Every change of the answer shows as a change in one of these directories. False when a
-    /// symbolic link was crossed, or when the file has several names (it may be changed by another
-    /// one).
+    /// True if every change of the outcome shows as a change in one of `directories`. False if a
+    /// symbolic link was crossed, or if the file has several names and can be changed through
+    /// another one.
     pub watchable: bool,
 }
 
-/// The kinds of answers.
+/// The kind of a response.
 #[derive(Debug)]
 pub enum Outcome<F = File> {
     /// A regular file.
     File(F),
-    /// The URL of a directory lacks its `/` (301): the right one, without the query.
+    /// The URL of a directory lacks its final `/` (301). Holds the correct path, without the query.
     Redirect(String),
-    /// A directory that may be listed, by [`crate::Root::list`].
+    /// A directory whose listing [`crate::Root::list`] can produce.
     Listing(Listing),
-    /// There is nothing (404).
+    /// Nothing there (404).
     Missing,
-    /// It may not be read: permissions, a symbolic link that the policy does not allow, a directory
-    /// without an index (403).
+    /// Reading is not allowed: by permissions, by the policy for symbolic links, or because a
+    /// directory has no index (403).
     Forbidden,
     /// A device, FIFO or socket (403). It was not opened for reading.
     NotRegular,
     /// The path of the request is malformed (400).
     Malformed,
-    /// The status that stands at the end of what was to be tried.
+    /// The status at the end of the list of patterns.
     Status(u16),
 }
 
 impl<F> Outcome<F> {
-    /// Makes something else of the file, if it is one.
+    /// Converts the file, if the outcome is one.
     pub(crate) fn map<G>(self, change: impl FnOnce(F) -> G) -> Outcome<G> {
         match self {
             Outcome::File(file) => Outcome::File(change(file)),
@@ -63,52 +63,51 @@ impl<F> Outcome<F> {
     }
 }
 
-/// A regular file that is open for reading.
+/// A regular file, open for reading.
 #[derive(Debug)]
 pub struct File {
     pub(crate) descriptor: OwnedFd,
-    /// Its state; `version.size` is its length.
+    /// The file's state; `version.size` is its length in bytes.
     pub version: Version,
-    /// The path below the root, of the file itself and not of its precompressed sibling.
+    /// The path below the root of the file itself, not of its precompressed sibling.
     pub path: Vec<u8>,
     /// The value of `Content-Type`.
     pub media_type: Cow<'static, str>,
-    /// The value of `Content-Encoding`: this is the precompressed sibling.
+    /// The value of `Content-Encoding`, if the open file is the precompressed sibling.
     pub coding: Option<Coding>,
-    /// What is to be sent is the file compressed in this coding: by whoever sends it, for nothing
-    /// lies ready.
+    /// The coding in which the sender must compress the file, because no sibling exists.
     pub compress: Option<Coding>,
-    /// Another `Accept-Encoding` may lead to another answer.
+    /// True if another `Accept-Encoding` may lead to another response.
     pub varies: bool,
 }
 
-/// What is sent: the file, or what is made of it.
+/// The representation to send: the file, or a compressed form of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Representation {
     /// The state of the file.
     pub version: Version,
-    /// It lies ready in this coding, as [`File::coding`] says.
+    /// The coding of the precompressed sibling; see [`File::coding`].
     pub coding: Option<Coding>,
-    /// It is to be compressed, as [`File::compress`] says.
+    /// The coding in which to compress; see [`File::compress`].
     pub compress: Option<Coding>,
-    /// As [`File::varies`] says.
+    /// True if the response varies; see [`File::varies`].
     pub varies: bool,
 }
 
 impl File {
-    /// Returns what is sent of it.
+    /// Returns the representation to send for this file.
     pub fn representation(&self) -> Representation {
         let File { version, coding, compress, varies, .. } = *self;
         Representation { version, coding, compress, varies }
     }
 
-    /// Returns the path of a URL that is its path below the root.
+    /// Returns the URL path that equals the file's path below the root.
     pub fn url_path(&self) -> String {
         format!("/{}", encode(&self.path))
     }
 
-    /// Returns the directory that it lies in, as the path of a URL below the root that begins and
-    /// ends with `/`.
+    /// Returns the directory of the file as a URL path below the root that begins and ends with
+    /// `/`.
     pub fn directory(&self) -> String {
         match parent(&self.path) {
             [] => "/".to_owned(),
@@ -116,22 +115,23 @@ impl File {
         }
     }
 
-    /// Begins to read it. With `forget` the kernel drops from its own cache what was read.
+    /// Creates a reader for the file. With `forget` the kernel drops the bytes read from its page
+    /// cache.
     pub fn reader(&self, forget: bool) -> Reader<BorrowedFd<'_>> {
         Reader::new(self.descriptor.as_fd(), self.version, forget)
     }
 
-    /// Begins to read it, as [`Self::reader`] does.
+    /// Creates a reader that owns the file, like [`Self::reader`].
     pub fn into_reader(self, forget: bool) -> Reader {
         Reader::new(self.descriptor, self.version, forget)
     }
 }
 
-/// A directory that may be listed.
+/// A directory that can be listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
     /// The path below the root.
     pub(crate) path: Vec<u8>,
-    /// The path of the request, decoded, for the title.
+    /// The decoded path of the request, for the title.
     pub(crate) title: Vec<u8>,
 }

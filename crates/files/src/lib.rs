@@ -1,21 +1,21 @@
-//! The document root of a static web server: which file answers a request, and reading it.
+//! The document root of a static web server: selects the file that answers a request and reads it.
 //!
-//! [`Root::find`] takes the path of a URL and says what answers it: a file that is open, a redirect
-//! to a directory, a listing, nothing. There is no HTTP server in here and nothing is kept: the
-//! functions are system calls, may wait for a disk, and are called from threads that may.
+//! [`Root::find`] takes the path of a URL and returns what answers it: an open file, a redirect to
+//! a directory, a listing, or nothing. The crate contains no HTTP server and caches nothing. Its
+//! functions are system calls that may wait for a disk; call them on threads that may block.
 //!
-//! It promises:
+//! Guarantees:
 //!
-//! * Nothing outside of the root is opened but what a symbolic link leads to under the policy
-//!   [`Symlinks::Anywhere`]. No check can be outrun: what is said of a file is read off the
-//!   descriptor that its bytes come from.
-//! * What is not a regular file is never opened for reading, so no FIFO and no device blocks.
-//! * Bytes of two versions of a file are not passed off as one ([`Reader`]; its module says what no
-//!   reader can notice).
+//! * Nothing outside the root is opened, except through symbolic links under the policy
+//!   [`Symlinks::Anywhere`]. Checks cannot be raced: everything reported about a file is read from
+//!   the same descriptor as its bytes.
+//! * Only regular files are opened for reading, so no FIFO or device can block.
+//! * Bytes of two versions of a file are never passed off as one ([`Reader`]; its module lists the
+//!   changes that no reader can detect).
 //!
-//! From the top: [`Root`] (`root`), the order in which names are tried (`select`), how one name is
-//! opened (`resolve`), what was found (`found`), its bytes (`reader`) and its state (`version`).
-//! [`watch`] tells when what was found may have changed.
+//! Modules from the top: [`Root`] (`root`), the order in which names are tried (`select`), opening
+//! one name (`resolve`), the result (`found`), its bytes (`reader`) and its state (`version`).
+//! [`watch`] reports when an earlier result may have changed.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]

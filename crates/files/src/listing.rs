@@ -1,12 +1,12 @@
 //! The page that lists a directory, in HTML or JSON, as a whole or in parts.
 //!
-//! It lists only names that a request would get: no hidden ones, no symbolic links that the policy
-//! forbids, nothing but files and directories.
+//! It lists only names that a request could get: files and directories that are neither hidden nor
+//! behind a symbolic link that the policy forbids.
 //!
-//! A directory may be as large as its owner likes, so the work has bounds: at most [`READ_MAX`]
-//! entries are read, and a page has at most [`LISTED_MAX`] of them, [`JSON_MAX`] in JSON. Pages
-//! link to the ones before and behind them; where entries were not read the page says so. Files
-//! are looked at for their sizes only where the order or the page needs it.
+//! A directory may be arbitrarily large, so the work is bounded: at most [`READ_MAX`] entries are
+//! read, and a page has at most [`LISTED_MAX`] of them, or [`JSON_MAX`] in JSON. Pages link to the
+//! previous and the next one, and the page says so if entries were not read. Files are examined
+//! only where the order or the page needs it.
 
 mod query;
 
@@ -29,23 +29,23 @@ use query::Sort;
 
 pub use query::ListingQuery;
 
-/// The number of entries on a page.
+/// Maximum number of entries on a page.
 pub const LISTED_MAX: usize = 2_000;
 
-/// The number of entries in one JSON array.
+/// Maximum number of entries in a JSON array.
 const JSON_MAX: usize = 100_000;
 
-/// The number of entries of a directory that are read.
+/// Maximum number of entries read from a directory.
 pub const READ_MAX: usize = 500_000;
 
-/// The bit of a directory in the modes of Caddy's listings, which are those of Go.
+/// The bit for a directory in the mode values of Caddy's listings, which are Go's.
 const GO_DIRECTORY: u32 = 1 << 31;
 
-/// The bit of a symbolic link there.
+/// The bit for a symbolic link in the same values.
 const GO_LINK: u32 = 1 << 27;
 
-/// The look of the page: the system's font, light or dark as the reader's system is, no column
-/// wider than a phone.
+/// The style sheet of the page: the system's font, light or dark as the reader's system, and no
+/// column wider than a phone.
 const STYLE: &str = "\
 :root{color-scheme:light dark}\
 body{font:1rem/1.5 system-ui,sans-serif;max-width:60rem;margin:0 auto;padding:1rem}\
@@ -57,16 +57,16 @@ th a{color:inherit}\
 .n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}\
 @media(max-width:32rem){.t{display:none}}";
 
-/// A listing.
+/// A rendered listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListingPage {
-    /// The text, in UTF-8.
+    /// The body, in UTF-8.
     pub text: String,
     /// The value of `Content-Type`.
     pub media_type: &'static str,
-    /// The query of the next page, which begins with `?`, if there is one.
+    /// The query of the next page, beginning with `?`, if there is one.
     pub next: Option<String>,
-    /// A strong entity tag, made of the text.
+    /// A strong entity tag computed from the text.
     pub etag: String,
 }
 
@@ -76,29 +76,29 @@ struct Entry {
     name: Box<[u8]>,
     is_file: bool,
     is_link: bool,
-    /// The state and the mode, once it was looked at.
+    /// The version and the mode, once examined.
     state: Option<(Version, u32)>,
 }
 
-/// The entries of a directory that are listed.
+/// The listed entries of a directory.
 #[derive(Debug, Default)]
 struct Entries {
-    /// Those of the page.
+    /// The entries on this page.
     shown: Vec<Entry>,
-    /// Those of all pages.
+    /// The number of entries on all pages.
     count: usize,
-    /// Not all were read.
+    /// True if entries were left unread.
     is_cut: bool,
 }
 
-/// A directory that is read.
+/// A directory that is being read.
 struct Directory<'a> {
     resolver: &'a Resolver,
     path: &'a [u8],
     entries: Dir,
 }
 
-/// Makes the page of a directory that `wanted` names.
+/// Renders the page of a directory that `wanted` selects.
 pub(crate) fn page(
     resolver: &Resolver,
     hide_dotfiles: bool,
@@ -131,7 +131,7 @@ impl<'a> Directory<'a> {
         Ok(Directory { resolver, path, entries: Dir::new(descriptor)? })
     }
 
-    /// Reads the entries, and looks at those that the page or its order needs.
+    /// Reads the entries, and examines those that the page or its order needs.
     fn read(
         mut self,
         hide_dotfiles: bool,
@@ -153,7 +153,7 @@ impl<'a> Directory<'a> {
         Ok(Entries { shown, count, is_cut })
     }
 
-    /// Returns the first entries, and whether there are more.
+    /// Returns the entries read, and whether there are more.
     fn names(&mut self, hide_dotfiles: bool) -> io::Result<(Vec<Entry>, bool)> {
         let (mut all, mut count) = (Vec::new(), 0);
         while let Some(entry) = self.entries.next() {
@@ -174,12 +174,12 @@ impl<'a> Directory<'a> {
         Ok((all, false))
     }
 
-    /// Returns the entry of this name; `None` when it is not listed.
+    /// Returns the entry of this name; `None` if it must not be listed.
     fn entry(&self, name: &[u8], told: FileType) -> io::Result<Option<Entry>> {
         let is_file = match told {
             FileType::RegularFile => Some(true),
             FileType::Directory => Some(false),
-            // Not every file system tells.
+            // Not every file system reports the type.
             FileType::Symlink | FileType::Unknown => None,
             _ => return Ok(None),
         };
@@ -189,7 +189,7 @@ impl<'a> Directory<'a> {
         Ok(is_listed.then_some(entry))
     }
 
-    /// Looks at entries that were not looked at, and removes those that are no longer what the
+    /// Examines the entries not examined yet, and removes those that no longer are what the
     /// directory said.
     fn look_at_all(&self, entries: &mut Vec<Entry>) -> io::Result<()> {
         let mut failed = Ok(());
@@ -209,7 +209,7 @@ impl<'a> Directory<'a> {
         failed
     }
 
-    /// Looks at what an entry leads to. Returns whether it is listed.
+    /// Examines the target of an entry. Returns whether it is listed.
     fn look_at(&self, entry: &mut Entry) -> io::Result<bool> {
         let Some(stat) = self.stat(entry)? else { return Ok(false) };
         let (version, is_file) = match kind(&stat) {
@@ -240,7 +240,7 @@ fn is_link(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Symlink
 }
 
-/// Returns that there is nothing to list, unless the error says nothing about the entry.
+/// Returns `None` if the error means that the entry is not listed, else the error.
 fn nothing(errno: Errno) -> io::Result<Option<Stat>> {
     refusal(errno).map(|_| None)
 }
@@ -260,7 +260,7 @@ fn compare(sort: Sort, a: &Entry, b: &Entry) -> Ordering {
     first.then_with(|| a.name.cmp(&b.name))
 }
 
-/// A listing as an HTML page.
+/// A listing rendered as an HTML page.
 struct Page<'a> {
     wanted: ListingQuery,
     limit: usize,
@@ -269,8 +269,8 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Writes the page. It has no script and fetches nothing. From the top, which need not be that
-    /// of the URL, no link leads upwards: there is nothing of this root.
+    /// Renders the page. It has no script and fetches nothing. The top directory, which need not be
+    /// the top of the URL, has no link upwards, because nothing above it belongs to this root.
     fn render(&self, title: &[u8], is_top: bool) -> Markup {
         let slash = if title.is_empty() { "" } else { "/" };
         let title = format!("Index of /{}{slash}", String::from_utf8_lossy(title));
@@ -307,7 +307,8 @@ impl Page<'_> {
         }
     }
 
-    /// Writes which part of the directory it is, and links to the others; nothing for all of it.
+    /// Renders the position within the directory and links to the other parts; nothing if the page
+    /// shows all of it.
     fn place(&self) -> Markup {
         let (offset, Entries { shown, count, is_cut }) = (self.wanted.offset, self.entries);
         let previous = offset.saturating_sub(self.limit);
@@ -347,15 +348,15 @@ fn row(entry: &Entry) -> Markup {
     }
 }
 
-/// Returns the link to an entry, relative to the directory. A colon in the first segment would end
-/// a scheme.
+/// Returns the link to an entry, relative to the directory. A name with a colon gets a `./` in
+/// front, because it would otherwise parse as a scheme.
 fn link(entry: &Entry) -> String {
     let (name, slash) = (encode(&entry.name), if entry.is_file { "" } else { "/" });
     let begin = if name.contains(':') { "./" } else { "" };
     format!("{begin}{name}{slash}")
 }
 
-/// Writes entries as Caddy does: an array of objects.
+/// Formats entries as Caddy does: a JSON array of objects.
 fn to_json(entries: &[Entry]) -> String {
     let mut text = String::from("[");
     for (at, entry) in entries.iter().enumerate() {
@@ -370,7 +371,7 @@ fn to_json(entries: &[Entry]) -> String {
         }
         text.push_str("{\"name\":\"");
         push_escaped(&mut text, &name);
-        // Writing to memory does not fail.
+        // Writing to memory cannot fail.
         let _ = write!(
             text,
             "{slash}\",\"size\":{},\"url\":\"./{url}{slash}\",\"mod_time\":\"{time}\",\
@@ -382,7 +383,7 @@ fn to_json(entries: &[Entry]) -> String {
     text
 }
 
-/// Appends the inside of a JSON string (RFC 8259, 7) that is also safe in HTML.
+/// Appends the content of a JSON string (RFC 8259, 7), escaped so that it is also safe in HTML.
 fn push_escaped(text: &mut String, part: &str) {
     for letter in part.chars() {
         match letter {
@@ -390,7 +391,7 @@ fn push_escaped(text: &mut String, part: &str) {
             '<' | '>' | '&' | '\'' | '\u{2028}' | '\u{2029}' | '\0'..=' ' | '\u{7f}'
                 if letter != ' ' =>
             {
-                // Writing to memory does not fail.
+                // Writing to memory cannot fail.
                 let _ = write!(text, "\\u{:04x}", u32::from(letter));
             }
             _ => text.push(letter),
@@ -398,7 +399,7 @@ fn push_escaped(text: &mut String, part: &str) {
     }
 }
 
-/// Writes a size for reading: `714 B`, `1.4 KiB`.
+/// Formats a size for people: `714 B`, `1.4 KiB`.
 fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut amount = bytes as f64 / 1024.0;
@@ -407,7 +408,7 @@ fn size(bytes: u64) -> String {
     if amount < 1.0 {
         return format!("{bytes} B");
     }
-    // What would be rounded to 1,024 of a unit is one of the next.
+    // A value that would round to 1,024 belongs to the next unit.
     while amount >= 1023.95
         && let Some(next) = units.next()
     {

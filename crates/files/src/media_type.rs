@@ -1,38 +1,39 @@
-//! Media types by the extension of a file's name (RFC 9110, 8.3).
+//! Media types by file name extension (RFC 9110, 8.3).
 //!
-//! The table is that of the crate `mime-infer`: the table of `mime_guess`, which had no release
-//! since 2024, kept up to date by the makers of a web framework (`text/javascript` of RFC 9239,
-//! `image/avif`, `application/yaml`). `mime-db` was another choice: its build fetches from the
-//! network. Where the table has an entry that web servers differ from to a user's harm, ours comes
-//! first.
+//! The table comes from the crate `mime-infer`: the table of `mime_guess`, which has had no release
+//! since 2024, kept up to date by the authors of a web framework (`text/javascript` of RFC 9239,
+//! `image/avif`, `application/yaml`). The alternative `mime-db` was rejected because its build
+//! fetches from the network. Where an entry of the table differs from other web servers to a user's
+//! harm, our own entry comes first.
 //!
-//! Text is said to be UTF-8: without a word browsers guess, and a wrong guess of one is a hole
-//! (scripts in UTF-7). Files in another encoding get their type by [`crate::Options`].
+//! Text types are declared as UTF-8. Without a charset browsers guess, and a wrong guess can be a
+//! security hole (scripts in UTF-7). For files in another encoding, set the type in
+//! [`crate::Options`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// What is said of a file that nothing is known of: browsers save it.
+/// The type of a file of unknown type; browsers save such a file.
 pub(crate) const UNKNOWN: &str = "application/octet-stream";
 
-/// Entries that come before the table's.
+/// Entries that take precedence over the table.
 const OURS: [(&str, &str); 1] = [
-    // MPEG transport streams, as HLS has them, and as web servers say.
+    // MPEG transport streams, as in HLS and as other web servers declare them.
     ("ts", "video/mp2t"),
 ];
 
-/// The types of the files of one root.
+/// The media types for the files of one root.
 #[derive(Clone, Debug)]
 pub(crate) struct MediaTypes {
-    /// By extension in lower case.
+    /// Types chosen by the operator, by extension in lower case.
     chosen: BTreeMap<String, String>,
-    /// The type of names whose extension says nothing, or that have none.
+    /// The type for names with an unknown extension or none.
     default: String,
 }
 
 impl MediaTypes {
-    /// Makes a table with an operator's own entries before all others, and the type of names that
-    /// no entry is for.
+    /// Creates a table in which the operator's entries take precedence; `default` is the type of
+    /// names without an entry.
     pub(crate) fn new(chosen: &BTreeMap<String, String>, default: &str) -> MediaTypes {
         let lower =
             |(extension, text): (&String, &String)| (extension.to_ascii_lowercase(), text.clone());
@@ -55,7 +56,7 @@ impl MediaTypes {
     }
 }
 
-/// Returns whether a text can be the value of `Content-Type`.
+/// Returns whether a text is valid as the value of `Content-Type`.
 pub(crate) fn is_valid(text: &str) -> bool {
     let essence = text.split(';').next().unwrap_or_default().trim_end();
     let is_token = |part: &str| {
@@ -66,8 +67,8 @@ pub(crate) fn is_valid(text: &str) -> bool {
     of_two && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
-/// Returns the extension of a path's last name in lower case. A dot at its beginning hides a file
-/// and begins no extension.
+/// Returns the extension of a path's last name in lower case. A leading dot marks a hidden file and
+/// does not begin an extension.
 fn extension(path: &[u8]) -> Option<String> {
     let name = path.rsplit(|&byte| byte == b'/').next()?;
     let dot = name.iter().rposition(|&byte| byte == b'.').filter(|&dot| dot > 0)?;
@@ -122,7 +123,7 @@ mod tests {
         }
     }
 
-    /// Tries the extensions of up to three letters, which most are.
+    /// Tests all extensions of up to three characters, which most extensions are.
     #[test]
     fn every_type_of_the_table_can_be_sent() {
         let letters = || ('a'..='z').chain('0'..='9').map(Some).chain([None]);

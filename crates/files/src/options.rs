@@ -1,4 +1,4 @@
-//! What an operator may choose about a document root.
+//! The options of a document root.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,74 +7,74 @@ use crate::coding::{Accepted, Coding};
 use crate::media_type;
 use crate::pattern::{BadPattern, Pattern};
 
-/// The statuses of answers without a file, beside that at the end of `try_files`.
+/// The statuses of responses without a file, besides the one at the end of `try_files`.
 const ERROR_STATUSES: [u16; 8] = [400, 403, 404, 405, 412, 416, 500, 503];
 
-/// Which symbolic links below the root are followed. The root itself may be one.
+/// The symbolic links below the root that are followed. The root itself may be a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Symlinks {
-    /// None: what is behind one is forbidden.
+    /// None: paths through a link are forbidden.
     Never,
-    /// Those that stay inside the root at each step. An absolute one does if it begins with the
+    /// Links that stay inside the root at each step. An absolute link does if it begins with the
     /// root's own path.
     #[default]
     Inside,
-    /// All, wherever they lead.
+    /// All links, wherever they lead.
     Anywhere,
 }
 
-/// The choices about one root.
+/// The options of one root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Beginnings of the paths of URLs that are no part of the path below the root (nginx's
-    /// `alias`), decoded, in whole segments without slashes around them. When there are some, any
-    /// other path names nothing.
+    /// Prefixes of URL paths that are not part of the path below the root (nginx's `alias`):
+    /// decoded, whole segments, without slashes at either end. If there are any, other paths lead
+    /// nowhere.
     pub strip: Vec<Vec<u8>>,
-    /// The files that stand for their directory, the first that exists.
+    /// Index files of a directory; the first one that exists is used.
     pub index: Vec<String>,
-    /// A directory without one is listed; forbidden otherwise.
+    /// Lists directories that have no index file; if false, they are forbidden.
     pub listing: bool,
-    /// `/about` is answered by `about.html` where there is no file `about`. Used when `try_files`
-    /// is empty.
+    /// Answers `/about` with `about.html` if there is no file `about`. Used only if `try_files` is
+    /// empty.
     pub clean_urls: bool,
-    /// What is tried, in this order; a status may stand at the end. Empty: the path as a file, with
-    /// `clean_urls` as one with `.html` behind it, then as a directory.
+    /// The patterns to try, in order; the last one may be a status. If empty: the path as a file,
+    /// with `clean_urls` also with `.html` appended, then as a directory.
     pub try_files: Vec<Pattern>,
-    /// Paths with a name that begins with a dot are answered as if they were not there;
-    /// `.well-known` is.
+    /// Treats paths with a name that begins with a dot as missing, except `.well-known`.
     pub hide_dotfiles: bool,
-    /// `%2F` in the path of a URL separates names as `/` does; else such a path names nothing.
+    /// Lets `%2F` in a URL path separate names like `/`; if false, such a path leads nowhere.
     pub encoded_slashes: bool,
-    /// Which symbolic links are followed.
+    /// The policy for symbolic links.
     pub symlinks: Symlinks,
-    /// The codings of the files that may lie compressed beside others.
+    /// The codings of precompressed siblings to look for.
     pub precompressed: Vec<Coding>,
-    /// What is to be compressed where no sibling lies ready.
+    /// The files to compress if no sibling exists.
     pub compress: Compress,
-    /// Status → the file that is the body of such an answer, as a path below the root that begins
-    /// with `/`.
+    /// The file used as the body of a response with this status, as a path below the root that
+    /// begins with `/`.
     pub error_pages: BTreeMap<u16, String>,
-    /// Extension, without the dot → media type, which is sent exactly as it stands here.
+    /// Media types by extension without the dot, sent exactly as given.
     pub media_types: BTreeMap<String, String>,
-    /// The media type of files whose extension says nothing, or that have none.
+    /// The media type of files with an unknown extension or none.
     pub default_type: String,
 }
 
-/// Which files are to be compressed by whoever sends them.
+/// The files that the sender must compress.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compress {
-    /// In these codings; empty: none is.
+    /// The codings to use; if empty, nothing is compressed.
     pub codings: Vec<Coding>,
-    /// Media types in lower case, without parameters.
+    /// The media types to compress, in lower case without parameters.
     pub types: Vec<String>,
-    /// The smallest file, in bytes.
+    /// The minimum file size in bytes.
     pub least: u64,
-    /// The largest one.
+    /// The maximum file size in bytes.
     pub most: u64,
 }
 
 impl Compress {
-    /// Returns whether a file of this size and media type is compressed for clients that accept it.
+    /// Returns whether a file of this size and media type is compressed for clients that accept
+    /// that.
     pub(crate) fn includes(&self, size: u64, media_type: &str) -> bool {
         let essence = media_type.split(';').next().unwrap_or_default().trim();
         let is_it = |known: &String| known.eq_ignore_ascii_case(essence);
@@ -83,7 +83,7 @@ impl Compress {
             && self.types.iter().any(is_it)
     }
 
-    /// Returns the coding of these that a client likes best.
+    /// Returns the configured coding that the client prefers.
     pub(crate) fn for_client(&self, accepted: Accepted) -> Option<Coding> {
         accepted.iter().find(|coding| self.codings.contains(coding))
     }
@@ -109,26 +109,26 @@ impl Default for Options {
     }
 }
 
-/// Which choice is none.
+/// Why options are invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadOptions {
-    /// The name of an index file is empty, `.`, `..`, too long, or has a slash or NUL.
+    /// The name of an index file is empty, `.`, `..` or too long, or contains a slash or NUL.
     Index(String),
-    /// A status stands before the end of `try_files`.
+    /// A status precedes the end of `try_files`.
     StatusFirst,
-    /// No answer has the status of an error page.
+    /// An error page is given for a status that no response has.
     ErrorStatus(u16),
-    /// The path of an error page is bad.
+    /// The path of an error page is invalid.
     ErrorPage(String, BadPattern),
-    /// An extension is empty, or has a dot, a slash or white space.
+    /// An extension is empty, or contains a dot, a slash or white space.
     Extension(String),
-    /// The media type for an extension is none.
+    /// The media type for an extension is invalid.
     MediaType(String),
-    /// The default media type is none.
+    /// The default media type is invalid.
     DefaultType(String),
-    /// What is to be compressed is no media type.
+    /// A media type to compress is invalid.
     CompressType(String),
-    /// The smallest file that is to be compressed is larger than the largest.
+    /// The minimum size to compress is larger than the maximum.
     CompressSizes,
 }
 
@@ -164,11 +164,11 @@ impl fmt::Display for BadOptions {
 impl std::error::Error for BadOptions {}
 
 impl Options {
-    /// Checks what the types cannot.
+    /// Checks constraints that the types do not express.
     ///
     /// # Errors
     ///
-    /// The first choice that is none.
+    /// Returns the first invalid option.
     pub fn check(&self) -> Result<(), BadOptions> {
         if let Some(name) = self.index.iter().find(|name| !is_name(name)) {
             return Err(BadOptions::Index(name.clone()));
@@ -204,7 +204,7 @@ impl Options {
         }
     }
 
-    /// Returns what is tried, also where nothing was chosen.
+    /// Returns the patterns to try, including the default ones.
     pub(crate) fn patterns(&self) -> Vec<Pattern> {
         if !self.try_files.is_empty() {
             return self.try_files.clone();
@@ -213,7 +213,7 @@ impl Options {
         [Some(Pattern::file()), html, Some(Pattern::directory())].into_iter().flatten().collect()
     }
 
-    /// Returns the error pages as what is tried for them.
+    /// Returns the error pages as patterns.
     pub(crate) fn error_patterns(&self) -> Result<BTreeMap<u16, Pattern>, BadOptions> {
         let parse = |(status, path): (&u16, &String)| {
             let bad = |why| BadOptions::ErrorPage(path.clone(), why);
@@ -225,7 +225,7 @@ impl Options {
     }
 }
 
-/// Returns whether a text may be the name of a file.
+/// Returns whether a text is a valid file name.
 fn is_name(text: &str) -> bool {
     (1..=255).contains(&text.len()) && !matches!(text, "." | "..") && !text.contains(['/', '\0'])
 }

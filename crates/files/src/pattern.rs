@@ -1,8 +1,8 @@
-//! What is tried for a request, as with nginx's `try_files`: `$uri`, `$uri/`, `$uri.html`,
+//! The patterns tried for a request, like nginx's `try_files`: `$uri`, `$uri/`, `$uri.html`,
 //! `/index.html`, `=404`.
 //!
-//! A pattern is a path below the root in which `$uri` stands for the path of the request, or a
-//! status. One that ends with `/` means a directory, any other one a file.
+//! A pattern is a status, or a path below the root in which `$uri` stands for the path of the
+//! request. A path that ends with `/` names a directory, any other a file.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,13 +12,13 @@ use crate::request_path::{self, RequestPath};
 /// The variable in a pattern.
 const VARIABLE: &str = "$uri";
 
-/// One thing to try.
+/// One pattern to try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern(Kind);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A path: what stands before `$uri`, and behind it; without a variable, the whole path.
+    /// A path: the text before and after `$uri`, or without a variable the whole path in `before`.
     Path {
         before: Vec<u8>,
         behind: Option<Vec<u8>>,
@@ -27,30 +27,30 @@ enum Kind {
     Status(u16),
 }
 
-/// What to try for one request.
+/// A pattern applied to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Candidate {
     /// A path below the root.
     Path {
         path: Vec<u8>,
         is_directory: bool,
-        /// The path of the request is part of it.
+        /// True if the path of the request is part of it.
         follows_request: bool,
     },
-    /// The answer is this status.
+    /// Respond with this status.
     Status(u16),
 }
 
-/// Why a text is no pattern.
+/// Why a text is not a valid pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadPattern {
-    /// It begins with neither `/`, `$uri` nor `=`.
+    /// It begins with none of `/`, `$uri` and `=`.
     Start,
-    /// A `$` is not that of one `$uri`.
+    /// A `$` is not part of `$uri`, or `$uri` occurs twice.
     Variable,
-    /// What follows the `=` is no status from 400 to 599.
+    /// The text after `=` is not a status from 400 to 599.
     Status,
-    /// A segment is `.` or `..`, or there is a NUL, or it is too long.
+    /// A segment is `.` or `..`, or the path contains a NUL or is too long.
     Path,
 }
 
@@ -94,17 +94,17 @@ impl FromStr for Pattern {
 }
 
 impl Pattern {
-    /// Returns the path of the request as a file.
+    /// Returns the pattern for the path of the request as a file.
     pub fn file() -> Pattern {
         Self::of_request("", false)
     }
 
-    /// Returns the path of the request as a directory.
+    /// Returns the pattern for the path of the request as a directory.
     pub fn directory() -> Pattern {
         Self::of_request("", true)
     }
 
-    /// Returns the path of the request with `.html` behind it.
+    /// Returns the pattern for the path of the request with `.html` appended.
     pub fn html() -> Pattern {
         Self::of_request(".html", false)
     }
@@ -114,7 +114,7 @@ impl Pattern {
         Pattern(Kind::Path { before: Vec::new(), behind, is_directory })
     }
 
-    /// Returns the status that it is, if it is one.
+    /// Returns the status, if the pattern is one.
     pub(crate) fn status(&self) -> Option<u16> {
         match self.0 {
             Kind::Status(status) => Some(status),
@@ -122,12 +122,12 @@ impl Pattern {
         }
     }
 
-    /// Returns whether it is one file whatever is asked for.
+    /// Returns whether the pattern names the same file for every request.
     pub(crate) fn is_fixed_file(&self) -> bool {
         matches!(self.0, Kind::Path { behind: None, is_directory: false, .. })
     }
 
-    /// Returns what to try for a request; `None` when the pattern makes no path of it.
+    /// Applies the pattern to a request; `None` if this yields no valid path.
     pub(crate) fn apply(&self, request: &RequestPath) -> Option<Candidate> {
         let (before, behind, is_directory) = match &self.0 {
             Kind::Status(status) => return Some(Candidate::Status(*status)),
@@ -135,7 +135,7 @@ impl Pattern {
         };
         let mut path = before.clone();
         if let Some(behind) = behind {
-            // What ends with `/` has no last name that could be longer, and is no file.
+            // A request path that ends with `/` names no file and has no last name to extend.
             let is_inside = behind.starts_with(b"/");
             if request.is_directory && !is_directory && !is_inside {
                 return None;
@@ -165,7 +165,7 @@ fn check(path: &str) -> Result<(), BadPattern> {
     if is_bad { Err(BadPattern::Path) } else { Ok(()) }
 }
 
-/// Returns a path with one slash where there were several.
+/// Returns the path with runs of slashes merged into one.
 fn merged(path: &str) -> String {
     let mut merged = String::with_capacity(path.len());
     for letter in path.chars() {

@@ -1,15 +1,15 @@
-//! The bytes of a file, all of one version.
+//! Reads the bytes of a file, all of one version.
 //!
-//! It promises: a caller that gets the last piece got the bytes of the version, and nothing else;
-//! what was changed meanwhile ends in [`ReadError::Changed`] before the last piece is given out. So
-//! an answer that is not cut short is never made of old and new bytes. See [`crate::Version`] for
-//! what the kernel does not tell.
+//! Guarantee: a caller that gets the last piece has received exactly the bytes of the version. If
+//! the file was changed in the meantime, reading fails with [`ReadError::Changed`] before the last
+//! piece is returned. A response that is not truncated therefore never mixes old and new bytes. See
+//! [`crate::Version`] for the changes that the kernel does not report.
 //!
-//! A [tolerant](Reader::tolerant) reader accepts more, for bodies that are under way and cannot
-//! begin anew: changes of permissions and names, and bytes appended behind the version. A file that
-//! has become longer must still have samples of the bytes that were read, so that one that was
-//! emptied and written anew is noticed. Not noticed are a few bytes that are changed in place
-//! before `mtime` is set back or bytes are appended.
+//! A [tolerant](Reader::tolerant) reader accepts more, for bodies that are already being sent and
+//! cannot be restarted: changes of permissions and names, and bytes appended after the version. If
+//! the file has become longer, samples of the bytes already read must still match, so a file that
+//! was emptied and rewritten is detected. Small changes in place remain undetected if `mtime` is
+//! then set back or bytes are appended.
 
 use std::fmt;
 use std::io;
@@ -25,23 +25,23 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::version::Version;
 
-/// How much is read before the kernel is told to forget it.
+/// Number of bytes to read before telling the kernel to drop them from its cache.
 const GIVE_BACK: u64 = 8 << 20;
 
-/// The size of the kernel's pieces of a file in memory; most are smaller.
+/// Size in bytes of the largest pieces in which the kernel caches a file; most are smaller.
 const PIECE: u64 = 2 << 20;
 
-/// The distance between the samples that are taken of bytes that the kernel sends.
+/// Distance in bytes between the samples taken of bytes that the kernel sends.
 const SAMPLE_STEP: u64 = 1 << 20;
 
-/// The distance between the bytes by which the kernel is waited for while it loads a part of a
-/// file: it reads in requests of about this size.
+/// Distance in bytes between the probes that wait while the kernel loads part of a file; the kernel
+/// reads in requests of about this size.
 const LOAD_STEP: u64 = 64 << 10;
 
-/// Bytes of a sample.
+/// Maximum size of a sample in bytes.
 const SAMPLE: usize = 4 << 10;
 
-/// Bytes that were read, by their hash.
+/// The hash of a range of bytes that was read.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     offset: u64,
@@ -55,10 +55,10 @@ impl Sample {
     }
 }
 
-/// Why a read ended.
+/// Why a read failed.
 #[derive(Debug)]
 pub enum ReadError {
-    /// The file is no longer of the version that it was opened as.
+    /// The file is no longer in the version in which it was opened.
     Changed,
     /// The kernel could not read it.
     Io(io::Error),
@@ -88,38 +88,38 @@ impl From<Errno> for ReadError {
     }
 }
 
-/// A file that is being read from its beginning to its end, or a range of it.
+/// A file, or a range of it, that is being read from beginning to end.
 #[derive(Debug)]
 pub struct Reader<F = OwnedFd> {
     file: F,
     version: Version,
     at: u64,
-    /// Where it stops.
+    /// The offset at which reading stops.
     end: u64,
     is_tolerant: bool,
-    /// Of a tolerant reader: of the first piece and of the latest.
+    /// For a tolerant reader: samples of the first and of the latest piece.
     samples: [Option<Sample>; 2],
-    /// From where on the kernel has yet to be told to forget what it read; `None` when it may keep
-    /// it, or was told.
+    /// The offset from which the kernel has yet to be told to drop what was read; `None` if it may
+    /// keep it or has been told.
     forgotten: Option<u64>,
 }
 
 impl<F: AsFd> Reader<F> {
-    /// Begins to read. With `forget` the kernel is asked to drop from its cache what was read,
-    /// since it goes into another one.
+    /// Creates a reader. With `forget` the kernel is asked to drop the bytes read from its page
+    /// cache, because they are stored in another cache.
     pub(crate) fn new(file: F, version: Version, forget: bool) -> Reader<F> {
         let (end, forgotten) = (version.size, forget.then_some(0));
         Reader { file, version, at: 0, end, is_tolerant: false, samples: [None; 2], forgotten }
     }
 
-    /// Accepts changes that leave the bytes of the version in place, as far as size and `mtime`
-    /// tell, and checks with each piece that the file has not become shorter.
+    /// Makes the reader accept changes that leave the bytes of the version in place, as far as size
+    /// and `mtime` tell. It then checks with each piece that the file has not become shorter.
     pub fn tolerant(self) -> Reader<F> {
         Reader { is_tolerant: true, ..self }
     }
 
-    /// Reads nothing but a range, from its beginning. What lies behind the end of the file is left
-    /// out.
+    /// Restricts the reader to a range and moves it to the start of that range. The part of the
+    /// range after the end of the file is ignored.
     pub fn within(mut self, range: ByteRange) -> Reader<F> {
         self.end = range.end.min(self.version.size);
         self.at = range.start.min(self.end);
@@ -127,23 +127,23 @@ impl<F: AsFd> Reader<F> {
         self
     }
 
-    /// Returns the version whose bytes these are.
+    /// Returns the version that is being read.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Returns how many bytes are still to be read.
+    /// Returns the number of bytes still to be read.
     pub fn remaining(&self) -> u64 {
         self.end - self.at
     }
 
-    /// Reads on and fills `buffer`, but for the last piece; returns the length. 0 says that all was
-    /// read, or that there is no room in `buffer`. Before the last piece is given out the version
-    /// is checked.
+    /// Reads the next bytes and fills `buffer`, except with the last piece; returns the length.
+    /// Returns 0 if everything was read or `buffer` is empty. Checks the version before the last
+    /// piece is returned.
     ///
     /// # Errors
     ///
-    /// When the file was changed or cannot be read. Reading on is pointless then.
+    /// Fails if the file was changed or cannot be read. Do not read on then.
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
         let room = u64::try_from(buffer.len()).unwrap_or(u64::MAX).min(self.remaining());
         let wanted = usize::try_from(room).unwrap_or(buffer.len());
@@ -160,17 +160,18 @@ impl<F: AsFd> Reader<F> {
         Ok(wanted)
     }
 
-    /// Reads all the rest if no disk need be asked for it; else returns `None`, and has read
-    /// nothing.
+    /// Reads all the remaining bytes if that needs no disk access; otherwise returns `None` and
+    /// reads nothing.
     ///
     /// # Errors
     ///
-    /// As [`Self::read`].
+    /// See [`Self::read`].
     pub fn read_cached(&mut self) -> Result<Option<Vec<u8>>, ReadError> {
         let Ok(length) = usize::try_from(self.remaining()) else { return Ok(None) };
         let mut buffer = vec![0; length];
         let place = &mut [IoSliceMut::new(&mut buffer)];
-        // What the kernel cannot do it says by various errors; the read that may wait tells more.
+        // The kernel reports unsupported operations by various errors; the blocking read tells
+        // more.
         if preadv2(&self.file, place, self.at, ReadWriteFlags::NOWAIT) != Ok(length) {
             return Ok(None);
         }
@@ -180,11 +181,11 @@ impl<F: AsFd> Reader<F> {
         Ok(Some(buffer))
     }
 
-    /// Reads all the rest.
+    /// Reads all the remaining bytes.
     ///
     /// # Errors
     ///
-    /// As [`Self::read`].
+    /// See [`Self::read`].
     pub fn read_rest(&mut self) -> Result<Vec<u8>, ReadError> {
         let length = usize::try_from(self.remaining()).map_err(|_| ReadError::Changed)?;
         let mut buffer = vec![0; length];
@@ -192,12 +193,12 @@ impl<F: AsFd> Reader<F> {
         Ok(buffer)
     }
 
-    /// Fills `buffer` with the bytes at `offset`, whatever was read before. The version is not
-    /// checked but for the length: see [`Self::verify`].
+    /// Fills `buffer` with the bytes at `offset`, independent of earlier reads. Of the version only
+    /// the length is checked; see [`Self::verify`].
     ///
     /// # Errors
     ///
-    /// When the file ends before `buffer` is full, or cannot be read.
+    /// Fails if the file ends before `buffer` is full, or cannot be read.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
         let mut done = 0;
         while done < buffer.len() {
@@ -211,11 +212,11 @@ impl<F: AsFd> Reader<F> {
         Ok(())
     }
 
-    /// Checks that the file is still of the version, so that all that was read until now is.
+    /// Checks that the file is still in this version, so that everything read so far belongs to it.
     ///
     /// # Errors
     ///
-    /// When it is not, or the kernel cannot say.
+    /// Fails if the version has changed, or if the kernel cannot tell.
     pub fn verify(&self) -> Result<(), ReadError> {
         let stat = fstat(&self.file)?;
         let holds = match self.is_tolerant {
@@ -237,15 +238,16 @@ impl<F: AsFd> Reader<F> {
         Ok(())
     }
 
-    /// Has the kernel send the next bytes, at most `most`, to a socket that does not block, and
-    /// returns how many that were. Waits for the disk, if they are not [at hand](Self::is_cached).
-    /// First the version is checked, for what was sent before: what is sent last is to be
+    /// Makes the kernel send the next bytes, at most `most`, to a non-blocking socket, and returns
+    /// their number. Waits for the disk if the bytes are not [cached](Self::is_cached). The version
+    /// is checked first, which covers only what was sent before, so the last bytes must be
     /// [read](Self::read) instead.
     ///
     /// # Errors
     ///
-    /// When the file was changed, the socket takes nothing now (`WouldBlock`), or the kernel cannot
-    /// send the file. After any but the first nothing was sent, and reading may go on.
+    /// Fails if the file was changed, if the socket accepts no bytes now (`WouldBlock`), or if the
+    /// kernel cannot send the file. Except after a change, nothing was sent and reading may
+    /// continue.
     pub fn send(&mut self, socket: impl AsFd, most: u64) -> Result<u64, ReadError> {
         self.verify()?;
         let wanted = usize::try_from(most.min(self.remaining())).unwrap_or(usize::MAX);
@@ -262,7 +264,7 @@ impl<F: AsFd> Reader<F> {
         let is_due = |latest: Sample| begin.saturating_sub(latest.offset) >= SAMPLE_STEP;
         if self.is_tolerant && self.samples[1].is_none_or(is_due) {
             let mut piece = vec![0; SAMPLE.min(usize::try_from(at - begin).unwrap_or(SAMPLE))];
-            // What keeps it from being read keeps the last piece from being read, too.
+            // If this read fails, reading the last piece will fail as well.
             if self.read_at(begin, &mut piece).is_ok() {
                 self.take_samples(begin, &piece);
             }
@@ -271,8 +273,8 @@ impl<F: AsFd> Reader<F> {
         Ok(at - begin)
     }
 
-    /// Returns whether the next bytes, at most `most`, are probably in the kernel's cache: the
-    /// first and the last of them are.
+    /// Returns whether the next bytes, at most `most`, are probably in the kernel's cache: checks
+    /// the first and the last of them.
     pub fn is_cached(&self, most: u64) -> bool {
         let last = self.at + most.min(self.remaining()).saturating_sub(1);
         [self.at, last].into_iter().all(|offset| {
@@ -282,8 +284,8 @@ impl<F: AsFd> Reader<F> {
         })
     }
 
-    /// Waits until the next bytes, at most `most`, are in the kernel's cache, and has it go on with
-    /// as many behind them. A failure is left to [`Self::send`] and [`Self::read`].
+    /// Waits until the next bytes, at most `most`, are in the kernel's cache, and makes it load as
+    /// many after them. Failures are left for [`Self::send`] and [`Self::read`] to report.
     pub fn load(&self, most: u64) {
         let wanted = most.min(self.remaining());
         let _ = fadvise(&self.file, self.at, NonZeroU64::new(wanted * 2), Advice::WillNeed);
@@ -294,7 +296,7 @@ impl<F: AsFd> Reader<F> {
         }
     }
 
-    /// Notes samples of a piece that was read from `begin` on.
+    /// Records samples of a piece that was read at `begin`.
     fn take_samples(&mut self, begin: u64, piece: &[u8]) {
         let [first, latest] = &mut self.samples;
         first.get_or_insert_with(|| Sample::of(begin, &piece[..piece.len().min(SAMPLE)]));
@@ -302,11 +304,11 @@ impl<F: AsFd> Reader<F> {
         *latest = Some(Sample::of(begin + skipped as u64, &piece[skipped..]));
     }
 
-    /// Tells the kernel to forget what was read. Advice: that it fails changes no answer.
+    /// Tells the kernel to drop what was read. This is only advice, so a failure changes no result.
     ///
-    /// The kernel keeps its pages in pieces of up to some MiB, and keeps a piece that is not asked
-    /// for whole. So every time begins a piece earlier than the last time ended, and in the end the
-    /// whole file is named.
+    /// The kernel caches a file in pieces of up to some MiB, and keeps a piece unless all of it is
+    /// named. Each call therefore begins with the piece in which the previous call ended, and the
+    /// last call names the whole file.
     fn give_back(&mut self) {
         let Some(from) = self.forgotten else { return };
         if self.remaining() == 0 {

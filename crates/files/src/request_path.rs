@@ -1,26 +1,26 @@
-//! The path of a URL as names below the root: decoded once, checked, empty segments left out.
+//! The path of a URL as names below the root: decoded once, checked, without empty segments.
 //!
-//! Names of files are bytes, so nothing need be UTF-8; a backslash and a `+` are bytes like others.
-//! An encoded slash separates segments as a plain one does, unless the operator turns that off:
-//! no name can contain a slash. Empty segments are merged away, then `.` and `..` are resolved
-//! (RFC 3986, 5.2.4), however they are spelled. This is the reading of [`semantics::Url::tidied`],
-//! by which sites are chosen. A `..` above the root is an error.
+//! File names are bytes and need not be UTF-8; a backslash and a `+` are bytes like any other. An
+//! encoded slash separates segments like a plain one unless the operator disables that, because no
+//! name can contain a slash. Empty segments are merged, then `.` and `..` are resolved (RFC 3986,
+//! 5.2.4), whatever their encoding. [`semantics::Url::tidied`], by which sites are selected, reads
+//! paths in the same way. A `..` above the root is an error.
 //!
-//! It promises: what is accepted has no segment that is empty, `.` or `..`, no NUL, and is shorter
-//! than a path may be.
+//! Guarantee: an accepted path has no segment that is empty, `.` or `..`, contains no NUL, and does
+//! not exceed the maximum length of a path.
 
 use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
-/// The number of segments of one path; those with more name nothing.
+/// Maximum number of segments in a path; a longer path leads nowhere.
 pub const SEGMENTS_MAX: usize = 256;
 
-/// The length of a path in bytes: the kernel takes 4,096 with the NUL at the end.
+/// Maximum length of a path in bytes: the kernel accepts 4,096 including the final NUL.
 const PATH_MAX: usize = 4095;
 
-/// What is encoded in paths that are written: all but what a segment may have as it is (RFC 3986,
-/// 3.3).
+/// The characters that are percent-encoded in output: all except those that a segment may contain
+/// unencoded (RFC 3986, 3.3).
 const ENCODED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -40,27 +40,27 @@ const ENCODED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'=')
     .remove(b'@');
 
-/// Why the path of a URL names nothing below the root.
+/// Why the path of a URL leads nowhere below the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadPath {
     /// It does not begin with `/`.
     NotAbsolute,
-    /// A `?` or `#` stands in it: the query is not part of the path.
+    /// It contains a `?` or `#`: the query is not part of the path.
     Delimiter,
     /// A `%` is not followed by two hex digits.
     Encoding,
-    /// A NUL, which no name may have.
+    /// It contains a NUL, which no name may contain.
     Nul,
-    /// A segment `..` leads above the root.
+    /// A `..` segment leads above the root.
     AboveRoot,
-    /// A slash is encoded (`%2F`), and is not to be decoded.
+    /// It contains an encoded slash (`%2F`), and the options forbid decoding it.
     EncodedSlash,
-    /// More than [`SEGMENTS_MAX`] segments, or longer than a path may be.
+    /// It has more than [`SEGMENTS_MAX`] segments, or exceeds the maximum length of a path.
     TooLong,
 }
 
 impl BadPath {
-    /// Returns whether the path is well-formed and merely names nothing (404, not 400).
+    /// Returns whether the path is well-formed and merely leads nowhere (404, not 400).
     pub fn is_missing(self) -> bool {
         matches!(self, BadPath::EncodedSlash | BadPath::TooLong)
     }
@@ -85,11 +85,12 @@ impl std::error::Error for BadPath {}
 /// A path below the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestPath {
-    /// The segments with one `/` between them; empty for the root.
+    /// The segments separated by `/`; empty for the root.
     pub(crate) bytes: Vec<u8>,
-    /// It ends with `/`: the URL of a directory.
+    /// True if the path ends with `/`, which makes it the URL of a directory.
     pub(crate) is_directory: bool,
-    /// What stands before it in the URL and is no part of the path below the root; like `bytes`.
+    /// The prefix of the URL path that is not part of the path below the root, in the form of
+    /// `bytes`.
     pub(crate) stripped: Vec<u8>,
 }
 
@@ -99,8 +100,8 @@ impl RequestPath {
         RequestPath { bytes: Vec::new(), is_directory: true, stripped: Vec::new() }
     }
 
-    /// Decodes, resolves and checks the path of a URL. Encoded slashes separate segments if
-    /// `encoded_slashes` says so; else no path with one names anything.
+    /// Decodes, resolves and checks the path of a URL. With `encoded_slashes`, encoded slashes
+    /// separate segments; without it, a path that contains one leads nowhere.
     pub(crate) fn parse(raw: &[u8], encoded_slashes: bool) -> Result<RequestPath, BadPath> {
         let rest = raw.strip_prefix(b"/").ok_or(BadPath::NotAbsolute)?;
         let decoded = decode(rest)?;
@@ -133,8 +134,8 @@ impl RequestPath {
         Ok(RequestPath { bytes, is_directory, stripped: Vec::new() })
     }
 
-    /// Takes the longest of these beginnings away, which are decoded, without slashes at their
-    /// ends; `None` when it begins with none of them. Without any to take away it stays as it is.
+    /// Removes the longest matching prefix; `None` if no prefix matches. The prefixes are decoded
+    /// and have no slashes at either end. Without prefixes the path is returned unchanged.
     pub(crate) fn strip(self, prefixes: &[Vec<u8>]) -> Option<RequestPath> {
         if prefixes.is_empty() {
             return Some(self);
@@ -152,12 +153,12 @@ impl RequestPath {
         Some(RequestPath { bytes: rest.to_vec(), stripped, ..self })
     }
 
-    /// Returns whether it is the URL of the root without the `/` at its end.
+    /// Returns whether the path is the URL of the root without its final `/`.
     pub(crate) fn lacks_slash(&self) -> bool {
         self.bytes.is_empty() && !self.is_directory
     }
 
-    /// Returns the whole path of the URL, decoded.
+    /// Returns the whole decoded path of the URL.
     pub(crate) fn whole(&self) -> Vec<u8> {
         match self.stripped.is_empty() || self.bytes.is_empty() {
             true => [&self.stripped[..], &self.bytes].concat(),
@@ -165,12 +166,12 @@ impl RequestPath {
         }
     }
 
-    /// Returns whether a segment is the name of a hidden file. `.well-known` is not (RFC 8615).
+    /// Returns whether a segment is a hidden name. `.well-known` is not hidden (RFC 8615).
     pub(crate) fn is_hidden(&self) -> bool {
         self.bytes.split(|&byte| byte == b'/').any(is_hidden)
     }
 
-    /// Returns the path of a URL that names the same, as a directory or not.
+    /// Returns the URL path of the same name, as a directory or not.
     pub(crate) fn to_url(&self, is_directory: bool) -> String {
         let whole = self.whole();
         let end = if is_directory && !whole.is_empty() { "/" } else { "" };
@@ -178,18 +179,18 @@ impl RequestPath {
     }
 }
 
-/// Returns the one spelling of a path that all spellings with the same meaning share, such as
+/// Returns the canonical spelling of a path, shared by all spellings with the same meaning, such as
 /// `/a/b%20c` for `//x/../%61/b%20c`. Encoded slashes separate segments.
 ///
 /// # Errors
 ///
-/// When the path names nothing below any root.
+/// Fails if the path leads nowhere below any root.
 pub fn canonical_path(raw: &[u8]) -> Result<String, BadPath> {
     RequestPath::parse(raw, true).map(|path| path.to_url(path.is_directory))
 }
 
-/// Returns whether a path is surely the canonical one: nothing is encoded or would be, nothing is
-/// to be resolved.
+/// Returns whether a path is known to be canonical: it has nothing to decode, encode or resolve.
+/// May return false for a canonical path.
 pub(crate) fn is_canonical(path: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,:;=@/".contains(&byte);
     path.starts_with('/')
@@ -197,17 +198,16 @@ pub(crate) fn is_canonical(path: &str) -> bool {
         && !path.as_bytes().windows(2).any(|two| matches!(two, b"//" | b"/."))
 }
 
-/// Returns whether a name is hidden.
 pub(crate) fn is_hidden(name: &[u8]) -> bool {
     name.starts_with(b".") && name != b".well-known"
 }
 
-/// Returns whether a path below the root is no longer than paths may be.
+/// Returns whether a path below the root is within the maximum length of a path.
 pub(crate) fn fits(path: &[u8]) -> bool {
     path.len() <= PATH_MAX
 }
 
-/// Encodes a path for a URL; slashes stay.
+/// Percent-encodes a path for a URL; slashes stay unencoded.
 pub(crate) fn encode(path: &[u8]) -> String {
     let mut text = String::with_capacity(path.len());
     for (index, segment) in path.split(|&byte| byte == b'/').enumerate() {
@@ -219,7 +219,7 @@ pub(crate) fn encode(path: &[u8]) -> String {
     text
 }
 
-/// Returns the directory that a path below the root lies in; empty for the root.
+/// Returns the parent directory of a path below the root; empty for the root.
 pub(crate) fn parent(path: &[u8]) -> &[u8] {
     let slash = path.iter().rposition(|&byte| byte == b'/');
     &path[..slash.unwrap_or(0)]
@@ -298,7 +298,7 @@ mod tests {
             let expected = RequestPath { bytes: bytes.to_vec(), is_directory, stripped: vec![] };
             let path = RequestPath::parse(raw, true);
             assert_eq!(path, Ok(expected), "{}", raw.escape_ascii());
-            // Sites are chosen by the same reading.
+            // Sites are selected by the same reading of paths.
             let Ok(text) = std::str::from_utf8(raw) else { continue };
             let tidied = semantics::Url::tidied(text).into_owned();
             let tidied = tidied.strip_suffix('/').unwrap_or(&tidied);

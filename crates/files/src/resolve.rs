@@ -1,11 +1,11 @@
-//! Opening one path below the root, under a policy of symbolic links.
+//! Opens one path below the root under a policy for symbolic links.
 //!
-//! Two ways lead to the same answers, and the same tests run over both: `openat2`, which resolves
-//! whole paths below a directory in the kernel (Linux 5.6), and a walk name by name, for kernels
-//! and sandboxes that have no `openat2`. Which one is decided when the root is opened.
+//! There are two methods with the same results, and the same tests cover both: `openat2`, which
+//! resolves whole paths below a directory in the kernel (Linux 5.6), and a walk name by name, for
+//! kernels and sandboxes without `openat2`. The method is chosen when the root is opened.
 //!
-//! A first try without any symbolic link tells whether one was crossed. The kernel has no way to
-//! let absolute links in that lead into the root: for these, the walk takes over.
+//! A first attempt that allows no symbolic links tells whether one was crossed. The kernel cannot
+//! permit absolute links that lead into the root, so these are left to the walk.
 
 mod walk;
 
@@ -16,17 +16,17 @@ use rustix::io::Errno;
 
 use crate::options::Symlinks;
 
-/// How often the kernel is asked again after names were changed under its hands.
+/// Maximum number of attempts to open a path while names on it change.
 const TRIES: usize = 8;
 
-/// What a path is opened for.
+/// The purpose for which a path is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Asking what it is, without touching it.
+    /// To examine it without touching it.
     Look,
-    /// Reading it. A FIFO or a device does not make this wait.
+    /// To read it, without blocking on a FIFO or a device.
     Read,
-    /// Reading the entries of a directory.
+    /// To read the entries of a directory.
     List,
 }
 
@@ -42,30 +42,30 @@ impl Purpose {
     }
 }
 
-/// What came of opening a path.
+/// The result of opening a path.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// The descriptor, or why there is none.
+    /// The descriptor, or the error.
     pub(crate) result: Result<OwnedFd, Errno>,
-    /// A symbolic link was met on the way.
+    /// True if a symbolic link was encountered on the way.
     pub(crate) crossed_link: bool,
 }
 
-/// How paths are opened.
+/// The method of opening paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
-    /// By `openat2`; `cached` says whether the kernel knows `RESOLVE_CACHED` (Linux 5.12).
+    /// With `openat2`; `cached` tells whether the kernel supports `RESOLVE_CACHED` (Linux 5.12).
     Kernel { cached: bool },
     /// Name by name.
     Walk,
 }
 
 impl Method {
-    /// Returns the best way that this kernel allows, also inside a sandbox that filters calls.
+    /// Returns the best method that this kernel allows, including in a sandbox that filters calls.
     ///
     /// # Errors
     ///
-    /// When the directory cannot be searched.
+    /// Fails if the directory cannot be searched.
     pub(crate) fn of(directory: BorrowedFd) -> Result<Method, Errno> {
         let probe = |resolve| {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -76,8 +76,8 @@ impl Method {
                 let cached = matches!(probe(ResolveFlags::CACHED), Ok(_) | Err(Errno::AGAIN));
                 Ok(Method::Kernel { cached })
             }
-            // What a sandbox answers depends on who wrote it; whether the directory is at fault is
-            // told by the call that has always been there.
+            // A sandbox may return any error for `openat2`. Use `openat`, which always exists, to
+            // find out whether the directory is at fault.
             Err(_) => {
                 openat(directory, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
                 Ok(Method::Walk)
@@ -86,7 +86,7 @@ impl Method {
     }
 }
 
-/// A root directory and the way in which paths below it are opened.
+/// A root directory and the method that opens paths below it.
 #[derive(Debug)]
 pub(crate) struct Resolver {
     pub(crate) directory: OwnedFd,
@@ -97,7 +97,8 @@ pub(crate) struct Resolver {
 }
 
 impl Resolver {
-    /// Opens a path below the root; the empty one is the root. The path has no `.` and no `..`.
+    /// Opens a path below the root; the empty path is the root. The path contains no `.` and no
+    /// `..`.
     pub(crate) fn open(&self, path: &[u8], purpose: Purpose) -> Opened {
         match self.method {
             Method::Kernel { .. } => self.open_by_kernel(path, purpose),
@@ -105,8 +106,8 @@ impl Resolver {
         }
     }
 
-    /// Opens a path if that needs no disk; [`Errno::AGAIN`] otherwise. What lies on a file system
-    /// that is mounted below the root may need another machine.
+    /// Opens a path if that needs no disk access; fails with [`Errno::AGAIN`] otherwise. A file
+    /// system mounted below the root may need access to another machine, so it is not entered.
     pub(crate) fn open_cached(&self, path: &[u8], purpose: Purpose) -> Opened {
         if self.method != (Method::Kernel { cached: true }) {
             return Opened { result: Err(Errno::AGAIN), crossed_link: false };
@@ -125,7 +126,7 @@ impl Resolver {
             match opened.result {
                 // A directory was moved while a link led upwards.
                 Err(Errno::AGAIN) => {}
-                // An absolute link, maybe into the root.
+                // An absolute link, which may lead into the root.
                 Err(Errno::XDEV) if self.symlinks == Symlinks::Inside => break,
                 _ => return opened,
             }
@@ -133,7 +134,7 @@ impl Resolver {
         self.walk(path, purpose)
     }
 
-    /// Asks the kernel without symbolic links, then with those that the policy allows.
+    /// Asks the kernel first without symbolic links, then with those that the policy allows.
     fn by_policy(&self, path: &[u8], purpose: Purpose, also: ResolveFlags) -> Opened {
         let open = |resolve| {
             let path = if path.is_empty() { b".".as_slice() } else { path };
@@ -159,7 +160,7 @@ impl Resolver {
     }
 }
 
-/// Calls again what a signal interrupted.
+/// Repeats a call that a signal interrupted.
 fn retried<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         match call() {

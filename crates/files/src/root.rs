@@ -1,8 +1,8 @@
 //! The document root.
 //!
-//! It is one directory, held open: a root that was reached by a symbolic link stays the directory
-//! that the link led to then. Whoever deploys by such a link asks [`Root::is_current`] and opens
-//! anew.
+//! A root is one directory, held open: if it was reached through a symbolic link, it stays the
+//! directory that the link led to when it was opened. Operators who deploy by changing such a link
+//! need a check of [`Root::is_current`] and a new root.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,10 +26,11 @@ use crate::request_path::{self, RequestPath};
 use crate::resolve::{Method, Resolver};
 use crate::select::{Interrupted, Search, Wanted};
 
-/// How often a search begins anew when files change faster than they can be opened.
+/// Maximum number of attempts to complete a search while files change faster than they can be
+/// opened.
 const TRIES: usize = 16;
 
-/// What is asked for.
+/// A request for a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The path of the URL as it was sent, without the query.
@@ -38,20 +39,20 @@ pub struct Request<'a> {
     pub accepted: Accepted,
 }
 
-/// Why a directory is no document root.
+/// Why a directory cannot be used as a document root.
 #[derive(Debug)]
 pub enum OpenError {
-    /// There is no such directory.
+    /// The directory does not exist.
     Missing(PathBuf),
-    /// It is something else.
+    /// The path is not a directory.
     NotDirectory(PathBuf),
-    /// This process may not look into it.
+    /// This process may not search the directory.
     Forbidden(PathBuf),
-    /// This process may open files in it and not list it, which the options ask for.
+    /// This process may open files in the directory but not list it, which the options require.
     NotListable(PathBuf),
-    /// An option is none.
+    /// An option is invalid.
     Options(BadOptions),
-    /// The kernel failed.
+    /// The kernel reported another error.
     Io(PathBuf, io::Error),
 }
 
@@ -104,7 +105,8 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// When it is none, may not be entered, or the options are bad.
+    /// Fails if the path is not a directory, if it may not be entered, or if the options are
+    /// invalid.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Root, OpenError> {
         let path = path.as_ref();
         options.check().map_err(OpenError::Options)?;
@@ -143,11 +145,12 @@ impl Root {
         })
     }
 
-    /// Returns whether the path that was opened still leads to this directory.
+    /// Returns whether the path that was opened still leads to this directory. A missing path does
+    /// not.
     ///
     /// # Errors
     ///
-    /// When the kernel cannot say; a path that is gone leads elsewhere.
+    /// Fails if the kernel cannot tell.
     pub fn is_current(&self) -> io::Result<bool> {
         let own = fstat(&self.resolver.directory)?;
         match stat(&self.path) {
@@ -157,11 +160,12 @@ impl Root {
         }
     }
 
-    /// Finds what answers a request.
+    /// Finds the file or other outcome for a request.
     ///
     /// # Errors
     ///
-    /// When the kernel fails, for want of descriptors or by a disk: nothing is known then.
+    /// Fails if the kernel fails, for lack of descriptors or because of a disk error. Nothing is
+    /// known about the path then.
     pub fn find(&self, request: &Request) -> io::Result<Found> {
         match self.parse(request.path) {
             Ok(path) => self.search(&self.patterns, &path, request.accepted),
@@ -169,12 +173,12 @@ impl Root {
         }
     }
 
-    /// Finds what answers a request if no disk need be asked for it; else returns `None`. Reading
-    /// the file may still wait for one.
+    /// Finds the outcome for a request if that needs no disk access; returns `None` otherwise.
+    /// Reading the file may still wait for a disk.
     ///
     /// # Errors
     ///
-    /// When the kernel fails.
+    /// Fails if the kernel fails.
     pub fn find_cached(&self, request: &Request) -> io::Result<Option<Found>> {
         let path = match self.parse(request.path) {
             Ok(path) => path,
@@ -189,8 +193,8 @@ impl Root {
         }
     }
 
-    /// Returns the directory whose entries will most likely lead to the answer, alone: that of the
-    /// path. `None` for a path that leads nowhere.
+    /// Returns the one directory whose entries most likely determine the outcome: the directory of
+    /// the path. `None` for a path that leads nowhere.
     pub fn likely_directory(&self, path: &[u8]) -> Option<Vec<u8>> {
         let mut path = self.parse(path).ok()?;
         if !path.is_directory {
@@ -200,13 +204,14 @@ impl Root {
         Some(path.bytes)
     }
 
-    /// Finds the version of what answers a request, and does not open it for reading unless it is a
-    /// precompressed sibling. Permissions are those on the way to the file: that the file itself
-    /// may not be read shows by its version, which any change of permissions changes.
+    /// Finds the version of the file that answers a request without opening the file for reading,
+    /// unless it is a precompressed sibling. Permissions are checked on the way to the file only.
+    /// If the file itself is not readable, its version shows that, because any change of
+    /// permissions changes the version.
     ///
     /// # Errors
     ///
-    /// When the kernel fails.
+    /// Fails if the kernel fails.
     pub fn version_of(&self, request: &Request) -> io::Result<Found<Representation>> {
         let path = match self.parse(request.path) {
             Ok(path) => path,
@@ -217,11 +222,12 @@ impl Root {
         again(|| self.new_search(false).version(wanted))
     }
 
-    /// Does as [`Root::version_of`] if no disk need be asked for it; else returns `None`.
+    /// Finds the version like [`Root::version_of`] if that needs no disk access; returns `None`
+    /// otherwise.
     ///
     /// # Errors
     ///
-    /// When the kernel fails.
+    /// Fails if the kernel fails.
     pub fn version_of_cached(
         &self,
         request: &Request,
@@ -239,24 +245,24 @@ impl Root {
         }
     }
 
-    /// Returns whether a page was chosen for a status.
+    /// Returns whether an error page is configured for a status.
     pub fn has_error_page(&self, status: u16) -> bool {
         self.error_pages.contains_key(&status)
     }
 
-    /// Finds the page for a status; `None` when none was chosen. Anything but a file is as good as
-    /// no page.
+    /// Finds the error page for a status; `None` if none is configured. Treat any outcome other
+    /// than a file like no page.
     ///
     /// # Errors
     ///
-    /// When the kernel fails.
+    /// Fails if the kernel fails.
     pub fn error_page(&self, status: u16, accepted: Accepted) -> io::Result<Option<Found>> {
         let Some(pattern) = self.error_pages.get(&status) else { return Ok(None) };
         self.search(std::slice::from_ref(pattern), &RequestPath::root(), accepted).map(Some)
     }
 
-    /// Returns the one spelling of the path of a URL that all spellings with the same answer share;
-    /// `None` for a path that names nothing.
+    /// Returns the canonical spelling of a URL path, shared by all spellings with the same outcome;
+    /// `None` for a path that leads nowhere.
     pub fn canonical_path<'p>(&self, path: &'p str) -> Option<Cow<'p, str>> {
         if request_path::is_canonical(path) {
             return Some(Cow::Borrowed(path));
@@ -265,17 +271,17 @@ impl Root {
         Some(Cow::Owned(path.to_url(path.is_directory)))
     }
 
-    /// Makes the page that lists a directory, or the part of it that `wanted` names.
+    /// Renders the listing of a directory, or the part of it that `wanted` selects.
     ///
     /// # Errors
     ///
-    /// When the directory cannot be read: it is gone (`NotFound`), or may not be
-    /// (`PermissionDenied`).
+    /// Fails if the directory is gone (`NotFound`), may not be read (`PermissionDenied`) or cannot
+    /// be read.
     pub fn list(&self, listing: &Listing, wanted: &ListingQuery) -> io::Result<ListingPage> {
         listing::page(&self.resolver, self.options.hide_dotfiles, listing, wanted)
     }
 
-    /// Returns the path below the root, or the answer to one that leads nowhere.
+    /// Returns the path below the root, or the outcome for a path that leads nowhere.
     fn parse(&self, raw: &[u8]) -> Result<RequestPath, Outcome<Infallible>> {
         let path = match RequestPath::parse(raw, self.options.encoded_slashes) {
             Ok(path) => path.strip(&self.options.strip).ok_or(Outcome::Missing)?,
@@ -305,19 +311,19 @@ impl Root {
 }
 
 impl AsFd for Root {
-    /// Returns the directory. It is open for looking up names only, not for reading.
+    /// Returns the directory, which is open for looking up names only, not for reading.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.resolver.directory.as_fd()
     }
 }
 
-/// Returns an answer that depends on nothing in the root.
+/// Returns a result that depends on nothing in the root.
 fn without_look<F>(outcome: Outcome<Infallible>) -> Found<F> {
     let outcome = outcome.map(|none| match none {});
     Found { outcome, directories: Vec::new(), watchable: true }
 }
 
-/// Searches again until nothing was changed meanwhile.
+/// Repeats a search until nothing changes during it.
 fn again<F>(search: impl Fn() -> Result<Found<F>, Interrupted>) -> io::Result<Found<F>> {
     for _ in 0..TRIES {
         match search() {

@@ -1,11 +1,10 @@
-//! Which file answers: the order in which names are looked at.
+//! Selects the file that answers a request: the order in which names are examined.
 //!
-//! Patterns come one after the other ([`crate::Pattern`]); a directory has its index files, then
-//! its listing; beside a file lie its precompressed siblings. Each look opens a name without
-//! touching the file and reads its kind off the descriptor. What was looked at is noted for
-//! [`Found`].
+//! Patterns are tried in order ([`crate::Pattern`]). A directory has index files, then its listing;
+//! a file has precompressed siblings. Each lookup opens a name without touching the file and reads
+//! its type from the descriptor. The directories looked up are recorded for [`Found`].
 //!
-//! A file that is there and may not be read ends the search: another one in its place would hide
+//! A file that exists but may not be read ends the search: answering with another file would hide
 //! the mistake.
 
 use std::convert::Infallible;
@@ -24,26 +23,26 @@ use crate::request_path::{self, RequestPath};
 use crate::resolve::{Purpose, Resolver};
 use crate::version::Version;
 
-/// Why a search has no answer.
+/// Why a search has no result.
 #[derive(Debug)]
 pub(crate) enum Interrupted {
-    /// The disk would have to be asked, and may not be.
+    /// The search needs a disk access, which is not allowed.
     NotCached,
-    /// What was chosen is no longer what it was: the search must begin anew.
+    /// The selected file has changed: the search must restart.
     Outrun,
-    /// The kernel failed.
+    /// The kernel reported an error.
     Failed(io::Error),
 }
 
-/// What ends a search that has found no file.
+/// Why a search ended without a file.
 #[derive(Debug)]
 enum Ended {
-    /// An answer without a file.
+    /// An outcome without a file.
     Answer(Outcome<Infallible>),
     Interrupted(Interrupted),
 }
 
-/// What a look at a path shows.
+/// The type of a path, as found by examining it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Look {
     File(Version),
@@ -54,22 +53,22 @@ pub(crate) enum Look {
     Forbidden,
 }
 
-/// The file that was chosen.
+/// The selected file.
 #[derive(Debug)]
 struct Chosen {
     path: Vec<u8>,
     version: Version,
-    /// The sibling that is sent in its place, open.
+    /// The sibling that is sent instead, open.
     sibling: Option<File>,
     accepted: Accepted,
-    /// Siblings lie ready, for this client or another.
+    /// True if there are siblings, for this client or another.
     has_siblings: bool,
 }
 
-/// What is looked for.
+/// The input of a search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
-    /// What is tried, in order.
+    /// The patterns to try, in order.
     pub(crate) patterns: &'a [Pattern],
     pub(crate) path: &'a RequestPath,
     pub(crate) accepted: Accepted,
@@ -80,18 +79,18 @@ pub(crate) struct Search<'a> {
     resolver: &'a Resolver,
     options: &'a Options,
     media_types: &'a MediaTypes,
-    /// Never wait for a disk.
+    /// True if the search must not wait for a disk.
     quick: bool,
     directories: Vec<Vec<u8>>,
     /// Paths that turned out to be directories.
     passed: Vec<Vec<u8>>,
     watchable: bool,
-    /// The last look: patterns often lead to the same path.
+    /// The last path examined, because consecutive patterns often lead to the same path.
     last: Option<(Vec<u8>, Look)>,
 }
 
 impl<'a> Search<'a> {
-    /// Makes a search that has looked at nothing.
+    /// Creates a search that has examined nothing yet.
     pub(crate) fn new(
         resolver: &'a Resolver,
         options: &'a Options,
@@ -103,14 +102,14 @@ impl<'a> Search<'a> {
         Search { resolver, options, media_types, quick, directories, passed, watchable, last }
     }
 
-    /// Finds the file that answers and opens it.
+    /// Finds the file that answers the request and opens it.
     pub(crate) fn open(mut self, wanted: Wanted) -> Result<Found, Interrupted> {
         let opened = self.first(wanted).and_then(|chosen| self.open_chosen(chosen));
         self.found(opened)
     }
 
-    /// Finds the file that answers and returns what is sent of it. Files that have no sibling are
-    /// not opened for reading.
+    /// Finds the file that answers the request and returns the representation to send. Files
+    /// without a sibling are not opened for reading.
     pub(crate) fn version(mut self, wanted: Wanted) -> Result<Found<Representation>, Interrupted> {
         let chosen = self.first(wanted);
         let chosen = chosen.map(|mut chosen| match chosen.sibling.take() {
@@ -129,7 +128,8 @@ impl<'a> Search<'a> {
             Err(Ended::Answer(outcome)) => outcome.map(|none| match none {}),
             Err(Ended::Interrupted(interrupted)) => return Err(interrupted),
         };
-        // Whether a directory is still there shows in itself, if its entries count.
+        // A directory whose entries are recorded needs no record of its parent: its removal shows
+        // in itself.
         for passed in std::mem::take(&mut self.passed) {
             if !self.directories.contains(&passed) {
                 self.note(request_path::parent(&passed));
@@ -138,7 +138,7 @@ impl<'a> Search<'a> {
         Ok(Found { outcome, directories: self.directories, watchable: self.watchable })
     }
 
-    /// Chooses the file of the first pattern that leads to one.
+    /// Selects the file of the first pattern that leads to one.
     fn first(&mut self, wanted: Wanted) -> Result<Chosen, Ended> {
         let Wanted { patterns, path: request, accepted } = wanted;
         for candidate in patterns.iter().filter_map(|pattern| pattern.apply(request)) {
@@ -163,7 +163,7 @@ impl<'a> Search<'a> {
         answer(Outcome::Missing)
     }
 
-    /// Chooses the index file of a directory.
+    /// Selects the index file of a directory.
     fn directory(&mut self, path: Vec<u8>, wanted: Wanted) -> Result<Chosen, Ended> {
         let options = self.options;
         for name in &options.index {
@@ -182,7 +182,7 @@ impl<'a> Search<'a> {
         answer(Outcome::Listing(Listing { path, title: wanted.path.whole() }))
     }
 
-    /// Chooses between a file and its siblings.
+    /// Selects between a file and its siblings.
     fn file(
         &mut self,
         path: Vec<u8>,
@@ -200,7 +200,7 @@ impl<'a> Search<'a> {
         for coding in accepted.iter().filter(|coding| ready.contains(coding)) {
             sibling = self.open_sibling(&path, coding)?;
             if sibling.is_some() {
-                // Who may not read the file may not read it compressed.
+                // A client must not get a compressed copy of a file that may not be read.
                 self.open_file(&path)?;
                 break;
             }
@@ -208,8 +208,8 @@ impl<'a> Search<'a> {
         Ok(Chosen { path, version, sibling, accepted, has_siblings: !ready.is_empty() })
     }
 
-    /// Returns the coding that a file without a sibling for the client is to be compressed in, and
-    /// whether the answer varies.
+    /// Returns the coding in which to compress a file without a sibling for the client, and whether
+    /// the response varies.
     fn compression(&self, chosen: &Chosen, size: u64) -> (Option<Coding>, bool) {
         let compress = &self.options.compress;
         let is_compressed = !compress.codings.is_empty()
@@ -218,7 +218,7 @@ impl<'a> Search<'a> {
         (coding, is_compressed || chosen.has_siblings)
     }
 
-    /// Opens a sibling; `None` when it may not be read or is gone.
+    /// Opens a sibling; `None` if it may not be read or is gone.
     fn open_sibling(&mut self, path: &[u8], coding: Coding) -> Result<Option<File>, Ended> {
         match self.open_file(&with_extension(path, coding)) {
             Ok((descriptor, version)) => Ok(Some(File {
@@ -235,7 +235,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Opens what was chosen. What is said of it is read off the descriptor.
+    /// Opens the selected file. Everything reported about it is read from the descriptor.
     fn open_chosen(&mut self, mut chosen: Chosen) -> Result<File, Ended> {
         if let Some(file) = chosen.sibling.take() {
             return Ok(file);
@@ -247,7 +247,7 @@ impl<'a> Search<'a> {
         Ok(File { descriptor, version, path, media_type, coding: None, compress, varies })
     }
 
-    /// Looks at a path below the root.
+    /// Examines a path below the root.
     fn look(&mut self, path: &[u8]) -> Result<Look, Ended> {
         if let Some((last, look)) = &self.last
             && last == path
@@ -263,7 +263,7 @@ impl<'a> Search<'a> {
         Ok(look)
     }
 
-    /// Opens a file for reading that was one when it was looked at.
+    /// Opens a path for reading that was a file when it was examined.
     fn open_file(&mut self, path: &[u8]) -> Result<(OwnedFd, Version), Ended> {
         match self.open_name(path, Purpose::Read)? {
             (Look::File(version), Some(descriptor)) => Ok((descriptor, version)),
@@ -272,8 +272,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Opens a path and asks the descriptor, if there is one, what it is of. Notes whether its
-    /// changes show.
+    /// Opens a path and determines its type from the descriptor, if there is one. Records whether
+    /// its changes can be watched.
     fn open_name(
         &mut self,
         path: &[u8],
@@ -299,7 +299,7 @@ impl<'a> Search<'a> {
         Ok((look, Some(descriptor)))
     }
 
-    /// Notes a directory whose entries were looked at.
+    /// Records a directory whose entries were looked up.
     fn note(&mut self, directory: &[u8]) {
         if self.directories.iter().all(|known| known != directory) {
             self.directories.push(directory.to_vec());
@@ -315,7 +315,7 @@ fn failed(why: io::Error) -> Ended {
     Ended::Interrupted(Interrupted::Failed(why))
 }
 
-/// Returns what a file is.
+/// Returns the type of a file from its `stat` data.
 pub(crate) fn kind(stat: &Stat) -> Look {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Look::File(Version::of(stat)),
@@ -324,25 +324,25 @@ pub(crate) fn kind(stat: &Stat) -> Look {
     }
 }
 
-/// Returns what it means that a path cannot be opened.
+/// Returns the type of a path that could not be opened, derived from the error.
 ///
 /// # Errors
 ///
-/// When it says nothing about the path: a disk that fails, no descriptor left.
+/// Returns errors that say nothing about the path: a failing disk, no descriptor left.
 pub(crate) fn refusal(errno: Errno) -> io::Result<Look> {
     match errno {
-        // Some file systems take not every name, and say so in one of the last two ways.
+        // Some file systems do not accept every name and report that by one of the last two errors.
         Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ => {
             Ok(Look::Missing)
         }
         Errno::ACCESS | Errno::PERM | Errno::LOOP | Errno::XDEV => Ok(Look::Forbidden),
-        // Reading was wanted, and it is a socket or device.
+        // The path was opened for reading and is a socket or a device.
         Errno::NXIO | Errno::NODEV => Ok(Look::Other),
         errno => Err(errno.into()),
     }
 }
 
-/// Returns the path of a name in a directory below the root.
+/// Joins a directory below the root and a name.
 pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     let slash: &[u8] = if directory.is_empty() { b"" } else { b"/" };
     [directory, slash, name].concat()

@@ -1,20 +1,20 @@
-//! The state of a file: what changes when its bytes do.
+//! The state of a file: metadata that changes when its bytes do.
 //!
-//! A version is what the kernel tells about a file beside its bytes: device, inode, size, and the
-//! times of the last change of the bytes (`mtime`) and of anything (`ctime`). Programs may set the
-//! first time back; nobody can set the second. So two equal versions are the same bytes, but for
-//! what no reader of files can see:
+//! A version is what the kernel reports about a file besides its bytes: device, inode, size, and
+//! the times of the last change of the bytes (`mtime`) and of anything (`ctime`). Programs can set
+//! `mtime` back, but not `ctime`. Two equal versions therefore have the same bytes, with these
+//! exceptions, which no reader of files can detect:
 //!
-//! * The kernel's clock for these times advances with its tick, every 1 to 10 ms. A second write
-//!   within one tick leaves no trace, so a version is sure only when its time is past for good
-//!   ([`Version::is_settled`]). Linux 6.13 has finer times on some file systems, and does not say
-//!   on which.
-//! * One `write` call sets the times when it begins. What it changes in place afterwards, in a file
-//!   of the same size, shows while it runs.
-//! * Writes through a mapping (`mmap`) set the times at the first one only, until the kernel writes
-//!   the page back.
+//! * The kernel's clock for these times advances in ticks of 1 to 10 ms. A second write within one
+//!   tick leaves no trace, so a version is reliable only once its tick has passed
+//!   ([`Version::is_settled`]). Linux 6.13 has finer times on some file systems, and does not
+//!   report on which.
+//! * One `write` call sets the times when it begins. Bytes that it overwrites later, without a
+//!   change of size, become visible while it runs.
+//! * Writes through a mapping (`mmap`) set the times only at the first write, until the kernel
+//!   writes the page back.
 //!
-//! Files that are replaced, as `rename` does it, have none of these gaps.
+//! Files that are replaced with `rename` are not affected by any of these.
 
 use std::time::{Duration, SystemTime};
 
@@ -22,38 +22,38 @@ use rustix::fs::Stat;
 use semantics::{Time, date};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Two ticks of the slowest clock that Linux is built with (100 Hz).
+/// Two ticks of the slowest clock that Linux can be built with (100 Hz).
 const TICKS: Duration = Duration::from_millis(20);
 
-/// The step of file systems that keep no parts of a second: FAT has the longest.
+/// The coarsest resolution of file systems that store whole seconds: 2 s on FAT.
 const WHOLE_SECONDS: Duration = Duration::from_secs(2);
 
 /// The state of a file at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Version {
-    /// The device of its file system.
+    /// The device number of the file system.
     pub device: u64,
-    /// The inode.
+    /// The inode number.
     pub inode: u64,
     /// The length in bytes.
     pub size: u64,
-    /// When its bytes were changed, as programs may set it.
+    /// The time of the last change of the bytes (`mtime`); programs can set it.
     pub modified: Timestamp,
-    /// When anything about it was changed.
+    /// The time of the last change of anything about the file (`ctime`).
     pub changed: Timestamp,
 }
 
-/// A point in time, as file systems tell it.
+/// A point in time as file systems record it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
-    /// Seconds since 1970-01-01T00:00:00Z, or before it.
+    /// Seconds since 1970-01-01T00:00:00Z; negative before.
     pub seconds: i64,
-    /// Nanoseconds after that.
+    /// Nanoseconds after `seconds`.
     pub nanoseconds: u32,
 }
 
 impl Timestamp {
-    /// Returns the time after 1970 began, and zero for what was before.
+    /// Returns the time since 1970 began, zero for earlier times.
     fn since_epoch(self) -> Duration {
         let seconds = u64::try_from(self.seconds).unwrap_or(0);
         Duration::new(seconds, self.nanoseconds)
@@ -61,7 +61,7 @@ impl Timestamp {
 }
 
 impl Version {
-    /// Reads a version off what the kernel says of a file.
+    /// Creates the version from the kernel's `stat` data.
     pub(crate) fn of(stat: &Stat) -> Version {
         Version {
             device: stat.st_dev,
@@ -78,18 +78,19 @@ impl Version {
         }
     }
 
-    /// Returns a strong entity tag (RFC 9110, 8.8.3), with its quotes, of what was made of the
-    /// file's bytes in a way that `how` names; of the bytes themselves, if that is empty. The same
-    /// name stands for the same bytes.
+    /// Returns a strong entity tag (RFC 9110, 8.8.3), with its quotes, for a representation derived
+    /// from the file's bytes in the way that `how` names; an empty `how` means the bytes
+    /// themselves. The same name must always stand for the same bytes.
     ///
-    /// It follows from size and `mtime` alone: a copy that keeps both has the same tag, on another
-    /// node too. It is as sure as the version is: mark it weak as long as that is not settled.
+    /// The tag depends only on size and `mtime`, so a copy that preserves both has the same tag,
+    /// including on another node. It is only as reliable as the version: mark it weak until the
+    /// version is settled.
     pub fn etag(&self, how: &str) -> String {
         etag_of(&[&bytes_of(&self.of_bytes())[..], how.as_bytes()].concat())
     }
 
-    /// Returns a text that is another one after any change that shows in the version, also one that
-    /// the entity tag does not show; `how` as for the tag.
+    /// Returns a text that differs after any change visible in the version, including those that
+    /// the entity tag does not show. `how` is the same as for the tag.
     pub fn identity(&self, how: &str) -> String {
         let Version { device, inode, changed, .. } = *self;
         let (seconds, nanoseconds) = (changed.seconds.cast_unsigned(), changed.nanoseconds.into());
@@ -98,44 +99,44 @@ impl Version {
         format!("{:032x}", xxh3_128(&bytes))
     }
 
-    /// Returns the facts about the bytes alone.
+    /// Returns the fields that describe the bytes alone.
     fn of_bytes(&self) -> [u64; 3] {
         let Timestamp { seconds, nanoseconds } = self.modified;
         [self.size, seconds.cast_unsigned(), nanoseconds.into()]
     }
 
-    /// Returns the value of `Last-Modified`, which must not lie after that of `Date` (RFC 9110,
-    /// 8.8.2.1). None for a file from before 1970.
+    /// Returns the value of `Last-Modified`, which must not be later than `Date` (RFC 9110,
+    /// 8.8.2.1). `None` for a file from before 1970.
     pub fn last_modified(&self, now: SystemTime) -> Option<String> {
         let seconds = u64::try_from(self.modified.seconds).ok()?;
         let latest = since_epoch(now).as_secs();
         Some(date::format(Time::from_unix(seconds.min(latest))))
     }
 
-    /// Returns whether any later change shows in the version. `now` is a time from before the
+    /// Returns whether any later change will show in the version. `now` is a time from before the
     /// version was read.
     ///
-    /// The clock of the change may stand still for up to 10 ms, hence 20; on a file system that
-    /// keeps whole seconds, for up to 2 s. A change from the future (the clock was set back, or a
-    /// server's clock is ahead) is not settled before that time has come, since a change then would
-    /// bear the same.
+    /// The clock for `ctime` may stand still for up to 10 ms, so the version settles after 20 ms;
+    /// on a file system that stores whole seconds the clock may stand still for up to 2 s more. A
+    /// change time in the future (the clock was set back, or a server's clock is ahead) does not
+    /// settle before that time has come, because a change at that moment would get the same time.
     pub fn is_settled(&self, now: SystemTime) -> bool {
         let step = if self.changed.nanoseconds == 0 { WHOLE_SECONDS } else { Duration::ZERO };
         self.changed.since_epoch() + step + TICKS <= since_epoch(now)
     }
 
-    /// Returns whether a file that had this version surely still has these bytes.
+    /// Returns whether a file that had this version certainly still has the same bytes.
     ///
-    /// When the last name of a file goes, as when a new file takes that name, `ctime` changes and
-    /// no byte does: then it is enough that the other facts hold.
+    /// When the last name of an open file is removed, for example because a new file takes that
+    /// name, `ctime` changes but no byte does. In that case only the other fields have to match.
     pub(crate) fn holds(&self, stat: &Stat) -> bool {
         let now = Version::of(stat);
         let is_gone = stat.st_nlink == 0;
         *self == now || (is_gone && *self == Version { changed: self.changed, ..now })
     }
 
-    /// Returns whether a file that had this version still has these bytes at its beginning, as far
-    /// as size and `mtime` tell: permissions and names may have changed, and bytes may have been
+    /// Returns whether a file that had this version still begins with the same bytes, as far as
+    /// size and `mtime` tell. Permissions and names may have changed, and bytes may have been
     /// appended.
     pub(crate) fn holds_at_start(&self, stat: &Stat) -> bool {
         let now = Version::of(stat);
@@ -143,7 +144,7 @@ impl Version {
     }
 }
 
-/// Returns the tag of some bytes.
+/// Returns the entity tag of some bytes.
 pub(crate) fn etag_of(bytes: &[u8]) -> String {
     format!("\"{:032x}\"", xxh3_128(bytes))
 }
@@ -228,7 +229,7 @@ mod tests {
         ] {
             assert_eq!(version.is_settled(now), expected, "{now:?}");
         }
-        // What keeps whole seconds may be a file system that keeps every other one.
+        // A time in whole seconds may come from a file system with a resolution of two seconds.
         let changed = Timestamp { seconds: 784_111_778, nanoseconds: 0 };
         let coarse = Version { changed, ..version };
         assert!(!coarse.is_settled(at(784_111_780, 19)));

@@ -1,4 +1,4 @@
-//! Which of the files that were looked up may have changed since.
+//! Detects which files may have changed since they were looked up.
 
 pub mod verified;
 pub mod watcher;

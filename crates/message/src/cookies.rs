@@ -1,17 +1,17 @@
-//! The field `Cookie` in HTTP/2.
+//! The `Cookie` field in HTTP/2.
 
 use http::header;
 use http::header::HeaderValue;
 use semantics::EditFields;
 
-/// Joins the pieces into which a client may split `Cookie` (RFC 9113, 8.2.3): beyond HTTP/2 there
-/// is one line.
+/// Joins the pieces into which an HTTP/2 client may split `Cookie` (RFC 9113, 8.2.3). Other
+/// versions require a single line.
 pub fn join_cookies(fields: &mut impl EditFields) {
     if fields.lines(&header::COOKIE).nth(1).is_none() {
         return;
     }
     let pieces: Vec<&[u8]> = fields.lines(&header::COOKIE).collect();
-    // Two valid values stay valid when joined.
+    // Joining two valid values yields a valid value.
     if let Ok(mut whole) = HeaderValue::from_bytes(&pieces.join(&b"; "[..])) {
         whole.set_sensitive(true);
         fields.set_line(&header::COOKIE, &whole);

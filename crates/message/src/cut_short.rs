@@ -1,9 +1,9 @@
-//! The error of a body that has to be cut.
+//! The error of a body that must be truncated.
 
 use std::fmt;
 
-/// The error of a transfer that has to be cut: its connection or stream is ended without a clean
-/// end.
+/// The error of a transfer that must be truncated: its connection or stream is closed without a
+/// clean end.
 #[derive(Debug)]
 pub struct Truncated(pub &'static str);
 

@@ -1,5 +1,5 @@
-//! The field `Date` of answers that have none (RFC 9110, 6.6.1). The HTTP library would set it by
-//! the system's clock.
+//! The `Date` field of responses that lack one (RFC 9110, 6.6.1). The HTTP library would set it
+//! from the system's clock.
 
 use std::cell::RefCell;
 use std::time::{Duration, UNIX_EPOCH};
@@ -9,19 +9,19 @@ use http::{HeaderMap, header};
 
 use net::clock::TokioClock;
 
-/// Adds the field with the current time, unless the answer has it.
+/// Adds `Date` with the current time, unless the response has the field.
 pub fn set(headers: &mut HeaderMap, clock: TokioClock) {
     if let Entry::Vacant(date) = headers.entry(header::DATE) {
         date.insert(now(clock));
     }
 }
 
-/// Returns the value of the field for the current time.
+/// Returns the value of `Date` for the current time.
 pub fn now(clock: TokioClock) -> HeaderValue {
     value(clock.since_1970().as_secs())
 }
 
-/// Returns the text of a second, which is made once.
+/// Returns the value for a time in seconds since 1970; formatted once per second and thread.
 fn value(now: u64) -> HeaderValue {
     thread_local! {
         static LAST: RefCell<Option<(u64, HeaderValue)>> = const { RefCell::new(None) };

@@ -1,5 +1,5 @@
-//! The description of a request's way for upstreams (RFC 7239), and the proxies in front that are
-//! believed about it.
+//! Options for describing a request's path to upstreams (RFC 7239), and for trusting the proxies in
+//! front.
 
 use std::net::IpAddr;
 
@@ -7,17 +7,18 @@ use net::address;
 use net::networks::Networks;
 use semantics::trusted::TrustedFields;
 
-/// The settings of what upstreams are told of a request's way to the proxy (RFC 7239).
+/// Options for what upstreams are told about a request's path to the proxy (RFC 7239).
 #[derive(Clone, Debug)]
 pub struct Forwarded {
-    /// Fields that are added. Default none; the command line has others for a reverse proxy.
+    /// Fields to add. Default none; the command line has other defaults for a reverse proxy.
     pub add: Vec<semantics::forwarded::Field>,
-    /// Networks of proxies in front of a reverse proxy. Default none. A forward proxy keeps the
-    /// fields of all clients.
+    /// Networks of trusted proxies in front of a reverse proxy. Default none. A forward proxy keeps
+    /// the fields of all clients.
     pub trust: Networks,
-    /// The fields of theirs that are believed. All others, and those of other clients, are removed.
+    /// The fields of trusted proxies to believe. All other forwarding fields, and those of other
+    /// clients, are removed.
     pub trust_fields: TrustedFields,
-    /// Upstreams are sent `Via`; else `CDN-Loop` in its place. Default true.
+    /// Sends `Via` to upstreams; if false, `CDN-Loop` instead. Default true.
     pub via: bool,
 }
 
@@ -29,7 +30,7 @@ impl Default for Forwarded {
 }
 
 impl Forwarded {
-    /// Returns whether a client is a proxy that is trusted.
+    /// Returns whether a client is a trusted proxy.
     pub fn trusts(&self, client: IpAddr) -> bool {
         self.trust.contain(address::canonical(client))
     }

@@ -1,8 +1,8 @@
 //! The fields that frame a message's body, reduced to one meaning.
 //!
-//! A message that is passed on or stored has one field at most that says where its body ends: no
-//! `Content-Length` next to chunks, no second length, no transfer coding that was not undone
-//! (RFC 9112, 6).
+//! A message that is forwarded or stored has at most one field that says where its body ends: no
+//! `Content-Length` together with chunks, no second length, and no transfer coding that was not
+//! decoded (RFC 9112, 6).
 
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, TRANSFER_ENCODING};
 use http::{Method, StatusCode};
@@ -13,8 +13,8 @@ use crate::via::list;
 const HAS_CODING: UsualNames = UsualNames::of(&["transfer-encoding"]);
 const HAS_LENGTH: UsualNames = UsualNames::of(&["content-length"]);
 
-/// Returns whether a message's body is the content once the chunks are decoded: a coding that is
-/// not undone would be taken for the content itself.
+/// Returns whether decoding the chunks of a message yields its content. With any other transfer
+/// coding, the coded bytes would be mistaken for the content.
 pub fn is_plain(fields: &impl Fields) -> bool {
     if !fields.has_any(HAS_CODING) {
         return true;
@@ -29,11 +29,11 @@ pub fn announces_body(fields: &impl Fields) -> bool {
     fields.has_any(HAS_CODING) || fields.line(&CONTENT_LENGTH).is_some_and(|length| length != b"0")
 }
 
-/// The longest body that a length may announce: other programs count in signed numbers of 64 bits.
+/// The largest body length to accept, because other programs count in signed 64-bit numbers.
 const LONGEST: u64 = i64::MAX as u64;
 
-/// Returns whether a `Content-Length` announces more than can be sent, which other parsers might
-/// misread. What is not a number is not judged here.
+/// Returns whether a `Content-Length` exceeds any length that can be sent; other parsers might
+/// misread it. Values that are not numbers are not judged here.
 pub fn is_absurd(fields: &impl Fields) -> bool {
     if !fields.has_any(HAS_LENGTH) {
         return false;
@@ -48,9 +48,9 @@ pub fn is_absurd(fields: &impl Fields) -> bool {
     })
 }
 
-/// Returns whether an HTTP/2 request announces its body truly (RFC 9113, 8.1.1): beyond HTTP/2 a
-/// `Content-Length` decides where the next request begins. `empty`: there is no body. A length that
-/// a body does not keep is found while it is read.
+/// Returns whether an HTTP/2 request declares its body length correctly (RFC 9113, 8.1.1). In
+/// HTTP/1 a `Content-Length` decides where the next request begins. `empty`: the request has no
+/// body. A body that does not match its length is detected while it is read.
 pub fn agrees_with_stream(fields: &impl Fields, empty: bool) -> bool {
     let mut lengths = fields.lines(&CONTENT_LENGTH);
     let Some(length) = lengths.next() else { return true };
@@ -59,12 +59,12 @@ pub fn agrees_with_stream(fields: &impl Fields, empty: bool) -> bool {
     lengths.next().is_none() && length.is_some_and(|length| !empty || length == 0)
 }
 
-/// Leaves in the head of an upstream's answer to `method` the one length that is true, or none.
-/// `length` is that of the body that is read, in bytes, when known.
+/// Reduces the head of an upstream's response to `method` to one correct length, or none. `length`
+/// is the length of the received body in bytes, if known.
 ///
 /// # Errors
 ///
-/// What is wrong, when the body cannot be passed on.
+/// Returns the reason if the body cannot be forwarded.
 pub fn settle(
     method: &Method,
     status: StatusCode,
@@ -77,7 +77,7 @@ pub fn settle(
         && !headers.contains_key(TRANSFER_ENCODING)
         && is_said(headers, length)
     {
-        // As most answers are.
+        // The common case.
         return Ok(());
     }
     if !is_plain(headers) {
@@ -89,7 +89,7 @@ pub fn settle(
     let has_no_length = headers.contains_key(TRANSFER_ENCODING) || status == StatusCode::NO_CONTENT;
     let length = match () {
         () if has_no_length => None,
-        // There the field is about a body that is not sent.
+        // In these responses the field describes a body that is not sent.
         () if method == Method::HEAD || status == StatusCode::NOT_MODIFIED => said(headers),
         () => length,
     };
@@ -105,7 +105,7 @@ pub fn settle(
     Ok(())
 }
 
-/// Returns whether exactly one line says this length, in its plain form.
+/// Returns whether exactly one line states this length, in canonical form.
 fn is_said(headers: &HeaderMap, length: u64) -> bool {
     let mut lines = headers.get_all(CONTENT_LENGTH).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return false };
@@ -114,7 +114,7 @@ fn is_said(headers: &HeaderMap, length: u64) -> bool {
     starts_plainly && is_digits && line.to_str().is_ok_and(|text| text.parse() == Ok(length))
 }
 
-/// Returns the length that all lines and members of `Content-Length` agree on.
+/// Returns the length that all lines and members of `Content-Length` agree on, if any.
 fn said(headers: &HeaderMap) -> Option<u64> {
     let lines = headers.get_all(CONTENT_LENGTH).iter();
     let mut lengths = lines.flat_map(|line| line.to_str().unwrap_or("").split(','));
@@ -131,7 +131,7 @@ fn said(headers: &HeaderMap) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Returns the lengths that are left, or that the answer is refused.
+    /// Returns the remaining lengths, or `refused`.
     fn left(method: &str, status: u16, length: Option<u64>, lines: &[(&str, &str)]) -> String {
         let mut headers = HeaderMap::new();
         for (name, value) in lines {

@@ -1,15 +1,15 @@
 //! Header fields that an operator sets or removes.
 //!
-//! Fields that say where a message ends, how it travels or which request it belongs to are
-//! excluded: with them a rule could make an answer mean something else to the proxy than to the
-//! next one.
+//! Fields that determine where a message ends, how it travels or which request it belongs to are
+//! excluded. If rules could change them, a message could mean one thing to this proxy and another
+//! to the next hop.
 
 use http::header::{self, HeaderName, HeaderValue};
 use semantics::{EditFields, Pattern, UsualNames, hop_by_hop};
 
 use crate::via::CDN_LOOP;
 
-/// Fields that rules must not change, besides those for one hop.
+/// Fields that rules must not change, in addition to hop-by-hop fields.
 const KEPT: [HeaderName; 12] = [
     header::HOST,
     header::CONTENT_LENGTH,
@@ -22,22 +22,22 @@ const KEPT: [HeaderName; 12] = [
     header::DATE,
     header::AGE,
     header::VIA,
-    // A proxy that lets it be removed cannot be told from a loop (RFC 8586, 3).
+    // A proxy that allows removing it cannot detect loops (RFC 8586, 3).
     CDN_LOOP,
 ];
 
-/// Edits of the fields of a request or an answer. Removals come first.
+/// Edits of the fields of a request or response. Removals are applied first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Edits {
     set: Vec<(HeaderName, HeaderValue)>,
     remove: Vec<Pattern>,
-    /// The usual names of the fields that are removed.
+    /// The usual names among the removed fields.
     usual: UsualNames,
 }
 
 impl Edits {
-    /// Reads edits from texts: `Name: value` to set, names in which `*` stands for anything to
-    /// remove. The error is a sentence.
+    /// Parses edits: `Name: value` to set a field, or the name of a field to remove, in which `*`
+    /// matches any text. The error is a sentence.
     pub fn new(set: &[String], remove: &[String]) -> Result<Edits, String> {
         let set = set.iter().map(|text| field(text)).collect::<Result<_, String>>()?;
         let remove: Vec<_> =
@@ -51,25 +51,24 @@ impl Edits {
         self.set.is_empty() && self.remove.is_empty()
     }
 
-    /// Applies the edits.
     pub fn apply(&self, fields: &mut impl EditFields) {
         self.remove(fields);
         self.set(fields);
     }
 
-    /// Returns whether a field of this name is set.
+    /// Returns whether the edits set a field of this name.
     pub fn sets(&self, name: &HeaderName) -> bool {
         self.set.iter().any(|(set, _)| set == name)
     }
 
-    /// Removes what is to be removed: the first half of [`Edits::apply`].
+    /// Applies the removals: the first half of [`Edits::apply`].
     pub fn remove(&self, fields: &mut impl EditFields) {
         if !self.remove.is_empty() {
             fields.remove_in(self.usual, |name| is_removed(&self.remove, name));
         }
     }
 
-    /// Sets what is to be set: the second half of [`Edits::apply`].
+    /// Applies the settings: the second half of [`Edits::apply`].
     pub fn set(&self, fields: &mut impl EditFields) {
         for (name, value) in &self.set {
             fields.set_line(name, value);
@@ -81,7 +80,7 @@ fn is_removed(patterns: &[Pattern], name: &str) -> bool {
     patterns.iter().any(|pattern| pattern.matches(name.as_bytes())) && is_free(name)
 }
 
-/// Returns whether a rule may change a field.
+/// Returns whether a rule may change this field.
 fn is_free(name: &str) -> bool {
     !KEPT.iter().any(|kept| kept == name) && !hop_by_hop::is_for_one_hop(name)
 }

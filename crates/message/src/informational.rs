@@ -1,5 +1,5 @@
-//! 1xx answers from an upstream for the client whose request caused them. The exchange with the
-//! upstream reports them, the client's connection writes them.
+//! 1xx responses from an upstream, forwarded to the client whose request caused them. The exchange
+//! with the upstream delivers them; the client's connection writes them.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -10,13 +10,14 @@ use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{Response, StatusCode};
 
-/// Interim answers forwarded for one request at most, so that an origin cannot fill the memory.
+/// Maximum number of interim responses forwarded per request, so that an origin cannot exhaust
+/// memory.
 const HEADS_MAX: usize = 64;
 
-/// Bytes of their fields at most.
+/// Maximum total size of their fields in bytes.
 const BYTES_MAX: usize = 64 << 10;
 
-/// The interim answers to one request.
+/// The interim responses to one request.
 #[derive(Default)]
 pub struct Informational {
     state: Mutex<State>,
@@ -33,12 +34,12 @@ struct State {
 }
 
 impl Informational {
-    /// Receives a 1xx answer.
+    /// Accepts a 1xx response from the upstream.
     pub fn receive(&self, status: StatusCode, headers: &http::HeaderMap) {
         let mut state = self.lock();
         if status == StatusCode::CONTINUE {
-            // This lets the client's body through; the code that reads it from the client sends the
-            // 100.
+            // This releases the client's body. The code that reads the body from the client sends
+            // the 100.
             state.continued = true;
             wake(&mut state.body);
             return;
@@ -54,7 +55,8 @@ impl Informational {
         *head.status_mut() = status;
         head.headers_mut().clone_from(headers);
         semantics::hop_by_hop::strip(head.headers_mut());
-        // It has no content (RFC 9110, 8.6), and HTTP/2 lets the field through.
+        // A 1xx response has no content (RFC 9110, 8.6), but the HTTP/2 library lets the field
+        // through.
         head.headers_mut().remove(CONTENT_LENGTH);
         state.heads.push_back(head);
         wake(&mut state.reader);
@@ -72,7 +74,7 @@ impl Informational {
         }
     }
 
-    /// Waits until the upstream has asked for the body with a 100.
+    /// Waits until the upstream has requested the body with a 100.
     pub fn poll_continue(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         if state.continued {
@@ -93,7 +95,7 @@ fn wake(waker: &mut Option<Waker>) {
     }
 }
 
-/// Writes a head in the form of HTTP/1.
+/// Serialises a head in HTTP/1 form.
 pub fn serialise(interim: &Response<()>) -> Bytes {
     let (status, headers) = (interim.status(), interim.headers());
     let mut head = String::with_capacity(128);

@@ -1,4 +1,4 @@
-//! HTTP messages: framing, fields of one hop, schemes, edits of fields, upgrades.
+//! HTTP messages: framing, hop-by-hop fields, schemes, field edits and upgrades.
 
 pub mod cookies;
 pub mod cut_short;

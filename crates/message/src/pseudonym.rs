@@ -5,8 +5,8 @@
 pub struct Pseudonym(String);
 
 impl Pseudonym {
-    /// Makes a pseudonym; `None` unless it is a non-empty token of at most 64 bytes that begins
-    /// with a letter (what `Via` and a structured-field token both allow).
+    /// Creates a pseudonym; `None` unless `name` is a token of 1 to 64 bytes that begins with a
+    /// letter (allowed both in `Via` and as a structured-field token).
     pub fn new(name: &str) -> Option<Pseudonym> {
         let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
         let fine = (1..=64).contains(&name.len())

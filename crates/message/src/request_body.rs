@@ -1,4 +1,4 @@
-//! The body of a client's request as it comes in, of any HTTP version.
+//! The body of a client's request as it is received, in any HTTP version.
 
 use std::any::Any;
 use std::error::Error;
@@ -13,16 +13,16 @@ use http1::Malformed;
 
 /// The body of a client's request.
 pub enum RequestBody {
-    /// There is none.
+    /// No body.
     Empty,
-    /// The body on a connection, or on one of its streams.
+    /// A body read from a connection or from one of its streams.
     Stream(Pin<Box<dyn Body<Data = Bytes, Error = BrokenOff>>>),
-    /// A body of which some or all has been read before it is sent on.
+    /// A body that is buffered, in part or as a whole, before it is forwarded.
     Buffered(Box<BufferedBody>),
 }
 
 impl RequestBody {
-    /// Returns whether all of it has been read, so that it can be sent without waiting.
+    /// Returns whether the whole body has been read, so that it can be sent without waiting.
     pub fn is_whole(&self) -> bool {
         match self {
             RequestBody::Buffered(body) => body.rest.is_end_stream(),
@@ -31,21 +31,22 @@ impl RequestBody {
     }
 }
 
-/// A body of which some or all has been read before it is sent on.
+/// A body that is buffered, in part or as a whole, before it is forwarded.
 pub struct BufferedBody {
-    /// Bytes that were read before the request was sent on.
+    /// Bytes that were read before the request was forwarded.
     front: Bytes,
     /// The rest of the body.
     rest: RequestBody,
-    /// Counts the memory of `front`; dropped with it.
+    /// Accounts for the memory of `front`; dropped once `front` has been handed out.
     held: Option<Box<dyn Any>>,
-    /// A body without a length must say that it ends, be it empty.
+    /// True if the end of the body is known. A body without a length, even an empty one, must
+    /// signal its end.
     has_end: bool,
 }
 
 impl BufferedBody {
-    /// Makes the body of what has been read, which `held` counts, and of what is still to come.
-    /// `has_length`: the head says how long it is.
+    /// Creates a body from the bytes read so far, whose memory `held` accounts for, and the rest.
+    /// `has_length`: the head declares the body's length.
     pub fn new(
         front: Bytes,
         rest: RequestBody,
@@ -86,18 +87,18 @@ impl Body for BufferedBody {
     }
 }
 
-/// The error of a body that did not come to its end.
+/// The error of a body that ended early.
 #[derive(Debug)]
 pub enum BrokenOff {
-    /// It is not framed as HTTP/1 has it.
+    /// The body's HTTP/1 framing is invalid.
     Malformed(Malformed),
-    /// The client ended the connection before it.
+    /// The client closed the connection before the end of the body.
     Ended,
     /// The connection failed.
     Io(io::Error),
-    /// The error of HTTP/2.
+    /// HTTP/2 reported an error.
     Http2(h2::Error),
-    /// The client sent less than the least rate.
+    /// The client sent below the minimum rate.
     Slow,
 }
 

@@ -1,9 +1,9 @@
-//! The scheme of the URL that a request names: part of the key of what is stored for it, and of
-//! what its upstream is told.
+//! The scheme of a request's URL. It is part of the key under which a response is stored, and of
+//! the information sent to upstreams.
 //!
-//! The client of a forward proxy names it. A reverse proxy knows it from the connection, or from a
-//! proxy in front that it trusts: `http://a/` and `https://a/` are two objects, for the first is
-//! often only a redirection to the second.
+//! The client of a forward proxy names the scheme. A reverse proxy derives it from the connection,
+//! or from a trusted proxy in front. `http://a/` and `https://a/` are two objects, because the
+//! first is often only a redirect to the second.
 
 use std::net::IpAddr;
 
@@ -22,7 +22,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// Returns it as it is written in a URL.
+    /// Returns the scheme as it is written in a URL.
     pub fn name(self) -> &'static str {
         match self {
             Scheme::Http => "http",
@@ -30,7 +30,7 @@ impl Scheme {
         }
     }
 
-    /// Returns the port of a URL that has none.
+    /// Returns the port of a URL that names none.
     pub fn default_port(self) -> u16 {
         match self {
             Scheme::Http => 80,
@@ -38,14 +38,14 @@ impl Scheme {
         }
     }
 
-    /// Returns the scheme of this name, in any case.
+    /// Returns the scheme with this name, ignoring case.
     pub fn named(name: &str) -> Option<Scheme> {
         [Scheme::Http, Scheme::Https].into_iter().find(|s| s.name().eq_ignore_ascii_case(name))
     }
 
-    /// Returns the scheme of a request to a reverse proxy: the one that the proxy in front says the
-    /// client used, if `client` is a trusted proxy, else that of the connection. The request has no
-    /// claims that are not believed.
+    /// Returns the scheme of a request to a reverse proxy: the one that the client used according
+    /// to the proxy in front, if `client` is a trusted proxy, else that of the connection. Claims
+    /// that are not trusted must already be removed from `fields`.
     pub fn of_request(
         connection: Scheme,
         client: IpAddr,

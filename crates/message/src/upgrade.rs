@@ -1,15 +1,18 @@
-//! Requests that ask to change the protocol of their connection (RFC 9110, 7.8), as WebSocket's
-//! handshake does (RFC 6455), and their form in HTTP/2, the extended CONNECT (RFC 8441).
+//! Requests to change the protocol of a connection (RFC 9110, 7.8), as in the WebSocket handshake
+//! (RFC 6455), and their HTTP/2 form, the extended CONNECT (RFC 8441).
 //!
-//! Inside the proxy such a request has the form of HTTP/1.1 whatever the client and the server
-//! speak: `Upgrade` with the protocols asked for, and an answer 101 that names the one chosen. An
-//! extended CONNECT is converted to that form here ([`from_stream`]), and its answer back
+//! Inside the proxy such a request has the HTTP/1.1 form, whatever version the client and the
+//! server use: `Upgrade` with the requested protocols, and a 101 response that names the chosen
+//! one. An extended CONNECT is converted to that form here ([`from_stream`]), and its response back
 //! ([`to_stream`]).
 //!
-//! It promises: no protocol is asked for that carries HTTP itself (`h2c`, `HTTP/…`, `TLS/…`:
-//! unchecked requests would follow); a request with a body asks for nothing, so that the meaning of
-//! the bytes behind its head is never in doubt; an answer changes the protocol only to one that was
-//! asked for.
+//! Guarantees:
+//!
+//! * No requested protocol carries HTTP itself (`h2c`, `HTTP/…`, `TLS/…`), because unchecked
+//!   requests would follow.
+//! * A request with a body requests no upgrade, so the meaning of the bytes after its head is never
+//!   in doubt.
+//! * A response changes the protocol only to one that was requested.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -27,24 +30,24 @@ const WEBSOCKET: &str = "websocket";
 const KEY: HeaderName = header::SEC_WEBSOCKET_KEY;
 const ACCEPT: HeaderName = header::SEC_WEBSOCKET_ACCEPT;
 
-/// The constant of the server's half of a WebSocket handshake (RFC 6455, 1.3).
+/// The constant in the server's half of a WebSocket handshake (RFC 6455, 1.3).
 const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// The protocols that a request asks for.
+/// The protocols that a request asks to upgrade to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upgrade {
-    /// In the client's order.
+    /// The protocols in the client's order.
     protocols: Vec<String>,
-    /// An extended CONNECT can ask for it: it is a GET for a single protocol, and has all that
-    /// HTTP/1.1 needs for the answer.
+    /// True if an extended CONNECT can make this request: it is a GET for a single protocol, and
+    /// contains everything needed for an HTTP/1.1 response.
     fits_stream: bool,
-    /// The request came as an extended CONNECT.
+    /// True if the request arrived as an extended CONNECT.
     of_stream: bool,
 }
 
-/// Returns what a request with this method, version and fields asks for, when that may be passed
-/// on. `of_stream`: it came as an extended CONNECT. The field is ignored in HTTP/1.0, and where
-/// `Connection` does not name it (RFC 9110, 7.8).
+/// Returns the upgrade that a request with this method, version and fields asks for, if it may be
+/// forwarded. `of_stream`: the request arrived as an extended CONNECT. `Upgrade` is ignored in
+/// HTTP/1.0, and where `Connection` does not name it (RFC 9110, 7.8).
 pub fn asked_by(
     (method, version): (&Method, Version),
     of_stream: bool,
@@ -68,8 +71,7 @@ fn fits_stream(protocols: &[String], fields: &impl Fields) -> bool {
 
 const HAS_UPGRADE: UsualNames = UsualNames::of(&["upgrade"]);
 
-/// Returns the protocols that fields ask for and that may be passed on; `None`: nothing is asked
-/// for.
+/// Returns the requested protocols that may be forwarded; `None` if no protocol is requested.
 pub fn protocols(fields: &impl Fields) -> Option<Vec<String>> {
     if !fields.has_any(HAS_UPGRADE) {
         return None;
@@ -80,8 +82,8 @@ pub fn protocols(fields: &impl Fields) -> Option<Vec<String>> {
     is_of_hop.then(|| asked.map(str::to_owned).collect())
 }
 
-/// Returns whether a protocol is one that a tunnel may carry: `name[/version]`, and not a form of
-/// HTTP (RFC 9113, 3.1 has removed h2c; RFC 2817 would hide requests in TLS).
+/// Returns whether a tunnel may carry the protocol: it has the form `name[/version]` and is not a
+/// form of HTTP (RFC 9113, 3.1 has removed h2c; RFC 2817 would hide requests in TLS).
 fn may_pass(protocol: &str) -> bool {
     let token = |text: &str| {
         let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
@@ -96,13 +98,13 @@ fn may_pass(protocol: &str) -> bool {
     !is_http && token(name) && version.is_none_or(token)
 }
 
-/// Returns whether a request came as an extended CONNECT.
+/// Returns whether a request arrived as an extended CONNECT.
 pub fn is_of_stream(parts: &Parts) -> bool {
     parts.extensions.get::<Protocol>().is_some()
 }
 
 impl Upgrade {
-    /// Adds the fields that ask for the protocols to the head of a request for a server.
+    /// Adds the fields that request the protocols to a request head for a server.
     pub fn ask(&self, fields: &mut impl EditFields) {
         if let Ok(protocols) = HeaderValue::try_from(self.protocols.join(", ")) {
             fields.remove_lines(&header::TE);
@@ -111,12 +113,12 @@ impl Upgrade {
         }
     }
 
-    /// Returns the protocol to ask for in an extended CONNECT, which can name only one.
+    /// Returns the protocol to request in an extended CONNECT, which can name only one.
     pub fn of_extended_connect(&self) -> Option<&str> {
         self.protocols.first().filter(|_| self.fits_stream).map(String::as_str)
     }
 
-    /// Returns the value of `Upgrade` of an answer 101, when all of it was asked for.
+    /// Returns the value of `Upgrade` in a 101 response, if every protocol in it was requested.
     pub fn chosen(&self, answer: &HeaderMap) -> Option<HeaderValue> {
         let mut chosen = list(answer, &header::UPGRADE).peekable();
         chosen.peek()?;
@@ -127,18 +129,18 @@ impl Upgrade {
         all.then(|| HeaderValue::try_from(chosen.join(", ")).ok()).flatten()
     }
 
-    /// Returns whether the client has to be answered as in HTTP/2: a 2xx changes the protocol.
+    /// Returns whether the client needs an HTTP/2 response, in which a 2xx changes the protocol.
     pub fn of_stream(&self) -> bool {
         self.of_stream
     }
 }
 
-/// Converts the head of an extended CONNECT to the form of HTTP/1.1 (RFC 8441, 5).
+/// Converts the head of an extended CONNECT to HTTP/1.1 form (RFC 8441, 5).
 pub fn from_stream(parts: &mut Parts) {
     let Some(protocol) = parts.extensions.get::<Protocol>() else { return };
     let name = HeaderValue::from_bytes(protocol.as_ref());
     parts.method = Method::GET;
-    // A name that cannot be a field's value may not pass: then nothing is asked for.
+    // A name that is not a valid field value may not be forwarded: request nothing then.
     let Ok(name) = name else { return };
     let is_websocket = name.as_bytes().eq_ignore_ascii_case(WEBSOCKET.as_bytes());
     parts.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
@@ -153,9 +155,8 @@ pub fn from_stream(parts: &mut Parts) {
     }
 }
 
-/// Converts the head of an answer 101 to the form of HTTP/2. `request`: the head that it answers,
-/// as [`from_stream`] made it. Returns false when the server did not understand WebSocket's
-/// handshake.
+/// Converts the head of a 101 response to HTTP/2 form. `request` is the head of the request, as
+/// [`from_stream`] produced it. Returns false if the server failed the WebSocket handshake.
 pub fn to_stream(request: &HeaderMap, answer: &mut HeaderMap) -> bool {
     let accepted = answer.remove(ACCEPT);
     match request.get(KEY) {
@@ -164,8 +165,8 @@ pub fn to_stream(request: &HeaderMap, answer: &mut HeaderMap) -> bool {
     }
 }
 
-/// Converts a server's answer to an extended CONNECT to the form of HTTP/1.1. `request`: the head
-/// that asked for `protocol`.
+/// Converts a server's response to an extended CONNECT to HTTP/1.1 form. `request` is the head that
+/// requested `protocol`.
 pub fn from_server(protocol: &str, request: &HeaderMap, answer: &mut HeaderMap) {
     answer.remove(header::CONTENT_LENGTH);
     answer.remove(ACCEPT);
@@ -179,22 +180,22 @@ pub fn from_server(protocol: &str, request: &HeaderMap, answer: &mut HeaderMap) 
     }
 }
 
-/// Converts the fields of a request to those of an extended CONNECT.
+/// Converts the fields of an upgrade request to those of an extended CONNECT.
 pub fn to_server(fields: &mut HeaderMap) {
     fields.remove(KEY);
     // Neither side sends a body.
     fields.remove(header::CONTENT_LENGTH);
 }
 
-/// Returns `Sec-WebSocket-Accept` for a key (RFC 6455, 4.2.2).
+/// Returns the `Sec-WebSocket-Accept` value for a key (RFC 6455, 4.2.2).
 fn accept(key: &HeaderValue) -> HeaderValue {
     let text = [key.as_bytes(), WEBSOCKET_GUID].concat();
     let sum = STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &text));
-    // Base64 is visible ASCII.
+    // Base64 output is visible ASCII.
     HeaderValue::try_from(sum).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// Returns whether an answer to an extended CONNECT changes the protocol (RFC 8441, 4).
+/// Returns whether a response to an extended CONNECT changes the protocol (RFC 8441, 4).
 pub fn is_switch_of_stream(status: StatusCode) -> bool {
     status.is_success()
 }
@@ -228,7 +229,7 @@ mod tests {
         let both = |connection, upgrade| of(&[("connection", connection), ("upgrade", upgrade)]);
         assert_eq!(both("Upgrade", "websocket").unwrap(), ["websocket"]);
         assert_eq!(both("keep-alive, uPgrade", "WebSocket, x/2").unwrap(), ["WebSocket", "x/2"]);
-        // It is not asked of this hop, or not at all.
+        // The upgrade is not requested of this hop, or not requested at all.
         assert_eq!(both("keep-alive", "websocket"), None);
         assert_eq!(of(&[("upgrade", "websocket")]), None);
         assert_eq!(of(&[("connection", "upgrade")]), None);
@@ -272,7 +273,7 @@ mod tests {
         from_server("websocket", &head.headers, &mut answer);
         assert_eq!(upgrade.chosen(&answer).unwrap(), "websocket");
         assert!(to_stream(&head.headers, &mut answer) && !answer.contains_key(ACCEPT));
-        // A protocol that may not pass asks for nothing.
+        // A protocol that may not be forwarded requests nothing.
         let mut head = parts(Version::HTTP_2, &[]);
         head.extensions.insert(Protocol::from_static("h2c"));
         from_stream(&mut head);

@@ -1,5 +1,5 @@
-//! Fields that a proxy itself adds to a message head and reads from it: `Via` (RFC 9110, 7.6.3) or
-//! `CDN-Loop` (RFC 8586) with the detection of loops, simple lists, methods.
+//! Fields that a proxy adds to a message head and reads from it: `Via` (RFC 9110, 7.6.3) or
+//! `CDN-Loop` (RFC 8586), with loop detection; also simple list fields and methods.
 
 use http::header::{HeaderName, HeaderValue};
 use http::{Method, Version, header};
@@ -8,8 +8,8 @@ use semantics::{EditFields, Fields, MethodClass, UsualNames, value};
 
 use crate::pseudonym::Pseudonym;
 
-/// Returns the members of a comma-separated list field, over all its lines, empty ones left out.
-/// Not for fields whose members may hold quoted commas.
+/// Returns the members of a comma-separated list field over all its lines, without empty ones. Not
+/// suitable for fields whose members may contain quoted commas.
 pub fn list<'a>(fields: &'a impl Fields, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     fields
         .lines(name)
@@ -19,20 +19,20 @@ pub fn list<'a>(fields: &'a impl Fields, name: &HeaderName) -> impl Iterator<Ite
         .filter(|member| !member.is_empty())
 }
 
-/// Returns whether a list field has a member, compared without case.
+/// Returns whether a list field contains a member, ignoring case.
 pub fn has_member(fields: &impl Fields, name: &HeaderName, member: &str) -> bool {
     list(fields, name).any(|m| m.eq_ignore_ascii_case(member))
 }
 
-/// `CDN-Loop`: the proxies that a request went through, which no server takes for more than that.
+/// `CDN-Loop`: the proxies that a request has passed. Servers attach no other meaning to it.
 pub const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
 
-/// The fields that tell the way of a request.
+/// The fields that record the path of a request.
 const HAS_WAY: UsualNames = UsualNames::of(&["via", "cdn-loop"]);
 
-/// The proxy's entries for `Via`, one for each version of HTTP a message may have come in with. A
-/// comment with a random number tells this process from others of the same name, so that two
-/// Larders in a row are not taken for a loop.
+/// The proxy's `Via` entries, one for each HTTP version in which a message may arrive. A comment
+/// with a random number distinguishes this process from others with the same name, so that two
+/// Larders in a row are not mistaken for a loop.
 pub struct Via {
     http10: HeaderValue,
     http11: HeaderValue,
@@ -42,7 +42,7 @@ pub struct Via {
 }
 
 impl Via {
-    /// Makes the entries of a proxy of this name.
+    /// Creates the entries of a proxy with this name.
     pub fn new(pseudonym: &Pseudonym) -> Via {
         let (name, number) = (pseudonym.as_str(), random() as u32);
         let own = format!("{name} ({number:08x})");
@@ -61,13 +61,13 @@ impl Via {
         }
     }
 
-    /// Makes a request show that it went through this proxy without `Via`: with `CDN-Loop`.
+    /// Marks a request as having passed this proxy with `CDN-Loop` instead of `Via`.
     pub fn hide(&self, fields: &mut impl EditFields) {
         fields.remove_lines(&header::VIA);
         fields.add_line(&CDN_LOOP, &self.cdn_loop);
     }
 
-    /// Returns whether a request went through this proxy before.
+    /// Returns whether a request has already passed this proxy.
     pub fn is_loop(&self, fields: &impl Fields) -> bool {
         let is_own = |entry: &str| {
             let entry = entry.bytes().filter(|byte| !matches!(byte, b' ' | b'\t'));
@@ -79,7 +79,7 @@ impl Via {
     }
 }
 
-/// Returns whether a method may be repeated (RFC 9110, 9.2.2).
+/// Returns whether a method is idempotent and its request may be repeated (RFC 9110, 9.2.2).
 pub fn is_idempotent(method: &Method) -> bool {
     MethodClass::of(method) != MethodClass::Unsafe
         || matches!(*method, Method::PUT | Method::DELETE)

@@ -1,9 +1,9 @@
-//! The kind of an IP address: of this machine, of a private network, or of the public internet.
+//! Classification of IP addresses: this machine, a private network, or the public internet.
 //!
-//! The address that will be connected to is checked, never the name in the URL: a name, a decimal
-//! or an octal spelling all end as an address. An IPv6 address may carry an IPv4 address to which a
-//! translator or tunnel forwards (IPv4-mapped, NAT64, 6to4, Teredo), so every address has one or
-//! more *faces*, each of which is checked.
+//! The address that will be connected to is checked, never the name in the URL: names and decimal
+//! or octal spellings all resolve to an address. An IPv6 address may embed an IPv4 address to which
+//! a translator or tunnel forwards (IPv4-mapped, NAT64, 6to4, Teredo). Every address therefore has
+//! one or more *faces*, each of which is checked.
 
 use std::collections::HashSet;
 use std::io;
@@ -14,7 +14,7 @@ pub fn canonical(ip: IpAddr) -> IpAddr {
     ip.to_canonical()
 }
 
-/// Returns the address itself in its canonical form, then the IPv4 address that it carries, if any.
+/// Returns the address in its canonical form, followed by the embedded IPv4 address, if any.
 pub fn faces(ip: IpAddr) -> impl Iterator<Item = IpAddr> {
     let ip = canonical(ip);
     let inner = match ip {
@@ -28,14 +28,14 @@ pub fn faces(ip: IpAddr) -> impl Iterator<Item = IpAddr> {
 fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
     let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match ip.segments() {
-        // `::` and `::1` are addresses of their own; the rest of ::/96 is IPv4-compatible
+        // `::` and `::1` are addresses in their own right; the rest of ::/96 is IPv4-compatible
         // (RFC 4291 section 2.5.5.1).
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
         [0, 0, 0, 0, 0, 0, a, b] => Some(v4(a, b)),
         // IPv4-translated (RFC 2765).
         [0, 0, 0, 0, 0xffff, 0, a, b] => Some(v4(a, b)),
-        // NAT64: the well-known prefix (RFC 6052) and the local one (RFC 8215), here with the
-        // address at its end as a /96 has it.
+        // NAT64: the well-known prefix (RFC 6052) and the local one (RFC 8215), assuming the
+        // address at the end as in a /96.
         [0x64, 0xff9b, 0, 0, 0, 0, a, b] => Some(v4(a, b)),
         [0x64, 0xff9b, 1, _, _, _, a, b] => Some(v4(a, b)),
         // 6to4 (RFC 3056).
@@ -48,9 +48,9 @@ fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
-/// Returns whether an address is not of the public internet: unspecified, loopback, link-local,
-/// private, shared (CGNAT), multicast, reserved. It checks the address as it is; call it for every
-/// one of its [`faces`].
+/// Returns whether an address is outside the public internet: unspecified, loopback, link-local,
+/// private, shared (CGNAT), multicast or reserved. Checks only the address itself; call it for each
+/// of its [`faces`].
 pub fn is_special(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(v4) => {
@@ -74,7 +74,7 @@ pub fn is_special(ip: IpAddr) -> bool {
                 || s[0] & 0xff80 == 0xfe80
                 // Discard only (RFC 6666).
                 || s[..4] == [0x100, 0, 0, 0]
-                // NAT64 with a prefix of local meaning: its target is not known here.
+                // NAT64 with a locally assigned prefix: its target is unknown here.
                 || s[..3] == [0x64, 0xff9b, 1]
         }
     }
@@ -87,19 +87,19 @@ pub struct Locals {
 }
 
 impl Locals {
-    /// Reads the addresses of the machine's interfaces. They change while a process runs: read
-    /// them again from time to time.
+    /// Reads the addresses of the machine's interfaces. They can change while the process runs, so
+    /// read them again from time to time.
     pub fn of_this_machine() -> io::Result<Locals> {
         Ok(if_addrs::get_if_addrs()?.iter().map(if_addrs::Interface::ip).collect())
     }
 
-    /// Returns the addresses of the interfaces, in their canonical form and no order.
+    /// Returns the addresses of the interfaces in canonical form, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = IpAddr> {
         self.addresses.iter().copied()
     }
 
-    /// Returns whether a connection to `ip` ends on this machine: an address of an interface, all
-    /// of loopback, and the unspecified address, which a connect takes for loopback.
+    /// Returns whether a connection to `ip` ends on this machine: an interface address, any
+    /// loopback address, or the unspecified address, which connect treats as loopback.
     pub fn contains(&self, ip: IpAddr) -> bool {
         faces(ip).any(|face| {
             face.is_loopback() || face.is_unspecified() || self.addresses.contains(&face)
@@ -113,7 +113,7 @@ impl FromIterator<IpAddr> for Locals {
     }
 }
 
-/// Returns a host without the brackets of an IPv6 literal.
+/// Strips the brackets of an IPv6 literal.
 pub fn bare(host: &str) -> &str {
     host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host)
 }
@@ -167,7 +167,7 @@ mod tests {
             "2002:7f00:1::1",
             "2002:a00:1::1",
             "2002:c0a8:101::",
-            // Teredo with the client 10.0.0.1, inverted.
+            // Teredo with the client address 10.0.0.1, inverted.
             "2001:0:808:808::f5ff:fffe",
             "::ffff:0:127.0.0.1",
             "2a00::5efe:10.0.0.1",

@@ -1,9 +1,8 @@
-//! A certificate with its key, as an operator keeps them: PEM files, read whole and checked before
-//! they are used.
+//! A certificate and its private key in PEM files, read completely and checked before use.
 //!
-//! It promises: a certificate that was loaded can be served. Its key signs for it, the hosts it is
-//! for are known, and a warning is available when it ends soon or has ended. No message contains
-//! anything of a key but its file's name.
+//! Guarantee: a loaded certificate can be served. Its key matches, the hosts it covers are known,
+//! and a warning is available if it expires soon or has expired. No message contains any part of a
+//! key, only the name of its file.
 
 use std::fmt;
 use std::fs;
@@ -21,7 +20,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::pem;
 
-/// A certificate that ends within this time is warned about.
+/// Remaining validity below which a certificate causes a warning.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// A certificate chain and its private key.
@@ -40,14 +39,15 @@ impl fmt::Debug for Certificate {
 }
 
 impl Certificate {
-    /// Reads a chain (the server's own certificate first) and its key from PEM files, which may be
-    /// one and the same. `names` are the hosts to serve it for, `*.` before a domain for all names
-    /// one level below; none: those that the certificate names.
+    /// Reads a certificate chain (the server's own certificate first) and its key from PEM files,
+    /// which may be the same file. `names` are the hosts to serve it for; `*.` before a domain
+    /// covers all names one level below it. If `names` is empty, the names in the certificate are
+    /// used.
     ///
     /// # Errors
     ///
-    /// A sentence that names the file, when one cannot be read, holds nothing usable, or the key
-    /// is not the certificate's.
+    /// Fails with a sentence that names the file if a file cannot be read or holds nothing usable,
+    /// or if the key does not belong to the certificate.
     pub fn load(chain: &Path, key: &Path, names: &[String]) -> Result<Certificate, String> {
         let at = |path: &Path, why: String| format!("{}: {why}", path.display());
         let certificates = certificates(chain, &read(chain).map_err(|why| at(chain, why))?)?;
@@ -61,7 +61,7 @@ impl Certificate {
             .map_err(|_| at(key, "this kind of private key cannot be used".to_owned()))?;
         let certified = CertifiedKey::new(certificates, signer);
         match certified.keys_match() {
-            // Unknown: the key does not contain its public part, a handshake will show it.
+            // Unknown: the key lacks its public part, so only a handshake can tell.
             Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {}
             Err(_) => {
                 let why = format!("the private key is not that of {}", chain.display());
@@ -72,22 +72,22 @@ impl Certificate {
         Ok(Certificate { key: Arc::new(certified), names, ends, source: chain.to_owned() })
     }
 
-    /// Returns the hosts it is served for, in lower case.
+    /// Returns the hosts that the certificate is served for, in lower case.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Returns the moment from which it is not valid any more.
+    /// Returns the time at which the certificate expires.
     pub fn ends(&self) -> SystemTime {
         self.ends
     }
 
-    /// Returns the file that the chain was read from.
+    /// Returns the path of the chain's file.
     pub fn source(&self) -> &Path {
         &self.source
     }
 
-    /// Returns a sentence when it has ended, or soon will.
+    /// Returns a warning sentence if the certificate has expired or soon will.
     pub fn warning(&self, now: SystemTime) -> Option<String> {
         let at = self.source.display();
         let names = self.names.join(", ");
@@ -106,7 +106,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| error.to_string())
 }
 
-/// Reads the authorities of a file in PEM. The error names the file.
+/// Reads the certificate authorities from a PEM file. The error names the file.
 pub fn authorities(file: &Path) -> Result<RootCertStore, String> {
     let at = file.display();
     let mut store = RootCertStore::empty();
@@ -116,7 +116,7 @@ pub fn authorities(file: &Path) -> Result<RootCertStore, String> {
     Ok(store)
 }
 
-/// Reads the certificates in `file`, which holds `text`. The error names the file, and the line.
+/// Parses the certificates in `text`, the content of `file`. The error names the file and the line.
 pub fn certificates(file: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let at = file.display().to_string();
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
@@ -127,7 +127,7 @@ pub fn certificates(file: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'stat
     Ok(all)
 }
 
-/// Reads the private key in `file`, which holds `text`. The error names the file, and the line.
+/// Parses the private key in `text`, the content of `file`. The error names the file and the line.
 pub fn private_key(file: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
     let at = file.display().to_string();
     PrivateKeyDer::from_pem_slice(text).map_err(|error| match pem::fault(text, &error) {
@@ -138,7 +138,7 @@ pub fn private_key(file: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, S
     })
 }
 
-/// Returns the hosts that a certificate names, and when it ends.
+/// Returns the hosts that a certificate names and its expiry time.
 fn describe(der: &CertificateDer<'_>) -> Result<(Vec<String>, SystemTime), String> {
     let (_, certificate) = X509Certificate::from_der(der)
         .map_err(|error| format!("the certificate cannot be understood: {error}"))?;

@@ -1,8 +1,8 @@
-//! All certificates of a proxy: the choice of the one for a client, and the parameters of TLS.
+//! All certificates of a proxy, the selection of one for each client, and the TLS parameters.
 //!
-//! A store is made whole and replaced whole: a reload that fails leaves the one before in force.
-//! Handshakes that have begun end with the store that they began with. Keys of session tickets
-//! outlive all stores of the process, so that a reload does not force full handshakes.
+//! A store is built and replaced as a whole: a failed reload leaves the previous store in force. A
+//! handshake finishes with the store that it began with. Session ticket keys outlive all stores of
+//! the process, so a reload does not force full handshakes.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,18 +16,19 @@ use rustls::sign::CertifiedKey;
 
 use crate::certificate::Certificate;
 
-/// The options of TLS with clients.
+/// TLS options for client connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsOptions {
-    /// TLS 1.2 is spoken, too. Default true: without it some clients of 2018 and before are lost,
-    /// and what rustls implements of it has no known weakness.
+    /// Offers TLS 1.2 as well. Default true: without it some clients from 2018 and earlier cannot
+    /// connect, and the part of it that rustls implements has no known weakness.
     pub tls12: bool,
-    /// A client that names a host that no certificate is for is refused, instead of getting the
+    /// Refuses a client that names a host that no certificate covers, instead of sending it the
     /// first certificate. Default false.
     pub strict_sni: bool,
-    /// HTTP/2 is offered. Default true.
+    /// Offers HTTP/2. Default true.
     pub http2: bool,
-    /// Time for a handshake, from accept to its end; then the connection is closed. Default 10 s.
+    /// Time limit of a handshake, from accept to its end, default 10 s. Then the connection is
+    /// closed.
     pub handshake_timeout: Duration,
 }
 
@@ -44,9 +45,9 @@ impl Default for TlsOptions {
 
 /// The certificates of a proxy, ready for handshakes.
 pub struct CertificateStore {
-    /// The configuration for handshakes.
+    /// The rustls configuration for handshakes.
     pub config: Arc<ServerConfig>,
-    /// Time for one; then the connection is closed.
+    /// Time limit of a handshake; then the connection is closed.
     pub handshake_timeout: Duration,
     chooser: Arc<CertResolver>,
 }
@@ -58,12 +59,12 @@ impl fmt::Debug for CertificateStore {
 }
 
 impl CertificateStore {
-    /// Makes a store of these certificates; the first is for clients that name no host, and for
-    /// those that name one that no certificate is for.
+    /// Builds a store of these certificates. The first one serves clients that name no host or a
+    /// host that no certificate covers.
     ///
     /// # Errors
     ///
-    /// A sentence, when there is no certificate or the system has no randomness.
+    /// Fails with a sentence if there is no certificate or the system provides no randomness.
     pub fn new(
         certificates: Vec<Certificate>,
         options: &TlsOptions,
@@ -90,14 +91,14 @@ impl CertificateStore {
         Ok(CertificateStore { config: Arc::new(config), handshake_timeout, chooser })
     }
 
-    /// Returns the certificates.
+    /// Returns the certificates in the order given.
     pub fn certificates(&self) -> &[Certificate] {
         &self.chooser.certificates
     }
 
-    /// Returns whether a connection whose client asked for `sni` may carry requests for `host` (RFC
-    /// 9110, 7.4): it asked for that host, it asked for none, or the certificate that it got is for
-    /// that host as well (RFC 9113, 9.1.1).
+    /// Returns whether a connection whose client sent `sni` may carry requests for `host` (RFC
+    /// 9110, 7.4): the client named that host, it named none, or the certificate that it received
+    /// also covers that host (RFC 9113, 9.1.1).
     pub fn covers(&self, sni: Option<&str>, host: &str) -> bool {
         let Some(sni) = sni else { return true };
         let host = host.strip_suffix('.').unwrap_or(host);
@@ -111,8 +112,8 @@ impl CertificateStore {
     }
 }
 
-/// Returns the keys that session tickets are sealed with: one set for the process, changed by
-/// rustls every six hours.
+/// Returns the keys that encrypt session tickets: one set per process, rotated by rustls every six
+/// hours.
 fn ticketer() -> Result<Arc<dyn ProducesTickets>, String> {
     static TICKETER: OnceLock<Arc<dyn ProducesTickets>> = OnceLock::new();
     if let Some(ticketer) = TICKETER.get() {
@@ -122,12 +123,12 @@ fn ticketer() -> Result<Arc<dyn ProducesTickets>, String> {
     Ok(TICKETER.get_or_init(|| made).clone())
 }
 
-/// The finder of certificates by host.
+/// Selects certificates by host name.
 struct CertResolver {
     certificates: Vec<Certificate>,
-    /// By name, `*.` for all names one level below.
+    /// Certificate numbers by name; `*.` covers all names one level below.
     by_name: HashMap<String, Vec<usize>>,
-    /// The first one, and the others for a host that it is for.
+    /// The first certificate, and all others that share one of its names.
     defaults: Vec<usize>,
     strict: bool,
 }
@@ -148,8 +149,8 @@ impl CertResolver {
         CertResolver { certificates, by_name, defaults, strict }
     }
 
-    /// Returns the first of several certificates, such as an RSA and an elliptic one, that the
-    /// client can check; the first of all when it can check none.
+    /// Returns the first of several certificates (such as an RSA and an elliptic-curve one) whose
+    /// signature the client supports; the first of all if it supports none.
     fn usable(&self, found: &[usize], hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let keys = || found.iter().map(|&number| &self.certificates[number].key);
         let can_check =
@@ -174,7 +175,7 @@ impl fmt::Debug for CertResolver {
 
 impl ResolvesServerCert for CertResolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        // rustls has put it into lower case.
+        // rustls has converted it to lower case.
         let found = hello.server_name().map_or(&[][..], |host| self.candidates(host));
         match found {
             [] if self.strict && hello.server_name().is_some() => None,
@@ -184,7 +185,7 @@ impl ResolvesServerCert for CertResolver {
     }
 }
 
-/// Returns whether a certificate's name is for `host`, both in lower case.
+/// Returns whether a certificate name covers `host`, both in lower case.
 fn matches(name: &str, host: &str) -> bool {
     match name.strip_prefix("*.") {
         Some(domain) => host.split_once('.').is_some_and(|(_, up)| up == domain),
@@ -240,7 +241,7 @@ mod tests {
             (Some("a.example"), "x.y.a.example", false),
             (Some("a.example"), "default.example", false),
             (Some("special.a.example"), "a.example", false),
-            // A host without a certificate got the first one.
+            // A host without a certificate was served the first one.
             (Some("unknown.example"), "unknown.example", true),
             (Some("unknown.example"), "default.example", true),
             (Some("unknown.example"), "a.example", false),

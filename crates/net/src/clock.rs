@@ -1,35 +1,35 @@
-//! Time, as one value that a proxy is given at its start: no other code reads a clock, so that a
-//! simulation can control it (`clippy.toml` enforces that).
+//! Time, as one value that a proxy is given at its start. No other code reads a clock, so a
+//! simulation can control time (`clippy.toml` enforces this).
 //!
-//! Monotonic time is that of the runtime, which tokio's timers use too, virtual where the runtime's
-//! clock is paused. Wall time is the system's; in a simulation it is the time at the start plus the
-//! time since.
+//! Monotonic time is the runtime's, which tokio's timers also use; it is virtual where the
+//! runtime's clock is paused. Wall time is the system's; in a simulation it is the start time plus
+//! the time elapsed since.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use device::{Clock, Nanos};
 use semantics::Time;
 
-/// A clock. Copies show the same time, on all threads. It is a pointer, for many values of a
-/// request have one; its target is never freed: a process makes one, a test a few.
+/// A clock. All copies show the same time, on all threads. It is a pointer, because many values of
+/// a request hold one. The target is never freed: a process creates one clock, a test a few.
 #[derive(Clone, Copy, Debug)]
 pub struct TokioClock(&'static Start);
 
 #[derive(Debug)]
 struct Start {
     start: Instant,
-    /// Wall time at the start; `None`: the system is asked.
+    /// Wall time at the start; `None`: use the system clock.
     unix_start: Option<Duration>,
 }
 
 impl TokioClock {
-    /// Makes the clock of the product.
+    /// Creates the production clock.
     pub fn system() -> TokioClock {
         TokioClock::new(None)
     }
 
-    /// Makes a clock whose wall time follows the runtime's, and is so much after 1970 now. To be
-    /// made within the runtime.
+    /// Creates a clock whose wall time follows the runtime's and is `since_1970` after 1970 now.
+    /// Call it within the runtime.
     pub fn starting_at(since_1970: Duration) -> TokioClock {
         TokioClock::new(Some(since_1970))
     }
@@ -38,28 +38,28 @@ impl TokioClock {
         TokioClock(Box::leak(Box::new(Start { start: instant(), unix_start })))
     }
 
-    /// Returns the moment on the monotonic clock.
+    /// Returns the current monotonic time.
     pub fn instant(&self) -> Instant {
         instant()
     }
 
-    /// Returns the monotonic time since the clock was made.
+    /// Returns the monotonic time since the clock was created.
     pub fn running(&self) -> Duration {
         self.since(self.0.start)
     }
 
-    /// Returns the time that has passed since `then`.
+    /// Returns the time elapsed since `then`.
     pub fn since(&self, then: Instant) -> Duration {
         self.instant().saturating_duration_since(then)
     }
 
-    /// Returns the milliseconds since the clock was made, never 0.
+    /// Returns the milliseconds since the clock was created plus one, so never 0.
     pub fn millis(&self) -> u64 {
         u64::try_from(self.running().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
     }
 
     /// Returns the wall time.
-    #[allow(clippy::disallowed_methods)] // It is what the others ask.
+    #[allow(clippy::disallowed_methods)] // All other code reads wall time here.
     pub fn wall(&self) -> SystemTime {
         match self.0.unix_start {
             None => SystemTime::now(),
@@ -72,20 +72,20 @@ impl TokioClock {
         self.wall().duration_since(UNIX_EPOCH).unwrap_or_default()
     }
 
-    /// Returns the time for the rules of caching.
+    /// Returns the wall time in the type that the caching rules use.
     pub fn time(&self) -> Time {
         Time::from_unix_millis(self.since_1970().as_millis() as u64)
     }
 }
 
-#[allow(clippy::disallowed_methods)] // It is what the others ask.
+#[allow(clippy::disallowed_methods)] // All other code reads monotonic time here.
 fn instant() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
 impl Clock for TokioClock {
     fn now(&self) -> Nanos {
-        // Nanoseconds of 64 bits last for 584 years.
+        // 64 bits of nanoseconds last for 584 years.
         self.running().as_nanos() as Nanos
     }
 

@@ -1,11 +1,11 @@
-//! The key that all nodes of a fleet share: one secret, from a file, that each use has a key of its
-//! own from.
+//! The key that all nodes of a fleet share: one secret, read from a file, from which each use
+//! derives its own key.
 //!
-//! It promises: every node derives the same keys from the same secret, in every version of the
-//! program, whether the file has it in hex, in base64 or as it is; no key tells anything of another
-//! or of the secret (HKDF with SHA-256, RFC 5869); neither messages nor debug output contain
-//! anything of it. What is obviously no random secret, such as a sentence, is refused, for whoever
-//! guesses it is a node.
+//! Guarantees: every node derives the same keys from the same secret, in every version of the
+//! program, whether the file holds it in hex, in base64 or raw. No key reveals anything about
+//! another key or the secret (HKDF with SHA-256, RFC 5869). Neither messages nor debug output
+//! contain any part of it. A file that is obviously not a random secret, such as a sentence, is
+//! refused, because anyone who guesses the secret can act as a node.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,18 +19,18 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use ring::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 
-/// Least bytes of a secret.
+/// Minimum size of a secret in bytes.
 const SECRET_MIN: usize = 32;
-/// Most bytes of its file.
+/// Maximum size of its file in bytes.
 const FILE_MAX: u64 = 4096;
-/// Fewest different bytes of a secret. 32 random ones have 30, and fewer than these in one case of
-/// 10^14.
+/// Minimum number of distinct bytes in a secret. 32 random bytes have 30 distinct ones on average;
+/// the probability of fewer than this minimum is 10^-14.
 const DIFFERENT_MIN: usize = 16;
 
-/// How to make a secret, for messages.
+/// Advice on how to make a secret, for messages.
 const ADVICE: &str = "make one with `openssl rand -hex 32`";
 
-/// What keeps these keys apart from others that are made of the same secret.
+/// Separates these keys from others derived from the same secret.
 const SALT: &[u8] = b"larder fleet key 1";
 
 const LENIENT: GeneralPurposeConfig =
@@ -49,18 +49,18 @@ impl fmt::Debug for FleetKey {
 }
 
 impl FleetKey {
-    /// Reads the secret from a file: 32 random bytes or more, in hex, in base64 or as they are.
+    /// Reads the secret from a file: at least 32 random bytes, in hex, in base64 or raw.
     ///
     /// # Errors
     ///
-    /// A sentence that names the file, when it cannot be read or has no such secret.
+    /// Fails with a sentence that names the file if it cannot be read or holds no such secret.
     pub fn read(path: &Path) -> Result<FleetKey, String> {
         let at = path.display();
         let told = |error: std::io::Error| format!("{at}: {error}");
         let file = File::open(path).map_err(told)?;
         let mode = file.metadata().map_err(told)?.permissions().mode();
         let mut content = Vec::new();
-        // A device may have no end.
+        // A device file may be endless.
         file.take(FILE_MAX + 1).read_to_end(&mut content).map_err(told)?;
         let key = FleetKey::parse(&content).map_err(|why| format!("{at}: {why}"))?;
         let warning = (mode & 0o006 != 0).then(|| {
@@ -73,11 +73,11 @@ impl FleetKey {
         Ok(FleetKey { warning, ..key })
     }
 
-    /// Makes the key of a file's content.
+    /// Derives the key from the content of a file.
     ///
     /// # Errors
     ///
-    /// A sentence, when that is no secret.
+    /// Fails with a sentence if the content is not a valid secret.
     pub fn parse(content: &[u8]) -> Result<FleetKey, String> {
         if content.len() as u64 > FILE_MAX {
             return Err(format!("expected a key of at most {FILE_MAX} bytes, there are more"));
@@ -99,22 +99,23 @@ impl FleetKey {
         Ok(FleetKey { root, warning: None })
     }
 
-    /// Returns a sentence when others than its owner and group may read or change the file.
+    /// Returns a warning sentence if users other than the file's owner and group may read or change
+    /// it.
     pub fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
     }
 
-    /// Returns the key that seals gossip.
+    /// Returns the key that encrypts gossip.
     pub fn gossip_key(&self) -> [u8; 32] {
         self.derive(b"gossip")
     }
 
-    /// Returns the number under which documents are spread over the nodes.
+    /// Returns the seed with which documents are spread over the nodes.
     pub fn placement_seed(&self) -> u64 {
         u64::from_le_bytes(self.derive(b"placement"))
     }
 
-    /// Returns the private key by which nodes know each other, for Ed25519 (RFC 8032, 5.1.5).
+    /// Returns the private key by which nodes recognise each other, for Ed25519 (RFC 8032, 5.1.5).
     pub(crate) fn identity(&self) -> [u8; 32] {
         self.derive(b"identity ed25519")
     }
@@ -127,7 +128,7 @@ impl FleetKey {
     }
 }
 
-/// How many bytes are derived.
+/// Number of bytes to derive.
 struct Bytes(usize);
 
 impl KeyType for Bytes {
@@ -136,7 +137,7 @@ impl KeyType for Bytes {
     }
 }
 
-/// Finds the secret in a file's content. What is not text is the secret itself.
+/// Extracts the secret from a file's content. Content that is not text is the secret itself.
 fn decode(content: &[u8]) -> Result<Vec<u8>, String> {
     if content.trim_ascii().is_empty() {
         return Err(format!("expected a key, there is nothing: {ADVICE}"));
@@ -145,7 +146,7 @@ fn decode(content: &[u8]) -> Result<Vec<u8>, String> {
     if !content.iter().all(is_text) {
         return Ok(content.to_owned());
     }
-    // Tools break long lines.
+    // Some tools wrap long lines.
     let line_break = |byte: &u8| matches!(byte, b'\n' | b'\r');
     let text: Vec<u8> = content.trim_ascii().iter().copied().filter(|b| !line_break(b)).collect();
     if text.iter().all(u8::is_ascii_hexdigit) {
@@ -212,8 +213,8 @@ mod tests {
         assert_eq!(a.gossip_key(), b.gossip_key());
     }
 
-    // Computed with another implementation of RFC 5869. Other values would part the nodes of a
-    // fleet that is being upgraded.
+    // Computed with another implementation of RFC 5869. Other values would split a fleet while it
+    // is being upgraded.
     const GOSSIP: &str = "6474c799f8c794c0cceb8613e5b2fe2cdc52476136cb198f4c74f230bbe816e8";
     const IDENTITY: &str = "808441cb03b0aa4779cee2d5fdeea58e9f4cb62279f5578c4163bdecf11b5384";
     const SEED: u64 = 0x9970_6050_aac6_8275;

@@ -1,16 +1,19 @@
-//! TLS between the nodes of a fleet: mutual, in version 1.3 alone, with the protocol `h2`.
+//! TLS between the nodes of a fleet: mutual, version 1.3 only, with ALPN `h2`.
 //!
-//! A fleet that shares a [`FleetKey`] needs no certificates: all nodes derive one Ed25519 key pair
-//! from it and show its public half as it is (raw public keys, RFC 7250), and each accepts that one
-//! and no other. A node is whoever has the shared key; nodes are not told apart. Where an operator
-//! has certificates, any that one of the authorities has issued for both sides of a connection is a
-//! node, whatever names it has.
+//! A fleet that shares a [`FleetKey`] needs no certificates. All nodes derive one Ed25519 key pair
+//! from it and present its public half unwrapped (raw public keys, RFC 7250); each node accepts
+//! that key and no other. Any holder of the shared key is a node; nodes are not told apart. If the
+//! operator provides certificates instead, any peer is a node whose certificate was issued by one
+//! of the authorities for both sides of a connection, whatever names it contains.
 //!
-//! It promises: no connection is made with, or accepted from, anybody else, and none without
-//! encryption; sessions are not resumed, so that a key or an authority that was taken away opens no
-//! connection any more; both ends can say why they refused, or were refused ([`FleetTls::reason`]).
-//! In TLS 1.3 the end that connects is done before the other has judged it: it learns of a refusal
-//! when it first reads.
+//! Guarantees:
+//!
+//! * No connection is made to, or accepted from, anything but a node, and none is unencrypted.
+//! * Sessions are not resumed, so a key or an authority that was withdrawn opens no further
+//!   connection.
+//! * Both ends can report why they refused the other or were refused ([`FleetTls::reason`]). In TLS
+//!   1.3 the connecting end finishes before the other end has checked it, so it learns of a refusal
+//!   at its first read.
 
 use std::fmt;
 use std::io;
@@ -44,24 +47,24 @@ use rustls_pki_types::{
 use crate::certificate::{self, Certificate};
 use crate::fleet_key::FleetKey;
 
-/// What a private key of Ed25519 begins with in PKCS #8 (RFC 8410, 7): the 32 bytes follow.
+/// DER prefix of an Ed25519 private key in PKCS #8 (RFC 8410, 7); the key's 32 bytes follow.
 const ED25519_PKCS8: [u8; 16] =
     [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
 
-/// The protocol that nodes speak.
+/// ALPN protocol between nodes.
 const PROTOCOL: &[u8] = b"h2";
 
-/// The two halves of TLS between nodes. Cheap to clone.
+/// Client and server configuration for TLS between nodes. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct FleetTls {
-    /// For connections to other nodes, as [`FleetTls::server_name`].
+    /// For connections to other nodes, with [`FleetTls::server_name`] as the name.
     pub client: Arc<ClientConfig>,
     /// For connections from other nodes.
     pub server: Arc<ServerConfig>,
     proof: Proof,
 }
 
-/// How a node proves that it is one.
+/// The means by which a node proves that it belongs to the fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Proof {
     Key,
@@ -69,11 +72,11 @@ enum Proof {
 }
 
 impl FleetTls {
-    /// Makes the TLS of the nodes that share `key`.
+    /// Creates the TLS configuration of the nodes that share `key`.
     ///
     /// # Errors
     ///
-    /// A sentence, when the library cannot do what is needed.
+    /// Fails with a sentence if the TLS library does not support what is needed.
     pub fn of_key(key: &FleetKey) -> Result<FleetTls, String> {
         let pair = [&ED25519_PKCS8[..], &key.identity()].concat();
         let signer = ring::sign::any_eddsa_type(&PrivatePkcs8KeyDer::from(pair)).map_err(failed)?;
@@ -95,13 +98,14 @@ impl FleetTls {
         Ok(FleetTls::new(client, server, Proof::Key))
     }
 
-    /// Makes the TLS of a node that shows `own`, and takes all for nodes that show a certificate
-    /// which one of the `authorities`, a PEM file, has issued.
+    /// Creates the TLS configuration of a node that presents `own` and accepts every peer whose
+    /// certificate was issued by one of the `authorities`, a PEM file.
     ///
     /// # Errors
     ///
-    /// A sentence, when the file has no authorities, or when other nodes would refuse `own`. One
-    /// that has expired is none: nodes come and go, and the time of this machine may be wrong.
+    /// Fails with a sentence if the file holds no authorities, or if other nodes would refuse
+    /// `own`. An expired or not yet valid certificate is no error here: nodes come and go, and this
+    /// machine's clock may be wrong.
     pub fn of_certificates(own: &Certificate, authorities: &Path) -> Result<FleetTls, String> {
         let roots = Arc::new(certificate::authorities(authorities)?);
         let provider = Arc::new(ring::default_provider());
@@ -124,7 +128,7 @@ impl FleetTls {
     fn new(mut client: ClientConfig, mut server: ServerConfig, proof: Proof) -> FleetTls {
         client.alpn_protocols = vec![PROTOCOL.to_owned()];
         client.resumption = Resumption::disabled();
-        // A name would say to those who listen what is spoken of.
+        // The name would tell eavesdroppers about the connection.
         client.enable_sni = false;
         server.alpn_protocols = vec![PROTOCOL.to_owned()];
         server.session_storage = Arc::new(NoServerSessionStorage {});
@@ -132,12 +136,13 @@ impl FleetTls {
         FleetTls { client: Arc::new(client), server: Arc::new(server), proof }
     }
 
-    /// Returns the name to connect as. It is neither sent nor compared with anything.
+    /// Returns the name to pass when connecting. It is neither sent nor compared with anything.
     pub fn server_name() -> ServerName<'static> {
         ServerName::IpAddress(std::net::Ipv4Addr::LOCALHOST.into())
     }
 
-    /// Returns why a connection with another node failed, for a log: what "it" did.
+    /// Returns why a connection with another node failed, for a log. "it" in the text is the other
+    /// node.
     pub fn reason(&self, error: &io::Error) -> String {
         let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         let Some(tls) = tls else {
@@ -149,8 +154,8 @@ impl FleetTls {
         self.tls_reason(tls)
     }
 
-    /// Returns whether a connection failed because one end does not take the other for a node: who
-    /// speaks TLS of another fleet, not a scan of ports.
+    /// Returns whether a connection failed because one end does not accept the other as a node.
+    /// True for a peer that speaks the TLS of another fleet, false for a port scan.
     pub fn is_of_stranger(error: &io::Error) -> bool {
         use rustls::Error;
         let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
@@ -202,14 +207,14 @@ fn algorithms() -> WebPkiSupportedAlgorithms {
     ring::default_provider().signature_verification_algorithms
 }
 
-/// Begins a configuration of TLS 1.3.
+/// Starts a TLS 1.3 configuration.
 fn builder<S: ConfigSide>(
     begin: fn(Arc<CryptoProvider>) -> ConfigBuilder<S, rustls::WantsVersions>,
 ) -> Result<ConfigBuilder<S, WantsVerifier>, String> {
     begin(Arc::new(ring::default_provider())).with_protocol_versions(&[&TLS13]).map_err(failed)
 }
 
-/// Checks that other nodes would take `own` for one of them, on both sides of a connection.
+/// Checks that other nodes would accept `own` as a node, on both sides of a connection.
 fn check(
     own: &Certificate,
     authorities: &Path,
@@ -241,11 +246,11 @@ fn check(
     Ok(())
 }
 
-/// Another key than the fleet's.
+/// The error for a key other than the fleet's.
 struct AnotherKey;
 
 impl fmt::Debug for AnotherKey {
-    // The library prints nothing else of it.
+    // rustls prints only the debug output of this error.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("another fleet key")
     }
@@ -259,12 +264,12 @@ impl fmt::Display for AnotherKey {
 
 impl std::error::Error for AnotherKey {}
 
-/// Refuses signatures of TLS 1.2, which is never spoken.
+/// Refuses TLS 1.2 signatures; TLS 1.2 is never negotiated.
 fn outdated_signature() -> Result<HandshakeSignatureValid, rustls::Error> {
     Err(rustls::PeerIncompatible::Tls12NotOffered.into())
 }
 
-/// Takes for a node whoever has the private half of one key.
+/// A verifier that accepts peers that hold the private half of one key.
 #[derive(Debug)]
 struct SameKey {
     public: SubjectPublicKeyInfoDer<'static>,
@@ -368,8 +373,8 @@ impl ClientCertVerifier for SameKey {
     }
 }
 
-/// Takes for a node whoever has a certificate of an authority, whatever its names are: nodes move,
-/// and are reached by addresses.
+/// A verifier that accepts peers with a certificate from one of the authorities, whatever its
+/// names: nodes move, and are reached by address.
 #[derive(Debug)]
 struct AnyName {
     roots: Arc<RootCertStore>,

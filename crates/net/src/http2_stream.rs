@@ -1,4 +1,4 @@
-//! A stream of HTTP/2 as a socket.
+//! An HTTP/2 stream used as a socket.
 
 use std::io;
 use std::pin::Pin;
@@ -8,16 +8,16 @@ use bytes::{Buf, Bytes};
 use h2::{RecvStream, SendStream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes that wait for room in the other side's window at most.
+/// Maximum number of bytes that wait for room in the peer's flow control window.
 pub const PIECE: usize = 16 << 10;
 
-/// A stream of HTTP/2 that is read and written like a socket.
+/// An HTTP/2 stream that is read and written like a socket.
 pub struct StreamIo {
     /// The sending half.
     pub sink: SendStream<Bytes>,
     /// The receiving half.
     pub source: RecvStream,
-    /// Bytes taken from the source, and not read yet.
+    /// Bytes received from the source but not read yet.
     pub early: Bytes,
 }
 
@@ -36,7 +36,7 @@ impl AsyncRead for StreamIo {
         let n = self.early.len().min(buf.remaining());
         buf.put_slice(&self.early[..n]);
         self.early.advance(n);
-        // It fails for a stream that is over.
+        // This fails if the stream has ended.
         let _ = self.source.flow_control().release_capacity(n);
         Poll::Ready(Ok(()))
     }
@@ -60,7 +60,7 @@ impl AsyncWrite for StreamIo {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // The connection sends as fast as the other side takes.
+        // The connection sends as fast as the peer accepts.
         Poll::Ready(Ok(()))
     }
 
@@ -69,8 +69,8 @@ impl AsyncWrite for StreamIo {
     }
 }
 
-/// Waits until some of the room that was asked for is there, and returns its bytes. `None` when the
-/// stream is over.
+/// Waits until some of the reserved send capacity is available and returns it in bytes; `None` if
+/// the stream has ended.
 pub fn poll_room(sink: &mut SendStream<Bytes>, cx: &mut Context<'_>) -> Poll<Option<usize>> {
     loop {
         match sink.capacity() {

@@ -1,4 +1,4 @@
-//! Sockets, the network, addresses, certificates, the keys of a fleet, clocks, random numbers.
+//! Sockets, the network, addresses, certificates, fleet keys, clocks and random numbers.
 
 pub mod address;
 pub mod certificate;

@@ -1,5 +1,5 @@
-//! The network, in which connections are made and accepted: the system's, or another one, such as a
-//! simulation's. No other code of the product opens a socket of HTTP.
+//! The network in which connections are made and accepted: the system's, or another one such as a
+//! simulation's. No other production code opens a socket for HTTP.
 
 use std::fmt;
 use std::io;
@@ -16,17 +16,17 @@ use crate::socket::{OtherSocket, Socket};
 /// The network that a proxy connects through.
 #[derive(Clone, Debug, Default)]
 pub enum Network {
-    /// The system's.
+    /// The system's network.
     #[default]
     System,
-    /// Another one.
+    /// A network other than the system's.
     Other(Arc<dyn OtherNetwork>),
 }
 
-/// A connection that is being made.
+/// A connection that is being established.
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn OtherSocket>>> + 'a>>;
 
-/// A network that is not the system's.
+/// A network other than the system's.
 pub trait OtherNetwork: fmt::Debug + Send + Sync {
     /// Connects to an address.
     fn connect(&self, to: SocketAddr) -> Connecting<'_>;
@@ -37,7 +37,7 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// When no connection can be made.
+    /// Fails if no connection can be established.
     pub async fn connect(&self, to: SocketAddr) -> io::Result<Socket> {
         match self {
             Network::System => TcpStream::connect(to).await.map(Socket::Tcp),
@@ -45,11 +45,11 @@ impl Network {
         }
     }
 
-    /// Connects to a socket in the file system, of which only the system has any.
+    /// Connects to a Unix socket by path. Only the system's network has such sockets.
     ///
     /// # Errors
     ///
-    /// When no connection can be made.
+    /// Fails if no connection can be established.
     pub async fn connect_path(&self, path: &Path) -> io::Result<Socket> {
         match self {
             Network::System => UnixStream::connect(path).await.map(Socket::Unix),
@@ -58,35 +58,35 @@ impl Network {
     }
 }
 
-/// A listener of a network that is not the system's. A clone accepts from the same queue.
+/// A listener of a network other than the system's. Clones accept from the same queue.
 pub trait OtherListener: fmt::Debug + Send + Sync {
-    /// Waits for the next connection, and returns it with its client's address.
+    /// Waits for the next connection and returns it with its client's address.
     fn poll_accept(
         &self,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<(Box<dyn OtherSocket>, SocketAddr)>>;
 
-    /// Returns the address that it listens on.
+    /// Returns the address that the listener is bound to.
     fn local_addr(&self) -> SocketAddr;
 }
 
 /// A listening socket.
 #[derive(Debug)]
 pub enum ListenSocket {
-    /// A socket of an IP address and a port.
+    /// A TCP socket.
     Tcp(std::net::TcpListener),
-    /// A socket of a path.
+    /// A Unix socket.
     Unix(std::os::unix::net::UnixListener),
-    /// A socket of another network than the system's.
+    /// A socket of a network other than the system's.
     Other(Arc<dyn OtherListener>),
 }
 
 impl ListenSocket {
-    /// Makes accepts return at once when there is no connection.
+    /// Makes accept return immediately if no connection is waiting.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// Fails with the system's error.
     pub fn set_nonblocking(&self) -> io::Result<()> {
         match self {
             ListenSocket::Tcp(socket) => socket.set_nonblocking(true),
@@ -95,11 +95,11 @@ impl ListenSocket {
         }
     }
 
-    /// Makes another handle on the same socket.
+    /// Creates another handle to the same socket.
     ///
     /// # Errors
     ///
-    /// When the process has no descriptor left.
+    /// Fails if the process has no descriptor left.
     pub fn try_clone(&self) -> io::Result<ListenSocket> {
         Ok(match self {
             ListenSocket::Tcp(socket) => ListenSocket::Tcp(socket.try_clone()?),
@@ -108,11 +108,11 @@ impl ListenSocket {
         })
     }
 
-    /// Moves the socket into the runtime that calls.
+    /// Registers the socket with the calling runtime.
     ///
     /// # Errors
     ///
-    /// When the runtime does not take it.
+    /// Fails if the runtime rejects the socket.
     pub fn into_tokio(self) -> io::Result<AcceptSocket> {
         Ok(match self {
             ListenSocket::Tcp(socket) => AcceptSocket::Tcp(TcpListener::from_std(socket)?),
@@ -125,23 +125,23 @@ impl ListenSocket {
 /// A listening socket within a runtime.
 #[derive(Debug)]
 pub enum AcceptSocket {
-    /// A socket of an IP address and a port.
+    /// A TCP socket.
     Tcp(TcpListener),
-    /// A socket of a path.
+    /// A Unix socket.
     Unix(UnixListener),
-    /// A socket of another network than the system's.
+    /// A socket of a network other than the system's.
     Other(Arc<dyn OtherListener>),
 }
 
-/// The peer's address; a client of a Unix socket is on this machine.
+/// The client address reported for a Unix socket: such a client is on this machine.
 pub const PEER_OF_UNIX_SOCKET: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 impl AcceptSocket {
-    /// Waits for the next connection, and returns it with its client's address.
+    /// Waits for the next connection and returns it with its client's address.
     ///
     /// # Errors
     ///
-    /// When a connection was lost, or a resource is lacking for it.
+    /// Fails if the connection was lost, or if a resource for it is lacking.
     pub async fn accept(&self) -> io::Result<(Socket, SocketAddr)> {
         Ok(match self {
             AcceptSocket::Tcp(socket) => {
@@ -159,7 +159,7 @@ impl AcceptSocket {
         })
     }
 
-    /// Returns the address that it listens on; `None` for a path.
+    /// Returns the address that the socket is bound to; `None` for a Unix socket.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         match self {
             AcceptSocket::Tcp(socket) => socket.local_addr().ok(),
@@ -171,20 +171,20 @@ impl AcceptSocket {
 
 /// A socket that is being moved from one runtime to another.
 pub enum MovingSocket {
-    /// Over IP.
+    /// A TCP socket.
     Tcp(std::net::TcpStream),
-    /// On this machine.
+    /// A Unix socket.
     Unix(std::os::unix::net::UnixStream),
-    /// A socket of another network than the system's.
+    /// A socket of a network other than the system's.
     Other(Box<dyn OtherSocket>),
 }
 
 impl MovingSocket {
-    /// Takes a socket out of its runtime.
+    /// Removes a socket from its runtime.
     ///
     /// # Errors
     ///
-    /// When the runtime does not release it.
+    /// Fails if the runtime does not release the socket.
     pub fn pack(socket: Socket) -> io::Result<MovingSocket> {
         Ok(match socket {
             Socket::Tcp(stream) => MovingSocket::Tcp(stream.into_std()?),
@@ -193,11 +193,11 @@ impl MovingSocket {
         })
     }
 
-    /// Puts it into the runtime that calls.
+    /// Registers the socket with the calling runtime.
     ///
     /// # Errors
     ///
-    /// When the runtime does not take it.
+    /// Fails if the runtime rejects the socket.
     pub fn unpack(self) -> io::Result<Socket> {
         Ok(match self {
             MovingSocket::Tcp(stream) => Socket::Tcp(TcpStream::from_std(stream)?),

@@ -1,26 +1,26 @@
-//! Maps and sets of networks that are looked up by address.
+//! Maps and sets of IP networks, looked up by address.
 //!
 //! They are prefix trees: a lookup follows the bits of the address, so its cost does not grow with
-//! the networks that do not contain it. It allocates nothing.
+//! networks that do not contain it. A lookup allocates nothing.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 use prefix_trie::joint::{JointPrefixMap, JointPrefixSet};
 
-/// A value for each network.
+/// A map from networks to values.
 #[derive(Clone, Debug)]
 pub struct NetworkMap<T>(JointPrefixMap<IpNet, T>);
 
 impl<T> NetworkMap<T> {
-    /// Calls `found` with the values of all networks that contain an address.
+    /// Calls `found` with the value of each network that contains `ip`.
     pub fn each(&self, ip: IpAddr, found: impl FnMut(&T)) {
         self.0.cover_values(&IpNet::from(ip)).for_each(found);
     }
 }
 
 impl<T> FromIterator<(IpNet, T)> for NetworkMap<T> {
-    /// Makes a map. Of several values for one network the last one is kept.
+    /// Creates a map. If a network occurs several times, its last value is kept.
     fn from_iter<I: IntoIterator<Item = (IpNet, T)>>(networks: I) -> NetworkMap<T> {
         NetworkMap(networks.into_iter().collect())
     }
@@ -31,12 +31,12 @@ impl<T> FromIterator<(IpNet, T)> for NetworkMap<T> {
 pub struct Networks(JointPrefixSet<IpNet>);
 
 impl Networks {
-    /// Returns whether there are none.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns whether one of them contains an address.
+    /// Returns whether a network in the set contains `ip`.
     pub fn contain(&self, ip: IpAddr) -> bool {
         self.0.get_lpm(&IpNet::from(ip)).is_some()
     }

@@ -1,15 +1,15 @@
-//! Faults in PEM files, by their lines: the reader of certificates and keys only says that a file
-//! is wrong, and operators need to know where.
+//! Locates faults in PEM files. The parser of certificates and keys only reports that a file is
+//! wrong, but operators need to know where.
 
 use rustls_pki_types::pem;
 
-/// The begin and the end of a block (RFC 7468, 2).
+/// Start and end markers of a block (RFC 7468, 2).
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 const DASHES: &str = "-----";
 
-/// Finds the fault in a file for which the reader returned `error`: the line where it is, counted
-/// from 1, if it has one, and a sentence. Nothing of a block's content is in it.
+/// Finds the fault in a file that the parser rejected with `error`. Returns its line number,
+/// counted from 1, if it has one, and a sentence. The sentence contains none of a block's content.
 pub fn fault(text: &[u8], error: &pem::Error) -> (Option<usize>, String) {
     match first_fault(text) {
         Some((line, why)) => (Some(line), why),
@@ -17,7 +17,7 @@ pub fn fault(text: &[u8], error: &pem::Error) -> (Option<usize>, String) {
     }
 }
 
-/// Returns `file` or `file:line`, then what is wrong with it.
+/// Returns a message that starts with `file` or `file:line` and describes the fault.
 pub(crate) fn located(file: &str, expected: &str, text: &[u8], error: &pem::Error) -> String {
     match fault(text, error) {
         (Some(line), why) => format!("{file}:{line}: expected {expected} in PEM: {why}"),

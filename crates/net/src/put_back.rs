@@ -1,5 +1,5 @@
-//! A stream with bytes put back that were read from it too early: they are read again, before any
-//! other.
+//! A stream to which bytes can be put back that were read too early. They are read again before any
+//! others.
 
 use std::io;
 use std::io::IoSlice;
@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A stream, and bytes that were read from it too early.
+/// A stream with bytes that were read from it too early.
 #[derive(Debug)]
 pub struct PutBack<S> {
     stream: S,
@@ -17,12 +17,12 @@ pub struct PutBack<S> {
 }
 
 impl<S> PutBack<S> {
-    /// Makes it of a stream from which these bytes were read too early.
+    /// Wraps a stream from which `early` was already read.
     pub fn new(stream: S, early: Bytes) -> PutBack<S> {
         PutBack { stream, early }
     }
 
-    /// Puts bytes back, before those that were put back already.
+    /// Puts bytes back, in front of those put back earlier.
     pub fn put_back(&mut self, bytes: Bytes) {
         self.early = match self.early.is_empty() {
             true => bytes,
@@ -30,12 +30,12 @@ impl<S> PutBack<S> {
         };
     }
 
-    /// Returns whether bytes that were put back wait to be read.
+    /// Returns whether bytes that were put back are waiting to be read.
     pub fn has_early(&self) -> bool {
         !self.early.is_empty()
     }
 
-    /// Returns the stream itself.
+    /// Returns the underlying stream.
     pub fn get_ref(&self) -> &S {
         &self.stream
     }

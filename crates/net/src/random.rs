@@ -1,15 +1,15 @@
-//! Random numbers, which cannot be guessed, except where a simulation has fixed them for its
-//! thread.
+//! Random numbers. They are unpredictable unless a simulation has fixed them for its thread.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 thread_local! {
-    /// The state of a fixed sequence; `None`: the numbers are random.
+    /// State of a fixed sequence; `None`: the numbers are random.
     static FIXED: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Returns a random number, from the keys that the standard library draws for its hash maps.
+/// Returns a random number, derived from the keys that the standard library draws for its hash
+/// maps.
 pub fn random() -> u64 {
     match FIXED.get() {
         None => RandomState::new().build_hasher().finish(),
@@ -23,14 +23,14 @@ pub fn random() -> u64 {
     }
 }
 
-/// Makes the numbers of this thread follow from `seed` until the result is dropped.
+/// Makes this thread's random numbers follow from `seed` until the returned guard is dropped.
 #[must_use]
 pub fn fix(seed: u64) -> Fixed {
     FIXED.set(Some(seed));
     Fixed(())
 }
 
-/// A guard while which the numbers of its thread are fixed.
+/// A guard that keeps the random numbers of its thread fixed.
 pub struct Fixed(());
 
 impl Drop for Fixed {

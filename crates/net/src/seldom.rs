@@ -1,25 +1,25 @@
-//! Warnings that whatever comes over the network can cause: at most one a minute of each kind.
+//! Rate limiting of warnings that network input can trigger: at most one a minute of each kind.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The least time between two warnings of a kind.
+/// Minimum time between two warnings of a kind.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// A kind of warning.
+/// The rate limiter of one kind of warning.
 #[derive(Debug, Default)]
 pub struct Seldom(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     last: Option<Duration>,
-    /// How often there was reason to warn since, without a warning.
+    /// Number of warnings suppressed since the last one.
     unsaid: u64,
 }
 
 impl Seldom {
-    /// Notes a reason to warn. Returns the end of the warning, when there is to be one: how often
-    /// there was reason since the one before.
+    /// Records an occurrence. If a warning is due, returns the text to append to it: the number of
+    /// occurrences suppressed since the last warning, or nothing.
     pub fn due(&self, now: Duration) -> Option<String> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.last.is_some_and(|last| now.saturating_sub(last) < PAUSE) {

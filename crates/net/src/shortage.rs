@@ -1,24 +1,24 @@
-//! A shortage of descriptors: its begin and its end. It comes and goes with every connection that
-//! ends, so it counts as over only when none was noticed for a while, and is reported twice and not
-//! every time.
+//! The beginning and the end of a descriptor shortage. A shortage comes and goes with every
+//! connection that ends, so it counts as over only after a while without one. It is therefore
+//! reported twice, not every time.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Time without a lack after which a shortage is over.
+/// Time without a failure after which a shortage is over.
 const OVER_AFTER: Duration = Duration::from_secs(5);
 
-/// The state of a shortage.
+/// Tracks a descriptor shortage.
 #[derive(Default)]
 pub struct Shortage(Mutex<Option<Instant>>);
 
 impl Shortage {
-    /// Notes that a descriptor was lacking. Returns whether the shortage begins with it.
+    /// Records that no descriptor was available. Returns whether this starts a shortage.
     pub fn felt(&self, now: Instant) -> bool {
         self.lock().replace(now).is_none()
     }
 
-    /// Notes that there was a descriptor. Returns whether the shortage ends with it.
+    /// Records that a descriptor was available. Returns whether this ends a shortage.
     pub fn relieved(&self, now: Instant) -> bool {
         let mut last = self.lock();
         let over = last.is_some_and(|last| now.duration_since(last) >= OVER_AFTER);

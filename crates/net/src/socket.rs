@@ -1,5 +1,5 @@
-//! The sockets of both sides, TCP or Unix, and a macro that makes an enum of transports a transport
-//! itself.
+//! Client and upstream sockets, TCP or Unix, and a macro that implements a transport for an enum of
+//! transports.
 
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -12,44 +12,44 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use socket2::SockRef;
 use tokio::net::{TcpStream, UnixStream};
 
-/// A bare socket.
+/// A plain socket without TLS.
 pub enum Socket {
-    /// A socket of TCP.
+    /// A TCP socket.
     Tcp(TcpStream),
-    /// A socket in the file system.
+    /// A Unix socket.
     Unix(UnixStream),
-    /// A socket of another network than the system's.
+    /// A socket of a network other than the system's.
     Other(Box<dyn OtherSocket>),
 }
 
-/// The end of the other side of a connection.
+/// How the peer ended a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerEnd {
-    /// It sends nothing more, but may still read.
+    /// The peer sends nothing more but may still read.
     Half,
-    /// It is gone: the connection was reset.
+    /// The peer reset the connection.
     Reset,
 }
 
-/// A connection of a network that is not the system's.
+/// A connection of a network other than the system's.
 pub trait OtherSocket: AsyncRead + AsyncWrite + Send + Unpin {
-    /// Waits until there is something to read: bytes, the end, or an error.
+    /// Waits until a read would return immediately: with bytes, the end, or an error.
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// Returns whether bytes that were written have not been acknowledged.
+    /// Returns whether written bytes are not acknowledged yet.
     fn has_unacknowledged(&self) -> bool {
         false
     }
 
-    /// Makes the close a reset.
+    /// Makes closing send a reset.
     fn reset_at_close(&self);
 
-    /// Returns the address of the other end.
+    /// Returns the address of the peer.
     fn peer_addr(&self) -> SocketAddr;
 }
 
-/// Makes an enum whose variants each hold a transport a transport: every call is forwarded to the
-/// variant. Its callers need the crate `tokio`.
+/// Implements `AsyncRead` and `AsyncWrite` for an enum whose variants each hold a transport, by
+/// forwarding every call to the variant. Callers need the crate `tokio`.
 #[macro_export]
 macro_rules! transport {
     ($type:ident { $($variant:ident),+ }) => {
@@ -120,7 +120,7 @@ pub use crate::transport;
 transport!(Socket { Tcp, Unix, Other });
 
 impl Socket {
-    /// Waits until there is something to read: bytes, the end, or an error.
+    /// Waits until a read would return immediately: with bytes, the end, or an error.
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         let polled = match self {
             Socket::Tcp(stream) => stream.poll_read_ready(cx),
@@ -131,13 +131,13 @@ impl Socket {
         polled.map(drop)
     }
 
-    /// Returns whether it has a descriptor, to which [`Socket::poll_write_with`] writes.
+    /// Returns whether the socket has a descriptor for [`Socket::poll_write_with`].
     pub fn has_descriptor(&self) -> bool {
         !matches!(self, Socket::Other(_))
     }
 
-    /// Has `write` write to the descriptor, as soon as the system takes bytes. `write` returns
-    /// `WouldBlock` when it does not, and may wait for other things.
+    /// Calls `write` with the descriptor whenever the system accepts bytes. `write` returns
+    /// `WouldBlock` if the system does not, and may itself wait for other things.
     pub fn poll_write_with<T>(
         &self,
         cx: &mut Context<'_>,
@@ -162,8 +162,8 @@ impl Socket {
         }
     }
 
-    /// Waits until the other side of a TCP connection ends, while nothing is read from it. Where
-    /// there are bytes to read before that end, or the system does not tell, it never does.
+    /// Waits until the peer ends a TCP connection, without reading from it. Stays pending if there
+    /// are unread bytes before the end, or if the system cannot tell.
     pub fn poll_peer_end(&self, cx: &mut Context<'_>) -> Poll<PeerEnd> {
         let Socket::Tcp(stream) = self else { return Poll::Pending };
         let mut byte = [0];
@@ -174,8 +174,8 @@ impl Socket {
         }
     }
 
-    /// Reads what the system holds for this socket by now, which the runtime may not have heard of
-    /// yet. `WouldBlock`: there is nothing.
+    /// Reads bytes that the system already holds for this socket, even if the runtime has not
+    /// noticed them yet. Returns `WouldBlock` if there are none.
     pub fn read_now(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
             Socket::Tcp(stream) => (&*SockRef::from(&*stream)).read(buf),
@@ -191,8 +191,8 @@ impl Socket {
         }
     }
 
-    /// Returns whether bytes that were written have not reached the other end, as far as is known.
-    /// Its acknowledgement comes at the latest with what it sends after them.
+    /// Returns whether written bytes have not reached the peer, as far as is known. Their
+    /// acknowledgement arrives no later than the data that the peer sends after them.
     pub fn has_unacknowledged(&self) -> bool {
         match self {
             Socket::Tcp(stream) => device::unacknowledged(stream).is_ok_and(|bytes| bytes > 0),
@@ -201,10 +201,10 @@ impl Socket {
         }
     }
 
-    /// Makes the close a reset, if that is possible.
+    /// Makes closing send a reset, if possible.
     pub fn reset_at_close(&self) {
         let linger = Some(Duration::ZERO);
-        // Best effort: without it a plain end is seen.
+        // Best effort: otherwise the peer sees an ordinary close.
         let _ = match self {
             Socket::Tcp(stream) => SockRef::from(stream).set_linger(linger),
             Socket::Unix(stream) => SockRef::from(stream).set_linger(linger),
@@ -215,24 +215,26 @@ impl Socket {
         };
     }
 
-    /// Makes the system send written bytes at once, not when the last ones were acknowledged.
+    /// Disables Nagle's algorithm, so that written bytes are sent without waiting for
+    /// acknowledgements.
     pub fn send_at_once(&self) {
         if let Socket::Tcp(stream) = self {
-            // A failure only costs time.
+            // A failure only costs latency.
             let _ = stream.set_nodelay(true);
         }
     }
 
-    /// Makes the system acknowledge at once what it has received. The other end may hold back small
-    /// pieces until then (Nagle's algorithm), and this end takes up to 40 ms.
+    /// Makes the system acknowledge received bytes immediately. The peer may hold back small
+    /// segments until then (Nagle's algorithm), and the system otherwise delays an acknowledgement
+    /// by up to 40 ms.
     pub fn acknowledge_at_once(&self) {
         if let Socket::Tcp(stream) = self {
-            // A failure only costs time.
+            // A failure only costs latency.
             let _ = stream.set_quickack(true);
         }
     }
 
-    /// Returns the address of the other end; `None` in the file system, or when it is gone.
+    /// Returns the address of the peer; `None` for a Unix socket, or if the peer is gone.
     pub fn peer_addr(&self) -> Option<SocketAddr> {
         match self {
             Socket::Tcp(stream) => stream.peer_addr().ok(),
@@ -242,7 +244,7 @@ impl Socket {
     }
 }
 
-/// Returns `Pending` as a success: it is no statement about the socket.
+/// Returns `Pending` as a success, because it says nothing about the socket.
 fn pending_as_ok<T>(polled: Poll<io::Result<T>>) -> io::Result<Poll<T>> {
     match polled {
         Poll::Ready(result) => result.map(Poll::Ready),

@@ -1,33 +1,33 @@
-//! Steps of the wall clock: the age of stored answers follows from that clock, so a step makes all
-//! of them older or younger at once. The operator is warned, once for each.
+//! Steps of the wall clock. The age of stored responses depends on that clock, so a step makes all
+//! of them older or younger at once. The operator is warned once per step.
 //!
-//! A step shows in the distance between wall time and the time since the start, which cannot be
-//! set. The distance changes slowly when time servers correct the rate; it jumps when the clock is
-//! set, or the machine was asleep.
+//! A step shows in the difference between wall time and the time since the start, which cannot be
+//! set. The difference changes slowly while time servers adjust the clock rate. It jumps when the
+//! clock is set or the machine was suspended.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::clock::TokioClock;
 
-/// Smaller changes between two checks are ignored.
+/// Changes between two checks up to this are ignored.
 const STEP: Duration = Duration::from_secs(2);
 
-/// A detector of steps, for all threads together.
+/// A detector of clock steps, shared by all threads.
 pub struct WallClock {
     clock: TokioClock,
-    /// Wall time less the time since the start at the last check, in milliseconds.
+    /// Wall time minus the time since the start at the last check, in milliseconds.
     distance: Mutex<Option<i128>>,
 }
 
 impl WallClock {
-    /// Makes a detector without a check yet.
+    /// Creates a detector that has not checked yet.
     pub fn new(clock: TokioClock) -> WallClock {
         WallClock { clock, distance: Mutex::new(None) }
     }
 
-    /// Returns the milliseconds by which the clock was set since the last check, negative when it
-    /// was set back; `None`: it was not, or by little.
+    /// Returns the milliseconds by which the clock was set since the last check, negative if it was
+    /// set back; `None` if it was not set, or only by a little.
     pub fn step(&self) -> Option<i64> {
         self.step_at(self.clock.running(), self.clock.wall())
     }
@@ -45,7 +45,7 @@ impl WallClock {
     }
 }
 
-/// Returns the warning about a step of so many milliseconds.
+/// Returns the warning about a step of `step` milliseconds.
 pub fn warning(step: i64) -> String {
     let by = Duration::from_millis(step.unsigned_abs()).as_secs_f64();
     if step < 0 {
@@ -77,7 +77,7 @@ mod tests {
         };
         assert_eq!(at(0, 0), None);
         assert_eq!(at(1, 1), None);
-        // Time servers correct the rate.
+        // Time servers adjust the rate.
         assert!((2..2_000).all(|second| at(second, second as i64 * 5).is_none()));
         assert_eq!(at(2_000, 10_000 - 3_600_000), Some(-3_600_000 + 5));
         assert_eq!(at(2_001, 10_000 - 3_600_000), None);

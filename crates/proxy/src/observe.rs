@@ -1,4 +1,4 @@
-//! Observation from outside: outcomes, metrics, the access log, `Cache-Status`, systemd.
+//! Observability: outcomes, metrics, the access log, `Cache-Status`, systemd.
 
 pub mod access_log;
 pub mod cache_status;

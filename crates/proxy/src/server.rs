@@ -1,5 +1,5 @@
-//! The server: starts, serves, upgrades and stops. Threads, their connections, and the caches that
-//! open while requests already come.
+//! The server: starts, serves, hands over and stops. Owns the worker threads and their connections,
+//! and opens the caches while requests already arrive.
 
 pub(crate) mod cache_opening;
 pub(crate) mod handover;

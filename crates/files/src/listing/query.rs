@@ -1,6 +1,5 @@
-//! The part of a listing that a request wants, and its form: the query parameters `sort`, `order`,
-//! `offset` and `limit`, and `Accept`, as Caddy has them. A parameter without a meaning counts as
-//! absent.
+//! The part of a listing that a request selects, and its form: the query parameters `sort`,
+//! `order`, `offset` and `limit`, and `Accept`, as in Caddy. An invalid parameter counts as absent.
 
 use std::fmt::Write as _;
 
@@ -17,7 +16,7 @@ pub(crate) enum Sort {
 }
 
 impl Sort {
-    /// Returns its value in the query.
+    /// Returns the value of `sort` in the query.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Sort::NameDirectoriesFirst => "namedirfirst",
@@ -33,20 +32,20 @@ impl Sort {
     }
 }
 
-/// The wish of a request for a listing.
+/// The selection made by a request for a listing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListingQuery {
     pub(crate) sort: Sort,
     pub(crate) is_descending: bool,
-    /// Entries to leave out.
+    /// Number of entries to skip.
     pub(crate) offset: usize,
-    /// Entries of a page; `None`: as many as one has.
+    /// Entries per page; `None`: the maximum.
     pub(crate) limit: Option<usize>,
     pub(crate) is_json: bool,
 }
 
 impl ListingQuery {
-    /// Reads the query of a URL, and whether the client accepts JSON.
+    /// Parses the query of a URL. `is_json`: the client accepts JSON.
     pub fn of(query: Option<&str>, is_json: bool) -> ListingQuery {
         let mut wanted = ListingQuery { is_json, ..ListingQuery::default() };
         for (name, value) in query.unwrap_or_default().split('&').filter_map(|p| p.split_once('='))
@@ -62,11 +61,11 @@ impl ListingQuery {
         wanted
     }
 
-    /// Returns the query that reads back as this; it begins with `?`.
+    /// Returns the query that parses back to this selection; it begins with `?`.
     pub(crate) fn to_query(self) -> String {
         let order = if self.is_descending { "desc" } else { "asc" };
         let mut text = format!("?sort={}&order={order}", self.sort.name());
-        // Writing to memory does not fail.
+        // Writing to memory cannot fail.
         if let Some(limit) = self.limit {
             let _ = write!(text, "&limit={limit}");
         }
@@ -76,8 +75,8 @@ impl ListingQuery {
         text
     }
 
-    /// Returns the wish for the first page in another order; in the opposite one, if it is the
-    /// same.
+    /// Returns the selection of the first page in another order, or in the reverse order if `sort`
+    /// is the current one.
     pub(crate) fn sorted_by(self, sort: Sort) -> ListingQuery {
         let is_descending = self.sort == sort && !self.is_descending;
         ListingQuery { sort, is_descending, offset: 0, ..self }

@@ -1,10 +1,10 @@
-//! Opening a path name by name: each directory is opened from the one above it, and no call ever
-//! follows a symbolic link or goes up.
+//! Opens a path name by name. Each directory is opened from its parent, and no call ever follows a
+//! symbolic link or goes up.
 //!
 //! A link is read from the descriptor that was opened, and its names are walked like others. A `..`
-//! in it goes up in the list of names that were passed, which are then walked again from the root:
-//! so a directory that is moved away meanwhile leads nowhere outside. Links are counted as the
-//! kernel does it, names are as well, so that links in links end.
+//! in it removes the last name from the list of names passed, and that list is walked again from
+//! the root. So a directory that is moved away during the walk cannot lead outside the root. Links
+//! are counted as in the kernel, and names are counted too, so nested links terminate.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,10 +15,10 @@ use rustix::io::Errno;
 use super::{Opened, TRIES, retried};
 use crate::options::Symlinks;
 
-/// Links on one way, as in the kernel.
+/// Maximum number of links in one walk, as in the kernel.
 const LINKS_MAX: usize = 40;
 
-/// Names on one way, those of links and those that are walked again included.
+/// Maximum number of names in one walk, including those of links and those walked again.
 const NAMES_MAX: usize = 4096;
 
 /// Opens `path` below `root`, whose own path is `root_path`, with `flags`.
@@ -63,18 +63,19 @@ struct Walk<'a> {
     root_path: &'a [u8],
     flags: OFlags,
     symlinks: Symlinks,
-    /// The directory that was reached; `None` is the root.
+    /// The directory reached so far; `None` is the root.
     here: Option<OwnedFd>,
-    /// The names from the root to there, none of them a link.
+    /// The names from the root to that directory, none of them a link.
     passed: Vec<Vec<u8>>,
-    /// The names that are still to be walked.
+    /// The names still to be walked.
     ahead: VecDeque<Vec<u8>>,
     links: usize,
     names: usize,
 }
 
 impl Walk<'_> {
-    /// Walks to the end. `None` when a name was changed meanwhile: the walk must begin anew.
+    /// Walks to the end. Returns `None` if a name was changed in the meantime and the walk must
+    /// restart.
     fn run(&mut self) -> Result<Option<OwnedFd>, Errno> {
         while let Some(name) = self.ahead.pop_front() {
             self.count()?;
@@ -103,27 +104,27 @@ impl Walk<'_> {
                 return self.open_last(&name, kind);
             }
         }
-        // The root, or a directory that a link led up to.
+        // The path is the root, or ends at a directory reached through a link.
         self.open_name(b".", self.flags).map(Some)
     }
 
-    /// Opens the last name, which was no link a moment ago.
+    /// Opens the last name, which was not a link when it was examined.
     fn open_last(&self, name: &[u8], kind: FileType) -> Result<Option<OwnedFd>, Errno> {
         match self.open_name(name, self.flags) {
             Err(Errno::LOOP) => Ok(None),
-            // `O_DIRECTORY` says so of a link, too.
+            // `O_DIRECTORY` causes this error for a link, too.
             Err(Errno::NOTDIR) if kind == FileType::Directory => Ok(None),
             result => result.map(Some),
         }
     }
 
-    /// Opens a name in the directory that was reached.
+    /// Opens a name in the directory reached so far.
     fn open_name(&self, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         let here = self.here.as_ref().map_or(self.root, |here| here.as_fd());
         retried(|| openat(here, name, flags | OFlags::NOFOLLOW, Mode::empty()))
     }
 
-    /// Puts the names of a link before those that are ahead.
+    /// Puts the names of a link in front of those still to be walked.
     fn enter_link(&mut self, link: &OwnedFd) -> Result<(), Errno> {
         self.links += 1;
         if self.symlinks != Symlinks::Inside || self.links > LINKS_MAX {
@@ -137,14 +138,14 @@ impl Walk<'_> {
         } else {
             &target
         };
-        // What ends with a slash is a directory.
+        // A target with a final slash must be a directory.
         let end = target.ends_with(b"/").then(|| b".".to_vec());
         let ahead = std::mem::take(&mut self.ahead);
         self.ahead = names(target).chain(end).chain(ahead).collect();
         Ok(())
     }
 
-    /// Goes up by one name; `false` when the way to there is no longer the same.
+    /// Goes up by one name; returns `false` if the path up to there has changed.
     fn up(&mut self) -> Result<bool, Errno> {
         self.passed.pop().ok_or(Errno::XDEV)?;
         self.here = None;
@@ -166,12 +167,12 @@ impl Walk<'_> {
     }
 }
 
-/// Returns the names of a path.
+/// Returns the non-empty names of a path.
 fn names(path: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
     path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).map(<[u8]>::to_vec)
 }
 
-/// Returns what is left of an absolute path below `root`.
+/// Returns the rest of an absolute path below `root`.
 fn below<'a>(path: &'a [u8], root: &[u8]) -> Option<&'a [u8]> {
     let rest = path.strip_prefix(root.strip_suffix(b"/").unwrap_or(root))?;
     (rest.is_empty() || rest.starts_with(b"/")).then_some(rest)

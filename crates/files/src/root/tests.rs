@@ -1,4 +1,4 @@
-//! Roots on real directories, each test with both ways of opening paths.
+//! Tests of roots on real directories; each test runs with both methods of opening paths.
 
 mod codings;
 mod looks;
@@ -20,7 +20,7 @@ use super::*;
 use crate::coding::Coding;
 use crate::found::File;
 
-/// A directory `root`, and one outside of it.
+/// A directory `root`, and one outside it.
 struct Tree(TempDir);
 
 impl Tree {
@@ -32,7 +32,7 @@ impl Tree {
         tree
     }
 
-    /// Makes files, with the directories that they lie in; the bytes of each are its path.
+    /// Creates files and their directories; the content of each file is its path.
     fn with(files: &[&str]) -> Tree {
         let tree = Tree::new();
         for path in files {
@@ -41,7 +41,7 @@ impl Tree {
         tree
     }
 
-    /// Returns the path of a path below the root.
+    /// Returns the absolute path of a path below the root.
     fn at(&self, path: &[u8]) -> PathBuf {
         let root = self.0.path().join("root");
         if path.is_empty() { root } else { root.join(std::ffi::OsStr::from_bytes(path)) }
@@ -61,7 +61,7 @@ impl Tree {
         symlink(target, self.at(path.as_bytes())).unwrap();
     }
 
-    /// Opens the root once for each way of opening paths that there is here.
+    /// Opens the root once with each available method of opening paths.
     fn roots(&self, options: &Options) -> Vec<Root> {
         let by_kernel = Root::open(self.at(b""), options.clone()).unwrap();
         let mut by_walk = Root::open(self.at(b""), options.clone()).unwrap();
@@ -77,7 +77,7 @@ fn request(path: &[u8]) -> Request<'_> {
     Request { path, accepted: Accepted::NONE }
 }
 
-/// Reads a file to its end, whether it is being renamed or not.
+/// Reads a file to its end, even if it is being renamed.
 fn content(file: File) -> Vec<u8> {
     let reader = file.into_reader(false);
     let mut bytes = vec![0; usize::try_from(reader.remaining()).unwrap()];
@@ -85,7 +85,7 @@ fn content(file: File) -> Vec<u8> {
     bytes
 }
 
-/// Writes an answer in a few letters: a file by its bytes.
+/// Describes an outcome in a few letters; a file by its bytes.
 fn told(outcome: Outcome) -> String {
     match outcome {
         Outcome::File(file) => {
@@ -102,7 +102,7 @@ fn told(outcome: Outcome) -> String {
     }
 }
 
-/// Checks what answers each of these paths, on every root, by every way of asking.
+/// Checks the outcome of each path on every root, with `find` and `version_of`.
 fn check(roots: &[Root], cases: &[(&str, &str)]) {
     for root in roots {
         for (path, expected) in cases {
@@ -123,7 +123,7 @@ fn check(roots: &[Root], cases: &[(&str, &str)]) {
     }
 }
 
-/// Returns an outcome of the same kind, without the file.
+/// Returns an outcome of the same kind without the open file.
 fn retyped(outcome: &Outcome) -> Outcome<Representation> {
     match outcome {
         Outcome::File(file) => Outcome::File(file.representation()),
@@ -137,7 +137,7 @@ fn retyped(outcome: &Outcome) -> Outcome<Representation> {
     }
 }
 
-/// Returns the seed of a random test, printed: `LARDER_SEED` or a new one.
+/// Returns the seed of a randomised test, from `LARDER_SEED` or new, and prints it.
 fn seed() -> u64 {
     let given = std::env::var("LARDER_SEED").ok();
     let seed = given.map_or_else(|| fastrand::u64(..), |text| text.parse().unwrap());
@@ -173,7 +173,7 @@ fn a_root_behind_a_link_is_current_until_the_link_leads_elsewhere() {
     assert!(!root.is_current().unwrap());
 }
 
-/// Runs `act` on a thread that permissions hold for: root's may read everything otherwise.
+/// Runs `act` on a thread without capabilities, because root may otherwise read everything.
 fn without_privileges<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
     std::thread::scope(|scope| {
@@ -208,7 +208,7 @@ fn permissions_are_kept() {
                 ("/shut/", "403"),
                 ("/shut", "-> /shut/"),
                 ("/blind/a", "blind/a"),
-                // The sibling may be read, the file may not.
+                // The sibling may be read, but the file may not.
                 ("/c", "403"),
                 ("/d", "d"),
             ] {

@@ -1,34 +1,34 @@
-//! The directories that are watched: their paths, their watches in the kernel, and which of them an
-//! event is about. A table without system calls.
+//! The watched directories: their paths, their watches in the kernel, and which of them an event
+//! affects. A table without system calls.
 //!
-//! It promises: a directory keeps its number and its watch until all are removed at once.
+//! Guarantee: a directory keeps its number and its watch until all are removed at once.
 
 use std::collections::HashMap;
 
 /// The number of a directory in the table.
 pub(super) type Number = u32;
 
-/// What an event means for what was looked up below the root.
+/// The effect of an event on earlier lookups below the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Nothing: the event is of a watch that was given up.
+    /// Nothing: the event belongs to a watch that was removed.
     None,
     /// Something in these directories may have changed.
     In(Vec<Number>),
-    /// Paths may lead elsewhere now: whatever was looked up may have changed.
+    /// Paths may lead elsewhere now: every earlier lookup may be out of date.
     Everywhere,
 }
 
 /// An event of a watch, in the terms of inotify(7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Event {
-    /// The number of the watch in the kernel.
+    /// The kernel's number of the watch.
     pub watch: i32,
-    /// It is about a directory in the watched one (IN_ISDIR).
+    /// The event is about a directory inside the watched one (IN_ISDIR).
     pub of_directory: bool,
-    /// Moved in or out (IN_MOVED_FROM, IN_MOVED_TO), permissions changed (IN_ATTRIB), or removed
-    /// (IN_DELETE): the watch of a directory that is removed lives on while a process has it open,
-    /// and would be taken for that of the next one by this name.
+    /// The directory was moved in or out (IN_MOVED_FROM, IN_MOVED_TO), changed its permissions
+    /// (IN_ATTRIB), or was removed (IN_DELETE). The watch of a removed directory survives while a
+    /// process has it open, and would be mistaken for that of the next directory with this name.
     pub moved_changed_or_removed: bool,
     /// The watched directory itself was moved (IN_MOVE_SELF).
     pub moved_itself: bool,
@@ -36,22 +36,22 @@ pub(super) struct Event {
     pub gone: bool,
 }
 
-/// The table of directories.
+/// The table of watched directories.
 #[derive(Debug)]
 pub(super) struct Directories {
     by_path: HashMap<Box<[u8]>, Number>,
-    /// One directory can have several paths, by mounts.
+    /// Several numbers per watch, because mounts can give a directory several paths.
     by_watch: HashMap<i32, Vec<Number>>,
     most: usize,
 }
 
 impl Directories {
-    /// Makes a table for `most` directories.
+    /// Creates a table with room for `most` directories.
     pub fn new(most: usize) -> Directories {
         Directories { by_path: HashMap::new(), by_watch: HashMap::new(), most }
     }
 
-    /// Returns how many directories are watched.
+    /// Returns the number of watched directories.
     pub fn len(&self) -> usize {
         self.by_path.len()
     }
@@ -66,7 +66,7 @@ impl Directories {
         self.by_path.get(path).copied()
     }
 
-    /// Adds a directory with its watch. Returns its number; `None` when the table is full.
+    /// Adds a directory with its watch. Returns its number; `None` if the table is full.
     pub fn add(&mut self, path: &[u8], watch: i32) -> Option<Number> {
         if let Some(number) = self.number(path) {
             return Some(number);
@@ -86,7 +86,7 @@ impl Directories {
         self.by_watch.drain().map(|(watch, _)| watch).collect()
     }
 
-    /// Returns what an event means.
+    /// Returns the effect of an event.
     pub fn apply(&self, event: Event) -> Effect {
         let Some(numbers) = self.by_watch.get(&event.watch) else { return Effect::None };
         let is_elsewhere = event.of_directory && event.moved_changed_or_removed;
@@ -106,7 +106,7 @@ mod tests {
     fn events_are_of_the_directories_of_their_watch() {
         let mut table = Directories::new(3);
         let (root, a) = (table.add(b"", 1).unwrap(), table.add(b"a", 2).unwrap());
-        // The same directory by another path.
+        // The same directory at another path.
         let b = table.add(b"b", 2).unwrap();
         assert!(table.is_full());
         assert_eq!((table.add(b"c", 4), table.add(b"a", 9)), (None, Some(a)));
@@ -121,7 +121,7 @@ mod tests {
         let mut table = Directories::new(2);
         let root = table.add(b"", 1).unwrap();
         let event = Event { watch: 1, of_directory: true, ..Event::default() };
-        // Made.
+        // A directory was created.
         assert_eq!(table.apply(event), Effect::In(vec![root]));
         let event = Event { moved_changed_or_removed: true, ..event };
         assert_eq!(table.apply(event), Effect::Everywhere);

@@ -1,8 +1,9 @@
-//! What is mounted below a directory, as /proc/self/mountinfo tells it (proc_pid_mountinfo(5)).
+//! The mounts below a directory, read from /proc/self/mountinfo (proc_pid_mountinfo(5)).
 //!
-//! A file system that is mounted over a directory, or taken away, changes what paths lead to, and
-//! no watch of a directory reports it; the kernel tells of it through this file. And what befalls a
-//! single file that is mounted over another one is reported where it came from, not where it is.
+//! Mounting a file system over a directory, or unmounting it, changes what paths lead to, and no
+//! watch of a directory reports it; the kernel reports it through this file. Changes of a single
+//! file that is mounted over another one are reported in its original directory, not at the mount
+//! point.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -11,12 +12,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A place below a directory on which something is mounted.
+/// A mount point below a directory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Mount {
-    /// The number of the mount.
+    /// The ID of the mount.
     number: Vec<u8>,
-    /// The path below the directory.
+    /// The path of the mount point below the directory.
     pub place: Vec<u8>,
 }
 
@@ -25,12 +26,12 @@ pub(super) struct Mount {
 pub(super) struct MountTable(File);
 
 impl MountTable {
-    /// Opens the table of this process.
+    /// Opens the mount table of this process.
     pub fn open() -> io::Result<MountTable> {
         File::open("/proc/self/mountinfo").map(MountTable)
     }
 
-    /// Reads what is mounted below a directory, whose path is absolute and has no links.
+    /// Reads the mounts below a directory, whose path must be absolute and free of links.
     pub fn below(&mut self, directory: &Path) -> io::Result<BTreeSet<Mount>> {
         let mut text = Vec::new();
         self.0.rewind()?;
@@ -40,7 +41,7 @@ impl MountTable {
 }
 
 impl AsFd for MountTable {
-    /// Returns what is ready for exceptional events (`POLLPRI`) after a change.
+    /// Returns the descriptor that polls ready for exceptional events (`POLLPRI`) after a change.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -58,7 +59,7 @@ fn below(text: &[u8], directory: &[u8]) -> BTreeSet<Mount> {
     text.split(|byte| *byte == b'\n').filter_map(mount).collect()
 }
 
-/// Decodes the bytes that are written as a backslash and three octal digits.
+/// Decodes bytes written as a backslash and three octal digits.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text);
     while let Some((&byte, behind)) = rest.split_first() {

@@ -1,21 +1,21 @@
-//! The answers that were found to be current, each with the stamp of that moment.
+//! The responses found to be current, each with the stamp of that moment.
 //!
-//! A fixed number of entries, four to a bucket: a check that fell out is made again, which costs
-//! one look at the file. An entry takes 16 bytes, from when it is first used.
+//! The table has a fixed number of entries, four to a bucket. A check that was displaced is made
+//! again, which costs one lookup of the file. An entry takes 16 bytes, from its first use.
 //!
-//! It promises: a stamp is returned only for the tag that it was noted for, as a whole.
+//! Guarantee: a stamp is returned only for the tag that it was recorded for, and never torn.
 
 use std::sync::{Mutex, PoisonError};
 
 use super::watcher::Stamp;
 
-/// Entries of a bucket.
+/// Entries per bucket.
 const WAYS: usize = 4;
 
-/// Locks, each for a part of the buckets, so that threads rarely meet.
+/// Number of locks, each for a part of the buckets, so that threads rarely contend.
 const SHARDS: usize = 64;
 
-/// The hash of an answer: of the request that it is for and of its version.
+/// The hash of a response: of its request and its version.
 pub type Tag = u64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,8 +26,8 @@ struct Slot {
 
 type Bucket = [Slot; WAYS];
 
-/// A bucket as it is kept: tags and stamps in turn. Zeroed memory is many empty ones, which the
-/// kernel gives room when they are written to.
+/// A bucket in memory: tags and stamps alternating. Zeroed memory is a table of empty buckets, for
+/// which the kernel allocates pages only when they are written.
 type Words = [u64; 2 * WAYS];
 
 fn unpacked(words: &Words) -> Bucket {
@@ -44,7 +44,7 @@ fn packed(bucket: &Bucket) -> Words {
     })
 }
 
-/// A table of checked answers.
+/// A table of verified responses.
 #[derive(Debug)]
 pub struct Verified {
     shards: Vec<Mutex<Vec<Words>>>,
@@ -52,33 +52,33 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// Bytes of an entry.
+    /// Size of an entry in bytes.
     pub const ENTRY_BYTES: usize = size_of::<Slot>();
 
-    /// Makes a table of at least `entries` entries.
+    /// Creates a table of at least `entries` entries.
     pub fn new(entries: usize) -> Verified {
         let buckets = entries.div_ceil(WAYS * SHARDS).max(1);
         let shard = || Mutex::new(vec![Words::default(); buckets]);
         Verified { shards: (0..SHARDS).map(|_| shard()).collect(), buckets: buckets as u64 }
     }
 
-    /// Returns the bytes that the table takes when it is full.
+    /// Returns the size of the full table in bytes.
     pub fn bytes(&self) -> usize {
         SHARDS * self.buckets as usize * size_of::<Words>()
     }
 
-    /// Returns the stamp of the last check of an answer.
+    /// Returns the stamp of the last verification of a response.
     pub fn stamp(&self, tag: Tag) -> Option<Stamp> {
         self.with_bucket(tag, |bucket| {
             let place = bucket.iter().position(|slot| slot.tag == tag && slot.stamp.is_some())?;
-            // What is used moves ahead of what is not.
+            // Move a used entry one place ahead of less used ones.
             let ahead = place.saturating_sub(1);
             bucket.swap(place, ahead);
             Some(bucket[ahead].stamp)
         })
     }
 
-    /// Notes that an answer was current at `stamp`.
+    /// Records that a response was current at `stamp`.
     pub fn note(&self, tag: Tag, stamp: Stamp) {
         self.with_bucket(tag, |bucket| {
             let old = bucket.iter().position(|slot| slot.tag == tag);
@@ -87,7 +87,7 @@ impl Verified {
         });
     }
 
-    /// Forgets an answer.
+    /// Removes a response.
     pub fn forget(&self, tag: Tag) {
         self.with_bucket(tag, |bucket| {
             bucket
@@ -125,7 +125,7 @@ mod tests {
             table.note(n * 64, stamp(n));
         }
         assert_eq!(table.stamp(0), Some(stamp(0)));
-        // Used twice, it is at the front; the last of the others goes.
+        // A use moves the entry ahead by one place; the entry that is then last gets replaced.
         assert_eq!(table.stamp(192), Some(stamp(3)));
         table.note(256, stamp(9));
         assert_eq!(table.stamp(128), None);

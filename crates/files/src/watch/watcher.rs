@@ -1,19 +1,20 @@
-//! Watching directories for changes by inotify(7), and stamps by which a caller learns whether
-//! something that it looked up may have changed since.
+//! Watches directories for changes with inotify(7), and issues stamps by which a caller learns
+//! whether an earlier lookup may be out of date.
 //!
-//! A caller takes a [`Stamp`] of the directories that a look-up consults, then looks, and keeps the
-//! result beside the stamp. While [`Watcher::holds`] says so, the result is current. The kernel's
-//! queue is read first, so a change that was made before a request came is seen by that request.
+//! A caller takes a [`Stamp`] of the directories that a lookup consults, then does the lookup, and
+//! keeps the result with the stamp. The result is current as long as [`Watcher::holds`] returns
+//! true. The kernel's queue is read first, so a request sees every change made before it arrived.
 //!
-//! What the kernel does not report is bounded by time: on file systems that others change (NFS and
-//! the like), in a directory with a file on which another one is mounted, and beyond the limit of
-//! watches. A stamp of such a directory holds for the interval of checks.
+//! Changes that the kernel does not report are bounded by time. This concerns file systems that
+//! other machines change (NFS and the like), directories with a file over which another one is
+//! mounted, and directories beyond the limit of watches. A stamp of such a directory holds for the
+//! interval of checks.
 //!
-//! Mounts over directories are reported apart from the rest: they are seen by whoever waits
-//! ([`Watcher::wait`]), not by each request.
+//! Mounts over directories are reported separately: only [`Watcher::wait`] detects them, not each
+//! request.
 //!
-//! Not reported at all are writes through a shared mapping until its file is closed, and those by
-//! a name elsewhere that a file got since it was looked at.
+//! Two kinds of writes are not reported at all: writes through a shared mapping until its file is
+//! closed, and writes through a name elsewhere that the file got after it was looked up.
 
 use std::collections::BTreeSet;
 use std::mem::MaybeUninit;
@@ -33,37 +34,38 @@ use rustix::io::Errno;
 use super::directories::{Directories, Effect, Event, Number};
 use super::mounts::{Mount, MountTable};
 
-/// Bits of a stamp that count changes or milliseconds.
+/// Bits of a stamp that hold a change number or a time in milliseconds.
 const AT_BITS: u32 = 40;
 const AT_MASK: u64 = (1 << AT_BITS) - 1;
 
-/// The place of a stamp that depends on more than one directory.
+/// The place in a stamp that depends on more than one directory.
 const ANYWHERE: u64 = (1 << 24) - 2;
-/// The place of a stamp that holds for a time.
+/// The place in a stamp that holds for a fixed time.
 const TIMED: u64 = (1 << 24) - 1;
-/// The largest number of directories that are watched.
+/// Maximum number of watched directories.
 pub const MOST_DIRECTORIES: usize = (1 << 24) - 2;
 
-/// Attempts to watch a directory while others are moved.
+/// Maximum number of attempts to watch a directory while others are being moved.
 const TRIES: usize = 4;
 
 /// Why a directory is not watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unwatched {
-    /// It does not exist.
+    /// The directory does not exist.
     Missing,
-    /// A limit is reached, it may not be opened, or the kernel does not report its changes.
+    /// A limit is reached, the directory may not be opened, or the kernel does not report its
+    /// changes.
     Refused,
-    /// Directories were moved meanwhile.
+    /// Directories were moved in the meantime.
     Overtaken,
-    /// A disk would have to be asked, and may not be.
+    /// A disk access would be needed, which is not allowed.
     NotCached,
 }
 
-/// A disk would have to be asked for a stamp, and may not be.
+/// A stamp would need a disk access, which is not allowed.
 struct NotCached;
 
-/// A moment in the life of a directory, in one word. Zero is no stamp.
+/// A point in a directory's history, in one word. Zero is no stamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp(u64);
 
@@ -76,7 +78,7 @@ impl Stamp {
         self.0 >> AT_BITS
     }
 
-    /// Returns whether it holds for a time, and not until a change.
+    /// Returns whether the stamp holds for a fixed time rather than until a change.
     pub fn is_timed(self) -> bool {
         self.place() == TIMED
     }
@@ -98,25 +100,26 @@ impl Stamp {
     }
 }
 
-/// What a watcher has seen.
+/// Counters of a watcher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WatchStats {
-    /// Directories that are watched.
+    /// Number of watched directories.
     pub watches: usize,
-    /// Events read.
+    /// Number of events read.
     pub events: u64,
-    /// Times that the kernel's queue was full and events were lost: everything was checked again.
+    /// Number of times that the kernel's queue overflowed and lost events; everything was checked
+    /// again.
     pub overflows: u64,
-    /// Directories that were not watched, because the limit of watches was reached.
+    /// Number of directories left unwatched because the limit of watches was reached.
     pub refusals: u64,
 }
 
 /// The limits of a watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchOptions {
-    /// Directories that are watched at most; 0: none.
+    /// Maximum number of watched directories; 0: watch none.
     pub most: usize,
-    /// The time for which a look at what is not watched holds.
+    /// The time for which a stamp of an unwatched directory holds.
     pub interval: Duration,
 }
 
@@ -124,19 +127,19 @@ struct State {
     directories: Directories,
     buffer: Vec<MaybeUninit<u8>>,
     stats: WatchStats,
-    /// Refusals since everything was forgotten last.
+    /// Refusals since the last reset.
     refused: usize,
     mounts: BTreeSet<Mount>,
-    /// The directories with files on which others are mounted.
+    /// The directories that contain files over which others are mounted.
     with_mounted_files: BTreeSet<Vec<u8>>,
 }
 
-/// The mounts below the root, for whoever waits.
+/// The mounts below the root, read by [`Watcher::wait`].
 struct Mounts {
     table: Mutex<MountTable>,
-    /// The path of the root, without links.
+    /// The path of the root, without symbolic links.
     root: PathBuf,
-    /// Reading the table failed.
+    /// True if the last read of the table failed.
     unread: AtomicBool,
 }
 
@@ -145,23 +148,23 @@ pub struct Watcher {
     queue: Option<OwnedFd>,
     mounts: Option<Mounts>,
     interval: u64,
-    /// The number of the last change. Changes that are read together share one.
+    /// The number of the last change. Changes that are read together share a number.
     changes: AtomicU64,
-    /// The last change to everything.
+    /// The number of the last change that affected everything.
     everywhere: AtomicU64,
-    /// The last change in each directory, by its number.
+    /// The number of the last change in each directory, by directory number.
     last: Box<[AtomicU64]>,
-    /// Events have been taken out of the queue and are not applied yet.
+    /// True if events were taken out of the queue but not applied yet.
     reading: AtomicBool,
     state: Mutex<State>,
 }
 
 impl Watcher {
-    /// Makes a watcher of what is below the root, which has this path.
+    /// Creates a watcher for the directories below the root with this path.
     ///
     /// # Errors
-    /// The system has no inotify instance left (`fs.inotify.max_user_instances`), or does not tell
-    /// what is mounted.
+    /// Fails if the system has no inotify instance left (`fs.inotify.max_user_instances`), or does
+    /// not report the mounts.
     pub fn new(root: &Path, options: WatchOptions) -> io::Result<Watcher> {
         let most = options.most.min(MOST_DIRECTORIES);
         let (queue, mounts) = match most {
@@ -186,7 +189,7 @@ impl Watcher {
             queue,
             mounts,
             interval: options.interval.as_millis() as u64,
-            // Stamps begin at 1, so that none is zero.
+            // Changes are numbered from 1, so that no stamp is zero.
             changes: AtomicU64::new(1),
             everywhere: AtomicU64::new(0),
             last: (0..most).map(|_| AtomicU64::new(0)).collect(),
@@ -197,12 +200,11 @@ impl Watcher {
         Ok(watcher)
     }
 
-    /// Returns a stamp for what is looked up in `directories` from now on: paths below `root`,
-    /// without a slash at either end, the root itself empty. `now` is in milliseconds of any clock
-    /// that only goes forward. A stamp that never holds says that directories are moved faster than
-    /// they can be watched.
+    /// Returns a stamp for lookups in `directories` from now on: paths below `root` without a slash
+    /// at either end; the root itself is empty. `now` is in milliseconds of any monotonic clock.
+    /// Returns a stamp that never holds if directories are moved faster than they can be watched.
     pub fn stamp(&self, root: BorrowedFd<'_>, directories: &[&[u8]], now: u64) -> Stamp {
-        // A stamp without a hurry is always to be had.
+        // Without the restriction to cached directories a stamp is always available.
         self.stamp_by(root, directories, now, ResolveFlags::empty()).unwrap_or_default()
     }
 
@@ -231,7 +233,7 @@ impl Watcher {
         Ok(place.map_or(Stamp::of(TIMED, now), |place| Stamp::of(place, at)))
     }
 
-    /// Does as [`Watcher::stamp`] if no disk need be asked for a directory; else returns `None`.
+    /// Returns a stamp like [`Watcher::stamp`] if that needs no disk access; `None` otherwise.
     pub fn stamp_cached(
         &self,
         root: BorrowedFd<'_>,
@@ -241,15 +243,15 @@ impl Watcher {
         self.stamp_by(root, directories, now, ResolveFlags::CACHED | ResolveFlags::NO_XDEV).ok()
     }
 
-    /// Returns a stamp for what is looked up in a directory from now on, if it is watched already.
+    /// Returns a stamp for lookups in a directory from now on, if it is already watched.
     pub fn stamp_of_watched(&self, directory: &[u8]) -> Option<Stamp> {
         let at = self.changes.load(Ordering::SeqCst);
         let number = self.lock().directories.number(directory)?;
         Some(Stamp::of(number.into(), at))
     }
 
-    /// Returns whether nothing that the stamp was taken for has changed since, as far as the
-    /// kernel reports it, or for the interval of checks.
+    /// Returns whether nothing that the stamp covers has changed since, as far as the kernel
+    /// reports it; a timed stamp holds for the interval of checks.
     pub fn holds(&self, stamp: Stamp, now: u64) -> bool {
         if !stamp.is_some() {
             return false;
@@ -267,19 +269,19 @@ impl Watcher {
             && last.is_some_and(|last| last.load(Ordering::SeqCst) <= at)
     }
 
-    /// Forgets all directories: every stamp of one is void from now on.
+    /// Stops watching all directories and invalidates every stamp of one.
     pub fn reset(&self) {
         self.reset_locked(&mut self.lock());
     }
 
-    /// Returns what was seen so far.
+    /// Returns the counters so far.
     pub fn stats(&self) -> WatchStats {
         let state = self.lock();
         WatchStats { watches: state.directories.len(), ..state.stats }
     }
 
-    /// Waits for events, for `time` at most, and reads them, so that the kernel's queue does not
-    /// overflow while no request comes; learns what is mounted.
+    /// Waits for events for at most `time` and reads them, so that the kernel's queue does not
+    /// overflow while there are no requests. Also reads the mounts if they have changed.
     pub fn wait(&self, time: Duration) {
         let (Some(queue), Some(mounts)) = (&self.queue, &self.mounts) else {
             return std::thread::sleep(time);
@@ -289,27 +291,27 @@ impl Watcher {
             let table = mounts.table.lock().unwrap_or_else(PoisonError::into_inner);
             let mut both =
                 [PollFd::new(queue, PollFlags::IN), PollFd::new(&*table, PollFlags::PRI)];
-            // A failure is a wake-up too many.
+            // A failure only causes a spurious wake-up.
             let _ = poll(&mut both, Some(&time));
             !both[1].revents().is_empty()
         };
         self.read_if_any();
         if is_changed || mounts.unread.load(Ordering::SeqCst) {
             let read = self.read_mounts();
-            // Until it is known what is mounted everything is looked at again and again.
+            // Until the mounts are known, everything is looked up again.
             mounts.unread.store(read.is_err(), Ordering::SeqCst);
             read.unwrap_or_else(|_| self.reset());
         }
     }
 
-    /// Learns what is mounted below the root. When that has changed everything is forgotten.
+    /// Reads the mounts below the root. If they have changed, all directories are forgotten.
     fn read_mounts(&self) -> io::Result<()> {
         let Some(Mounts { table, root, .. }) = &self.mounts else { return Ok(()) };
         let mounts = table.lock().unwrap_or_else(PoisonError::into_inner).below(root)?;
         if self.lock().mounts == mounts {
             return Ok(());
         }
-        // Looking may wait for a disk: not under the lock.
+        // May wait for a disk, so it is not done under the lock.
         let of_files = mounts.iter().filter(|mount| !is_directory(root, &mount.place));
         let with_mounted_files = of_files.map(|mount| parent(&mount.place)).collect();
         let mut state = self.lock();
@@ -322,9 +324,9 @@ impl Watcher {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number of a directory, which is watched from now on with all that lead to it; of
-    /// one that does not exist that of the last directory on the way there, in which it would
-    /// appear.
+    /// Returns the number of a directory, which is watched from now on together with all
+    /// directories above it. If it does not exist, returns the number of the last existing
+    /// directory on its path, in which it would appear.
     fn number(
         &self,
         root: BorrowedFd<'_>,
@@ -348,8 +350,8 @@ impl Watcher {
         Err(Unwatched::Overtaken)
     }
 
-    /// Watches a directory and all that lead to it, from the root down: whatever moves after its
-    /// parent is watched is seen.
+    /// Watches a directory and all directories above it, from the root down, so that every move
+    /// after its parent is watched is seen.
     fn watch_all(
         &self,
         queue: &OwnedFd,
@@ -369,8 +371,9 @@ impl Watcher {
         Ok(number)
     }
 
-    /// Watches one directory, unless everything was forgotten after the change `since`: then those
-    /// that lead to it may be watched no more, and it may be another one by now.
+    /// Watches one directory, unless everything was forgotten after the change `since`. In that
+    /// case the directories above it may no longer be watched, and its path may lead to another
+    /// directory.
     fn watch(
         &self,
         queue: &OwnedFd,
@@ -396,13 +399,13 @@ impl Watcher {
                 return Err(Unwatched::Refused);
             }
         }
-        // Opening may wait for the disk: not under the lock.
+        // Opening may wait for a disk, so it is not done under the lock.
         let opened = open_directory(root, directory, also).map_err(|error| match error {
             Errno::AGAIN | Errno::XDEV if !also.is_empty() => Unwatched::NotCached,
             Errno::NOENT | Errno::NOTDIR => Unwatched::Missing,
             _ => Unwatched::Refused,
         })?;
-        // It may lie on a file system of its own.
+        // The directory may be on another file system.
         if !reports_changes(opened.as_fd()) {
             return Err(Unwatched::Refused);
         }
@@ -428,8 +431,8 @@ impl Watcher {
         }
     }
 
-    /// Counts a refusal. After as many as there are watches all are given up, so that those that
-    /// are wanted now get them.
+    /// Counts a refusal. Once there were more refusals than there are watches, drops all watches,
+    /// so that the directories in use now get them.
     fn refuse(&self, state: &mut State) {
         state.stats.refusals += 1;
         state.refused += 1;
@@ -446,19 +449,19 @@ impl Watcher {
         let State { directories, buffer, .. } = state;
         let Some(queue) = &self.queue else { return };
         for watch in directories.clear() {
-            // It may be gone with its directory.
+            // The kernel has removed the watch if its directory is gone.
             let _ = inotify::remove_watch(queue, watch);
         }
-        // The kernel reports each removal, more than its queue holds where there were many. What
-        // else is in there is about what is forgotten.
+        // The kernel reports each removal, and many removals overflow its queue. All other events
+        // in it concern watches that are gone, so discard everything.
         let mut reader = inotify::Reader::new(queue, buffer);
         while reader.next().is_ok() {}
     }
 
-    /// Reads the kernel's queue, unless it is empty and all that came out of it is applied.
+    /// Reads the kernel's queue, unless it is empty and everything read from it has been applied.
     fn read_if_any(&self) {
         let Some(queue) = &self.queue else { return };
-        // In this order: events leave the queue only while `reading` is set.
+        // The order matters: events leave the queue only while `reading` is set.
         let any = rustix::io::ioctl_fionread(queue).map_or(true, |bytes| bytes > 0);
         if any || self.reading.load(Ordering::SeqCst) {
             self.read(queue);
@@ -469,7 +472,7 @@ impl Watcher {
         let mut state = self.lock();
         let State { directories, buffer, stats, .. } = &mut *state;
         self.reading.store(true, Ordering::SeqCst);
-        // Published when all is applied: stamps that are taken meanwhile are of before.
+        // Published once everything is applied: stamps taken in the meantime have an older number.
         let change = self.changes.load(Ordering::SeqCst) + 1;
         let (mut any, mut everywhere) = (false, false);
         let mut reader = inotify::Reader::new(queue, buffer);
@@ -513,17 +516,16 @@ fn event_of(raw: &inotify::Event<'_>) -> Event {
     }
 }
 
-/// Returns whether something is mounted over a directory, not over a file: without asking a server
-/// that may hang.
+/// Returns whether a mount point is a directory, not a file. Does not query a server that may hang.
 fn is_directory(root: &Path, place: &[u8]) -> bool {
     let path = root.join(OsStr::from_bytes(place));
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
-    // What cannot be looked at is taken for a file: then it is not watched either.
+    // Treat a mount point that cannot be examined as a file, so that its directory is not watched.
     statx(CWD, path, flags, StatxFlags::TYPE)
         .is_ok_and(|found| FileType::from_raw_mode(found.stx_mode.into()) == FileType::Directory)
 }
 
-/// Returns the path of the directory that something lies in.
+/// Returns the path of the parent directory.
 fn parent(path: &[u8]) -> Vec<u8> {
     let end = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
     path[..end].to_vec()
@@ -556,8 +558,8 @@ fn open_directory(
     }
 }
 
-/// Returns whether the kernel reports all changes on the file system of a directory: not when other
-/// machines or programs change the files behind its back.
+/// Returns whether the kernel reports all changes on the file system of a directory. It does not if
+/// other machines or programs can change files without its knowledge.
 pub fn reports_changes(directory: BorrowedFd<'_>) -> bool {
     // NFS, SMB (three), FUSE and virtiofs, 9P, Ceph, AFS (two), Coda, OCFS2, GFS2, Lustre.
     const ELSEWHERE: [u32; 13] = [

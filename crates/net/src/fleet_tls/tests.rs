@@ -1,4 +1,5 @@
-//! Handshakes over a stream in memory: who is taken for a node, and what the others are told.
+//! Handshakes over an in-memory stream: which peers are accepted as nodes, and what others are
+//! told.
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,7 +22,7 @@ fn of_key(first: u8) -> FleetTls {
     FleetTls::of_key(&key(first)).unwrap()
 }
 
-/// Sends a byte to and fro, and returns the protocol that was agreed on.
+/// Sends a byte and receives one; returns the negotiated protocol.
 async fn connect(client: &Arc<ClientConfig>, io: DuplexStream) -> io::Result<Vec<u8>> {
     let connector = TlsConnector::from(client.clone());
     let mut stream = connector.connect(FleetTls::server_name(), io).await?;
@@ -38,7 +39,7 @@ async fn accept(server: &Arc<ServerConfig>, io: DuplexStream) -> io::Result<()> 
     stream.write_all(b"!").await
 }
 
-/// Connects one to the other, and returns what each has come to.
+/// Connects client and server, and returns the result of each.
 async fn meet(
     client: &Arc<ClientConfig>,
     server: &Arc<ServerConfig>,
@@ -47,7 +48,7 @@ async fn meet(
     tokio::join!(connect(client, near), accept(server, far))
 }
 
-/// Connects one to the other, which both refuse, and returns the reasons.
+/// Connects client and server, both of which must refuse, and returns their reasons.
 async fn refused(client: &FleetTls, server: &FleetTls) -> [String; 2] {
     let (near, far) = meet(&client.client, &server.server).await;
     [client.reason(&near.unwrap_err()), server.reason(&far.unwrap_err())]
@@ -62,7 +63,7 @@ async fn nodes_with_the_same_key_meet_and_others_say_why_not() {
     let [near, far] = refused(&one, &other).await;
     assert_eq!(near, "it has another fleet key");
     assert_eq!(far, "it refused this node: it has another fleet key");
-    // A client that takes any server is refused all the same, and so it is the other way.
+    // A client that accepts any server is still refused, and so is its server.
     let mut lax = (*one.client).clone();
     lax.dangerous().set_certificate_verifier(Arc::new(AnyServer));
     let (near, far) = meet(&Arc::new(lax), &other.server).await;
@@ -87,7 +88,7 @@ async fn a_session_is_not_resumed() {
     }
 }
 
-/// Takes any raw key for a server's.
+/// Accepts any raw public key as a server's.
 #[derive(Debug)]
 struct AnyServer;
 
@@ -160,7 +161,7 @@ async fn who_shows_no_key_or_speaks_no_tls_is_refused() {
     );
 }
 
-/// An authority with its file.
+/// A certificate authority and its file.
 struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     file: PathBuf,
@@ -181,7 +182,7 @@ impl Authority {
         Authority { issuer, file }
     }
 
-    /// Issues a certificate for these purposes, until the end of a year.
+    /// Issues a certificate for these purposes that expires at the start of `year`.
     fn issue(&self, uses: &[ExtendedKeyUsagePurpose], year: i32) -> Certificate {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["some.node".to_owned()]).unwrap();
@@ -212,7 +213,7 @@ async fn certificates_of_one_authority_meet_under_any_name_and_others_say_why_no
     let [near, far] = refused(&one, &other).await;
     assert_eq!(near, "its certificate is of another authority than the fleet's");
     assert_eq!(far, "it refused this node's certificate: it knows other authorities");
-    // Who takes both authorities for the fleet's, and is taken for a node by none but its own.
+    // Accepts both authorities as the fleet's, but only nodes of its own authority accept it.
     let both = dir.path().join("both.pem");
     fs::write(&both, [&ours, &theirs].map(|a| fs::read_to_string(&a.file).unwrap()).concat())
         .unwrap();
@@ -231,7 +232,7 @@ async fn certificates_of_one_authority_meet_under_any_name_and_others_say_why_no
     let (_, far) = meet(&Arc::new(nobody), &one.server).await;
     let far = one.reason(&far.unwrap_err());
     assert!(far.starts_with("it refused this node") || far.starts_with("it shows no"), "{far}");
-    // One half with a key, the other with certificates.
+    // One side has a key, the other certificates.
     let key = of_key(0);
     for (client, server) in [(&key, &one), (&one, &key)] {
         let (near, far) = meet(&client.client, &server.server).await;

@@ -23,8 +23,8 @@ use crate::peers::status;
 use crate::request::purge_order::{Purge, PurgeResult};
 use crate::services::Services;
 
-/// A function that reads the configuration again; see [`crate::admin::interface::Reloaded`]. Called
-/// on a thread of its own.
+/// A function that reloads the configuration; see [`crate::admin::interface::Reloaded`]. Called on
+/// a thread of its own.
 pub type Reload = Arc<dyn Fn() -> Result<serde_json::Value, String> + Send + Sync>;
 
 /// The setup of a proxy's admin interface.
@@ -35,16 +35,16 @@ pub struct AdminSetup {
     pub guard: Guard,
     /// The metrics for `/metrics`.
     pub metrics: Arc<Metrics>,
-    /// The function of `/reload`.
+    /// The function behind `/reload`.
     pub reload: Reload,
-    /// Returns what is wrong with the files of the caches in use, for `/readyz`.
+    /// Reports problems with the files of the caches in use, for `/readyz`.
     pub trouble: Trouble,
 }
 
-/// A function that returns a sentence when something is wrong. It must not wait.
+/// A function that returns a sentence describing a problem, if there is one. It must not block.
 pub type Trouble = Box<dyn Fn() -> Option<String> + Send>;
 
-/// The backend of a running proxy.
+/// The admin backend of a running proxy.
 pub(crate) struct ProxyBackend {
     services: Rc<Services>,
     reclaimer: Arc<ConnectionReclaimer>,
@@ -55,8 +55,8 @@ pub(crate) struct ProxyBackend {
 }
 
 impl ProxyBackend {
-    /// Serves the admin interface until the runtime ends, for it reports the drain, too; or until
-    /// another process takes it over.
+    /// Serves the admin interface until the runtime ends, because it also reports the drain, or
+    /// until another process takes it over.
     pub fn start(
         setup: AdminSetup,
         services: Rc<Services>,
@@ -71,7 +71,7 @@ impl ProxyBackend {
         let operator =
             ProxyBackend { services, reclaimer, control: steering, metrics, reload, trouble };
         let admin = Rc::new(Admin::new(guard, operator, clock));
-        // After a hand-over the next process answers here.
+        // After a handover the next process serves this interface.
         spawn_local(admin.serve(listener, async move { control.handed_over().await }));
         Ok(())
     }
@@ -93,7 +93,7 @@ impl Backend for ProxyBackend {
             return Readiness::Recovering("the index is not complete yet".to_owned());
         }
         let (offline, opened) = share.offline();
-        // Those that were refused at the start were not opened.
+        // Caches that were refused at startup are not counted as opened.
         let all = opened.max(self.control.options().caches);
         match (offline + all - opened, all) {
             (0, all) => match share.stalled() {
@@ -117,7 +117,7 @@ impl Backend for ProxyBackend {
     fn reload(&self) -> Reloaded<'_> {
         let (reload, (tell, told)) = (self.reload.clone(), oneshot::channel());
         let spawned = thread::Builder::new().name("reload".to_owned()).spawn(move || {
-            // The asking request may be gone.
+            // The requesting client may be gone.
             let _ = tell.send(reload());
         });
         Box::pin(async move {

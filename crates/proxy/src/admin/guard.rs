@@ -1,4 +1,4 @@
-//! The guard of the admin interface: the checks before any endpoint.
+//! The guard of the admin interface: the checks that precede every endpoint.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,7 +9,7 @@ use subtle::ConstantTimeEq;
 
 use crate::admin::interface::{Answer, closing, is_loopback, text};
 
-/// The host names and the token that admit a request.
+/// The host names and the token that a request must match.
 #[derive(Clone, Default)]
 pub struct Guard {
     names: Vec<String>,
@@ -17,15 +17,15 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Makes a guard that admits requests whose Host is an IP literal, `localhost` or one of
-    /// `names`; with `token`, only those that carry it (`Authorization: Bearer TOKEN`). An empty
-    /// token admits none.
+    /// Creates a guard that admits requests whose Host is an IP literal, `localhost` or one of
+    /// `names`. If `token` is given, requests must also carry it (`Authorization: Bearer TOKEN`);
+    /// an empty token admits no request.
     pub fn new(names: Vec<String>, token: Option<String>) -> Guard {
         let names = names.into_iter().map(|name| name.to_ascii_lowercase()).collect();
         Guard { names, token }
     }
 
-    /// Warns when `address` can be reached from other machines and there is no token.
+    /// Warns if other machines can reach `address` and no token is set.
     pub(crate) fn warn_if_open(&self, address: SocketAddr) {
         if self.is_open(address) {
             log::warn!(
@@ -40,7 +40,7 @@ impl Guard {
         !is_loopback(address) && self.token.is_none()
     }
 
-    /// Returns the answer to a request that is not admitted; `None` when it is.
+    /// Returns the response to a request that is not admitted, `None` if it is admitted.
     pub(crate) fn refusal<T>(&self, request: &Request<T>) -> Option<Answer> {
         let refuse = |status, what: &str| Some(closing(text(status, what.to_owned())));
         let mut hosts = request.headers().get_all(header::HOST).iter();
@@ -100,8 +100,8 @@ impl Guard {
     }
 }
 
-/// Returns whether a browser says that a page of another origin caused the request. Other clients
-/// send neither field. `none` is a request of the user's own, by an address typed in.
+/// Returns whether a browser marks the request as caused by a page of another origin. Other clients
+/// send neither field. `none` marks a request made by the user, such as a typed address.
 fn is_from_elsewhere<T>(request: &Request<T>) -> bool {
     let headers = request.headers();
     let is_own = |site: &HeaderValue| site == "same-origin" || site == "none";
@@ -116,8 +116,8 @@ fn is_from_elsewhere<T>(request: &Request<T>) -> bool {
         || !headers.get_all(header::ORIGIN).iter().all(is_host)
 }
 
-/// Returns whether the request carries the token. Takes the same time wherever the first difference
-/// is.
+/// Returns whether the request carries the token. The comparison takes the same time wherever the
+/// first difference is.
 fn carries<T>(request: &Request<T>, token: &str) -> bool {
     let mut values = request.headers().get_all(header::AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return false };

@@ -1,14 +1,15 @@
 //! The admin interface: health, readiness, metrics and purges, on an address of its own.
 //!
-//! It is meant for the machine itself and its operators, so it guards against two others. A web
-//! page in an operator's browser reaches loopback too: a request whose Host is a name that is not
-//! configured is refused (DNS rebinding), and so is one that a browser marks as caused by a page of
-//! another origin. GET changes nothing and sends nothing. All other clients are kept out by a
-//! token, where one is configured; without one, listening beyond loopback is warned about.
+//! It serves the local machine and its operators, and guards against two kinds of others. Web pages
+//! in an operator's browser can reach loopback too, so a request whose Host is not a configured
+//! name is refused (DNS rebinding), and so is one that a browser marks as caused by a page of
+//! another origin. GET changes nothing and contacts no origin. All other clients are kept out by a
+//! token, if one is configured; without a token, listening beyond loopback logs a warning.
 //!
-//! What it shows and does comes from a [`Backend`]. Limits are small and fixed: this interface must
-//! answer when the proxy is in trouble, and must never cause trouble. No client excludes others by
-//! waiting: when all places are taken, the connection that has waited longest is closed (`seats`).
+//! A [`Backend`] supplies the data and carries out the actions. Limits are small and fixed: this
+//! interface must answer when the proxy is in trouble, and must never cause trouble. An idle client
+//! cannot lock others out: at the connection limit, the connection that has been idle longest is
+//! closed (`seats`).
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -38,33 +39,33 @@ use crate::exchange::explain::Question;
 use crate::observe::metrics::CONTENT_TYPE;
 use crate::request::purge_order::{Purge, PurgeResult};
 
-/// Bytes of a request's head at most.
+/// Maximum size of a request head in bytes.
 const HEAD_BYTES: usize = 16 << 10;
-/// Header lines of a request at most.
+/// Maximum number of header lines in a request.
 const HEADERS: usize = 64;
-/// Bytes of a request's body at most.
+/// Maximum size of a request body in bytes.
 const BODY_BYTES: usize = 64 << 10;
-/// Time for a head to arrive, the wait on an idle connection included.
+/// Time for a head to arrive, including the idle time of the connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time for a body to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Connections at a time.
+/// Maximum number of concurrent connections.
 const CONNECTIONS: usize = 64;
-/// Explanations at a time that ask the origin: a slow one must not take all connections.
+/// Maximum number of concurrent explanations that contact the origin; slow ones must not use up all
+/// connections.
 const ASKS: usize = 8;
-/// Pause after a failed accept: the usual cause, too many open files, does not end at once.
+/// Pause after a failed accept. The usual cause, too many open files, does not go away at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// The readiness of the proxy for traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// Ready.
     Ready,
-    /// Ready, though not all of the cache can be used; says what that means. A proxy without its
-    /// cache is slow, but one that gets no traffic is no help, and a fault of one device may be one
-    /// of all proxies' devices.
+    /// Ready, but part of the cache is unusable; the text says what that means. A proxy without its
+    /// cache is slow, but taking it out of service does not help, and the same device fault may
+    /// affect all proxies.
     Uncached(String),
-    /// Not ready yet: the cache is being recovered; says how far it is.
+    /// Not ready yet: the cache is being recovered; the text reports the progress.
     Recovering(String),
     /// No longer ready: the process is shutting down.
     Draining,
@@ -73,8 +74,8 @@ pub enum Readiness {
 /// An explanation, or a sentence that says why there is none.
 pub type Explained<'a> = Pin<Box<dyn Future<Output = Result<serde_json::Value, String>> + 'a>>;
 
-/// The changes by a reload and those that wait for a restart, or a sentence that says why all stays
-/// as it was.
+/// The changes made by a reload and those that need a restart, or a sentence that says why nothing
+/// changed.
 pub type Reloaded<'a> = Pin<Box<dyn Future<Output = Result<serde_json::Value, String>> + 'a>>;
 
 /// The part of the proxy that the interface shows and controls.
@@ -85,41 +86,41 @@ pub trait Backend: 'static {
     /// Returns the text of [`crate::observe::metrics::Metrics::scrape`].
     fn metrics(&self) -> String;
 
-    /// Explains what would become of a request of `client`, and why.
+    /// Explains how a request from `client` would be handled, and why.
     fn explain<'a>(&'a self, question: &'a Question, client: SocketAddr) -> Explained<'a>;
 
-    /// Reads the configuration and the certificates again, as SIGHUP does.
+    /// Reloads the configuration and the certificates, as SIGHUP does.
     fn reload(&self) -> Reloaded<'_>;
 
-    /// Returns the servers of all sites, and their state.
+    /// Returns the servers of all sites with their state.
     fn upstreams(&self) -> serde_json::Value;
 
-    /// Returns the state of the fleet; `None` where there is none.
+    /// Returns the state of the fleet; `None` if there is no fleet.
     fn fleet(&self) -> Option<serde_json::Value> {
         None
     }
 
-    /// Returns the table of classes in force, as text, and its version; `None` where there is no
+    /// Returns the version and the text of the table of classes in force; `None` if there is no
     /// fleet.
     fn fleet_policy(&self) -> Option<(u64, String)> {
         None
     }
 
-    /// Puts the table of classes of a text in force in the whole fleet.
+    /// Puts the table of classes in `_text` into force in the whole fleet.
     fn set_fleet_policy<'a>(&'a self, _text: &'a str) -> Reloaded<'a> {
         Box::pin(async { Err(NO_FLEET.to_owned()) })
     }
 
-    /// Closes other idle connections, for want of a descriptor for a client of this interface.
+    /// Closes idle connections elsewhere to free a descriptor for a client of this interface.
     fn close_idle_clients(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async {})
     }
 
-    /// Purges what is asked for, under every front, durably.
+    /// Purges the given objects durably, under every front.
     fn purge<'a>(&'a self, purge: &'a Purge) -> Pin<Box<dyn Future<Output = PurgeResult> + 'a>>;
 }
 
-/// The answer where there is no fleet.
+/// The response where there is no fleet.
 const NO_FLEET: &str = "this is no node of a fleet: start it with --fleet ADDR:PORT";
 
 /// The admin interface.
@@ -134,14 +135,14 @@ pub struct Admin<B> {
 pub(super) type Answer = Response<Full<Bytes>>;
 
 impl<B: Backend> Admin<B> {
-    /// Makes an interface that admits what `guard` allows.
+    /// Creates an interface that admits the requests that `guard` allows.
     pub fn new(guard: Guard, backend: B, clock: TokioClock) -> Admin<B> {
         let asks = Semaphore::new(ASKS);
         Admin { guard, backend, clock, accept_failed: Cell::new(false), asks }
     }
 
-    /// Serves until `stop` completes. Runs where local tasks may be spawned; connections that are
-    /// open then end with it.
+    /// Serves until `stop` completes. Must run where local tasks can be spawned; connections that
+    /// are still open then end with it.
     pub async fn serve(self: Rc<Self>, listener: AcceptSocket, stop: impl Future<Output = ()>) {
         if let Some(address) = listener.local_addr() {
             self.guard.warn_if_open(address);
@@ -331,7 +332,7 @@ impl<B: Backend> Admin<B> {
     }
 }
 
-/// Reads a body within its limits, or says what was wrong with it.
+/// Reads a body within its limits, or returns the response that refuses it.
 async fn body_of(headers: &HeaderMap, body: Incoming) -> Result<Bytes, Box<Answer>> {
     let too_large = || {
         let what = format!("The body is larger than {BODY_BYTES} bytes.\n");
@@ -416,13 +417,13 @@ fn refused(answer: Answer) -> Box<Answer> {
     Box::new(closing(answer))
 }
 
-/// Marks an answer as the last of its connection: the rest of the body is not waited for.
+/// Marks a response as the last one on its connection, so the rest of the request body is not read.
 pub(super) fn closing(mut answer: Answer) -> Answer {
     answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     answer
 }
 
-/// Returns whether the address is reached from this machine only.
+/// Returns whether the address can be reached from this machine only.
 pub(super) fn is_loopback(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }

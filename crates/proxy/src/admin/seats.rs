@@ -1,5 +1,5 @@
-//! The places for connections of the admin interface: when all are taken, the connection that has
-//! waited longest is closed for the next one. Connections with a request under way stay.
+//! Connection slots of the admin interface. When all are taken, the connection that has been idle
+//! longest is closed for the next one. Connections with a request in progress stay.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use std::time::Instant;
 use net::clock::TokioClock;
 use tokio::sync::Notify;
 
-/// The places for connections.
+/// A bounded set of connection slots.
 pub(crate) struct Seats {
     most: usize,
     clock: TokioClock,
@@ -16,15 +16,15 @@ pub(crate) struct Seats {
     left: Rc<Notify>,
 }
 
-/// The state of one taken place.
+/// The state of one taken slot.
 struct State {
-    /// When it was taken, or its last request ended.
+    /// When the slot was taken or its last request ended.
     since: Cell<Instant>,
     busy: Cell<bool>,
     leave: Notify,
 }
 
-/// A taken place, which is freed when it is dropped.
+/// A taken slot, freed when dropped.
 pub(crate) struct Seat {
     state: Rc<State>,
     clock: TokioClock,
@@ -37,7 +37,7 @@ impl Seats {
         Seats { most, clock, taken: Rc::default(), left: Rc::default() }
     }
 
-    /// Waits for a free place and takes it.
+    /// Waits for a free slot and takes it.
     pub async fn take(&self) -> Seat {
         while self.taken.borrow().len() >= self.most {
             self.free_one();
@@ -49,7 +49,7 @@ impl Seats {
         Seat { state, clock: self.clock, taken: self.taken.clone(), left: self.left.clone() }
     }
 
-    /// Asks the connection that has waited longest to leave; returns false when none waits.
+    /// Asks the connection that has been idle longest to close; returns false if none is idle.
     pub fn free_one(&self) -> bool {
         let taken = self.taken.borrow();
         let waiting = taken.iter().filter(|state| !state.busy.get());
@@ -59,7 +59,7 @@ impl Seats {
 }
 
 impl Seat {
-    /// Waits until the place is needed.
+    /// Waits until the slot is needed for another connection.
     pub async fn asked_to_leave(&self) {
         self.state.leave.notified().await;
     }
@@ -78,7 +78,7 @@ impl Drop for Seat {
     }
 }
 
-/// A guard of a busy connection.
+/// Keeps a connection marked as busy until dropped.
 pub(crate) struct Busy {
     state: Rc<State>,
     clock: TokioClock,
@@ -89,7 +89,7 @@ impl Drop for Busy {
     fn drop(&mut self) {
         self.state.since.set(self.clock.instant());
         self.state.busy.set(false);
-        // A connection that waits for a place may have this one when no other leaves.
+        // A waiting connection may take this slot if no other is freed.
         self.left.notify_one();
     }
 }

@@ -1,4 +1,4 @@
-//! The state of the servers of all sites, and of origins that are none, for the metrics and the
+//! The state of all sites' servers, and of origins that are not servers, for the metrics and the
 //! admin interface.
 
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Source for ServerFigures {
     }
 }
 
-/// Adds what an origin that is not a server counts.
+/// Adds the figures of an origin that is not a server.
 fn origin_samples(site: &str, origin: &dyn Origin, out: &mut Samples) {
     let labels = [("site", site)];
     for figure in origin.figures() {
@@ -60,7 +60,7 @@ fn origin_samples(site: &str, origin: &dyn Origin, out: &mut Samples) {
     }
 }
 
-/// Adds the figures of the requests that wait until one of a site's servers has room.
+/// Adds the figures of requests that wait for a free server of a site.
 fn queue_samples(site: &str, group: &Group, out: &mut Samples) {
     let (queue, labels) = (group.queue_status(), [("site", site)]);
     let help = "Requests that wait for a server with room.";
@@ -79,7 +79,7 @@ fn queue_samples(site: &str, group: &Group, out: &mut Samples) {
     }
 }
 
-/// Returns all servers of all sites, and the origins that are none, for operators.
+/// Returns all servers of all sites, and the origins that are not servers, as JSON for operators.
 pub(crate) fn view(options: &Options, clock: TokioClock) -> Value {
     let now = clock.millis();
     let site = |(site, group): (&str, &Arc<Group>)| {

@@ -1,13 +1,13 @@
-//! The access log: one line for each request, written by a thread of its own.
+//! The access log: one line per request, written to the file by a dedicated thread.
 //!
-//! A worker formats its line and appends it to a buffer that all workers share; the log's thread
-//! writes the buffer to the file, at the latest a second later. A worker never waits for the log's
-//! disk. When that disk is full, slow or gone, the buffer fills, further lines are dropped and
-//! counted, the first error is reported once, and requests are served as before.
+//! A worker formats its line and appends it to a buffer shared by all workers. The log's thread
+//! writes the buffer to the file at least once a second. A worker never waits for the log's disk.
+//! If that disk is full, slow or gone, the buffer fills, further lines are dropped and counted, and
+//! the first error is reported once. Requests are served as before.
 //!
 //! The file is opened for appending and reopened on request ([`AccessLog::reopen`], for log
-//! rotation). A line torn by a failed write is ended by a line feed before the next one, so that
-//! at most that line is unreadable.
+//! rotation). If a failed write leaves a partial line, a line feed is written before the next line,
+//! so at most that one line is unreadable.
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
@@ -24,16 +24,16 @@ mod text;
 
 pub use line::{Format, Hierarchy, Record};
 
-/// Bytes after which the writer is woken early.
+/// Number of buffered bytes at which the writer is woken early.
 const BATCH: usize = 64 << 10;
-/// Bytes that wait at most; further lines are dropped.
+/// Upper bound on buffered bytes; lines beyond it are dropped.
 const BOUND: usize = 4 << 20;
-/// The longest time that a line waits.
+/// Longest time that a line stays in the buffer.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The target of lines.
+/// The destination of the lines.
 enum Target {
-    /// A file, opened again at each [`AccessLog::reopen`].
+    /// A file, opened again on each [`AccessLog::reopen`].
     File(PathBuf),
     /// Standard output.
     Stdout,
@@ -55,7 +55,7 @@ fn open_file(path: &Path) -> io::Result<File> {
     })
 }
 
-/// The state that the workers and the writer share.
+/// State shared by the workers and the writer.
 #[derive(Default)]
 struct Shared {
     waiting: Mutex<Waiting>,
@@ -85,8 +85,8 @@ pub struct AccessLog {
 }
 
 impl AccessLog {
-    /// Opens the log at `path` (`-`: standard output), creates the file if there is none, and
-    /// starts its thread. The error names the file.
+    /// Opens the log at `path` (`-`: standard output), creating the file if necessary, and starts
+    /// its thread. The error names the file.
     pub fn open(path: &Path, format: Format) -> io::Result<AccessLog> {
         let target = match path.as_os_str() == "-" {
             true => Target::Stdout,
@@ -109,7 +109,7 @@ impl AccessLog {
         Ok(AccessLog { format, shared, writer: Mutex::new(Some(thread)) })
     }
 
-    /// Logs a request. Waits only while other workers append their lines.
+    /// Logs a request. Blocks only while other workers append their lines.
     pub fn log(&self, record: &Record<'_>) {
         thread_local! {
             static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -131,14 +131,14 @@ impl AccessLog {
         });
     }
 
-    /// Asks the thread to write waiting lines to the open file, and to open the path again. A
-    /// failure is reported, and the open file stays in use.
+    /// Makes the thread write the buffered lines to the open file and then open the path again. If
+    /// that fails, the failure is reported and the open file stays in use.
     pub fn reopen(&self) {
         self.shared.waiting().reopen = true;
         self.shared.wake.notify_one();
     }
 
-    /// Writes waiting lines and ends the thread. Lines logged afterwards are dropped.
+    /// Writes the buffered lines and ends the thread. Lines logged afterwards are dropped.
     pub fn close(&self) {
         self.shared.waiting().close = true;
         self.shared.wake.notify_one();
@@ -150,12 +150,12 @@ impl AccessLog {
         }
     }
 
-    /// Returns the count of lines that were dropped because they could not be written.
+    /// Returns the number of lines dropped because they could not be written.
     pub fn dropped(&self) -> u64 {
         self.shared.dropped.load(Ordering::Relaxed)
     }
 
-    /// Returns the count of failed writes and openings.
+    /// Returns the number of failed writes and failed opens.
     pub fn errors(&self) -> u64 {
         self.shared.errors.load(Ordering::Relaxed)
     }
@@ -167,13 +167,12 @@ impl Drop for AccessLog {
     }
 }
 
-/// The state of the log's thread.
 struct Writer {
     shared: Arc<Shared>,
     sink: Box<dyn Write + Send>,
-    /// The last write ended within a line.
+    /// True if the last write ended in the middle of a line.
     torn: bool,
-    /// An error was reported since the log was opened.
+    /// True if an error was reported since the log was opened.
     warned: bool,
 }
 
@@ -196,8 +195,8 @@ impl Writer {
         }
     }
 
-    /// Waits until there is something to do, and takes the lines to write. Returns whether to
-    /// reopen, and whether to close. It runs on a thread of its own, which waits by the system's
+    /// Waits until there is work and swaps the lines to write into `batch`. Returns whether to
+    /// reopen and whether to close. Runs on the log's own thread, so it may wait by the system
     /// clock.
     #[allow(clippy::disallowed_methods)]
     fn next(&self, batch: &mut Vec<u8>) -> (bool, bool) {
@@ -234,7 +233,7 @@ impl Writer {
         }
     }
 
-    /// Writes `rest`, and leaves in it the bytes that were not written.
+    /// Writes `rest` and advances it past the bytes that were written.
     fn write_some(&mut self, rest: &mut &[u8]) -> io::Result<()> {
         if self.torn {
             let ended = self.sink.write(b"\n");

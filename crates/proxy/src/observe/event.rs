@@ -1,83 +1,86 @@
-//! The events that are counted.
+//! Events that are counted, besides requests.
 
-/// An event that is counted, besides requests.
+/// A counted event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A client's connection was accepted.
+    /// A client connection was accepted.
     ConnectionOpened,
-    /// A client's connection ended.
+    /// A client connection ended.
     ConnectionClosed,
-    /// A client's idle connection was closed to make room for another one.
+    /// An idle client connection was closed to make room for another one.
     ConnectionMadeWay,
-    /// A client's connection was closed because its address had as many as it may.
+    /// A client connection was closed because its address had reached its connection limit.
     AddressCrowded,
-    /// Bytes received from clients, heads and tunnels included.
+    /// Bytes received from clients, including heads and tunnels.
     BytesReceived,
-    /// Bytes sent to clients, heads and tunnels included.
+    /// Bytes sent to clients, including heads and tunnels.
     BytesSent,
     /// A fetch for the cache began.
     FillBegun,
-    /// A fetch for the cache ended with its answer stored.
+    /// A fetch for the cache ended with its response stored.
     FillStored,
-    /// A fetch for the cache ended with a 304: what is stored is good.
+    /// A fetch for the cache ended with a 304: the stored response is valid.
     FillValidated,
-    /// A fetch for the cache ended whole, with its answer not stored.
+    /// A fetch for the cache completed without storing its response.
     FillUnstored,
-    /// A fetch for the cache ended early.
+    /// A fetch for the cache was aborted.
     FillAborted,
     /// A request joined a running fetch.
     FollowerJoined,
     /// A connection to an upstream was opened.
     UpstreamConnected,
-    /// A request was sent to an upstream on a connection that was open already.
+    /// A request was sent to an upstream on an existing connection.
     UpstreamReused,
-    /// A request was sent again because a connection kept open had died.
+    /// A request was retried because its reused connection had died.
     UpstreamRetried,
-    /// A connection to an upstream was closed because bytes came behind the end of an answer.
+    /// A connection to an upstream was closed because bytes followed the end of a response.
     UpstreamOverrun,
     /// A TLS handshake with a client succeeded.
     TlsHandshake,
-    /// … and resumed an earlier session.
+    /// A TLS handshake with a client resumed an earlier session; also counted as
+    /// [`Event::TlsHandshake`].
     TlsResumed,
-    /// A TLS handshake with a client failed, or took too long.
+    /// A TLS handshake with a client failed or timed out.
     TlsFailed,
-    /// A connection was refused for want of a good PROXY protocol header from a trusted peer.
+    /// A connection was refused because it lacked a valid PROXY protocol header from a trusted
+    /// peer.
     ProxyHeaderRefused,
-    /// A connection speaks HTTP/1.
+    /// A connection uses HTTP/1.
     Http1Connection,
-    /// A connection speaks HTTP/2.
+    /// A connection uses HTTP/2.
     Http2Connection,
     /// A tunnel was opened.
     TunnelOpened,
     /// A tunnel ended.
     TunnelClosed,
-    /// An idle tunnel ended to make way for another one.
+    /// An idle tunnel was closed to make room for another one.
     TunnelMadeWay,
-    /// A client's connection, or a stream of it, changed its protocol: a tunnel follows.
+    /// A client connection or one of its streams changed its protocol; a tunnel follows.
     Upgraded,
-    /// A request for something that is not stored (systems C12).
+    /// A lookup found no stored response (systems C12).
     CacheMiss,
-    /// What is stored was in memory, and may be served.
+    /// A lookup found a response in memory that may be served.
     MemoryHit,
-    /// What is stored was in memory, and must be validated.
+    /// A lookup found a response in memory that must be validated.
     MemoryStaleHit,
-    /// What is stored was read from the device, and may be served.
+    /// A lookup found a response on the device that may be served.
     DiskHit,
-    /// What is stored was read from the device, and must be validated.
+    /// A lookup found a response on the device that must be validated.
     DiskStaleHit,
-    /// A conditional request for something that could be stored, answered with 304.
+    /// A conditional request for a cacheable response was answered with 304.
     ConditionalHit,
-    /// Such a request, answered otherwise.
+    /// A conditional request for a cacheable response was answered with another status.
     ConditionalMiss,
-    /// A neighbour of a validated object was found good (systems C14).
+    /// A neighbour of a validated object was found valid (systems C14).
     NeighbourValidated,
-    /// … was replaced by what the origin has now.
+    /// A neighbour of a validated object was replaced by the origin's current response.
     NeighbourReplaced,
-    /// … stayed as it was: no answer, an error, or nothing that could be stored.
+    /// A neighbour of a validated object was left unchanged: no response, an error, or a response
+    /// that cannot be stored.
     NeighbourLeft,
-    /// Such a neighbour was asked for, for the first time since, while it was fresh.
+    /// A validated or replaced neighbour was requested for the first time since, while still fresh.
     NeighbourUsed,
-    /// The wall clock was set, or the machine was asleep.
+    /// The wall clock was set, or the machine was suspended.
     ClockSet,
 }
 

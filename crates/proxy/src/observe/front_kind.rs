@@ -1,10 +1,10 @@
-//! The kind of front end that a request came by.
+//! The kind of front that a request arrived at.
 
-/// The kind of a front end, which decides what holds without a matching rule.
+/// The kind of a front, which determines the defaults for requests that no rule matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrontKind {
     /// The client names the destination.
     Forward,
-    /// The configuration names it.
+    /// The configuration names the destination.
     Reverse,
 }

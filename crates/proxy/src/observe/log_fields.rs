@@ -1,22 +1,22 @@
-//! Texts of a request for the access log, in memory that is used again for the next request.
+//! Request texts for the access log, in buffers that are reused for the next request.
 
 use std::ops::Range;
 
-/// Texts of a request for a log. The URL is without user information.
+/// Request texts for the access log. The URL has no user information.
 #[derive(Clone, Debug, Default)]
 pub struct LogFields {
     url: String,
-    /// The values of the fields, one behind the other.
+    /// The values of the fields, concatenated.
     values: Vec<u8>,
     referer: Option<Range<usize>>,
     user_agent: Option<Range<usize>>,
     content_type: Option<Range<usize>>,
-    /// Bytes of the response's head, without date and framing.
+    /// Bytes of the response head, excluding date and framing.
     pub head_bytes: u64,
 }
 
 impl LogFields {
-    /// Forgets all texts; their memory is kept.
+    /// Removes all texts but keeps their buffers.
     pub fn clear(&mut self) {
         self.url.clear();
         self.values.clear();
@@ -24,7 +24,7 @@ impl LogFields {
         self.head_bytes = 0;
     }
 
-    /// Returns the bytes of memory that it keeps.
+    /// Returns the number of bytes of memory allocated for the texts.
     pub fn capacity(&self) -> usize {
         self.url.capacity() + self.values.capacity()
     }
@@ -34,13 +34,13 @@ impl LogFields {
         self.url.push_str(part);
     }
 
-    /// Sets `Referer` and `User-Agent` of the request.
+    /// Sets the `Referer` and `User-Agent` of the request.
     pub fn set_client(&mut self, referer: Option<&[u8]>, user_agent: Option<&[u8]>) {
         self.referer = referer.map(|value| self.push(value));
         self.user_agent = user_agent.map(|value| self.push(value));
     }
 
-    /// Sets `Content-Type` of the response.
+    /// Sets the `Content-Type` of the response.
     pub fn set_content_type(&mut self, value: Option<&[u8]>) {
         self.content_type = value.map(|value| self.push(value));
     }
@@ -51,22 +51,22 @@ impl LogFields {
         begin..self.values.len()
     }
 
-    /// Returns the whole URL; of a CONNECT host and port.
+    /// Returns the whole URL; for `CONNECT`, host and port.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Returns `Referer` of the request.
+    /// Returns the `Referer` of the request.
     pub fn referer(&self) -> Option<&[u8]> {
         self.referer.clone().map(|place| &self.values[place])
     }
 
-    /// Returns `User-Agent` of the request.
+    /// Returns the `User-Agent` of the request.
     pub fn user_agent(&self) -> Option<&[u8]> {
         self.user_agent.clone().map(|place| &self.values[place])
     }
 
-    /// Returns `Content-Type` of the response.
+    /// Returns the `Content-Type` of the response.
     pub fn content_type(&self) -> Option<&[u8]> {
         self.content_type.clone().map(|place| &self.values[place])
     }

@@ -1,11 +1,11 @@
-//! Counters of the proxy, and their text for Prometheus.
+//! Counters of the proxy and their export to Prometheus.
 //!
-//! Every request pays for counting, so it is a few uncontended atomic additions: each thread counts
-//! in a shard of its own, and a scrape adds the shards up. All else, formatting included, happens
-//! at a scrape. Figures of other parts (the store, its devices) come from [`Source`]s that are
-//! asked at each scrape; nothing is sampled in between.
+//! Every request pays for counting, so counting is a few uncontended atomic additions: each thread
+//! counts in a shard of its own, and a scrape adds up the shards. Everything else, including
+//! formatting, happens at a scrape. Figures of other parts (the store, its devices) come from
+//! [`Source`]s that are called at each scrape; nothing is sampled in between.
 //!
-//! Counters only grow and are read without a common moment: two figures of one scrape may differ
+//! Counters only grow. They are not read atomically as a set: two figures of one scrape may differ
 //! by the requests that ended in between.
 
 use std::cell::Cell;
@@ -24,10 +24,10 @@ mod sample;
 
 pub use sample::{CONTENT_TYPE, Samples};
 
-/// A part that has figures of its own: the store, the log, the devices.
+/// A component with figures of its own: the store, the log, the devices.
 pub trait Source: Send + Sync {
-    /// Adds the current figures. Called at each scrape, from the thread of the admin interface;
-    /// must not block for long.
+    /// Adds the current figures. Called at each scrape on the thread of the admin interface; must
+    /// not block for long.
     fn samples(&self, out: &mut Samples);
 }
 
@@ -37,7 +37,7 @@ impl<F: Fn(&mut Samples) + Send + Sync> Source for F {
     }
 }
 
-/// Upper bounds of the latency histograms in microseconds.
+/// Upper bounds of the latency histogram buckets, in microseconds.
 const BOUNDS: [u64; 20] = [
     50,
     100,
@@ -61,21 +61,21 @@ const BOUNDS: [u64; 20] = [
     300_000_000,
 ];
 
-/// Status classes: none sent (or out of range), 1xx to 5xx.
+/// Status classes: none sent (or out of range), then 1xx to 5xx.
 const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// The names of outcomes, reasons left out, in the order of [`name_index`].
+/// Number of outcome names, without reasons; numbered by [`name_index`].
 const NAMES: usize = 15;
 
-/// The counters of one thread. Aligned so that no two threads write to one cache line.
+/// The counters of one thread, aligned so that no two threads write to the same cache line.
 #[repr(align(128))]
 struct Shard {
     requests: [[AtomicU64; CLASSES.len()]; Outcome::COUNT],
     body_bytes: [AtomicU64; NAMES],
-    /// Those of other nodes, and the bytes of body that they got.
+    /// Requests from other nodes, and the body bytes sent to them.
     questions: [AtomicU64; NAMES],
     question_bytes: AtomicU64,
-    /// By name: one more than [`BOUNDS`], for what takes longer.
+    /// Buckets by outcome name: those of [`BOUNDS`], and one for longer durations.
     latency: [[AtomicU64; BOUNDS.len() + 1]; NAMES],
     latency_sum_us: [AtomicU64; NAMES],
     events: [AtomicU64; Event::COUNT],
@@ -97,7 +97,7 @@ impl Shard {
     }
 }
 
-/// All counters: one set for the process, shared by its workers.
+/// All counters: one set per process, shared by its workers.
 pub struct Metrics {
     shards: Box<[Shard]>,
     sources: Mutex<Vec<Box<dyn Source>>>,
@@ -105,8 +105,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Makes counters for `threads` threads that count at the same time; more may, but they share
-    /// cache lines then.
+    /// Creates counters for `threads` threads that count concurrently. More threads may count, but
+    /// then some share cache lines.
     pub fn new(threads: usize, clock: TokioClock) -> Metrics {
         Metrics {
             shards: (0..threads.max(1)).map(|_| Shard::new()).collect(),
@@ -115,25 +115,25 @@ impl Metrics {
         }
     }
 
-    /// Adds a source that is asked at each scrape from now on.
+    /// Adds a source that is called at each scrape from now on.
     pub fn add_source(&self, source: Box<dyn Source>) {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
     }
 
-    /// Removes all sources, and with them whatever they keep open.
+    /// Drops all sources, and with them everything they keep open.
     pub fn forget_sources(&self) {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Counts a request that ended: its status (0: none was sent), the bytes of body sent, and
-    /// the time from its first byte to the last one of the answer.
+    /// Counts a request that ended: its status (0: none was sent), the body bytes sent, and the
+    /// time from its first byte to the last byte of the response.
     pub fn request(&self, outcome: Outcome, status: u16, body_bytes: u64, duration: Duration) {
         let shard = self.shard();
         let name = name_index(outcome);
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         add(&shard.requests[outcome.index()][class(status)], 1);
         add(&shard.body_bytes[name], body_bytes);
-        // A tunnel's time is its use, not a latency.
+        // The duration of a tunnel is its time in use, not a latency.
         if outcome != Outcome::Tunnel {
             let bucket = BOUNDS.partition_point(|&bound| bound < micros);
             add(&shard.latency[name][bucket], 1);
@@ -141,19 +141,19 @@ impl Metrics {
         }
     }
 
-    /// Counts a question of another node that ended, and the bytes of body that it got.
+    /// Counts a request from another node that ended, and the body bytes sent for it.
     pub fn question(&self, outcome: Outcome, body_bytes: u64) {
         let shard = self.shard();
         add(&shard.questions[name_index(outcome)], 1);
         add(&shard.question_bytes, body_bytes);
     }
 
-    /// Counts `n` of `event`.
+    /// Adds `n` to the count of `event`.
     pub fn count(&self, event: Event, n: u64) {
         add(&self.shard().events[event as usize], n);
     }
 
-    /// Counts a request that could not be read; `status` is what the client got, if anything.
+    /// Counts a request that could not be read; `status` is the status sent, if any.
     pub fn malformed(&self, status: Option<u16>) {
         add(&self.shard().malformed[class(status.unwrap_or(0))], 1);
     }
@@ -187,7 +187,7 @@ impl Metrics {
         for outcome in Outcome::all() {
             for (class, class_name) in CLASSES.iter().enumerate() {
                 let n = self.sum(|shard| &shard.requests[outcome.index()][class]);
-                // Usual ones are there from the start, so that their first increase shows.
+                // Common series exist from the start, so that their first increase is visible.
                 let usual = outcome.reason().is_none() && *class_name == "2xx";
                 if n == 0 && !usual {
                     continue;
@@ -236,7 +236,7 @@ impl Metrics {
         }
     }
 
-    /// Tells of other nodes only where there are some.
+    /// Adds the counters of requests from other nodes, if there were any.
     fn questions(&self, out: &mut Samples) {
         for (name, text) in names() {
             let n = self.sum(|shard| &shard.questions[name]);
@@ -332,8 +332,8 @@ impl Metrics {
         out.counter("larder_neighbours_used", help, &[], self.total(Event::NeighbourUsed));
     }
 
-    /// Adds the outcomes of the UCFS paper (3.1, systems C12). They show the value of the cache,
-    /// apart from the outcome of the request.
+    /// Adds the lookup results of the UCFS paper (3.1, systems C12). They show the value of the
+    /// cache independently of the request outcome.
     fn cache(&self, out: &mut Samples) {
         let lookups = [
             ("miss", Event::CacheMiss),
@@ -415,7 +415,7 @@ impl Metrics {
             }
             known => known,
         };
-        // The usual case needs no division.
+        // Avoid the division in the common case.
         self.shards.get(mine).unwrap_or_else(|| &self.shards[mine % self.shards.len()])
     }
 }
@@ -463,7 +463,7 @@ const fn name_index(outcome: Outcome) -> usize {
     }
 }
 
-/// Returns the names of outcomes with their numbers.
+/// Returns the outcome names with their numbers.
 fn names() -> impl Iterator<Item = (usize, &'static str)> {
     let mut next = 0;
     Outcome::all().filter_map(move |outcome| {

@@ -1,4 +1,4 @@
-//! The receiver of reports on every request: metrics, the access log.
+//! The interface through which every request is reported: to metrics and to the access log.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,25 +11,25 @@ use crate::observe::log_fields::LogFields;
 use crate::observe::outcome::Outcome;
 use crate::observe::tls_facts::TlsFacts;
 
-/// A receiver of reports on every request, such as metrics and the access log.
+/// A receiver of request reports, such as metrics or the access log.
 pub trait Observer: Send + Sync + 'static {
-    /// Returns whether [`RequestRecord::texts`] is wanted. Called once for each request, as it
-    /// costs copies.
+    /// Returns whether [`RequestRecord::texts`] is wanted. Called once per request, because
+    /// providing the texts costs copies.
     fn wants_texts(&self) -> bool {
         false
     }
 
-    /// Receives the record of a request that has ended.
+    /// Reports a request that has ended.
     fn finished(&self, _finished: &RequestRecord<'_>) {}
 
-    /// Receives that a client connection was accepted (`true`) or ended (`false`).
+    /// Reports that a client connection was accepted (`true`) or ended (`false`).
     fn connection(&self, _opened: bool) {}
 
-    /// Receives that an event happened `n` times, or that `n` bytes moved.
+    /// Reports that an event happened `n` times, or that `n` bytes were transferred.
     fn count(&self, _event: Event, _n: u64) {}
 
-    /// Receives that a head was refused before there was a request: the status (`None` when the
-    /// connection ended without a response) and the reason.
+    /// Reports that a request head was refused before there was a request: the status (`None` if
+    /// the connection ended without a response) and the reason.
     fn refused(&self, _client: SocketAddr, _status: Option<StatusCode>, _why: &dyn fmt::Display) {}
 }
 
@@ -42,14 +42,14 @@ impl Observer for Unobserved {}
 pub struct RequestRecord<'a> {
     /// The client.
     pub client: SocketAddr,
-    /// Another node of the fleet asked on the client's behalf: the client's own request is reported
-    /// there.
+    /// True if another node of the fleet sent the request on a client's behalf. That node reports
+    /// the client's own request.
     pub is_peer: bool,
     /// The method.
     pub method: &'a Method,
-    /// The version the client speaks.
+    /// The HTTP version of the client's request.
     pub version: Version,
-    /// The TLS session of its connection.
+    /// The TLS session of the client's connection.
     pub tls: Option<&'a TlsFacts>,
     /// The status that was sent.
     pub status: StatusCode,
@@ -57,14 +57,14 @@ pub struct RequestRecord<'a> {
     pub outcome: Outcome,
     /// Body bytes handed to the connection.
     pub body_bytes: u64,
-    /// False when the answer was cut, by the proxy or by the client.
+    /// True if the response was sent completely; false if the proxy or the client cut it short.
     pub complete: bool,
-    /// Time from the head of the request to the end of the answer's body.
+    /// Time from the request head to the end of the response body.
     pub duration: Duration,
-    /// Host and port of the upstream that was asked, of several servers the last one; `None` also
+    /// Host and port of the upstream contacted, the last one if there were several; also `None`
     /// unless [`Observer::wants_texts`].
     pub upstream: Option<&'a str>,
-    /// The addresses and ports of all servers that were asked for it, with commas between.
+    /// The addresses and ports of all servers contacted for it, separated by commas.
     pub upstream_addresses: Option<&'a str>,
     /// Texts for a log; `None` unless [`Observer::wants_texts`].
     pub texts: Option<&'a LogFields>,

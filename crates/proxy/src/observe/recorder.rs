@@ -1,4 +1,4 @@
-//! The observer of a running proxy: it counts every request and writes it to the access log.
+//! The observer of a running proxy: counts every request and writes it to the access log.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use crate::observe::metrics::Metrics;
 use crate::observe::observer::{Observer, RequestRecord};
 use crate::observe::outcome::{Invalid, Outcome};
 
-/// An observer with metrics and, where one is configured, the access log.
+/// An observer that updates the metrics and, if configured, writes the access log.
 pub struct Recorder {
     front: FrontKind,
     clock: TokioClock,
@@ -24,8 +24,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Makes the recorder of a front end of this kind. One for the process: it adds the log's own
-    /// figures to the metrics.
+    /// Creates the recorder for a front of this kind. Create one per process, because it adds the
+    /// log's own figures to the metrics.
     pub fn new(
         front: FrontKind,
         clock: TokioClock,
@@ -59,7 +59,7 @@ impl Observer for Recorder {
         }
         self.metrics.request(done.outcome, status, done.body_bytes, done.duration);
         let (Some(log), Some(texts)) = (&self.log, done.texts) else { return };
-        // A refused request was sent nowhere, whatever had begun for it.
+        // A refused request counts as sent nowhere, even if a connection to the upstream had begun.
         let refused = matches!(done.outcome, Outcome::Denied(_) | Outcome::Invalid(_));
         let hierarchy = match (done.upstream.filter(|_| !refused), self.front) {
             (None, _) => Hierarchy::None,
@@ -98,7 +98,7 @@ impl Observer for Recorder {
 
     fn refused(&self, client: SocketAddr, status: Option<StatusCode>, _why: &dyn fmt::Display) {
         self.metrics.malformed(status.map(|status| status.as_u16()));
-        // Without a status there was no answer: the connection just ended.
+        // No status means no response: the connection just ended.
         let (Some(log), Some(status)) = (&self.log, status) else { return };
         let why = match status {
             StatusCode::REQUEST_TIMEOUT => Invalid::Timeout,

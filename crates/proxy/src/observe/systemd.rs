@@ -1,17 +1,17 @@
 //! Messages to the service manager (the `sd_notify` protocol): ready, reloading, stopping, and a
-//! line of status.
+//! status line.
 //!
-//! Without a service manager that asked for them (no `NOTIFY_SOCKET`) they are dropped. A message
+//! They are dropped if the service manager did not ask for them (no `NOTIFY_SOCKET`). A message
 //! that cannot be sent is logged and does not stop the process.
 
 use sd_notify::NotifyState;
 
-/// Reports that the process serves: ports are open.
+/// Reports that the process is serving: its ports are open.
 pub fn ready() {
     send(&[NotifyState::Ready]);
 }
 
-/// Reports that the configuration is being read again; [`ready`] ends this.
+/// Reports that the configuration is being reloaded; [`ready`] ends this state.
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => send(&[NotifyState::Reloading, now]),
@@ -19,22 +19,22 @@ pub fn reloading() {
     }
 }
 
-/// Reports that the process drains and will exit.
+/// Reports that the process is draining and will exit.
 pub fn stopping() {
     send(&[NotifyState::Stopping]);
 }
 
-/// Reports that another process is the service from now on.
+/// Reports that another process is the service's main process from now on.
 pub fn main_pid(pid: u32) {
     send(&[NotifyState::MainPid(pid)]);
 }
 
-/// Sends a line for `systemctl status`, such as the progress of recovery. Line feeds become blanks.
+/// Sends a line for `systemctl status`, such as recovery progress. Line feeds become spaces.
 pub fn status(line: &str) {
     send(&[NotifyState::Status(&line.replace(['\n', '\r'], " "))]);
 }
 
-/// Asks for `seconds` more until the next message: for a start or a stop that takes long.
+/// Asks for `seconds` more until the next message, for a slow start or stop.
 pub fn extend_timeout(seconds: u32) {
     send(&[NotifyState::ExtendTimeoutUsec(seconds.saturating_mul(1_000_000))]);
 }
@@ -54,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    /// Tests the messages in a child process, for the environment belongs to the whole process.
+    /// Tests the messages in a child process, because the environment belongs to the whole process.
     #[test]
     fn messages_reach_the_service_manager() {
         if std::env::var_os("LARDER_TEST_SPEAKS").is_some() {

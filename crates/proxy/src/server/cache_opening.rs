@@ -1,9 +1,10 @@
-//! Opening the store: the first worker opens it, the others make handles on it. This is done before
-//! a client is accepted, or, at an upgrade, when the previous process has released it.
+//! Opens the store: the first worker opens it and the others attach to it. This happens before the
+//! first client is accepted or, during an upgrade, when the previous process has released the
+//! store.
 //!
-//! While the store is awaited everything is passed on. What unsafe requests make invalid meanwhile
-//! is remembered and removed before anything is served from the store: an upgrade must not bring
-//! back what a client has changed (RFC 9111, 4.4).
+//! Until the store is open, every request is passed through. URLs that unsafe requests invalidate
+//! in the meantime are remembered and removed before anything is served from the store: an upgrade
+//! must not bring back a response that a client has changed (RFC 9111, 4.4).
 
 use std::io;
 use std::rc::Rc;
@@ -22,22 +23,22 @@ use crate::services::Shared;
 
 /// The source of the cache.
 pub enum CacheSource {
-    /// There is none: everything is passed on.
+    /// No cache: every request is passed through.
     None,
-    /// It can be opened.
+    /// The cache can be opened now.
     Now(Box<CacheSetup>),
-    /// Another process still holds it.
+    /// Another process still holds the cache.
     Pending(PendingCache),
 }
 
 /// A cache that another process is about to release.
 pub struct PendingCache {
-    /// Receives the cache, or nothing when it turns out that it cannot be used.
+    /// Receives the cache, or `None` if it turns out to be unusable.
     pub setup: oneshot::Receiver<Option<CacheSetup>>,
-    /// Bytes of memory that it will have ([`store::Options::memory`]).
+    /// Memory size of the cache in bytes ([`store::Options::memory`]).
     pub memory: u64,
-    /// Time to wait for it before clients are served without it. They wait meanwhile, where the
-    /// kernel queues them.
+    /// Time to wait for the cache before serving clients without it. Until then they wait in the
+    /// kernel's accept queue.
     pub patience: Duration,
 }
 
@@ -48,7 +49,7 @@ impl From<Option<CacheSetup>> for CacheSource {
 }
 
 impl CacheSource {
-    /// Returns the bytes of memory of the cache.
+    /// Returns the memory size of the cache in bytes.
     pub(crate) fn memory(&self) -> u64 {
         match self {
             CacheSource::None => 0,
@@ -57,12 +58,12 @@ impl CacheSource {
         }
     }
 
-    /// Returns the first worker's part, and how long clients are made to wait for the store at
-    /// most.
+    /// Returns the first worker's setup channel, and the longest time that clients wait for the
+    /// store.
     pub(crate) fn split(self) -> (oneshot::Receiver<Option<CacheSetup>>, Option<Duration>) {
         let filled = |setup| {
             let (send, receive) = oneshot::channel();
-            // The receiver is here.
+            // The receiver still exists.
             let _ = send.send(setup);
             receive
         };
@@ -74,23 +75,23 @@ impl CacheSource {
     }
 }
 
-/// The state of the opening, for the other workers.
+/// State of the opening, shared with the other workers.
 #[derive(Clone)]
 pub(crate) enum OpenState {
     Opening,
-    /// `None`: there is no store.
+    /// Opened, or `None` if there is no store.
     Done(Option<(StoreShare, Arc<Devices>)>),
 }
 
-/// Opens the store on the first worker, removes what was made invalid meanwhile, and shares the
-/// store with the others. Returns `None` when there is none.
+/// Opens the store on the first worker, removes entries invalidated in the meantime, and shares the
+/// store with the other workers. Returns `None` if there is no store.
 pub(crate) async fn open_first(
     setup: oneshot::Receiver<Option<CacheSetup>>,
     clock: TokioClock,
     shared: &Shared,
     share: &watch::Sender<OpenState>,
 ) -> Option<Store> {
-    // A sender that is gone has nothing to send.
+    // A dropped sender means that there is no cache.
     let opened = match setup.await.unwrap_or(None) {
         Some(setup) => Box::pin(open(setup, clock, shared)).await,
         None => None,
@@ -141,8 +142,8 @@ async fn open_store(
     }
 }
 
-/// Waits for the store on every other worker and makes a handle on it. Returns `None` when there is
-/// none.
+/// Waits for the store on every other worker and attaches to it. Returns `None` if there is no
+/// store.
 pub(crate) async fn attach(
     index: usize,
     clock: TokioClock,

@@ -1,16 +1,20 @@
-//! The release of the store while the process still serves: another process takes over and waits
+//! Releases the store while the process still serves, because another process takes over and waits
 //! for it.
 //!
-//! Leases say which requests need the store, so that tunnels, answers that are only passed on and
-//! connections that wait do not hold it. There are two kinds. *Brief* leases are waited for only
-//! for [`GRACE`]: their holders can go on without the store. *Firm* ones are waited for until the
-//! drain ends: an answer that is read from the store and that no origin could supply the rest of,
-//! an unsafe request, whose answer may make invalid what is stored. After the grace fills stop
-//! storing (their clients get all the same bytes); a client that lags behind its fill's window
-//! holds a firm one.
+//! Leases mark the requests that need the store, so tunnels, responses that are only passed through
+//! and idle connections do not hold it. There are two kinds:
 //!
-//! It promises: nothing is read or written here once the store has been released, and no answer to
-//! an unsafe request is given here whose effect on the store would be lost.
+//! * *Brief* leases delay the release by at most [`GRACE`]; their holders can continue without the
+//!   store.
+//! * *Firm* leases delay it until the drain ends. They are held by a response that is read from the
+//!   store and that no origin could complete, and by an unsafe request, whose response may
+//!   invalidate stored objects.
+//!
+//! After the grace period fills stop storing, and their clients still receive all bytes. A client
+//! that lags behind its fill's window holds a firm lease.
+//!
+//! Guarantee: once the store has been released, this process neither reads nor writes it, and it
+//! sends no response to an unsafe request whose effect on the store would be lost.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -20,15 +24,15 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::object::store::Store;
 use crate::server::worker::Worker;
 
-/// Time for the holders of brief leases to end. Less than the next process makes its clients wait
+/// Time for brief leases to end. Shorter than the time that the next process lets its clients wait
 /// for the store.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Pause between two checks.
+/// Interval between two checks.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Waits until nothing on this worker needs the store, or until `drained`; takes it from the
-/// worker.
+/// Waits until nothing on this worker needs the store or `drained` is set, then takes the store
+/// from the worker.
 pub(crate) async fn let_go(worker: &Worker, drained: &Cell<bool>) -> Option<Store> {
     let leases = &worker.services.leases;
     let (clock, begun) = (worker.services.clock, worker.services.clock.instant());

@@ -1,6 +1,6 @@
-//! Active health checks: each server of a site is sent a request at intervals, and its answers
-//! decide whether it is in use. They run in the background on one worker, over connections of their
-//! own, with the options in force.
+//! Active health checks: each server of a site is sent a request at intervals, and its responses
+//! decide whether it is in use. The checks run in the background on one worker, over their own
+//! connections and with the options in force.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::options::Options;
 use crate::options::control::State;
 use crate::origin::events::Observed;
 
-/// Checks all servers for which checks are configured, until the drain begins.
+/// Checks all servers that have checks configured, until the drain begins.
 pub(crate) async fn run(
     mut control: watch::Receiver<State>,
     observer: Arc<dyn Observer>,
@@ -32,7 +32,7 @@ pub(crate) async fn run(
         if draining {
             return;
         }
-        // Dropped, they end.
+        // Dropping the set ends the running checks.
         let mut watching = JoinSet::new();
         let new = || Upstream::new(events.clone(), clock).through(network.clone());
         begin(&options, new, &mut watching);

@@ -1,4 +1,4 @@
-//! The worker's part in closing idle connections for the `ConnectionReclaimer`.
+//! The worker's side of closing idle connections for the `ConnectionReclaimer`.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use crate::client::reclaimer::Ask;
 use crate::server::worker::Worker;
 
-/// Answers the reclaimer for one worker, until its channel closes.
+/// Answers the reclaimer's requests for one worker until the channel closes.
 pub(crate) async fn answer(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Ask>) {
     while let Some(ask) = inbox.recv().await {
         // The asking task may be gone.

@@ -35,46 +35,47 @@ use crate::server::worker::{Process, Worker};
 use crate::server::{cache_opening, handover, health_checks, reclaimer};
 use crate::services::{Services, Shared};
 
-/// Tasks that a worker runs before it asks the system again what else is ready. A task answers up
-/// to eight requests that came at once; whoever asks meanwhile waits for so many of these.
+/// Number of tasks that a worker runs between two polls for I/O events. A task answers up to eight
+/// requests that arrived together, so a request that arrives meanwhile waits for up to eight such
+/// tasks.
 const EVENT_INTERVAL: u32 = 8;
 
 /// Everything a proxy needs to run.
 pub struct Setup {
-    /// The clock.
+    /// The clock of the proxy.
     pub clock: TokioClock,
-    /// The network through which origins are connected to.
+    /// The network used to connect to origins.
     pub network: Network,
-    /// Options and the switch to draining.
+    /// The options, and the switch to draining.
     pub control: Control,
-    /// Sockets to accept clients from, already listening (so that an address in use, or a
-    /// privileged port, is the caller's to report).
+    /// Sockets to accept clients from, already listening, so that the caller reports an address in
+    /// use or a privileged port.
     pub listeners: Vec<Listener>,
-    /// Worker threads, at least one.
+    /// Number of worker threads, at least one.
     pub workers: usize,
-    /// Told of every request.
+    /// Receives a report of every request.
     pub observer: Arc<dyn Observer>,
     /// The cache.
     pub cache: CacheSource,
-    /// The fleet that it is a node of, if it is one.
+    /// The fleet that this proxy is a node of, if any.
     pub fleet: Option<FleetSetup>,
-    /// The admin interface; `None`: there is none.
+    /// The admin interface, if any.
     pub admin: Option<AdminSetup>,
     /// Called once, when the first worker begins to accept clients.
     pub accepting: Box<dyn FnOnce() + Send>,
     /// Called at most once, when the store has been released for another process
-    /// ([`Control::hand_over`]) while answers that do not need it still run.
+    /// ([`Control::hand_over`]) while responses that do not need it are still being sent.
     pub released: Box<dyn FnOnce() + Send>,
 }
 
-/// Makes the devices of the worker with the given number: called once on each worker's thread,
-/// within its runtime, so that it can start what drives a ring. The same devices in
-/// the same order on each.
+/// Creates the devices of the worker with the given number. Called once on each worker's thread,
+/// within its runtime, so that it can start the task that drives a ring. Returns the same devices
+/// in the same order on each worker.
 pub type Devices = dyn Fn(usize) -> io::Result<Vec<Rc<AnyDevice>>> + Send + Sync;
 
 /// The cache of a proxy.
 pub struct CacheSetup {
-    /// The devices, formatted and checked before.
+    /// The devices, already formatted and checked.
     pub devices: Box<Devices>,
     /// The options of the store.
     pub options: store::Options,
@@ -82,43 +83,46 @@ pub struct CacheSetup {
     pub opened: Box<dyn FnOnce(&store::StoreShare) + Send>,
 }
 
-/// The state in which a proxy ended.
+/// How a proxy ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Everything is saved, the next start is complete at once. Also without a cache.
+    /// Everything is saved and the next start is immediately complete; also returned without a
+    /// cache.
     Saved,
-    /// A device could not be closed in order: the next start recovers it.
+    /// A device could not be closed cleanly: the next start recovers it.
     Unsaved,
 }
 
-/// Serves until [`Control::drain`] was called and all workers have drained. Blocks its thread.
+/// Serves until [`Control::drain`] is called and all workers have drained. Blocks the calling
+/// thread.
 ///
 /// # Errors
 ///
-/// When a thread, a runtime or a listener cannot be made; nothing is served then. A cache that
-/// cannot be opened is not an error: it is logged, and everything is passed on.
+/// Fails if a thread, a runtime or a listener cannot be created; nothing is served then. A cache
+/// that cannot be opened is not an error: it is logged, and every request is passed through.
 pub fn run(setup: Setup) -> io::Result<Ended> {
     let mut workers = Vec::new();
     for start in prepare(setup)? {
         let name = format!("worker-{}", start.index);
         let (tell, told) = std::sync::mpsc::channel();
         let work = move || {
-            // The receiver waits.
+            // The receiver is waiting.
             let _ = tell.send(work(start));
         };
         thread::Builder::new().name(name).spawn(work)?;
         workers.push(told);
     }
-    // The threads are not joined: the kernel keeps one whose device hangs until it answers.
+    // Do not join the threads: the kernel keeps a thread whose device hangs until the device
+    // responds.
     let ended = |told: Receiver<_>| {
         told.recv().unwrap_or_else(|_| Err(io::Error::other("a worker panicked")))
     };
     together(workers.into_iter().map(ended))
 }
 
-/// Does what [`run`] does in the `LocalSet` that calls it, with all workers on its thread: for
-/// simulations, where the runtime's clock is a virtual one. When dropped, it leaves the tasks that
-/// the workers have begun to the `LocalSet`.
+/// Runs the proxy like [`run`], but within the calling `LocalSet` with all workers on its thread.
+/// For simulations, where the runtime's clock is virtual. If the future is dropped, tasks that the
+/// workers have spawned stay in the `LocalSet`.
 ///
 /// # Errors
 ///
@@ -141,8 +145,8 @@ pub async fn run_here(setup: Setup) -> io::Result<Ended> {
     together(ended)
 }
 
-/// Returns how a proxy ended whose workers ended so: as the first that did not end well. All are
-/// waited for.
+/// Combines the results of all workers: the first result other than `Saved`, if any. Consumes the
+/// whole iterator, so it waits for all workers.
 fn together(all: impl IntoIterator<Item = io::Result<Ended>>) -> io::Result<Ended> {
     let mut result = Ok(Ended::Saved);
     for ended in all {
@@ -153,8 +157,8 @@ fn together(all: impl IntoIterator<Item = io::Result<Ended>>) -> io::Result<Ende
     result
 }
 
-/// Makes what each worker starts with. Only the workers hold the listening sockets then: when they
-/// drain, the ports close.
+/// Creates the starting state of each worker. Afterwards only the workers hold the listening
+/// sockets, so the ports close when they drain.
 fn prepare(setup: Setup) -> io::Result<Vec<Start>> {
     let Setup { clock, network, control, listeners, workers, observer, cache, fleet, .. } = setup;
     let (mut admin, accepting, released) = (setup.admin, setup.accepting, setup.released);
@@ -238,7 +242,7 @@ struct Start {
     released: Option<Box<dyn FnOnce() + Send>>,
 }
 
-/// A guard that counts a worker as ended, however it ends.
+/// A guard that counts a worker as ended when dropped, however the worker ends.
 struct Running(Arc<Process>);
 
 impl Drop for Running {
@@ -252,7 +256,7 @@ fn work(start: Start) -> io::Result<Ended> {
     let mut builder = runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().event_interval(EVENT_INTERVAL).build_local(<_>::default())?;
     let ended = runtime.block_on(serve(start));
-    // A look at a file system that hangs holds up no end: it changes nothing.
+    // A file system lookup that hangs must not delay the end: it changes nothing.
     runtime.shutdown_background();
     ended
 }
@@ -296,7 +300,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
     worker.sweep(control.subscribe()).await;
     stop.send_replace(true);
     for task in accepting {
-        // It ended early only by a panic, which was logged.
+        // Only a panic ends it early, and that was logged.
         let _ = task.await;
     }
     drop(accepts);
@@ -313,7 +317,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
     arrival.abort();
     detached.abort();
     if let Some(left) = fleet.flatten() {
-        // Whoever does not hear it in time notices.
+        // Peers that are not told in time detect that this node is gone.
         let _ = timeout(LEAVE_TIME, left).await;
     }
     match ended {
@@ -322,7 +326,7 @@ async fn serve(start: Start) -> io::Result<Ended> {
     }
 }
 
-/// Closes the store on the first worker, when the others have ended: they may still be writing.
+/// Closes the store on the first worker once the others, which may still be writing, have ended.
 async fn close_store(worker: &Worker) -> Ended {
     let Some(store) = worker.services.store().filter(|_| worker.index == 0) else {
         return Ended::Saved;
@@ -333,10 +337,10 @@ async fn close_store(worker: &Worker) -> Ended {
     if store.shutdown().await { Ended::Saved } else { Ended::Unsaved }
 }
 
-/// Time for a node to tell the others that it leaves, beyond the drain.
+/// Time for a node to tell its peers that it leaves, in addition to the drain.
 const LEAVE_TIME: Duration = Duration::from_secs(3);
 
-/// The part of the process in a fleet while it runs.
+/// The process's membership in a fleet while it runs.
 struct FleetTask {
     leave: oneshot::Sender<()>,
     task: tokio::task::JoinHandle<()>,
@@ -348,8 +352,8 @@ impl FleetTask {
         FleetTask { leave, task: spawn_local(upkeep::run(services.clone(), fleet, told)) }
     }
 
-    /// Ends it, for the process that takes over at once; else in order: returns when it has ended
-    /// then.
+    /// Ends the task: aborts it if another process takes over, else lets it leave the fleet and
+    /// returns its handle to wait for.
     fn end(self, hands_over: bool) -> Option<tokio::task::JoinHandle<()>> {
         if hands_over || self.leave.send(()).is_err() {
             self.task.abort();
@@ -359,19 +363,19 @@ impl FleetTask {
     }
 }
 
-/// Begins the health checks of the servers behind.
+/// Starts the active health checks of the upstream servers.
 fn check_health(process: &Process, control: &Control) {
     let (observer, network) = (process.requests.observer.clone(), process.network.clone());
     spawn_local(health_checks::run(control.subscribe(), observer, process.clock, network));
 }
 
-/// Runs the fetches whose request has left.
+/// Runs the fetches whose requests have ended.
 async fn detached(services: Rc<Services>) {
     services.detached.run().await;
 }
 
-/// Drains for another process, which gets the store as soon as nothing here needs it. Returns, on
-/// the first worker, how the store ended; `None` when it had not even come yet.
+/// Drains for another process, which gets the store as soon as this one no longer needs it. On the
+/// first worker returns how the store ended, or `None` if it had not been opened yet.
 async fn drain_for_next(
     worker: &Worker,
     share: &watch::Sender<OpenState>,
@@ -390,7 +394,7 @@ async fn drain_for_next(
         };
         process.holding.fetch_sub(1, Ordering::AcqRel);
         let (store, tell) = held.zip(tell)?;
-        // A worker that has ended, however it did, holds nothing.
+        // A worker that has ended, for whatever reason, holds nothing.
         while process.holding.load(Ordering::Acquire) > 0
             && process.running.load(Ordering::Acquire) > 1
         {
@@ -405,7 +409,7 @@ async fn drain_for_next(
     ended
 }
 
-/// Gives the worker its handle on the store, when there is one.
+/// Gives the worker its handle on the store once the store is open, if there is one.
 async fn store_arrives(
     worker: Rc<Worker>,
     setup: Option<oneshot::Receiver<Option<CacheSetup>>>,

@@ -1,5 +1,5 @@
-//! One worker: a thread with a runtime of its own that owns everything its requests touch. What
-//! workers share is in [`Process`].
+//! One worker: a thread with its own runtime that owns everything its requests use. State shared by
+//! the workers is in [`Process`].
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::options::control::State;
 use crate::origin::events::Observed;
 use crate::services::{Services, Shared};
 
-/// The state that all workers share.
+/// State shared by all workers.
 pub(crate) struct Process {
     pub requests: Arc<Shared>,
     pub connection_limit: Arc<ConnectionLimit>,
@@ -34,7 +34,7 @@ pub(crate) struct Process {
     pub overruns: Arc<Overruns>,
     /// Workers that have not ended yet.
     pub running: AtomicUsize,
-    /// Workers that have not let go of the store yet.
+    /// Workers that have not released the store yet.
     pub holding: AtomicUsize,
 }
 
@@ -59,9 +59,9 @@ impl Worker {
         Rc::new(Worker { index, process, services, connections })
     }
 
-    /// Enforces time-outs and applies changes of the options until the drain begins.
+    /// Enforces timeouts and applies option changes until the drain begins.
     pub async fn sweep(&self, mut control: watch::Receiver<State>) {
-        // A change from before this worker started counts as new.
+        // Treat changes made before this worker started as new.
         control.mark_changed();
         let mut tick = interval(self.connections.sweep_interval());
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);

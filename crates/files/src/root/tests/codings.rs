@@ -1,4 +1,4 @@
-//! Which form of a file a client gets, against a naive model.
+//! Tests which form of a file a client gets, against a naive model.
 
 use fastrand::Rng;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::coding::Accepted;
 use crate::options::Compress;
 
-/// Returns some of the codings in some order.
+/// Returns some of the codings in random order.
 fn some(rng: &mut Rng) -> Vec<Coding> {
     let mut all = Coding::ALL.to_vec();
     rng.shuffle(&mut all);

@@ -1,4 +1,4 @@
-//! What answers which path: names, directories, patterns, siblings, and what is no file.
+//! Tests which file answers a path: names, directories, patterns, siblings, and special files.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -109,7 +109,7 @@ fn directories_redirect_and_have_index_files() {
         ("/d%20e/", "d e/index.html"),
         ("/b", "-> /b/"),
         ("/b/", "403"),
-        // A directory of this name is no index.
+        // A directory of this name is not an index file.
         ("/f/", "403"),
         ("//evil.example", "-> /evil.example/"),
         ("/%2fevil.example", "-> /evil.example/"),
@@ -185,7 +185,7 @@ fn siblings_are_sent_to_those_who_take_them() {
         ("/a.js", Accepted::new(Coding::ALL), "br a.js.br", true),
         ("/a.js.gz", gzip_first, "a.js.gz", false),
         ("/b.js", gzip_first, "b.js", false),
-        // A directory is no sibling, and a sibling alone no file.
+        // A directory is not a sibling, and a sibling without its file is not a file.
         ("/c.js", zstd_first, "c.js", false),
         ("/d.js", gzip_first, "404", false),
     ];
@@ -250,7 +250,7 @@ fn an_answer_names_the_directories_that_it_depends_on() {
     }
 }
 
-/// Fails when `act` takes as long as something that waits for ever.
+/// Fails if `act` takes so long that it must be blocked forever.
 fn in_time<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> T {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || send.send(act()));
@@ -286,7 +286,7 @@ fn what_is_no_regular_file_is_never_read() {
     in_time(move || {
         check(&roots, &cases);
         for root in &roots {
-            // The FIFO of this name is no sibling.
+            // The FIFO with the name of a sibling is not one.
             let accepted = Accepted::new([Coding::Gzip]);
             let found = root.find(&Request { path: b"/page", accepted }).unwrap();
             assert_eq!(told(found.outcome), "page");
@@ -295,7 +295,7 @@ fn what_is_no_regular_file_is_never_read() {
     drop(socket);
 }
 
-/// The kernel tells who opens a file but by `O_PATH`, which touches nothing.
+/// inotify reports every open except one with `O_PATH`, which does not touch the file.
 #[test]
 fn what_is_no_regular_file_is_not_even_opened() {
     use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};

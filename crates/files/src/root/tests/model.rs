@@ -1,5 +1,5 @@
-//! Random paths over random trees, against a model of a few lines: a map from paths to what is
-//! there, and the path decoded and looked up in it.
+//! Tests random paths over random trees against a small model: a map from paths to nodes, in which
+//! the decoded path is looked up.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use fastrand::Rng;
 use super::*;
 use crate::options::Symlinks;
 
-/// Names that have to do with each other.
+/// Names that are related to each other.
 const NAMES: [&[u8]; 12] = [
     b"a",
     b"b",
@@ -24,16 +24,16 @@ const NAMES: [&[u8]; 12] = [
     b"\xff",
 ];
 
-/// What is at a path.
+/// The node at a path.
 #[derive(Clone, Debug)]
 enum Node {
     File,
     Directory,
-    /// A link, and where it leads.
+    /// A link and its target.
     Link(Vec<u8>),
 }
 
-/// Paths below the root, without links on the way. The root is the empty path.
+/// Paths below the root that pass through no links. The root is the empty path.
 type Map = BTreeMap<Vec<Vec<u8>>, Node>;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ fn names(path: &[u8]) -> Vec<Vec<u8>> {
 }
 
 impl Model {
-    /// Follows names from the root.
+    /// Resolves names from the root.
     fn resolve(&self, path: &[Vec<u8>]) -> Real {
         let mut real: Vec<Vec<u8>> = Vec::new();
         let mut ahead: Vec<Vec<u8>> = path.iter().rev().cloned().collect();
@@ -102,7 +102,7 @@ impl Model {
         }
     }
 
-    /// Returns what answers a path, as [`told`] does.
+    /// Returns the outcome of a path in the format of [`told`].
     fn answer(&self, decoded: &[u8], gzip: bool) -> String {
         let path = names(decoded);
         if path.iter().any(|name| name.starts_with(b".")) {
@@ -142,7 +142,8 @@ impl Model {
     }
 }
 
-/// Encodes all but letters, digits and what these names have that need not be.
+/// Encodes everything but letters, digits and those characters of the names that may stay
+/// unencoded.
 fn encoded(name: &[u8]) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".+".contains(&byte);
     let one = |&byte: &u8| match plain(byte) {
@@ -152,7 +153,7 @@ fn encoded(name: &[u8]) -> String {
     name.iter().map(one).collect()
 }
 
-/// Makes a random tree on the disk and in a map.
+/// Creates a random tree on disk and as a map.
 fn grow(rng: &mut Rng, tree: &Tree) -> Map {
     let mut map = Map::from([(Vec::new(), Node::Directory)]);
     for _ in 0..40 {
@@ -188,7 +189,7 @@ fn grow(rng: &mut Rng, tree: &Tree) -> Map {
     map
 }
 
-/// Returns where a link leads: up, down, and sometimes from the top of the file system.
+/// Returns a random link target: up, down, and sometimes absolute.
 fn target(rng: &mut Rng, tree: &Tree) -> Vec<u8> {
     let steps: Vec<&[u8]> = (0..rng.usize(1..4))
         .map(|_| if rng.u8(..3) == 0 { b"..".as_slice() } else { NAMES[rng.usize(..NAMES.len())] })
@@ -203,7 +204,7 @@ fn target(rng: &mut Rng, tree: &Tree) -> Vec<u8> {
     }
 }
 
-/// Makes a path, most often of something that is there.
+/// Creates a path, usually of an existing node.
 fn pick(rng: &mut Rng, map: &Map) -> Vec<u8> {
     let mut path = map.keys().nth(rng.usize(..map.len())).unwrap().clone();
     for _ in 0..rng.usize(..3) {
@@ -213,7 +214,7 @@ fn pick(rng: &mut Rng, map: &Map) -> Vec<u8> {
     [b"/", path.join(&b'/').as_slice(), end].concat()
 }
 
-/// Spells a path in one of the many ways that mean the same.
+/// Spells a path in one of the many ways with the same meaning.
 fn spell(rng: &mut Rng, decoded: &[u8]) -> Vec<u8> {
     let mut spelled = Vec::new();
     for &byte in decoded {

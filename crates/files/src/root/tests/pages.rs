@@ -1,4 +1,4 @@
-//! Listings.
+//! Tests of listings.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime};
@@ -10,14 +10,14 @@ fn page(root: &Root, path: &[u8]) -> ListingPage {
     part(root, path, "", false)
 }
 
-/// Returns the page of a directory that a query names.
+/// Returns the page of a directory that `query` selects.
 fn part(root: &Root, path: &[u8], query: &str, is_json: bool) -> ListingPage {
     let found = root.find(&request(path)).unwrap();
     let Outcome::Listing(listing) = found.outcome else { panic!("{found:?}") };
     root.list(&listing, &ListingQuery::of(Some(query), is_json)).unwrap()
 }
 
-/// Returns the links to entries, as they stand.
+/// Returns the links to entries, unmodified.
 fn links(page: &ListingPage) -> Vec<String> {
     let links = page.text.split("<td><a href=\"").skip(1);
     links.map(|link| link.split('"').next().unwrap().replace("&amp;", "&")).collect()
@@ -27,7 +27,7 @@ fn listed() -> Options {
     Options { listing: true, ..Options::default() }
 }
 
-/// The page that is expected, in a file beside: `LARDER_BLESS=1` writes it anew.
+/// Compares with the expected page in a file; `LARDER_BLESS=1` rewrites that file.
 #[test]
 fn a_listing_is_the_page_that_was_approved() {
     let tree = Tree::new();
@@ -50,7 +50,7 @@ fn a_listing_is_the_page_that_was_approved() {
     }
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/listing.html");
     for root in tree.roots(&listed()) {
-        // One tag a line, to be read by people.
+        // One tag per line, to keep the file readable.
         let html = page(&root, b"/d/").text.replace('>', ">\n");
         if std::env::var_os("LARDER_BLESS").is_some() {
             fs::write(&golden, &html).unwrap();
@@ -93,7 +93,7 @@ fn a_page_changes_its_tag_with_its_text_and_links_to_the_next_one() {
         let before = page(&root, b"/");
         assert_eq!((links(&before).len(), &before.next), (LISTED_MAX, &None));
         assert_eq!(page(&root, b"/"), before);
-        // Directories come first, so the last file goes to the next page.
+        // Directories come first, so the last file moves to the next page.
         fs::create_dir(tree.at(b"zzz")).unwrap();
         let after = page(&root, b"/");
         assert_ne!(after.etag, before.etag);

@@ -1,4 +1,4 @@
-//! Directories and files that are swapped for links while they are being opened.
+//! Tests in which directories and files are swapped for links while they are being opened.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -8,10 +8,10 @@ use rustix::fs::{RenameFlags, renameat_with};
 use super::*;
 use crate::options::Symlinks;
 
-/// Finds in each course.
+/// Number of lookups per run.
 const FINDS: usize = 10_000;
 
-/// Tells the other thread to stop, also when the test fails.
+/// Tells the other thread to stop, even if the test fails.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -20,7 +20,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Swaps two names again and again until it is told to stop.
+/// Swaps two names repeatedly until told to stop.
 fn swap(tree: &Tree, one: &[u8], other: &[u8], stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let (one, other) = (tree.at(one), tree.at(other));
@@ -28,7 +28,7 @@ fn swap(tree: &Tree, one: &[u8], other: &[u8], stop: &AtomicBool) {
     }
 }
 
-/// Finds `path` while `one` and `other` are swapped; returns the answers that came.
+/// Looks up `path` while `one` and `other` are swapped; returns the outcomes.
 fn course(symlinks: Symlinks, one: &str, other: &str, path: &str) -> Vec<String> {
     let tree = Tree::with(&["d/secret", "file", "in/secret"]);
     tree.link("link", tree.outside());
@@ -40,7 +40,7 @@ fn course(symlinks: Symlinks, one: &str, other: &str, path: &str) -> Vec<String>
             scope.spawn(|| swap(&tree, one.as_bytes(), other.as_bytes(), &stop));
             let _stop = Stop(&stop);
             for _ in 0..FINDS {
-                // To be outrun too often is no answer, and a lie neither.
+                // An error after too many retries is not an outcome, and not a wrong one either.
                 if let Ok(found) = root.find(&request(path.as_bytes())) {
                     answers.push(told(found.outcome));
                 }

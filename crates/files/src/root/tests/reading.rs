@@ -1,4 +1,4 @@
-//! Reading files that are changed meanwhile.
+//! Tests of reading files that change in the meantime.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -21,7 +21,7 @@ fn open(root: &Root) -> Reader {
     file.into_reader(true)
 }
 
-/// Makes a file whose last change is past the kernel's tick, and a root.
+/// Creates a file whose last change is older than the kernel's clock tick, and a root.
 fn file() -> (Tree, Root, Vec<u8>) {
     let tree = Tree::new();
     let bytes: Vec<u8> = (0..SIZE).map(|at| (at % 251) as u8).collect();
@@ -34,7 +34,7 @@ fn file() -> (Tree, Root, Vec<u8>) {
     (tree, root, bytes)
 }
 
-/// Reads to the end in pieces of `length`.
+/// Reads to the end in pieces of `length` bytes.
 fn rest(reader: &mut Reader, length: usize) -> Result<Vec<u8>, ReadError> {
     let mut bytes = Vec::new();
     let mut piece = vec![0; length];
@@ -73,10 +73,10 @@ fn a_range_is_read_like_the_whole() {
         assert_eq!(reader.remaining(), end - start);
         assert!(rest(&mut reader, 30_000).unwrap() == bytes[start as usize..end as usize]);
     }
-    // What is asked for behind the end is left out.
+    // The part of a range after the end of the file is ignored.
     let range = ByteRange { start: size - 3, end: size + 9 };
     assert_eq!(rest(&mut open(&root).within(range), 10).unwrap(), bytes[SIZE - 3..]);
-    // A change elsewhere in the file is a change.
+    // A change outside the range counts as a change.
     let mut reader = open(&root).within(ByteRange { start: 0, end: 10 });
     tree.write(b"file", b"another one");
     let changed = rest(&mut reader, 10);
@@ -128,14 +128,14 @@ fn whatever_changes_a_file_ends_its_reading() {
             assert_ne!(version.identity(""), reader.version().identity(""), "{name}");
         }
     }
-    // To be sure that what is tested is a change: opening is none.
+    // As a control, opening the file for writing is not a change.
     let (tree, root, bytes) = file();
     let mut reader = open(&root);
     drop(writable(&tree.at(b"file")));
     assert_eq!(rest(&mut reader, 30_000).unwrap(), bytes);
 }
 
-/// Has the kernel send the next bytes, and returns them in `bytes`.
+/// Fills `bytes` with the next bytes, as sent by the kernel.
 fn sent(reader: &mut Reader, bytes: &mut [u8]) {
     let socket = tempfile::tempfile().unwrap();
     let mut done = 0;
@@ -226,14 +226,14 @@ fn a_tolerant_reading_ends_only_when_bytes_of_the_version_may_be_gone() {
             }
         }
     }
-    // A file that becomes shorter is noticed at once, not at the end.
+    // A file that becomes shorter is detected immediately, not at the end.
     let (tree, root, _) = file();
     let mut reader = open(&root).tolerant();
     fs::write(tree.at(b"file"), "").unwrap();
     assert!(matches!(reader.read(&mut [0; 10]), Err(ReadError::Changed)));
 }
 
-/// Returns how many of 64 places of a file the kernel has in memory.
+/// Returns how many of 64 places of a file are in the kernel's cache.
 fn places_in_memory(path: &Path) -> usize {
     use rustix::io::{ReadWriteFlags, preadv2};
     let file = fs::File::open(path).unwrap();
@@ -264,8 +264,8 @@ fn the_kernel_forgets_what_was_read_if_it_is_told() {
     assert!(places < 8, "{places} of 64 places are kept");
 }
 
-/// One thread changes bytes in place, some at once and then none for a while; what others read is
-/// the same for the same version, whatever it is.
+/// One thread changes bytes in place, sometimes in quick succession and then not for a while.
+/// Whatever others read for one version is always the same.
 #[test]
 fn one_version_is_always_the_same_bytes() {
     const VERSIONS: usize = 12;

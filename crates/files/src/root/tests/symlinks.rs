@@ -1,4 +1,4 @@
-//! Symbolic links under each policy.
+//! Tests of symbolic links under each policy.
 
 use super::*;
 use crate::options::Symlinks;
@@ -28,12 +28,12 @@ fn tree() -> Tree {
     tree.link("to-out", "out");
     tree.link("page.gz", "page2");
     tree.link("page2.gz", outside.join("secret"));
-    // In all 40 links, then 41.
+    // `chain40` crosses 40 links, `chain41` crosses 41.
     tree.link("chain1", "file");
     for number in 2..=41 {
         tree.link(&format!("chain{number}"), format!("chain{}", number - 1));
     }
-    // Two links, each twice as long a way: all of them would be 2^20.
+    // Each link passes through the one before it twice, so following `w20` would take 2^20 steps.
     tree.link("w0", "here");
     for number in 1..=20 {
         tree.link(&format!("w{number}"), format!("w{0}/w{0}", number - 1));
@@ -44,7 +44,7 @@ fn tree() -> Tree {
 #[test]
 fn links_are_followed_as_the_policy_says() {
     let cases = [
-        // path, inside, anywhere; never is 403 for all.
+        // Path, outcome with `Inside`, outcome with `Anywhere`; with `Never` all are 403.
         ("/relative", "file", "file"),
         ("/dir", "-> /dir/", "-> /dir/"),
         ("/dir/", "d/index.html", "d/index.html"),

@@ -11,7 +11,7 @@ use tokio::task::LocalSet;
 use super::*;
 use crate::request::purge_order::{Purged, Scope};
 
-/// A backend with one stored URL that remembers what was purged.
+/// A backend with one stored URL; records purges.
 struct Shelf {
     readiness: RefCell<Readiness>,
     purged: RefCell<Vec<String>>,
@@ -99,12 +99,12 @@ fn with_admin<F: Future<Output = ()>>(guard: Guard, test: impl FnOnce(SocketAddr
     });
 }
 
-/// Sends one request as it is and returns the status and the whole answer.
+/// Sends one request unmodified and returns the status and the whole response.
 async fn send(address: SocketAddr, request: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
-    // A refusal may close the connection while bytes of the request are unread.
+    // A refusal may close the connection before all bytes of the request are read.
     let _reset = stream.read_to_end(&mut answer).await;
     let answer = String::from_utf8(answer).unwrap();
     (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
@@ -179,7 +179,7 @@ fn explanations_that_ask_slow_origins_leave_places_to_others() {
         assert!(status == 503 && text.contains("retry-after: 1"), "{text}");
         let plain = "GET /explain?url=http://a.example/";
         assert_eq!(ask(address, plain, &host, "").await.0, 200);
-        // It ends with its client.
+        // An explanation ends when its client disconnects.
         held.clear();
         let asking = "POST /explain?url=http://a.example/&ask=true";
         while ask(address, asking, &host, "").await.0 != 200 {}
@@ -284,7 +284,7 @@ fn changes_from_web_pages_are_refused() {
             assert_eq!(status, 403, "{origin}: {text}");
         }
         assert!(shelf.purged.borrow().is_empty());
-        // Reading is no change.
+        // A read changes nothing, so an own-origin page may make it.
         let headers = ["Host: localhost:3129", "Origin: http://localhost:3129"];
         assert_eq!(ask(address, "GET /healthz", &headers, "").await.0, 200);
         assert_eq!(ask(address, line, &["Host: localhost:3129"], "").await.0, 200);
@@ -339,7 +339,7 @@ fn tokens() {
             }
         }
         assert_eq!(shelf.purged.borrow().len(), 2);
-        // The token opens neither the check of Host nor that of Origin.
+        // The token does not override the checks of Host and Origin.
         let token = "Authorization: Bearer s3cret";
         assert_eq!(ask(address, purge, &["Host: evil.example", token], "").await.0, 421);
         let headers = ["Host: localhost", token, "Origin: http://x"];
@@ -496,7 +496,7 @@ fn sizes_are_limited() {
         let long = format!("url=http://a.example/{}", "x".repeat(BODY_BYTES));
         let (status, text) = ask(address, "POST /purge", &["Host: localhost", form], &long).await;
         assert_eq!(status, 413, "{text}");
-        // The same without telling its length.
+        // The same body without a declared length.
         let chunked = format!(
             "POST /purge HTTP/1.1\r\nHost: localhost\r\n{form}\r\n\
              Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{long}\r\n0\r\n\r\n",
@@ -507,7 +507,7 @@ fn sizes_are_limited() {
         let (status, _) = ask(address, &line, &["Host: localhost"], "").await;
         assert!((400..500).contains(&status), "{status}");
         assert!(shelf.purged.borrow().is_empty());
-        // The interface is none the worse.
+        // The interface still works.
         assert_eq!(ask(address, "GET /healthz", &["Host: localhost"], "").await.0, 200);
     });
 }

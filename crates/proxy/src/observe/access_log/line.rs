@@ -1,9 +1,10 @@
-//! One request as one line, in each format of the access log.
+//! Formats one request as one line, in each format of the access log.
 //!
-//! What a client or an origin sent is data, and stays within its field: quotes, backslashes, blanks
-//! where they separate, control bytes and everything beyond ASCII are escaped in the way the
-//! format's readers know. A line is ASCII and has exactly one line feed, its last byte. User
-//! information (`user:password@`) of the URL and of the referring URL is left out.
+//! Values sent by a client or an origin are untrusted data and cannot leave their field. Quotes,
+//! backslashes, spaces where they separate fields, control bytes and non-ASCII bytes are escaped in
+//! the way that readers of the format expect. A line is ASCII and contains exactly one line feed,
+//! its last byte. User information (`user:password@`) is removed from the URL and from the
+//! referring URL.
 
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,17 +15,17 @@ use super::text::{self, Calendar};
 use crate::observe::outcome::Outcome;
 use crate::observe::tls_facts::TlsFacts;
 
-/// Returns what is before the value of a further member of a JSON object.
+/// Returns the text that precedes the value of a JSON member other than the first.
 macro_rules! key {
     ($name:literal) => {
         concat!(",\"", $name, "\":").as_bytes()
     };
 }
 
-/// The form of a line.
+/// The format of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// The combined format of web servers, times in UTC, with the outcome's name behind it.
+    /// The combined format of web servers with times in UTC, followed by the outcome's name.
     #[default]
     Combined,
     /// Squid's native format: `%ts.%03tu %6tr %>a %Ss/%03>Hs %<st %rm %ru %[un %Sh/%<a %mt`.
@@ -33,54 +34,54 @@ pub enum Format {
     Json,
 }
 
-/// The source of an answer, in Squid's terms.
+/// The source of a response, in Squid's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hierarchy<'a> {
-    /// None: it came from the cache or from the proxy itself.
+    /// No server: the response came from the cache or from the proxy itself.
     None,
-    /// From the origin that the client named: its address, or host and port.
+    /// The origin that the client named: its address, or host and port.
     Direct(&'a str),
-    /// From an upstream that the configuration names: a host name or an address.
+    /// An upstream from the configuration: a host name or an address.
     Parent(&'a str),
 }
 
-/// The facts of a request for the log.
+/// The logged facts of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     /// When the request ended.
     pub ended: SystemTime,
-    /// Time from the first byte of the request to the last of the answer.
+    /// Time from the first byte of the request to the last byte of the response.
     pub duration: Duration,
-    /// Address of the client.
+    /// Client address.
     pub client: IpAddr,
-    /// Method; empty when the request could not be read.
+    /// Method; empty if the request could not be read.
     pub method: &'a str,
-    /// Target: the URL with its query, `host:port` for `CONNECT`; empty when the request could
-    /// not be read.
+    /// Target: the URL with its query, or `host:port` for `CONNECT`; empty if the request could not
+    /// be read.
     pub url: &'a str,
-    /// Version that the client spoke.
+    /// HTTP version of the request.
     pub version: Version,
     /// The TLS session of the client's connection.
     pub tls: Option<&'a TlsFacts>,
-    /// Status of the answer; 0 when none was sent.
+    /// Response status; 0 if none was sent.
     pub status: u16,
-    /// Bytes sent to the client, the head included as far as it is known.
+    /// Bytes sent to the client, including the head as far as its size is known.
     pub bytes_out: u64,
-    /// Bytes of the answer's body sent to the client.
+    /// Bytes of the response body sent to the client.
     pub body_out: u64,
     /// `Referer` of the request.
     pub referer: Option<&'a [u8]>,
     /// `User-Agent` of the request.
     pub user_agent: Option<&'a [u8]>,
-    /// `Content-Type` of the answer.
+    /// `Content-Type` of the response.
     pub content_type: Option<&'a [u8]>,
     /// The outcome.
     pub outcome: Outcome,
-    /// The client left, or the answer was cut.
+    /// True if the client disconnected or the response was truncated.
     pub aborted: bool,
-    /// The source of the answer.
+    /// The source of the response.
     pub hierarchy: Hierarchy<'a>,
-    /// The addresses and ports of all servers that were asked, with commas between.
+    /// The addresses and ports of all servers contacted, separated by commas.
     pub upstream_addresses: Option<&'a str>,
 }
 
@@ -218,13 +219,14 @@ impl Record<'_> {
         out.push(b'}');
     }
 
-    /// Returns when the request ended. A clock set before 1970 counts as 1970.
+    /// Returns the end of the request as the time since 1970. A clock set before 1970 counts as
+    /// 1970.
     fn since_1970(&self) -> Duration {
         self.ended.duration_since(UNIX_EPOCH).unwrap_or_default()
     }
 }
 
-/// Returns the whole milliseconds of a duration.
+/// Returns the duration in whole milliseconds.
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -239,7 +241,7 @@ fn version_text(version: Version) -> &'static str {
     }
 }
 
-/// Returns the host of `authority`, as Squid names the server: analysers count by it.
+/// Returns the host of `authority`. Squid logs the server this way, and analysers group by it.
 fn without_port(authority: &str) -> &str {
     match authority.rsplit_once(':') {
         Some((host, _)) if host.starts_with('[') && host.ends_with(']') => &host[1..host.len() - 1],
@@ -248,7 +250,7 @@ fn without_port(authority: &str) -> &str {
     }
 }
 
-/// Writes the URL without its user information by `write`.
+/// Passes the URL without its user information to `write`.
 fn without_user(url: &[u8], out: &mut Vec<u8>, write: impl Fn(&[u8], &mut Vec<u8>)) {
     let (before, after) = split_user(url);
     if !before.is_empty() {
@@ -257,13 +259,13 @@ fn without_user(url: &[u8], out: &mut Vec<u8>, write: impl Fn(&[u8], &mut Vec<u8
     write(after, out);
 }
 
-/// Returns the parts of the URL before and behind its user information; without any, the first one
-/// is empty. Both parts end and begin next to ASCII bytes.
+/// Returns the parts of the URL before and after its user information. Without user information the
+/// first part is empty. Both parts end and begin next to ASCII bytes.
 fn split_user(url: &[u8]) -> (&[u8], &[u8]) {
     if text::all(url, |b| b != b'@') || url.first() == Some(&b'/') {
         return (b"", url);
     }
-    // Only a slash tells `scheme:` from the `user:` of an authority-form target.
+    // Only a slash distinguishes `scheme:` from the `user:` of an authority-form target.
     let scheme = url.iter().position(|&b| !(b.is_ascii_alphanumeric() || b"+-.".contains(&b)));
     let start = match scheme {
         Some(colon) if url[colon..].starts_with(b":/") => {
@@ -280,7 +282,7 @@ fn split_user(url: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Appends a member with one of the program's own names, which need no escape.
+/// Appends a member whose value is one of the program's own names, which need no escaping.
 #[inline]
 fn name(key: &[u8], name: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(key);
@@ -289,7 +291,7 @@ fn name(key: &[u8], name: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Appends a member with a string, or nothing without a value.
+/// Appends a string member; appends nothing if `value` is `None`.
 #[inline]
 fn string(key: &[u8], value: Option<&[u8]>, out: &mut Vec<u8>) {
     if let Some(value) = value {
@@ -297,7 +299,7 @@ fn string(key: &[u8], value: Option<&[u8]>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a member with a string of two parts.
+/// Appends a string member made of two parts.
 #[inline]
 fn string_of_two(key: &[u8], (first, second): (&[u8], &[u8]), out: &mut Vec<u8>) {
     out.extend_from_slice(key);

@@ -65,7 +65,7 @@ fn every_line_of_every_worker_arrives() {
     }
 }
 
-/// Waits for something that another thread is about to do.
+/// Waits until another thread makes `what` true.
 fn eventually(what: impl Fn() -> bool) {
     for _ in 0..2000 {
         if what() {
@@ -117,9 +117,9 @@ fn opening_names_the_file() {
     assert!(error.contains("none/access.log"), "{error}");
 }
 
-/// A sink that fails when told, after having taken some bytes.
+/// A sink that fails on demand after accepting some bytes.
 struct Failing {
-    /// Bytes it still takes.
+    /// Number of bytes it still accepts.
     left: Arc<AtomicUsize>,
     taken: Arc<Mutex<Vec<u8>>>,
 }
@@ -160,7 +160,7 @@ fn a_full_disk_costs_lines_and_nothing_else() {
     assert_eq!(log.dropped(), 2);
 }
 
-/// A sink that does not return until it is released.
+/// A sink that blocks until it is released.
 struct Stuck(mpsc::Receiver<()>);
 
 impl Write for Stuck {

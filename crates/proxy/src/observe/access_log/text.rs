@@ -1,8 +1,8 @@
-//! Parts of a line of the access log: numbers, addresses, times, and values that are escaped.
+//! Parts of an access log line: numbers, addresses, times and escaped values.
 //!
-//! Every logged request pays for its line, so the standard library's formatting is only used for
-//! the text of a new second. Values are compared in blocks and copied in runs: nearly all of them
-//! need no escape.
+//! Every logged request formats a line, so the standard library's formatting is used only once per
+//! second, for the text of the time. Values are compared in blocks and copied in runs, because
+//! nearly all of them need no escaping.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Returns the digit of the lowest four bits.
+/// Returns the hexadecimal digit of the lowest four bits.
 fn hex(bits: u16) -> u8 {
     HEX[usize::from(bits & 15)]
 }
@@ -20,7 +20,7 @@ pub fn number(n: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
 }
 
-/// Appends a decimal number behind as many bytes `fill` as make it `width` bytes long.
+/// Appends a decimal number, padded on the left with `fill` to `width` bytes.
 pub fn padded(n: u64, width: usize, fill: u8, out: &mut Vec<u8>) {
     let mut buffer = itoa::Buffer::new();
     let digits = buffer.format(n).as_bytes();
@@ -30,13 +30,13 @@ pub fn padded(n: u64, width: usize, fill: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(digits);
 }
 
-/// Appends `.` and the three digits of `n`, which is below 1000.
+/// Appends `.` and three decimal digits; `n` must be below 1000.
 pub fn thousandths(n: u32, out: &mut Vec<u8>) {
     let digit = |n: u32| b'0' + (n % 10) as u8;
     out.extend_from_slice(&[b'.', digit(n / 100), digit(n / 10), digit(n)]);
 }
 
-/// Appends an address in its canonical form, as its `Display` writes it.
+/// Appends the address in its canonical form, identical to its `Display`.
 pub fn address(ip: IpAddr, out: &mut Vec<u8>) {
     match net::address::canonical(ip) {
         IpAddr::V4(ip) => v4(ip, out),
@@ -59,8 +59,9 @@ fn v4(ip: Ipv4Addr, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the text of RFC 5952: the first of the longest runs of zeros is `::`, unless it is a
-/// single one. IPv4-mapped addresses, which have a text of their own, are not canonical.
+/// Appends the text of RFC 5952: the first of the longest runs of zero segments becomes `::`,
+/// unless the run is a single segment. IPv4-mapped addresses, which have a form of their own, do
+/// not reach this function.
 fn v6(ip: Ipv6Addr, out: &mut Vec<u8>) {
     let segments = ip.segments();
     let (mut start, mut len, mut run) = (0, 0, 0);
@@ -92,7 +93,7 @@ fn v6_segments(segments: &[u16], out: &mut Vec<u8>) {
     }
 }
 
-/// The texts of a second in UTC.
+/// The text of one second in UTC.
 #[derive(Clone, Copy)]
 pub struct Calendar {
     seconds: u64,
@@ -103,8 +104,8 @@ pub struct Calendar {
 }
 
 impl Calendar {
-    /// Returns the texts of this second since 1970; after the year 9999 those of its end. Made
-    /// once for each second and thread.
+    /// Returns the text of the second `seconds` after 1970, capped at the end of the year 9999.
+    /// Formats once per second and thread.
     pub fn of(seconds: u64) -> Calendar {
         thread_local! {
             static LAST: Cell<Calendar> =
@@ -130,7 +131,7 @@ impl Calendar {
     }
 }
 
-/// Returns whether `all` accepts every byte. Compares blocks at once, the last one overlapping.
+/// Returns whether `accepts` holds for every byte. Compares whole blocks; the last one overlaps.
 #[inline]
 pub fn all(bytes: &[u8], accepts: impl Fn(u8) -> bool) -> bool {
     const BLOCK: usize = 16;
@@ -142,12 +143,12 @@ pub fn all(bytes: &[u8], accepts: impl Fn(u8) -> bool) -> bool {
     }
 }
 
-/// Returns whether a byte needs no escape within quotes.
+/// Returns whether a byte needs no escaping within quotes.
 fn is_plain(b: u8) -> bool {
     matches!(b, b' '..=b'~') & (b != b'"') & (b != b'\\')
 }
 
-/// Copies the runs of bytes that `plain` accepts and calls `escape` for the others.
+/// Copies the runs of bytes that `plain` accepts and calls `escape` for each other byte.
 #[inline]
 fn escape(
     bytes: &[u8],
@@ -174,15 +175,15 @@ pub fn quoted(bytes: &[u8], out: &mut Vec<u8>) {
     });
 }
 
-/// Percent-encodes all but visible ASCII, for a field between blanks.
+/// Percent-encodes everything but visible ASCII, for a field delimited by spaces.
 pub fn percent(bytes: &[u8], out: &mut Vec<u8>) {
     let digit = |bits: u8| hex(u16::from(bits)).to_ascii_uppercase();
     let plain = |b: u8| b.is_ascii_graphic();
     escape(bytes, out, plain, |b, out| out.extend_from_slice(&[b'%', digit(b >> 4), digit(b)]));
 }
 
-/// Escapes as within a JSON string: `\"`, `\\`, `\uHHHH` for all but visible ASCII and blanks.
-/// Bytes that are not UTF-8 become the replacement character.
+/// Escapes as within a JSON string: `\"`, `\\`, and `\uHHHH` for everything but visible ASCII and
+/// spaces. Bytes that are not UTF-8 become the replacement character.
 pub fn json(bytes: &[u8], out: &mut Vec<u8>) {
     if all(bytes, is_plain) {
         return out.extend_from_slice(bytes);

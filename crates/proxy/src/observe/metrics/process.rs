@@ -1,11 +1,11 @@
-//! Figures of the process from `/proc`, under the names that Prometheus clients agree on. Figures
-//! that cannot be read are left out.
+//! Process figures from `/proc`, under the names that Prometheus clients agree on. Figures that
+//! cannot be read are omitted.
 
 use std::fs;
 
 use super::Samples;
 
-/// Ticks of `/proc/self/stat` in a second, which are the same on every Linux.
+/// Ticks per second in `/proc/self/stat`; the same on every Linux.
 const TICKS: f64 = 100.0;
 
 /// Adds the current figures.
@@ -23,7 +23,7 @@ pub(super) fn samples(out: &mut Samples) {
         out.counter("process_cpu_seconds", help, &[], (user + system) as f64 / TICKS);
     }
     if let Ok(entries) = fs::read_dir("/proc/self/fd") {
-        // One of them is the one that reads the directory.
+        // One descriptor belongs to this reading of the directory.
         let open = entries.count().saturating_sub(1);
         out.gauge("process_open_fds", "Open file descriptors.", &[], open);
     }
@@ -33,21 +33,21 @@ pub(super) fn samples(out: &mut Samples) {
     }
 }
 
-/// Reads a line such as `VmRSS:     1234 kB`. Returns bytes.
+/// Parses a line such as `VmRSS:     1234 kB` and returns bytes.
 fn kib_of(status: &str, name: &str) -> Option<u64> {
     let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = rest.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
 }
 
-/// Returns user and system time in ticks. The name of the command comes before them and may contain
-/// anything, so fields are counted behind its closing parenthesis.
+/// Returns user and system time in ticks. The command name precedes them and may contain anything,
+/// so fields are counted from its closing parenthesis.
 fn cpu_ticks(stat: &str) -> Option<(u64, u64)> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-/// Returns the soft limit in a line such as `Max open files   1024   4096   files`, infinite for
+/// Returns the soft limit from a line such as `Max open files   1024   4096   files`; infinity for
 /// `unlimited`.
 fn soft_limit(limits: &str, name: &str) -> Option<f64> {
     let rest = limits.lines().find_map(|line| line.strip_prefix(name))?;

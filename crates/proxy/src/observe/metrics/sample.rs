@@ -1,4 +1,4 @@
-//! The figures of one scrape, and their text in the OpenMetrics format.
+//! The figures of one scrape and their text in the OpenMetrics format.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,10 +9,10 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, 
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
-/// The media type of a scrape's text.
+/// The media type of the scrape text.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A figure: a whole number, or one with a fraction.
+/// A figure: an integer or a fractional number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
     /// A count.
@@ -61,7 +61,7 @@ enum Figure {
 
 type Labels = Vec<(&'static str, String)>;
 
-/// All figures of one name.
+/// All figures of one metric name.
 #[derive(Debug)]
 struct Family {
     name: &'static str,
@@ -70,10 +70,10 @@ struct Family {
     figures: Vec<(Labels, Figure)>,
 }
 
-/// The figures of one scrape. Those of one name are put together, whatever order they come in.
+/// The figures of one scrape, grouped by name in whatever order they are added.
 ///
-/// Names are `larder_…` in lower case, with the unit at the end (`_seconds`, `_bytes`); a
-/// counter's name comes without `_total`, which the format adds.
+/// Names are `larder_…` in lower case, with the unit at the end (`_seconds`, `_bytes`). A counter's
+/// name is given without `_total`, which the format adds.
 #[derive(Debug, Default)]
 pub struct Samples {
     families: Vec<Family>,
@@ -81,7 +81,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Adds a figure that only grows.
+    /// Adds a value that only grows.
     pub fn counter(
         &mut self,
         name: &'static str,
@@ -93,7 +93,7 @@ impl Samples {
         self.add(name, help, MetricType::Counter, labels, Figure::Counter(value.into()));
     }
 
-    /// Adds a figure that goes up and down.
+    /// Adds a value that goes up and down.
     pub fn gauge(
         &mut self,
         name: &'static str,
@@ -104,8 +104,8 @@ impl Samples {
         self.add(name, help, MetricType::Gauge, labels, Figure::Gauge(value.into()));
     }
 
-    /// Adds a distribution: the sum of all values, the number of values up to each bound (above
-    /// the bound before it), and the number above the last.
+    /// Adds a distribution: the sum of all values, the number of values in each bucket (up to its
+    /// bound and above the previous one), and the number above the last bound.
     pub fn histogram(
         &mut self,
         name: &'static str,
@@ -137,7 +137,7 @@ impl Samples {
         self.families[index].figures.push((labels, figure));
     }
 
-    /// Returns the text of the figures.
+    /// Returns the figures as text.
     pub(super) fn into_text(self) -> String {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self));

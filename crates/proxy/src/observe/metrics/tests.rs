@@ -1,4 +1,4 @@
-//! Tests of the text of a scrape after known requests.
+//! Tests of the scrape text after known requests.
 
 #![allow(clippy::unwrap_used)]
 
@@ -98,8 +98,8 @@ fn sources_are_asked_at_each_scrape_and_families_stay_together() {
     assert_eq!(value(&text, "larder_index_load"), Some(0.5));
 }
 
-/// Tests that names are unique, each with help and type before its figures, and that every figure
-/// is a number.
+/// Tests that names are unique, that help and type precede the figures of each, and that every
+/// figure is a number.
 #[test]
 fn the_text_is_well_formed() {
     let text = Metrics::new(1, TokioClock::system()).scrape();

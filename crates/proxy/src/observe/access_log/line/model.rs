@@ -1,4 +1,5 @@
-//! The lines as the standard library formats them: what [`Record::write`] is compared with.
+//! Reference implementation on the standard library's formatting, to compare [`Record::write`]
+//! with.
 
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,7 +15,6 @@ macro_rules! put {
     };
 }
 
-/// Appends the line to `out`.
 pub fn write(record: &Record<'_>, format: Format, out: &mut Vec<u8>) {
     match format {
         Format::Combined => combined(record, out),
@@ -150,7 +150,7 @@ fn calendar(time: SystemTime, format: &str) -> String {
     time.unwrap_or(jiff::Timestamp::MAX).strftime(format).to_string()
 }
 
-/// Returns the parts of the URL before and behind its user information.
+/// Returns the parts of the URL before and after its user information.
 fn without_user(url: &str) -> (&str, &str) {
     let (before, after) = split_user(url.as_bytes());
     (&url[..before], &url[after..])
@@ -161,12 +161,12 @@ fn bytes_without_user(url: &[u8]) -> (&[u8], &[u8]) {
     (&url[..before], &url[after..])
 }
 
-/// Returns where the user information begins and ends; both ends are next to ASCII bytes.
+/// Returns the start and end of the user information; both are next to ASCII bytes.
 fn split_user(url: &[u8]) -> (usize, usize) {
     if url.first() == Some(&b'/') {
         return (0, 0);
     }
-    // Only a slash tells `scheme:` from the `user:` of an authority-form target.
+    // Only a slash distinguishes `scheme:` from the `user:` of an authority-form target.
     let scheme = url.iter().position(|&b| !(b.is_ascii_alphanumeric() || b"+-.".contains(&b)));
     let start = match scheme {
         Some(colon) if url[colon..].starts_with(b":/") => {
@@ -185,7 +185,7 @@ fn split_user(url: &[u8]) -> (usize, usize) {
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Copies the runs of bytes that `plain` accepts and calls `escape` for the others.
+/// Copies the runs of bytes that `plain` accepts and calls `escape` for each other byte.
 fn escape(
     bytes: &[u8],
     out: &mut Vec<u8>,
@@ -217,7 +217,7 @@ fn quoted(bytes: &[u8], out: &mut Vec<u8>) {
     });
 }
 
-/// Percent-encodes all but visible ASCII, for a field between blanks.
+/// Percent-encodes everything but visible ASCII, for a field delimited by spaces.
 fn percent(bytes: &[u8], out: &mut Vec<u8>) {
     escape(
         bytes,
@@ -229,7 +229,7 @@ fn percent(bytes: &[u8], out: &mut Vec<u8>) {
     );
 }
 
-/// Appends `,"name":"value"`, or nothing without a value.
+/// Appends `,"name":"value"`; appends nothing if `value` is `None`.
 fn field(name: &str, value: Option<&[u8]>, out: &mut Vec<u8>) {
     let Some(value) = value else { return };
     put!(out, ",\"{name}\":\"");

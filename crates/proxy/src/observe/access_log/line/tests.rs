@@ -1,4 +1,4 @@
-//! Exact lines, and attempts to break out of them.
+//! Tests of exact lines, and of attempts to break out of a field.
 
 #![allow(clippy::unwrap_used)]
 
@@ -155,7 +155,7 @@ fn user_information_is_left_out() {
     }
 }
 
-/// Tests every byte in every field that peers fill, and texts that look like the end of a field.
+/// Tests every byte in every field that peers control, and texts that look like the end of a field.
 #[test]
 fn nothing_breaks_out_of_its_field() {
     let all: Vec<u8> = (0..=255).collect();
@@ -191,7 +191,7 @@ fn nothing_breaks_out_of_its_field() {
     }
 }
 
-/// Counts the quoted fields as a reader of the format would, and checks the text between.
+/// Counts the quoted fields as a reader of the format would, and checks the text between them.
 fn quoted_fields(line: &str) -> usize {
     let (mut fields, mut inside, mut escaped) = (0, false, false);
     let mut outside = String::new();
@@ -212,7 +212,7 @@ fn quoted_fields(line: &str) -> usize {
     fields
 }
 
-/// Returns the outcome in the line as a JSON reader sees it; checks one field's round trip.
+/// Returns the line's outcome as a JSON reader sees it; checks that `agent` round-trips.
 fn json_of(line: &str, agent: &[u8]) -> String {
     let value: serde_json::Value = serde_json::from_str(line).unwrap();
     assert_eq!(value["user_agent"], *String::from_utf8_lossy(agent));
@@ -234,7 +234,7 @@ fn squid_names_the_server_without_its_port() {
     }
 }
 
-/// Returns a text of plain runs, characters of any kind, and parts that delimit or are escaped.
+/// Returns a text of plain runs, characters of any kind, delimiters and escape sequences.
 fn random_text(rng: &mut fastrand::Rng) -> String {
     const PARTS: [&str; 14] = [
         "http://",
@@ -263,7 +263,7 @@ fn random_text(rng: &mut fastrand::Rng) -> String {
     text
 }
 
-/// Returns such a text, sometimes with bytes that are not UTF-8, or no value.
+/// Returns a random text, sometimes with bytes that are not UTF-8, or `None`.
 fn random_bytes(rng: &mut fastrand::Rng) -> Option<Vec<u8>> {
     let mut bytes = random_text(rng).into_bytes();
     for _ in 0..rng.usize(..4).saturating_sub(1) {
@@ -272,7 +272,7 @@ fn random_bytes(rng: &mut fastrand::Rng) -> Option<Vec<u8>> {
     rng.bool().then_some(bytes)
 }
 
-/// Returns an address in whose segments and octets zeros, and numbers of each length, are usual.
+/// Returns an address in which zero segments and octets, and numbers of every length, are common.
 fn random_address(rng: &mut fastrand::Rng) -> IpAddr {
     let mut segment = || rng.u16(..).checked_shr(rng.u32(..24)).unwrap_or(0);
     let segments: [u16; 8] = std::array::from_fn(|_| segment());
