@@ -51,6 +51,7 @@ impl Edits {
         self.set.is_empty() && self.remove.is_empty()
     }
 
+    /// Removes and sets the fields.
     pub fn apply(&self, fields: &mut impl EditFields) {
         self.remove(fields);
         self.set(fields);

@@ -60,6 +60,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 /// The readiness of the proxy for traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
+    /// It serves.
     Ready,
     /// Ready, but part of the cache is unusable; the text says what that means. A proxy without its
     /// cache is slow, but taking it out of service does not help, and the same device fault may
