@@ -58,6 +58,20 @@ fn a_request_is_sent_as_http2_has_it() {
 }
 
 #[test]
+fn a_host_that_http2_has_no_form_for_harms_no_connection() {
+    let origin = Http2Origin::start(None);
+    let rig = rig(&origin);
+    let mut client = rig.client();
+    assert_eq!(ask(&mut client, "GET", "/a", "").status, 200);
+    for number in 0..5 {
+        let text = format!("GET /{number} HTTP/1.1\r\nHost: a%41.example\r\n\r\n");
+        assert_eq!(client.send(text).answer().status, 400);
+    }
+    assert_eq!(ask(&mut client, "GET", "/b", "").status, 200);
+    assert_eq!(origin.connections(), 1);
+}
+
+#[test]
 fn bodies_trailers_and_interim_answers_pass() {
     let origin = Http2Origin::start(None);
     let rig = rig(&origin);

@@ -104,9 +104,11 @@ pub fn far_more_traffic_than_room() {
         assert!(hits > 1_000, "only {hits} of 2,000 recent objects were there");
         rig.check_all(false);
         nothing_is_damaged(&rig);
+        // Lookups move objects, and may evict a large one: the last object is looked up first.
+        rig.insert(2_000, 1_000).unwrap();
         rig = rig.reopen();
+        assert!(rig.entry(2_000).is_some(), "{:?}", key(2_000));
         rig.check_all(false);
         nothing_is_damaged(&rig);
-        assert!(rig.entry(1_999).is_some(), "{:?}", key(1_999));
     }
 }

@@ -105,7 +105,8 @@ pub(crate) struct Broke {
     pub untouched: bool,
     /// True if the connection must not be used any more.
     pub dead: bool,
-    pub error: h2::Error,
+    /// The connection's error; `None` if HTTP/2 has no form for the request.
+    pub error: Option<h2::Error>,
 }
 
 impl Http2 {
@@ -221,7 +222,10 @@ impl Http2 {
         };
         match convert(request, scheme) {
             Ok((head, body)) => Ok((stream, sender, head, body)),
-            Err(request) => Err(Broke::unsent(*request, Code::INTERNAL_ERROR.into())),
+            Err(request) => {
+                let unsent = Some(*request);
+                Err(Broke { unsent, untouched: false, dead: false, error: None })
+            }
         }
     }
 
@@ -272,7 +276,7 @@ async fn answers_pings(ping: Option<h2::PingPong>, state: &State, every: Duratio
 
 impl Broke {
     fn unsent(request: Request<OutBody>, error: h2::Error) -> Broke {
-        Broke { unsent: Some(request), untouched: false, dead: true, error }
+        Broke { unsent: Some(request), untouched: false, dead: true, error: Some(error) }
     }
 
     fn of(error: h2::Error) -> Broke {
@@ -280,7 +284,7 @@ impl Broke {
         // Streams that a GOAWAY ends with an error are always beyond the last one that it names.
         let untouched = error.is_remote() && (refused || error.is_go_away());
         let dead = error.is_io() || error.is_go_away();
-        Broke { unsent: None, untouched, dead, error }
+        Broke { unsent: None, untouched, dead, error: Some(error) }
     }
 }
 

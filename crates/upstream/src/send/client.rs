@@ -184,7 +184,9 @@ impl Upstream {
                 Ok(response) => return Ok(response),
                 Err(broke) => broke,
             };
-            if let Some(failure) = outgoing.progress.as_deref().and_then(Progress::failure) {
+            let of_client = outgoing.progress.as_deref().and_then(Progress::failure);
+            if of_client.is_some() || matches!(broke.failure, Failure::Request(..)) {
+                let failure = of_client.unwrap_or(broke.failure);
                 return Err(ServerError::connected(failure, false, false));
             }
             let (unsent, phase) = (broke.is_unsent, broke.phase(outgoing));
@@ -579,7 +581,13 @@ async fn answer_in_time<T>(
             if dead {
                 connection.retire();
             }
-            let failure = no_answer(&error, error.is_library());
+            let failure = match error {
+                Some(error) => no_answer(&error, error.is_library()),
+                None => {
+                    let text = "The host cannot be named in HTTP/2, which the server speaks.";
+                    Failure::Request(StatusCode::BAD_REQUEST, text.to_owned())
+                }
+            };
             let is_unsent = unsent.is_some();
             let request = unsent.map(Box::new);
             Err(ConnectionError { request, is_unsent, untouched, dead, failure })
