@@ -213,8 +213,8 @@ const QUERIES: [&[u8]; 22] = [
     b"prefix=",
     b"host=",
     b"tag=",
-    b"all",
-    b"all=",
+    b"everything",
+    b"everything=",
     b"soft",
     b"soft=1",
     b"&",
@@ -246,7 +246,8 @@ fn purges() {
             Ok(purge) => {
                 understood += 1;
                 // No input without the word may purge everything.
-                let said = query.contains("all") || body.windows(3).any(|word| word == b"all");
+                let mut words = [query.as_bytes(), body].into_iter();
+                let said = words.any(|text| text.windows(10).any(|word| word == b"everything"));
                 assert!(purge.scope != Scope::Everything || said, "{query:?} {body:?}");
             }
             Err(why) => assert!(!why.is_empty()),

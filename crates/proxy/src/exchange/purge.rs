@@ -42,7 +42,7 @@ pub(crate) async fn purge(
     let purging = node.map(|node| node.offering.begin_purge());
     let under_way = node.map(|node| node.purges().begin_own());
     let purged = match node.is_some_and(|node| node.leaves_others()) {
-        true => Purged::NotDurable("this node leaves the fleet: purge at another one".to_owned()),
+        true => Purged::NotNow("this node leaves the fleet: purge at another one".to_owned()),
         false => purge_here(services, options, purge).await,
     };
     let is_done = matches!(purged, Purged::Found { .. } | Purged::Nothing(_) | Purged::InForce);
@@ -59,13 +59,14 @@ pub(crate) async fn purge(
 
 async fn purge_here(services: &Services, options: &Options, purge: &Purge) -> Purged {
     if services.awaits_store() {
-        let text = "the process before holds the cache; ask again in a moment";
-        return Purged::NotDurable(text.to_owned());
+        let text = "the process before holds the cache; send it again in a moment";
+        return Purged::NotNow(text.to_owned());
     }
     let Some(store) = &services.store() else {
         if options.caches > 0 {
-            let text = "no cache can be used, and what is in one may be used again later";
-            return Purged::NotDurable(text.to_owned());
+            let text =
+                "no cache can be used now, and its objects may be used later; send it again then";
+            return Purged::NotNow(text.to_owned());
         }
         let text = match services.shared.node {
             Some(_) => "there is no cache at this node of the fleet; send it to one that has one",

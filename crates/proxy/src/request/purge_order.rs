@@ -53,6 +53,8 @@ pub enum Purged {
     NotOurs(String),
     /// The purge is not durable, although objects may be gone from memory; holds the reason.
     NotDurable(String),
+    /// Nothing was purged; holds the reason, which passes.
+    NotNow(String),
 }
 
 /// The result of a purge in a fleet: on this node and on the others.
@@ -321,6 +323,10 @@ impl Purged {
             Purged::NotDurable(why) => {
                 let why = format!("removed from memory, but not durably: {why}; send it again");
                 told.insert("error".to_owned(), json!(why));
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            Purged::NotNow(why) => {
+                told.insert("error".to_owned(), json!(format!("not purged: {why}")));
                 StatusCode::SERVICE_UNAVAILABLE
             }
         };
